@@ -1,0 +1,270 @@
+//! The log itself.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::{Chunk, Event, Exit, Limits, Owner, Page, Seq, Stream};
+
+/// An output event as it is kept, with its place in the stream of all bytes,
+/// so that "how many bytes lie behind this cursor" needs no summing up.
+#[derive(Debug)]
+struct Kept {
+    chunk: Chunk,
+    /// All output bytes up to and including this chunk.
+    end: u64,
+}
+
+/// The log of one process.
+#[derive(Debug)]
+pub struct Journal {
+    limits: Limits,
+    /// Output that is still retained. Exit and close are not in here: they
+    /// are the terminal state and never evicted.
+    kept: VecDeque<Kept>,
+    /// The number that the next event gets.
+    next: Seq,
+    /// All output bytes ever appended.
+    total: u64,
+    exit: Option<(Seq, Exit)>,
+    closed: Option<Seq>,
+    owner: Owner,
+}
+
+impl Journal {
+    /// An empty log that waits for nobody yet.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Journal {
+            limits,
+            kept: VecDeque::new(),
+            next: Seq(1),
+            total: 0,
+            exit: None,
+            closed: None,
+            owner: Owner::Absent { cursor: Seq::START },
+        }
+    }
+
+    /// Appends output. Nothing may follow the close, and an empty chunk is no
+    /// event.
+    pub fn output(&mut self, stream: Stream, bytes: Bytes) {
+        debug_assert!(self.closed.is_none(), "output after the close");
+        if bytes.is_empty() || self.closed.is_some() {
+            return;
+        }
+        self.total += bytes.len() as u64;
+        let seq = self.take_number();
+        self.kept.push_back(Kept {
+            chunk: Chunk { seq, stream, bytes },
+            end: self.total,
+        });
+        self.evict();
+    }
+
+    /// Appends the exit; only the first one counts.
+    pub fn exited(&mut self, exit: Exit) {
+        debug_assert!(self.closed.is_none(), "exit after the close");
+        if self.exit.is_none() && self.closed.is_none() {
+            let seq = self.take_number();
+            self.exit = Some((seq, exit));
+        }
+    }
+
+    /// Appends the close; it is always last, and only once.
+    pub fn close(&mut self) {
+        debug_assert!(self.exit.is_some(), "close before the exit");
+        if self.closed.is_none() {
+            let seq = self.take_number();
+            self.closed = Some(seq);
+        }
+    }
+
+    fn take_number(&mut self) -> Seq {
+        let seq = self.next;
+        self.next = seq.next();
+        seq
+    }
+
+    /// The number that the next event will get.
+    #[must_use]
+    pub fn next_seq(&self) -> Seq {
+        self.next
+    }
+
+    /// How the process ended, once that is known.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        self.exit.map(|(_, exit)| exit)
+    }
+
+    /// Whether every stream has ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// How many output bytes were ever appended.
+    #[must_use]
+    pub fn bytes_out(&self) -> u64 {
+        self.total
+    }
+
+    /// How many output bytes are retained now.
+    #[must_use]
+    pub fn retained_bytes(&self) -> u64 {
+        self.kept
+            .front()
+            .map_or(0, |oldest| self.total - start_of(oldest))
+    }
+
+    /// Whether the log has anything behind this cursor.
+    #[must_use]
+    pub fn has_after(&self, cursor: Seq) -> bool {
+        self.next > cursor.next()
+    }
+
+    /// The events behind a cursor, in order. Where output was evicted, the
+    /// first number is not the one after the cursor.
+    pub fn events_after(&self, cursor: Seq) -> impl Iterator<Item = Event> + '_ {
+        let mut chunks = self.kept.range(self.first_after(cursor)..).peekable();
+        let mut exit = self.exit.filter(|(seq, _)| *seq > cursor);
+        let mut closed = self.closed.filter(|seq| *seq > cursor);
+        std::iter::from_fn(move || {
+            let chunk_seq = chunks.peek().map(|kept| kept.chunk.seq);
+            if let Some((seq, status)) = exit
+                && chunk_seq.is_none_or(|chunk| seq < chunk)
+            {
+                exit = None;
+                return Some(Event::Exited { seq, exit: status });
+            }
+            if let Some(kept) = chunks.next() {
+                return Some(Event::Output(kept.chunk.clone()));
+            }
+            closed.take().map(|seq| Event::Closed { seq })
+        })
+    }
+
+    /// Output behind a cursor: at least one chunk if there is one, then as
+    /// many as fit the budget.
+    #[must_use]
+    pub fn page(&self, after: Seq, max_bytes: Option<usize>) -> Page {
+        let mut chunks = Vec::new();
+        let mut size = 0;
+        for kept in self.kept.range(self.first_after(after)..) {
+            size += kept.chunk.bytes.len();
+            if !chunks.is_empty() && max_bytes.is_some_and(|max| size > max) {
+                break;
+            }
+            chunks.push(kept.chunk.clone());
+        }
+        let next_seq = match (max_bytes, chunks.last()) {
+            (Some(_), Some(last)) => last.seq.next(),
+            _ => self.next,
+        };
+        Page {
+            chunks,
+            next_seq,
+            exit: self.exit(),
+            closed: self.is_closed(),
+        }
+    }
+
+    /// Whether a reader at this cursor has something to hear at once: output,
+    /// an exit it has not seen, or the close.
+    #[must_use]
+    pub fn has_news_for(&self, after: Seq) -> bool {
+        self.closed.is_some()
+            || self.kept.back().is_some_and(|last| last.chunk.seq > after)
+            || self.exit.is_some_and(|(seq, _)| seq > after)
+    }
+
+    /// Who the log waits for.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Lets an owner in, which has seen everything up to `cursor`.
+    pub fn attach(&mut self, cursor: Seq) {
+        self.owner = Owner::Attached {
+            cursor: cursor.min(self.next.previous()),
+        };
+        self.evict();
+    }
+
+    /// The owner has seen everything up to `cursor`. A cursor never goes back
+    /// this way, and without an owner nothing happens.
+    pub fn advance(&mut self, cursor: Seq) {
+        if let Owner::Attached { cursor: seen } = &mut self.owner
+            && cursor > *seen
+        {
+            *seen = cursor.min(self.next.previous());
+            self.evict();
+        }
+    }
+
+    /// The owner has gone: nobody holds the child back, and retention alone
+    /// decides what stays.
+    pub fn detach(&mut self) {
+        self.owner = Owner::Absent {
+            cursor: self.owner.cursor(),
+        };
+        self.evict();
+    }
+
+    /// Whether more may be read from the child now.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let Owner::Attached { cursor } = self.owner else {
+            return true;
+        };
+        let first = self.first_after(cursor);
+        let ahead = match self.kept.get(first) {
+            Some(kept) => self.total - start_of(kept),
+            None => 0,
+        };
+        ahead < self.limits.window_bytes as u64
+            && self.kept.len() - first < self.limits.retain_chunks
+    }
+
+    /// Index of the first retained chunk behind a cursor.
+    fn first_after(&self, cursor: Seq) -> usize {
+        // The usual cursors are at the end, or near the start of what is kept.
+        match self.kept.back() {
+            Some(last) if last.chunk.seq > cursor => {
+                self.kept.partition_point(|kept| kept.chunk.seq <= cursor)
+            }
+            _ => self.kept.len(),
+        }
+    }
+
+    /// Drops the oldest output that retention doesn't cover, but nothing that
+    /// an attached owner has not seen.
+    fn evict(&mut self) {
+        while let Some(oldest) = self.kept.front() {
+            let over = self.kept.len() > self.limits.retain_chunks
+                || self.total - start_of(oldest) > self.limits.retain_bytes as u64;
+            let wanted = match self.owner {
+                Owner::Attached { cursor } => oldest.chunk.seq > cursor,
+                Owner::Absent { .. } => false,
+            };
+            if !over || wanted {
+                break;
+            }
+            self.kept.pop_front();
+        }
+        self.give_back_memory();
+    }
+
+    /// A burst must not pin its index for the rest of an idle life.
+    fn give_back_memory(&mut self) {
+        if self.kept.capacity() > 1024 && self.kept.len() < self.kept.capacity() / 8 {
+            self.kept.shrink_to(self.kept.len() * 2);
+        }
+    }
+}
+
+fn start_of(kept: &Kept) -> u64 {
+    kept.end - kept.chunk.bytes.len() as u64
+}

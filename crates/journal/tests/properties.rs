@@ -1,0 +1,274 @@
+//! The log against a model, over any interleaving of what can happen to it.
+
+use bytes::Bytes;
+use outpost_journal::{Event, Exit, Journal, Limits, Owner, Seq, Stream};
+use proptest::prelude::*;
+
+const LIMITS: Limits = Limits {
+    retain_bytes: 64,
+    retain_chunks: 12,
+    window_bytes: 48,
+};
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Output(Stream, usize),
+    Exit(i32),
+    Close,
+    Attach(u64),
+    Advance(u64),
+    Detach,
+    Read(u64, Option<usize>),
+    Push,
+}
+
+fn stream() -> impl Strategy<Value = Stream> {
+    prop_oneof![
+        Just(Stream::Stdout),
+        Just(Stream::Stderr),
+        Just(Stream::Pty)
+    ]
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        8 => (stream(), 0_usize..40).prop_map(|(s, n)| Operation::Output(s, n)),
+        1 => any::<i32>().prop_map(Operation::Exit),
+        1 => Just(Operation::Close),
+        1 => (0_u64..40).prop_map(Operation::Attach),
+        3 => (0_u64..40).prop_map(Operation::Advance),
+        1 => Just(Operation::Detach),
+        3 => ((0_u64..40), proptest::option::of(0_usize..80)).prop_map(|(a, m)| Operation::Read(a, m)),
+        4 => Just(Operation::Push),
+    ]
+}
+
+/// Everything that was ever appended, forever.
+#[derive(Default)]
+struct Model {
+    events: Vec<Event>,
+    exited: bool,
+    closed: bool,
+    /// What a pushing owner has been given since it attached.
+    pushed: Seq,
+    /// The next number when it attached: what is older may have been evicted
+    /// before, and since the exit never is, around the exit too.
+    attached_at: Seq,
+}
+
+impl Model {
+    fn next(&self) -> Seq {
+        Seq(self.events.len() as u64 + 1)
+    }
+
+    fn output_bytes_after(&self, cursor: Seq) -> usize {
+        self.events
+            .iter()
+            .filter(|event| event.seq() > cursor)
+            .map(|event| match event {
+                Event::Output(chunk) => chunk.bytes.len(),
+                _ => 0,
+            })
+            .sum()
+    }
+}
+
+fn payload(seq: Seq, len: usize) -> Bytes {
+    (0..len).map(|i| (seq.0 as usize + i) as u8).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_interleaving_keeps_the_promises(operations in proptest::collection::vec(operation(), 1..120)) {
+        let mut journal = Journal::new(LIMITS);
+        let mut model = Model::default();
+        for operation in operations {
+            match operation {
+                Operation::Output(stream, len) => {
+                    // The reader of the pipes asks first, as in life.
+                    if model.closed || !journal.has_room() { continue; }
+                    let bytes = payload(model.next(), len);
+                    journal.output(stream, bytes.clone());
+                    if len > 0 {
+                        let seq = model.next();
+                        model.events.push(Event::Output(outpost_journal::Chunk { seq, stream, bytes }));
+                    }
+                }
+                Operation::Exit(code) => {
+                    if model.exited || model.closed { continue; }
+                    let exit = Exit { code, sandbox_denied: code % 2 == 0 };
+                    journal.exited(exit);
+                    let seq = model.next();
+                    model.events.push(Event::Exited { seq, exit });
+                    model.exited = true;
+                }
+                Operation::Close => {
+                    if !model.exited || model.closed { continue; }
+                    journal.close();
+                    let seq = model.next();
+                    model.events.push(Event::Closed { seq });
+                    model.closed = true;
+                }
+                Operation::Attach(cursor) => {
+                    journal.attach(Seq(cursor));
+                    model.pushed = Seq(cursor).min(model.next().previous());
+                    model.attached_at = model.next();
+                    prop_assert_eq!(journal.owner(), Owner::Attached { cursor: model.pushed });
+                }
+                Operation::Advance(cursor) => {
+                    // An owner only ever acknowledges what it was given.
+                    let cursor = Seq(cursor).min(model.pushed);
+                    journal.advance(cursor);
+                }
+                Operation::Detach => journal.detach(),
+                Operation::Push => {
+                    if !journal.owner().is_attached() { continue; }
+                    let events: Vec<_> = journal.events_after(model.pushed).take(3).collect();
+                    for event in events {
+                        // No hole once attached, unless it was there already.
+                        let expected = &model.events[event.seq().0 as usize - 1];
+                        prop_assert_eq!(&event, expected);
+                        if event.seq() > model.attached_at {
+                            prop_assert_eq!(event.seq(), model.pushed.next());
+                        }
+                        prop_assert!(event.seq() > model.pushed);
+                        model.pushed = event.seq();
+                    }
+                }
+                Operation::Read(after, max) => {
+                    let after = Seq(after);
+                    let page = journal.page(after, max);
+                    let mut last = after;
+                    for chunk in &page.chunks {
+                        prop_assert!(chunk.seq > last);
+                        last = chunk.seq;
+                        prop_assert_eq!(&Event::Output(chunk.clone()), &model.events[chunk.seq.0 as usize - 1]);
+                    }
+                    let size: usize = page.chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+                    if let Some(max) = max {
+                        prop_assert!(page.chunks.len() <= 1 || size <= max);
+                    }
+                    match (max, page.chunks.last()) {
+                        (Some(_), Some(chunk)) => prop_assert_eq!(page.next_seq, chunk.seq.next()),
+                        _ => prop_assert_eq!(page.next_seq, model.next()),
+                    }
+                    prop_assert_eq!(page.closed, model.closed);
+                    prop_assert_eq!(page.exit.is_some(), model.exited);
+                    // Waiting is for those who have nothing to hear.
+                    if !page.chunks.is_empty() { prop_assert!(journal.has_news_for(after)); }
+                }
+            }
+
+            // The log always ends where the model ends, and has no holes inside.
+            prop_assert_eq!(journal.next_seq(), model.next());
+            let kept: Vec<_> = journal.events_after(Seq::START).collect();
+            let tail: Vec<_> = kept.iter().map(|event| event.seq().0).collect();
+            let outputs: Vec<_> = kept.iter().filter(|e| matches!(e, Event::Output(_))).map(Event::seq).collect();
+            let expected: Vec<_> = model.events.iter().filter(|e| matches!(e, Event::Output(_))).map(Event::seq).collect();
+            prop_assert!(expected.ends_with(&outputs), "only the oldest output is evicted: {:?}", tail);
+            prop_assert!(tail.is_sorted());
+
+            // Memory is bounded whatever happens: one chunk may pass the line.
+            let retained = journal.retained_bytes() as usize;
+            prop_assert!(retained <= LIMITS.retain_bytes.max(LIMITS.window_bytes) + 40 + LIMITS.retain_bytes);
+
+            if let Owner::Attached { cursor } = journal.owner() {
+                // What the owner has not seen is all there, unless it was gone when it came.
+                let unseen = model.output_bytes_after(cursor);
+                let held: usize = journal.events_after(cursor).map(|event| match event { Event::Output(c) => c.bytes.len(), _ => 0 }).sum();
+                prop_assert!(held <= unseen);
+                if held >= LIMITS.window_bytes { prop_assert!(!journal.has_room()); }
+            } else {
+                prop_assert!(journal.has_room());
+                prop_assert!(retained <= LIMITS.retain_bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gap_shows_as_a_jump() {
+    let mut journal = Journal::new(LIMITS);
+    for _ in 0..20 {
+        journal.output(Stream::Stdout, Bytes::from_static(b"0123456789"));
+    }
+    let first = journal.events_after(Seq(3)).next().map(|event| event.seq());
+    assert_eq!(first, Some(Seq(15)), "64 bytes keep six chunks of ten");
+}
+
+#[test]
+fn an_attached_owner_loses_nothing_and_holds_the_child_back() {
+    let mut journal = Journal::new(LIMITS);
+    journal.attach(Seq::START);
+    let mut written = 0;
+    while journal.has_room() {
+        journal.output(Stream::Stdout, Bytes::from_static(b"0123456789"));
+        written += 1;
+    }
+    assert_eq!(written, 5, "the window is 48 bytes");
+    assert_eq!(journal.events_after(Seq::START).count(), 5);
+    journal.advance(Seq(2));
+    assert!(journal.has_room());
+}
+
+#[test]
+fn a_trickle_of_single_bytes_is_bounded_by_count() {
+    let mut journal = Journal::new(LIMITS);
+    for _ in 0..1000 {
+        journal.output(Stream::Stderr, Bytes::from_static(b"x"));
+    }
+    assert_eq!(journal.page(Seq::START, None).chunks.len(), 12);
+    journal.attach(Seq(1000));
+    let mut written = 0;
+    while journal.has_room() {
+        journal.output(Stream::Stderr, Bytes::from_static(b"x"));
+        written += 1;
+    }
+    assert_eq!(
+        written, 12,
+        "an owner lags by no more chunks than are retained"
+    );
+}
+
+#[test]
+fn the_exit_keeps_its_place_among_late_output() {
+    let mut journal = Journal::new(LIMITS);
+    journal.output(Stream::Stdout, Bytes::from_static(b"early"));
+    journal.exited(Exit {
+        code: 3,
+        sandbox_denied: false,
+    });
+    journal.output(Stream::Stdout, Bytes::from_static(b"late"));
+    journal.close();
+    let kinds: Vec<_> = journal
+        .events_after(Seq::START)
+        .map(|event| match event {
+            Event::Output(chunk) => (chunk.seq.0, "output"),
+            Event::Exited { seq, .. } => (seq.0, "exited"),
+            Event::Closed { seq } => (seq.0, "closed"),
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [(1, "output"), (2, "exited"), (3, "output"), (4, "closed")]
+    );
+}
+
+#[test]
+fn a_reader_waits_only_when_there_is_nothing_to_say() {
+    let mut journal = Journal::new(LIMITS);
+    assert!(!journal.has_news_for(Seq::START));
+    journal.output(Stream::Stdout, Bytes::from_static(b"x"));
+    assert!(journal.has_news_for(Seq::START));
+    assert!(!journal.has_news_for(Seq(1)));
+    journal.exited(Exit {
+        code: 0,
+        sandbox_denied: false,
+    });
+    assert!(journal.has_news_for(Seq(1)), "an exit not yet seen");
+    assert!(!journal.has_news_for(Seq(2)), "an exit already seen");
+    journal.close();
+    assert!(journal.has_news_for(Seq(99)), "a close never waits");
+}
