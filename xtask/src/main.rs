@@ -1,2 +1,65 @@
-//! placeholder
-fn main() {}
+//! What a contributor or CI runs: `cargo xtask setup`, `test` and `tidy`.
+//!
+//! This is a program of the workspace rather than a folder of scripts, so that it needs nothing
+//! but Rust to start with and its checks have tests of their own.
+//!
+//! - [`setup`] installs what tests need and only that
+//! - [`test`] is *the* test command, one step after the other; [`unprivileged`] is its step that
+//!   runs the same tests again as a user without privileges
+//! - [`tidy`] checks what neither the compiler nor clippy knows about this house
+//! - [`command`] runs other programs; [`checkout`] is the folder all this is about
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people: telling them what it does is its output"
+)]
+
+mod checkout;
+mod command;
+mod setup;
+mod test;
+mod tidy;
+mod unprivileged;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "xtask",
+    bin_name = "cargo xtask",
+    about = "What a contributor or CI runs"
+)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what tests need, unless it is there already
+    Setup,
+    /// Check everything: setup, format, tidy, clippy, all tests, as root also without privileges
+    Test(test::Args),
+    /// Check the rules of the house that the compiler doesn't know
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().task {
+        Task::Setup => setup::run(),
+        Task::Test(args) => test::run(&args),
+        Task::Tidy => tidy::run(),
+    };
+    // Not by returning it: that would print a backtrace of this program wherever one is asked for,
+    // and what failed is hardly ever this program.
+    outcome.map_or_else(
+        |error| {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}

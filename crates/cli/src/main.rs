@@ -1,1 +1,18 @@
-fn main() {}
+//! The binary `outpost`: one thin file per subcommand below [`cmd`].
+
+mod args;
+mod cmd;
+mod logging;
+mod open_files;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Subcommand};
+
+fn main() -> ExitCode {
+    match Arguments::parse().subcommand {
+        Subcommand::Serve(serve) => cmd::serve::run(&serve),
+    }
+}

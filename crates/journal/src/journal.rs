@@ -170,6 +170,16 @@ impl Journal {
         }
     }
 
+    /// How many bytes a page behind a cursor holds, or a little more.
+    #[must_use]
+    pub fn page_bytes(&self, after: Seq, max_bytes: Option<usize>) -> usize {
+        let Some(first) = self.kept.get(self.first_after(after)) else {
+            return 0;
+        };
+        let all = (self.total - start_of(first)) as usize;
+        all.min(max_bytes.unwrap_or(all).max(first.chunk.bytes.len()))
+    }
+
     /// Whether a reader at this cursor has something to hear at once: output,
     /// an exit it has not seen, or the close.
     #[must_use]

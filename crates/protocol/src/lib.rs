@@ -1,1 +1,71 @@
-//! placeholder
+//! What is on the wire.
+//!
+//! Outpost speaks a dialect of JSON-RPC. This crate holds its vocabulary and nothing else: it does no
+//! I/O, knows no clock and keeps no state, so everything here can be tested as plain functions.
+//!
+//! - **Coming in**: [`Incoming::parse`] takes the bytes of one message, refuses what is malformed
+//!   ([`Malformed`]) and tells the four shapes apart. `params` stay raw until the method that wants
+//!   them calls [`parse_params`].
+//! - **Going out**: [`encode_response`], [`encode_error`] and [`encode_notification`] append one
+//!   message to a buffer. [`OutputFrame`] does the same for `process/output` by hand, because that is
+//!   the message that carries all the bytes.
+//! - **Words**: [`Method`] is the table of methods; [`code`] the table of error codes; the params and
+//!   results of each method have a type of their own.
+//! - **Paths**: [`PathUri`] is the only way a path gets onto or off the wire.
+//!
+//! Types only say what can be *written*. Rules about what is *sensible* (an empty `argv`, a zero
+//! window size, an id that is too long) belong to the server, which knows the state they depend on.
+//!
+//! JSON never goes below this crate: the engine and what is under it get plain Rust values.
+
+pub mod base64;
+pub mod code;
+
+mod env_policy;
+mod envelope;
+mod environment;
+mod error;
+mod initialize;
+mod malformed;
+mod method;
+mod outgoing;
+mod output_frame;
+mod params;
+mod path_uri;
+mod process;
+mod request_id;
+mod sandbox;
+mod server_capabilities;
+mod trace;
+mod vet;
+
+pub use base64::{Base64Bytes, InvalidBase64};
+pub use env_policy::{EnvPolicy, Inherit};
+pub use envelope::Incoming;
+pub use environment::{
+    EnvironmentCapabilities, EnvironmentInfo, EnvironmentStatus, Shell, StatusResult,
+};
+pub use error::RpcError;
+pub use initialize::{
+    ClientCapabilities, ClientInfo, Delivery, DetachedTtl, InitializeParams, InitializeResult,
+    PROTOCOL_VERSION, ServerInfo,
+};
+pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
+pub use method::{
+    Family, INITIALIZED, Lane, Method, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
+    family_of_name,
+};
+pub use outgoing::{encode_error, encode_notification, encode_response};
+pub use output_frame::OutputFrame;
+pub use params::{Empty, parse_params};
+pub use path_uri::{PathUri, PathUriError};
+pub use process::{
+    ListResult, ProcessClosed, ProcessEntry, ProcessExited, ProcessOutput, ProcessState, ReadChunk,
+    ReadParams, ReadResult, ResizeParams, SandboxType, SignalName, SignalParams, Size, StartParams,
+    StartResult, StreamName, TerminateParams, TerminateResult, WriteParams, WriteResult,
+    WriteStatus,
+};
+pub use request_id::RequestId;
+pub use sandbox::{Permissions, PermissionsKind, SandboxParams};
+pub use server_capabilities::ServerCapabilities;
+pub use trace::TraceContext;

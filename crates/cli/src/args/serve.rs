@@ -1,0 +1,92 @@
+//! `outpost serve`.
+
+use outpost_engine::Limits;
+use outpost_server::{Listen, Settings};
+
+use super::units::{Size, Span, at_least_one};
+
+/// Serve the exec protocol.
+///
+/// Prints one line with its URL for each socket it listens on, as soon as it
+/// accepts connections; logs go to stderr. Ends with SIGTERM or SIGINT: asks
+/// every process to end, kills what is left after 2s, and exits with 0. A second
+/// signal ends at once.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost serve                                   a free port on loopback
+  outpost serve --listen ws://127.0.0.1:7777
+  outpost serve --listen unix:///run/user/1000/outpost.sock
+  outpost serve --listen stdio://                 one client, on stdin and stdout")]
+pub(crate) struct Serve {
+    /// Where to listen: ws://IP:PORT (port 0 picks one), unix:///PATH or
+    /// stdio://; may be given more than once
+    #[arg(long, value_name = "URL", default_value = "ws://127.0.0.1:0")]
+    pub(crate) listen: Vec<Listen>,
+
+    /// How much of a process's newest output stays readable
+    #[arg(long, value_name = "SIZE", default_value_t = Size(Limits::default().retain_bytes))]
+    pub(crate) retain_bytes: Size,
+
+    /// How far a process may write ahead of a client that reads slowly, before
+    /// it is held back
+    #[arg(long, value_name = "SIZE", default_value_t = Size(Limits::default().window_bytes))]
+    pub(crate) window_bytes: Size,
+
+    /// How long a process stays readable after it has closed
+    #[arg(long, value_name = "TIME", default_value_t = Span(Limits::default().closed_retention))]
+    pub(crate) closed_retention: Span,
+
+    /// How many processes may run at once; a start beyond that is told to retry
+    /// later
+    #[arg(long, value_name = "N", default_value_t = Limits::default().max_processes, value_parser = at_least_one)]
+    pub(crate) max_processes: usize,
+
+    /// How many connections may be open at once; further ones get HTTP 503
+    #[arg(long, value_name = "N", default_value_t = Settings::default().max_connections, value_parser = at_least_one)]
+    pub(crate) max_connections: usize,
+
+    /// How many ordinary requests of one connection run at once; control is
+    /// never counted
+    #[arg(long, value_name = "N", default_value_t = Settings::default().concurrent_requests, value_parser = at_least_one)]
+    pub(crate) concurrent_requests: usize,
+
+    /// What to log: off, error, warn, info, debug, trace, or a filter such as
+    /// outpost_server=debug
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log_level: String,
+
+    /// How to log
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+impl Serve {
+    /// The engine's limits, as asked for.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            retain_bytes: self.retain_bytes.0,
+            window_bytes: self.window_bytes.0.max(1),
+            closed_retention: self.closed_retention.0,
+            max_processes: self.max_processes,
+            ..Limits::default()
+        }
+    }
+
+    /// The server's settings, as asked for.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            max_connections: self.max_connections,
+            concurrent_requests: self.concurrent_requests,
+            ..Settings::default()
+        }
+    }
+}

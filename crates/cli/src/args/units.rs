@@ -1,0 +1,97 @@
+//! Sizes and times as people write them.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+/// A number of bytes: `65536`, `64KiB`, `1MiB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) usize);
+
+impl FromStr for Size {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse::<bytesize::ByteSize>()
+            .ok()
+            .and_then(|size| usize::try_from(size.as_u64()).ok())
+            .map(Size)
+            .ok_or("expected a size such as 65536, 64KiB or 1MiB")
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(usize, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match UNITS
+            .iter()
+            .find(|(unit, _)| self.0 >= *unit && self.0 % unit == 0)
+        {
+            Some((unit, name)) => write!(f, "{}{name}", self.0 / unit),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// A span of time: `500ms`, `30s`, `1h30m`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span(pub(crate) Duration);
+
+impl FromStr for Span {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        humantime::parse_duration(text)
+            .map(Span)
+            .map_err(|_| "expected a time such as 500ms, 30s or 1h30m")
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = humantime::format_duration(self.0).to_string();
+        f.write_str(&text.replace(' ', ""))
+    }
+}
+
+/// A number of things, at least one.
+pub(crate) fn at_least_one(text: &str) -> Result<usize, &'static str> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("expected a whole number greater than 0"),
+        Ok(number) => Ok(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_shown_in_human_units() {
+        for (text, bytes, shown) in [
+            ("1MiB", 1 << 20, "1MiB"),
+            ("65536", 65536, "64KiB"),
+            ("1000", 1000, "1000"),
+            ("3GiB", 3 << 30, "3GiB"),
+            ("64 KiB", 65536, "64KiB"),
+        ] {
+            let size: Size = text.parse().unwrap();
+            assert_eq!((size.0, size.to_string().as_str()), (bytes, shown));
+        }
+        assert!("lots".parse::<Size>().is_err());
+    }
+
+    #[test]
+    fn times_are_read_and_shown_in_human_units() {
+        for (text, ms, shown) in [
+            ("30s", 30_000, "30s"),
+            ("500ms", 500, "500ms"),
+            ("1h30m", 5_400_000, "1h30m"),
+        ] {
+            let span: Span = text.parse().unwrap();
+            assert_eq!(
+                (span.0, span.to_string().as_str()),
+                (Duration::from_millis(ms), shown)
+            );
+        }
+        assert!("soon".parse::<Span>().is_err());
+    }
+}

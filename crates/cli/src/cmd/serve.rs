@@ -1,0 +1,120 @@
+//! `outpost serve`: listens until it is told to end.
+
+use std::{io::Write, process::ExitCode, time::Duration};
+
+use anyhow::Context;
+use outpost_engine::{Engine, Spawner, SpawnerOptions};
+use outpost_server::{Host, Listen, Listener, Server};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{Signal, SignalKind, signal},
+};
+
+use crate::{args::Serve, logging, open_files};
+
+/// How long the runtime may take to let go of a blocked read of stdin.
+const LET_GO: Duration = Duration::from_millis(50);
+
+/// Runs the server; problems before it serves are one line and exit code 1.
+pub(crate) fn run(args: &Serve) -> ExitCode {
+    match try_run(args) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "outpost: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_run(args: &Serve) -> anyhow::Result<ExitCode> {
+    logging::start(&args.log_level, args.log_format)?;
+    let spawner = Spawner::new(SpawnerOptions {
+        child_open_files: open_files::raise(),
+        ..SpawnerOptions::default()
+    })
+    .context("cannot prepare to start processes")?;
+    let runtime = Runtime::new().context("cannot start the runtime")?;
+    let code = runtime.block_on(serve(args, spawner));
+    runtime.shutdown_timeout(LET_GO);
+    code
+}
+
+async fn serve(args: &Serve, spawner: Spawner) -> anyhow::Result<ExitCode> {
+    // Before anything is said: who hears of us may signal us.
+    let mut ends = Ends::new().context("cannot listen for signals")?;
+    let mut listeners = Vec::new();
+    for listen in &args.listen {
+        listeners.extend(Listener::bind(listen)?);
+    }
+    let engine = Engine::new(spawner, args.limits());
+    tracing::info!(trees = ?engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
+    let server = Server::new(engine, Host::look(), args.settings());
+    let stdio = args.listen.contains(&Listen::Stdio);
+    let urls: Vec<_> = listeners.iter().map(Listener::url).collect();
+    for listener in listeners {
+        tokio::spawn(listener.serve(server.clone()));
+    }
+    announce(&urls, stdio).context("cannot say where we listen")?;
+    tokio::select! {
+        () = lines(&server), if stdio => tracing::info!("end of input"),
+        name = ends.next() => tracing::info!(signal = name, "ending"),
+    }
+    tokio::select! {
+        all_gone = server.shutdown() => {
+            if !all_gone {
+                tracing::warn!("not everything ended in time");
+                server.kill_all();
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        name = ends.next() => {
+            tracing::warn!(signal = name, "ending at once");
+            server.kill_all();
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Says where we listen: on stdout, or on stderr where stdout carries messages.
+fn announce(urls: &[String], stdio: bool) -> std::io::Result<()> {
+    let lines: String = urls.iter().map(|url| format!("{url}\n")).collect();
+    if stdio {
+        std::io::stderr().write_all(lines.as_bytes())
+    } else {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(lines.as_bytes())?;
+        stdout.flush()
+    }
+}
+
+/// Serves the one client on standard input and output until its input ends.
+async fn lines(server: &Server) {
+    server
+        .serve_lines(Box::new(tokio::io::stdin()), Box::new(tokio::io::stdout()))
+        .await;
+}
+
+/// The signals that end us.
+struct Ends {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Ends {
+    fn new() -> std::io::Result<Self> {
+        Ok(Ends {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.hangup.recv() => "SIGHUP",
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The one task of a process: reads its output, feeds its input, ends it.
+
+use std::time::Instant;
+
+use outpost_journal::{Exit, Stream};
+use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source};
+use tokio::time::sleep_until;
+
+use crate::{ladder::Step, process::Process};
+
+/// The exit code of a process that ran out of its time.
+const TIMED_OUT: i32 = 124;
+/// How often a tree that was asked to end is looked at, once its leader has
+/// gone: nothing tells when the last of it goes.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
+
+pub(crate) struct Actor {
+    pub(crate) process: Process,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) exit: ExitWatch,
+    pub(crate) timeout_at: Option<Instant>,
+    pub(crate) read_bytes: usize,
+}
+
+impl Actor {
+    /// Runs until the process is closed and, if it was asked to end, nothing
+    /// of its tree is left.
+    pub(crate) async fn run(mut self) {
+        let mut exited = false;
+        let mut timed_out = false;
+        while !exited || !self.outputs.is_empty() {
+            let room = self.process.has_room();
+            let shared = &self.process.shared;
+            let deadline = self.process.ladder().deadline();
+            let timeout = self.timeout_at.filter(|_| !timed_out);
+            tokio::select! {
+                exit = self.exit.wait(), if !exited => {
+                    exited = true;
+                    self.drain();
+                    let code = if timed_out { TIMED_OUT } else { exit.code() };
+                    self.process.append_exit(Exit { code, sandbox_denied: false });
+                    self.exit.reap();
+                }
+                index = readable(&self.outputs), if room && !self.outputs.is_empty() => {
+                    self.read(index);
+                }
+                () = shared.room.notified(), if !room => {}
+                () = shared.stdin.work() => shared.stdin.flush(),
+                () = shared.ladder_moved.notified() => {}
+                () = until(deadline) => {
+                    let step = self.process.ladder().tick(Instant::now());
+                    self.process.climb(step);
+                }
+                () = until(timeout), if !exited => {
+                    timed_out = true;
+                    self.process.end(Some(std::time::Duration::ZERO));
+                }
+            }
+        }
+        self.process.shared.stdin.close();
+        self.process.append_close();
+        self.see_the_ladder_through().await;
+        self.process.shared.control.settle();
+    }
+
+    fn read(&mut self, index: usize) {
+        let output = &mut self.outputs[index];
+        match output.read(self.read_bytes) {
+            ReadOutcome::Data(bytes) => {
+                let stream = stream_of(output.stream());
+                self.process.append_output(stream, bytes);
+            }
+            ReadOutcome::Empty => {}
+            ReadOutcome::End => drop(self.outputs.swap_remove(index)),
+        }
+    }
+
+    /// Takes what the child had written when it ended, window or not.
+    fn drain(&mut self) {
+        for output in &mut self.outputs {
+            let stream = stream_of(output.stream());
+            for bytes in output.drain() {
+                self.process.append_output(stream, bytes);
+            }
+        }
+    }
+
+    /// A process that was asked to end may have left others that take their
+    /// time; they have until the grace is over.
+    async fn see_the_ladder_through(&self) {
+        loop {
+            let Some(deadline) = self.process.ladder().deadline() else {
+                return;
+            };
+            if !self.process.shared.control.has_leftovers() {
+                return;
+            }
+            tokio::select! {
+                () = until(Some(deadline)) => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = self.process.shared.ladder_moved.notified() => {}
+            }
+            let step = self.process.ladder().tick(Instant::now());
+            if step == Step::Kill {
+                self.process.climb(step);
+                return;
+            }
+        }
+    }
+}
+
+/// Waits until one of the outputs can be read, and says which.
+async fn readable(outputs: &[Output]) -> usize {
+    match outputs {
+        [] => std::future::pending().await,
+        [only] => {
+            let _ = only.readable().await;
+            0
+        }
+        [first, second, ..] => tokio::select! {
+            _ = first.readable() => 0,
+            _ = second.readable() => 1,
+        },
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn stream_of(source: Source) -> Stream {
+    match source {
+        Source::Stdout => Stream::Stdout,
+        Source::Stderr => Stream::Stderr,
+        Source::Pty => Stream::Pty,
+    }
+}

@@ -1,0 +1,242 @@
+//! The environment of a child, in six steps.
+
+use std::{collections::BTreeMap, ffi::OsString};
+
+/// What the child starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inherit {
+    /// Everything the server has.
+    #[default]
+    All,
+    /// The names that nearly every program wants.
+    Core,
+    /// Nothing.
+    None,
+}
+
+/// How a child's environment is made out of the server's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnvPolicy {
+    /// Step 1: what to start from.
+    pub inherit: Inherit,
+    /// Step 2 is left out: names that look like secrets stay.
+    pub ignore_default_excludes: bool,
+    /// Step 3: patterns of names to drop.
+    pub exclude: Vec<String>,
+    /// Step 4: values to set.
+    pub set: BTreeMap<String, String>,
+    /// Step 5: if there are any, only names that match one of these stay.
+    pub include_only: Vec<String>,
+}
+
+const CORE: [&str; 11] = [
+    "PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME",
+    "USER",
+];
+const SECRETS: [&str; 3] = ["*KEY*", "*SECRET*", "*TOKEN*"];
+/// Variables of the server itself, credentials among them, never reach a child
+/// from the server's environment.
+const OWN_PREFIX: &str = "OUTPOST_";
+
+/// The server's environment, as it was when it started.
+#[derive(Clone, Debug, Default)]
+pub struct ServerEnvironment {
+    variables: BTreeMap<OsString, OsString>,
+}
+
+impl ServerEnvironment {
+    /// Keeps these variables, without the server's own.
+    #[must_use]
+    pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        ServerEnvironment {
+            variables: variables
+                .into_iter()
+                .filter(|(name, _)| !name.to_string_lossy().starts_with(OWN_PREFIX))
+                .collect(),
+        }
+    }
+
+    /// The environment of a child: what the policy gives, with the request's
+    /// own variables on top, or exactly those where there is no policy.
+    #[must_use]
+    pub fn for_child(
+        &self,
+        policy: Option<&EnvPolicy>,
+        overlay: BTreeMap<String, String>,
+    ) -> Vec<(OsString, OsString)> {
+        let mut result = policy.map(|policy| self.apply(policy)).unwrap_or_default();
+        for (name, value) in overlay {
+            result.insert(name.into(), value.into());
+        }
+        result.into_iter().collect()
+    }
+
+    fn apply(&self, policy: &EnvPolicy) -> BTreeMap<OsString, OsString> {
+        let mut result = match policy.inherit {
+            Inherit::All => self.variables.clone(),
+            Inherit::None => BTreeMap::new(),
+            Inherit::Core => self
+                .variables
+                .iter()
+                .filter(|(name, _)| CORE.iter().any(|core| name.eq_ignore_ascii_case(core)))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        };
+        if !policy.ignore_default_excludes {
+            drop_matching(&mut result, &SECRETS);
+        }
+        drop_matching(&mut result, &policy.exclude);
+        for (name, value) in &policy.set {
+            result.insert(name.into(), value.into());
+        }
+        if !policy.include_only.is_empty() {
+            result.retain(|name, _| matches_any(name, &policy.include_only));
+        }
+        result
+    }
+}
+
+fn drop_matching(variables: &mut BTreeMap<OsString, OsString>, patterns: &[impl AsRef<str>]) {
+    if !patterns.is_empty() {
+        variables.retain(|name, _| !matches_any(name, patterns));
+    }
+}
+
+fn matches_any(name: &OsString, patterns: &[impl AsRef<str>]) -> bool {
+    let name: Vec<char> = folded(&name.to_string_lossy());
+    patterns
+        .iter()
+        .any(|pattern| matches(&folded(pattern.as_ref()), &name))
+}
+
+fn folded(text: &str) -> Vec<char> {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
+/// Whether a glob of `*` and `?` covers the whole text. Greedy with one point
+/// to come back to, so no pattern takes more than quadratic time.
+fn matches(pattern: &[char], text: &[char]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p + 1, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((after, from)) => {
+                    star = Some((after, from + 1));
+                    p = after;
+                    t = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> ServerEnvironment {
+        let variables = [
+            ("PATH", "/bin"),
+            ("HOME", "/h"),
+            ("EDITOR", "vi"),
+            ("AWS_REGION", "x"),
+            ("MY_API_KEY", "k"),
+            ("github_token", "t"),
+            ("OUTPOST_TOKEN_FILE", "never"),
+        ];
+        ServerEnvironment::new(variables.map(|(name, value)| (name.into(), value.into())))
+    }
+
+    fn names(policy: &EnvPolicy, overlay: &[(&str, &str)]) -> Vec<String> {
+        let overlay = overlay
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        server()
+            .for_child(Some(policy), overlay)
+            .into_iter()
+            .map(|(name, _)| name.into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn without_a_policy_the_request_is_the_whole_environment() {
+        let only = BTreeMap::from([("ONLY".to_owned(), "this".to_owned())]);
+        assert_eq!(
+            server().for_child(None, only),
+            [("ONLY".into(), "this".into())]
+        );
+    }
+
+    #[test]
+    fn everything_but_secrets_and_our_own() {
+        let policy = EnvPolicy::default();
+        assert_eq!(
+            names(&policy, &[]),
+            ["AWS_REGION", "EDITOR", "HOME", "PATH"]
+        );
+    }
+
+    #[test]
+    fn our_own_never_leak_even_when_secrets_may() {
+        let policy = EnvPolicy {
+            ignore_default_excludes: true,
+            ..EnvPolicy::default()
+        };
+        let names = names(&policy, &[]);
+        assert!(names.contains(&"MY_API_KEY".to_owned()));
+        assert!(!names.iter().any(|name| name.starts_with("OUTPOST_")));
+    }
+
+    #[test]
+    fn the_core_names() {
+        let policy = EnvPolicy {
+            inherit: Inherit::Core,
+            ..EnvPolicy::default()
+        };
+        assert_eq!(names(&policy, &[]), ["HOME", "PATH"]);
+    }
+
+    #[test]
+    fn the_steps_come_in_order() {
+        let policy = EnvPolicy {
+            exclude: vec!["aws_*".into(), "EDITO?".into()],
+            set: BTreeMap::from([
+                ("SECRET_SET".into(), "kept".into()),
+                ("B".into(), "2".into()),
+            ]),
+            include_only: vec!["S*".into(), "path".into()],
+            ..EnvPolicy::default()
+        };
+        // What is set comes after the secrets are dropped, what is laid on top
+        // comes after the last filter.
+        assert_eq!(names(&policy, &[("C", "3")]), ["C", "PATH", "SECRET_SET"]);
+    }
+
+    #[test]
+    fn globs() {
+        let glob = |pattern: &str, text: &str| matches(&folded(pattern), &folded(text));
+        assert!(glob("*KEY*", "monkey_business"));
+        assert!(glob("a?c", "ABC"));
+        assert!(glob("*", ""));
+        assert!(glob("a*b*c", "aXbXbXc"));
+        assert!(!glob("a?c", "ac"));
+        assert!(!glob("AWS_*", "MY_AWS_X"));
+        assert!(!glob("", "x"));
+        assert!(
+            !glob("*a*a*a*a*a*b", &"a".repeat(2000)),
+            "and without hanging"
+        );
+    }
+}

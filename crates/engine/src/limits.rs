@@ -1,0 +1,53 @@
+//! Every bound and every time of the engine.
+
+use std::time::Duration;
+
+/// What the engine allows. The defaults are what ships; tests pass others.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Retained output per process, and the most that one may ask for.
+    pub retain_bytes: usize,
+    /// Retained chunks per process.
+    pub retain_chunks: usize,
+    /// How far a child may run ahead of its owner.
+    pub window_bytes: usize,
+    /// How long a closed process stays readable.
+    pub closed_retention: Duration,
+    /// How many closed processes stay readable, over all sessions.
+    pub closed_processes: usize,
+    /// How much output closed processes keep, over all sessions.
+    pub closed_bytes: u64,
+    /// How many processes may be running, over all sessions.
+    pub max_processes: usize,
+    /// How long a session without a connection is kept.
+    pub session_ttl: Duration,
+    /// How many bytes may wait for a child to read its input.
+    pub stdin_bytes: usize,
+    /// How many write ids a process remembers.
+    pub write_ids: usize,
+    /// How long what is ended with its session or the server has, between
+    /// being asked to and being made to.
+    pub end_grace: Duration,
+    /// How many bytes are taken from a child in one go.
+    pub read_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let log = outpost_journal::Limits::default();
+        Limits {
+            retain_bytes: log.retain_bytes,
+            retain_chunks: log.retain_chunks,
+            window_bytes: log.window_bytes,
+            closed_retention: Duration::from_secs(30),
+            closed_processes: 4096,
+            closed_bytes: 256 * 1024 * 1024,
+            max_processes: 4096,
+            session_ttl: Duration::from_secs(30),
+            stdin_bytes: 1024 * 1024,
+            write_ids: 4096,
+            end_grace: Duration::from_secs(2),
+            read_bytes: 64 * 1024,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What to start.
+
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
+
+use outpost_process::Size;
+
+/// What the child's three descriptors are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminal {
+    /// Pipes; standard input is at its end unless it is asked for.
+    Pipes {
+        /// Whether input can be written.
+        stdin: bool,
+    },
+    /// A terminal of this size.
+    Pty(Size),
+}
+
+/// A process to be started.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The client's own name for it.
+    pub id: String,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// What the child sees as its own name, where it isn't the program's.
+    pub arg0: Option<String>,
+    /// Where it runs.
+    pub cwd: PathBuf,
+    /// The whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Pipes or a terminal.
+    pub terminal: Terminal,
+    /// Kept with the process, never interpreted.
+    pub metadata: BTreeMap<String, String>,
+    /// When this is over the tree is killed, and the exit code is 124.
+    pub timeout: Option<Duration>,
+    /// Own retention, up to the server's.
+    pub retain_bytes: Option<usize>,
+    /// The grace of a terminate that names none.
+    pub kill_grace: Duration,
+}

@@ -1,0 +1,138 @@
+//! How long a one-shot command takes, from start to known exit, beside the bare system doing it.
+//!
+//! `cargo run --release -p outpost-process --example oneshot [ROUNDS [OPEN]]`, where OPEN is how
+//! many descriptors the program holds meanwhile, as a server with many processes does.
+#![expect(
+    unsafe_code,
+    reason = "the bare system is called as barely as possible"
+)]
+#![expect(clippy::print_stdout, reason = "this is what it is for")]
+
+use std::ffi::{CStr, c_char};
+use std::fs::File;
+use std::io;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use outpost_process::{Command, Exit, Spawner, SpawnerOptions, Stdio, TreeChoice};
+
+const TRUE: &CStr = c"/usr/bin/true";
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let rounds: usize = arguments.next().map_or(Ok(2000), |rounds| rounds.parse())?;
+    let open: usize = arguments.next().map_or(Ok(0), |open| open.parse())?;
+    let cgroups = Spawner::new(SpawnerOptions::default())?;
+    let groups = Spawner::new(SpawnerOptions {
+        trees: TreeChoice::Group,
+        ..SpawnerOptions::default()
+    })?;
+    // Afterwards, as a server opens its descriptors: one process after the other.
+    let _held = hold(open)?;
+    // In the same run and taking turns, so that whatever else the machine does hits all alike.
+    let [mut bare, mut best, mut plain] = [const { Vec::new() }; 3];
+    for round in 0..rounds + rounds / 10 {
+        let times = [once_bare()?, once(&cgroups).await?, once(&groups).await?];
+        if round >= rounds / 10 {
+            bare.push(times[0]);
+            best.push(times[1]);
+            plain.push(times[2]);
+        }
+    }
+    let base = show("posix_spawn + waitpid", &mut bare, None);
+    show(&format!("{:?}", cgroups.tree_kind()), &mut best, Some(base));
+    show(&format!("{:?}", groups.tree_kind()), &mut plain, Some(base));
+
+    for (name, spawner) in [("Cgroup", &cgroups), ("Group", &groups)] {
+        let (many, mine) = (1000, many(spawner, 1000, 32).await?);
+        println!("{many} with 32 in flight, {name}: {mine:?}");
+    }
+    Ok(())
+}
+
+fn hold(open: usize) -> io::Result<Vec<File>> {
+    (0..open).map(|_| File::open("/dev/null")).collect()
+}
+
+async fn once(spawner: &Spawner) -> Result<Duration, Box<dyn std::error::Error>> {
+    let start = Instant::now();
+    let mut child = spawner.spawn(command()).await?;
+    let exit = child.exit.wait().await;
+    let time = start.elapsed();
+    child.exit.reap();
+    assert_eq!(exit, Exit::Code(0));
+    Ok(time)
+}
+
+async fn many(
+    spawner: &Spawner,
+    count: usize,
+    at_once: usize,
+) -> Result<Duration, Box<dyn std::error::Error>> {
+    let start = Instant::now();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..at_once {
+        let spawner = spawner.clone();
+        tasks.spawn(async move {
+            for _ in 0..count / at_once {
+                let spawned = spawner.spawn(command()).await;
+                let Ok(mut child) = spawned else {
+                    return false;
+                };
+                child.exit.wait().await;
+                child.exit.reap();
+                child.control.settle();
+            }
+            true
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        assert!(done?, "a start failed");
+    }
+    Ok(start.elapsed())
+}
+
+fn command() -> Command {
+    Command {
+        argv: vec!["/usr/bin/true".into()],
+        arg0: None,
+        cwd: "/".into(),
+        env: Vec::new(),
+        stdio: Stdio::Pipes { stdin: false },
+    }
+}
+
+fn once_bare() -> io::Result<Duration> {
+    let start = Instant::now();
+    let mut pid = 0;
+    let argv: [*mut c_char; 2] = [TRUE.as_ptr().cast_mut(), ptr::null_mut()];
+    let env: [*mut c_char; 1] = [ptr::null_mut()];
+    // SAFETY: all strings and arrays are terminated and live; no attributes, no file actions.
+    let errno = unsafe {
+        libc::posix_spawn(
+            &raw mut pid,
+            TRUE.as_ptr(),
+            ptr::null(),
+            ptr::null(),
+            argv.as_ptr(),
+            env.as_ptr(),
+        )
+    };
+    if errno != 0 {
+        return Err(io::Error::from_raw_os_error(errno));
+    }
+    let mut status = 0;
+    // SAFETY: the child is ours, and the status is valid for writes.
+    unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    Ok(start.elapsed())
+}
+
+fn show(name: &str, times: &mut [Duration], base: Option<Duration>) -> Duration {
+    times.sort_unstable();
+    let median = times[times.len() / 2];
+    let p99 = times[times.len() * 99 / 100];
+    let ratio = base.map_or(1.0, |base| median.as_secs_f64() / base.as_secs_f64());
+    println!("{name:24} p50 {median:>10.1?}  p99 {p99:>10.1?}  {ratio:.2} x");
+    median
+}

@@ -1,0 +1,44 @@
+//! What is to be started.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// A program with everything it gets from us; nothing else reaches it.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The program and its arguments; must not be empty. A program without a slash is looked up in
+    /// the `PATH` of [`Command::env`], and in `/usr/local/bin:/usr/bin:/bin` when there is none.
+    pub argv: Vec<OsString>,
+    /// What the program sees as its own name instead of `argv[0]`.
+    pub arg0: Option<OsString>,
+    /// The directory it starts in. Relative entries of `PATH` are relative to it.
+    pub cwd: PathBuf,
+    /// The whole environment, in this order.
+    pub env: Vec<(OsString, OsString)>,
+    /// What its standard streams are.
+    pub stdio: Stdio,
+}
+
+/// What a child's three standard streams are connected to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Stdio {
+    /// Separate pipes for stdout and stderr; the child leads its own process group.
+    Pipes {
+        /// Whether stdin is a pipe too; it is `/dev/null` otherwise.
+        stdin: bool,
+    },
+    /// One terminal for all three; the child leads its own session, which the terminal controls.
+    Pty {
+        /// The size the terminal has before the program runs.
+        size: Size,
+    },
+}
+
+/// The size of a terminal in characters.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Lines.
+    pub rows: u16,
+    /// Characters in a line.
+    pub cols: u16,
+}

@@ -1,0 +1,146 @@
+//! One start, from descriptors to a running program.
+#![expect(
+    unsafe_code,
+    reason = "the clone is here, where everything it needs is at hand"
+)]
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::process::WaitIdOptions;
+
+use crate::command::Stdio;
+use crate::descriptors::{self, Ours};
+use crate::error::{Cause, SpawnError, SpawnErrorKind};
+use crate::leader::{self, Leader};
+use crate::means::Means;
+use crate::newborn::Newborn;
+use crate::prepared::Prepared;
+use crate::queue::Queue;
+use crate::slots::Slots;
+use crate::sys::birth::{Birth, Program, Stage};
+use crate::sys::clone::{self, Cloned, How};
+use crate::sys::stack::ChildStack;
+use crate::tree::Tree;
+
+/// What one spawner thread starts programs with.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    means: Arc<Means>,
+    /// Newborns need it; see there.
+    queue: Arc<Queue>,
+    slots: Slots,
+    stack: ChildStack,
+    /// The place for the next tree, made while nobody is waiting for it.
+    spare: Option<Place>,
+}
+
+/// A tree nobody is in yet, and the cgroup to clone into where that is what it is.
+type Place = (Tree, Option<OwnedFd>);
+
+impl Launcher {
+    pub(crate) fn new(means: Arc<Means>, queue: Arc<Queue>) -> io::Result<Self> {
+        Ok(Self {
+            slots: Slots::new(means.null())?,
+            stack: ChildStack::new()?,
+            spare: None,
+            means,
+            queue,
+        })
+    }
+
+    /// Starts one program. What was reserved is freed on every way out that isn't a child.
+    pub(crate) fn launch(&mut self, prepared: &Prepared) -> Result<Newborn, SpawnError> {
+        let failed = |kind| move |cause: Cause| SpawnError::new(kind, &prepared.program, cause);
+        let session = matches!(prepared.stdio, Stdio::Pty { .. });
+        let (ours, theirs) = descriptors::open(prepared.stdio)
+            .map_err(Cause::from)
+            .map_err(failed(match session {
+                true => SpawnErrorKind::Terminal,
+                false => SpawnErrorKind::Descriptors,
+            }))?;
+        let (tree, cgroup) = self
+            .place()
+            .map_err(Cause::from)
+            .map_err(failed(SpawnErrorKind::Tree))?;
+        let null = self.means.null();
+        let filled = self
+            .slots
+            .fill(theirs.ends(null), null)
+            .map_err(Cause::from)
+            .map_err(failed(SpawnErrorKind::Descriptors))?;
+
+        let program = Program {
+            candidates: &prepared.candidates,
+            argv: &prepared.argv,
+            env: &prepared.env,
+            cwd: &prepared.cwd,
+        };
+        let birth = Birth::new(
+            &program,
+            filled.numbers(),
+            session,
+            self.means.open_files,
+            self.means.closing(),
+        );
+        let how = How {
+            old_call: self.means.old_call,
+            share_files: self.means.share_files(),
+            cgroup: cgroup.as_ref().map(AsFd::as_fd),
+        };
+        let (entry, argument) = birth.entry();
+        // SAFETY: the entry of a `Birth` is made for this, and the birth outlives the clone.
+        let cloned = unsafe { clone::clone(how, &mut self.stack, entry, argument) };
+        let Cloned { pid, pidfd } = cloned
+            .map_err(Cause::from)
+            .map_err(failed(SpawnErrorKind::Clone))?;
+
+        if let Some((stage, errno)) = birth.failure() {
+            // It has exited already; this reaps it, so that the tree's place is free.
+            leader::ask(&pidfd, WaitIdOptions::empty());
+            return Err(gave_up(prepared, stage, errno));
+        }
+        let terminal = match &ours {
+            Ours::Pty { master } => Some(Arc::downgrade(master)),
+            Ours::Pipes { .. } => None,
+        };
+        Ok(Newborn {
+            leader: Arc::new(Leader::new(pid, tree, terminal)),
+            pidfd: Some(pidfd),
+            ours: Some(ours),
+            queue: Arc::clone(&self.queue),
+        })
+    }
+
+    /// Makes the next start quicker. If it fails, that start will say why.
+    pub(crate) fn rest(&mut self) {
+        if self.spare.is_none() {
+            self.spare = self.means.nursery.plant().ok();
+        }
+    }
+
+    fn place(&mut self) -> io::Result<Place> {
+        match self.spare.take() {
+            Some(place) => Ok(place),
+            None => self.means.nursery.plant(),
+        }
+    }
+}
+
+/// What a child's own failure means to who asked for it.
+fn gave_up(prepared: &Prepared, stage: Stage, errno: i32) -> SpawnError {
+    let (kind, subject): (_, &OsString) = match stage {
+        Stage::Group => (SpawnErrorKind::Clone, &prepared.program),
+        Stage::Terminal => (SpawnErrorKind::Terminal, &prepared.program),
+        Stage::Descriptors => (SpawnErrorKind::Descriptors, &prepared.program),
+        Stage::Limits => (SpawnErrorKind::Limits, &prepared.program),
+        Stage::Directory => (SpawnErrorKind::Directory, &prepared.directory),
+        Stage::Execute => match errno {
+            libc::ENOENT | libc::ENOTDIR => (SpawnErrorKind::NotFound, &prepared.program),
+            _ => (SpawnErrorKind::NotExecutable, &prepared.program),
+        },
+    };
+    SpawnError::new(kind, subject, Cause::Os(errno))
+}

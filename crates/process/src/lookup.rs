@@ -1,0 +1,62 @@
+//! Where a program may be: the rules of `execvp`.
+
+use crate::strings::{HasNul, Strings};
+
+/// Where programs are looked for when the child has no `PATH`. What `confstr(_CS_PATH)` says is
+/// `/bin:/usr/bin`, which misses what an administrator installed; login shells start with this.
+pub(crate) const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+
+/// The paths to try in turn. They may be relative: the child is in its directory when it tries.
+pub(crate) fn candidates(program: &[u8], path: Option<&[u8]>) -> Result<Strings, HasNul> {
+    let mut candidates = Strings::default();
+    if program.is_empty() || program.contains(&b'/') {
+        candidates.push(&[program])?;
+        return Ok(candidates);
+    }
+    for directory in path.unwrap_or(DEFAULT_PATH).split(|byte| *byte == b':') {
+        match directory {
+            // An empty entry is the working directory.
+            [] => candidates.push(&[b"./", program])?,
+            [.., b'/'] => candidates.push(&[directory, program])?,
+            _ => candidates.push(&[directory, b"/", program])?,
+        }
+    }
+    Ok(candidates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(program: &str, path: Option<&str>) -> Vec<String> {
+        let Ok(strings) = candidates(program.as_bytes(), path.map(str::as_bytes)) else {
+            panic!("no NUL in {program} or {path:?}");
+        };
+        strings
+            .iter()
+            .map(|path| String::from_utf8_lossy(path).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_slash_means_no_search() {
+        assert_eq!(paths("./ls", Some("/bin")), ["./ls"]);
+        assert_eq!(paths("/x/ls", Some("/bin")), ["/x/ls"]);
+        assert_eq!(paths("", Some("/bin")), [""]);
+    }
+
+    #[test]
+    fn the_path_is_searched_in_order() {
+        assert_eq!(paths("ls", Some("/a:b:/c/")), ["/a/ls", "b/ls", "/c/ls"]);
+        assert_eq!(paths("ls", Some(":/a:")), ["./ls", "/a/ls", "./ls"]);
+        assert_eq!(paths("ls", Some("")), ["./ls"]);
+    }
+
+    #[test]
+    fn without_a_path_the_default_counts() {
+        assert_eq!(
+            paths("ls", None),
+            ["/usr/local/bin/ls", "/usr/bin/ls", "/bin/ls"]
+        );
+    }
+}

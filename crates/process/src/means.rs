@@ -1,0 +1,96 @@
+//! What this host lets us start programs with.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::WaitIdOptions;
+
+use crate::leader::{self, Ended};
+use crate::sys::birth::{self, Closing, Trial};
+use crate::sys::clone::{self, How};
+use crate::sys::stack::ChildStack;
+use crate::tree::{Nursery, TreeChoice};
+
+/// Found out once for a spawner, and shared by its threads.
+#[derive(Debug)]
+pub(crate) struct Means {
+    null: OwnedFd,
+    /// The limits a child gets instead of the server's: soft, hard.
+    pub(crate) open_files: Option<(u64, u64)>,
+    /// `clone3` is refused, as in old containers.
+    pub(crate) old_call: bool,
+    tables: Tables,
+    pub(crate) nursery: Nursery,
+}
+
+/// How a child comes by a table of descriptors of its own.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// It shares ours first, so that only what it needs is ever copied.
+    Shared,
+    /// It copies all of it, and can close a range.
+    Copied,
+    /// It copies all of it, and has to close one by one.
+    Single,
+}
+
+impl Means {
+    pub(crate) fn find(trees: TreeChoice, open_files: Option<(u64, u64)>) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let old_call = !clone::has_clone3();
+        Ok(Self {
+            null: rustix::fs::open("/dev/null", flags, Mode::empty())?,
+            open_files,
+            old_call,
+            tables: Tables::find(old_call)?,
+            nursery: Nursery::open(trees, old_call),
+        })
+    }
+
+    /// What a child without input reads.
+    pub(crate) fn null(&self) -> BorrowedFd<'_> {
+        self.null.as_fd()
+    }
+
+    pub(crate) fn share_files(&self) -> bool {
+        self.tables == Tables::Shared
+    }
+
+    pub(crate) fn closing(&self) -> Closing {
+        match self.tables {
+            Tables::Shared => Closing::Unshare,
+            Tables::Copied => Closing::Range,
+            Tables::Single => Closing::Each {
+                highest: highest_descriptor(),
+            },
+        }
+    }
+}
+
+impl Tables {
+    fn find(old_call: bool) -> io::Result<Self> {
+        if !birth::has_close_range() {
+            return Ok(Tables::Single);
+        }
+        let how = How {
+            old_call,
+            share_files: true,
+            cgroup: None,
+        };
+        let child = clone::attempt(how, &mut ChildStack::new()?, Trial::Unshare)?;
+        match leader::ask(&child.pidfd, WaitIdOptions::empty()) {
+            Ended::With(status) if status.exit_status() == Some(0) => Ok(Tables::Shared),
+            _ => Ok(Tables::Copied),
+        }
+    }
+}
+
+/// Somebody may open a higher one meanwhile; what this server opens is close-on-exec, so this is a
+/// net under a net.
+fn highest_descriptor() -> RawFd {
+    let numbers = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
+    let number =
+        |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    numbers.filter_map(number).max().unwrap_or(1024)
+}

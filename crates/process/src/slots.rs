@@ -1,0 +1,60 @@
+//! A few low descriptors that one spawner thread hands its children's streams through.
+
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::io::{DupFlags, Errno};
+
+/// Three numbers reserved when the thread starts, when few descriptors are open. A child copies
+/// only the part of our table up to the highest number it needs, and would copy thousands of
+/// entries in a server with a thousand processes if it took its streams from where they are.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    /// At rest they are `/dev/null`.
+    reserved: [OwnedFd; 3],
+}
+
+/// Slots that hold a child's streams; at rest again when this is dropped.
+pub(crate) struct Filled<'a> {
+    slots: &'a mut Slots,
+    null: BorrowedFd<'a>,
+}
+
+impl Slots {
+    pub(crate) fn new(null: BorrowedFd<'_>) -> Result<Self, Errno> {
+        // Never 0, 1 or 2, so that the child can put each in its place without treading on another.
+        let reserve = || rustix::io::fcntl_dupfd_cloexec(null, 3);
+        let reserved = [reserve()?, reserve()?, reserve()?];
+        Ok(Self { reserved })
+    }
+
+    /// Puts a child's ends into the slots. They stay open there until what is returned is dropped.
+    pub(crate) fn fill<'a>(
+        &'a mut self,
+        ends: [BorrowedFd<'_>; 3],
+        null: BorrowedFd<'a>,
+    ) -> Result<Filled<'a>, Errno> {
+        let filled = Filled { slots: self, null };
+        for (slot, end) in filled.slots.reserved.iter_mut().zip(ends) {
+            rustix::io::dup3(end, slot, DupFlags::CLOEXEC)?;
+        }
+        Ok(filled)
+    }
+}
+
+impl Filled<'_> {
+    /// What is to become 0, 1 and 2.
+    pub(crate) fn numbers(&self) -> [RawFd; 3] {
+        self.slots.reserved.each_ref().map(OwnedFd::as_raw_fd)
+    }
+}
+
+impl Drop for Filled<'_> {
+    fn drop(&mut self) {
+        for slot in &mut self.slots.reserved {
+            // Putting one open descriptor in the place of another allocates nothing.
+            if let Err(error) = rustix::io::dup3(self.null, slot, DupFlags::CLOEXEC) {
+                tracing::error!(%error, "a spawner's descriptor can't be put to rest");
+            }
+        }
+    }
+}

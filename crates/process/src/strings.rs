@@ -1,0 +1,50 @@
+//! Many C strings in one allocation.
+
+use std::ffi::c_char;
+use std::ptr;
+
+/// NUL-terminated strings, one after the other. Pointers are made only when the child is cloned,
+/// so the whole can travel between threads.
+#[derive(Debug, Default)]
+pub(crate) struct Strings {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+}
+
+/// A piece contains a NUL byte.
+pub(crate) struct HasNul;
+
+impl Strings {
+    /// Appends one string made of `pieces`; nothing is appended if one of them has a NUL byte.
+    pub(crate) fn push(&mut self, pieces: &[&[u8]]) -> Result<(), HasNul> {
+        if pieces.iter().any(|piece| piece.contains(&0)) {
+            return Err(HasNul);
+        }
+        self.starts.push(self.bytes.len());
+        for piece in pieces {
+            self.bytes.extend_from_slice(piece);
+        }
+        self.bytes.push(0);
+        Ok(())
+    }
+
+    /// Pointers to all strings and a null pointer behind them, as `execve` wants them. They live
+    /// as long as `self` is neither changed nor dropped.
+    pub(crate) fn pointers(&self) -> Vec<*const c_char> {
+        let mut pointers = Vec::with_capacity(self.starts.len() + 1);
+        for start in &self.starts {
+            pointers.push(self.bytes[*start..].as_ptr().cast());
+        }
+        pointers.push(ptr::null());
+        pointers
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.starts.iter().map(|start| {
+            let rest = &self.bytes[*start..];
+            let end = rest.iter().position(|byte| *byte == 0);
+            &rest[..end.expect("every string is terminated")]
+        })
+    }
+}

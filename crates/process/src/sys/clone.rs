@@ -1,0 +1,188 @@
+//! A process made the way `vfork` does it, with a pidfd and straight into its cgroup.
+#![expect(
+    unsafe_code,
+    reason = "clone3 returns twice and needs a shim in assembly"
+)]
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::process::Pid;
+
+use super::birth::Trial;
+use super::stack::ChildStack;
+
+/// What runs in the child. It must not return.
+pub(crate) type Entry = extern "C" fn(*mut c_void) -> c_int;
+
+/// A process that has executed its program or has exited already.
+pub(crate) struct Cloned {
+    pub(crate) pid: Pid,
+    pub(crate) pidfd: OwnedFd,
+}
+
+/// `CLONE_INTO_CGROUP`, which fits no `c_int`.
+const INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// The child shares our memory, we stand still until it no longer does, and we get a pidfd.
+const FLAGS: c_int = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
+
+/// Whether this kernel, and whatever filters our calls, lets us use `clone3`. Old containers answer
+/// that there is no such call, or that it isn't permitted.
+pub(crate) fn has_clone3() -> bool {
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        return false;
+    }
+    // SAFETY: a size of zero is refused before anything is read.
+    let result = unsafe { libc::syscall(libc::SYS_clone3, std::ptr::null::<c_void>(), 0_usize) };
+    result == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
+}
+
+/// How to clone.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct How<'a> {
+    /// By the older call, which knows no cgroup.
+    pub(crate) old_call: bool,
+    /// The child shares our table of descriptors and must part with it before it changes anything.
+    pub(crate) share_files: bool,
+    /// Where the child is to be from its first instruction; otherwise where we are.
+    pub(crate) cgroup: Option<BorrowedFd<'a>>,
+}
+
+/// Clones, and returns when the child has executed its program or has exited.
+///
+/// # Safety
+/// `entry` with `argument` must be sound to run in a process that shares our memory while this
+/// thread stands still and all others go on: no allocation, no lock, no unwinding, no return.
+pub(crate) unsafe fn clone(
+    how: How<'_>,
+    stack: &mut ChildStack,
+    entry: Entry,
+    argument: *mut c_void,
+) -> io::Result<Cloned> {
+    let mut pidfd: c_int = -1;
+    let files = if how.share_files {
+        libc::CLONE_FILES
+    } else {
+        0
+    };
+    let pid = if how.old_call {
+        let flags = FLAGS | files | libc::SIGCHLD;
+        // SAFETY: the stack is ours to lend; the caller vouches for the entry; with `CLONE_PIDFD`
+        // the one variadic argument that is read is where the pidfd goes.
+        match unsafe { libc::clone(entry, stack.top(), flags, argument, &raw mut pidfd) } {
+            -1 => return Err(io::Error::last_os_error()),
+            pid => pid,
+        }
+    } else {
+        let flags = u64::from((FLAGS | files).cast_unsigned());
+        let mut arguments = Arguments {
+            flags: flags | how.cgroup.map_or(0, |_| INTO_CGROUP),
+            pidfd: (&raw mut pidfd).expose_provenance() as u64,
+            exit_signal: libc::SIGCHLD as u64,
+            stack: stack.bottom().expose_provenance() as u64,
+            stack_size: stack.size() as u64,
+            cgroup: how.cgroup.map_or(0, |fd| fd.as_raw_fd() as u64),
+            ..Arguments::default()
+        };
+        // SAFETY: the arguments are complete and live until the call is back; the stack is ours to
+        // lend; the caller vouches for the entry.
+        match unsafe { shim(&raw mut arguments, entry, argument) } {
+            errno @ ..0 => return Err(io::Error::from_raw_os_error(-errno as i32)),
+            pid => pid as i32,
+        }
+    };
+    Ok(Cloned {
+        pid: Pid::from_raw(pid).expect("the kernel tells the parent the child's number"),
+        // SAFETY: the kernel has just put a descriptor there that nobody else knows of.
+        pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
+    })
+}
+
+/// Clones a child that does nothing but a trial, to see whether it can be done and goes well.
+pub(crate) fn attempt(how: How<'_>, stack: &mut ChildStack, trial: Trial) -> io::Result<Cloned> {
+    // SAFETY: the trials are made for this and take no argument.
+    unsafe { clone(how, stack, trial.entry(), std::ptr::null_mut()) }
+}
+
+/// `struct clone_args` of the kernel, up to the field we need.
+#[derive(Default)]
+#[repr(C, align(8))]
+struct Arguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+/// # Safety
+/// As for [`clone`]; `arguments` must be valid and name a stack of their own.
+#[cfg(target_arch = "x86_64")]
+unsafe fn shim(arguments: *mut Arguments, entry: Entry, argument: *mut c_void) -> isize {
+    let result: isize;
+    // SAFETY: the parent leaves the block as after any system call: rax, rcx and r11 are declared,
+    // and so is memory. The child is on a stack of its own, which the kernel has put into rsp and
+    // which is aligned, and never leaves the block.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp", // Ends backtraces here.
+            "mov rdi, r12",
+            "call r13",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone3 as isize => result,
+            in("rdi") arguments,
+            in("rsi") size_of::<Arguments>(),
+            in("r12") argument,
+            in("r13") entry,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    result
+}
+
+/// # Safety
+/// As for [`clone`]; `arguments` must be valid and name a stack of their own.
+#[cfg(target_arch = "aarch64")]
+unsafe fn shim(arguments: *mut Arguments, entry: Entry, argument: *mut c_void) -> isize {
+    let result: isize;
+    // SAFETY: the parent leaves the block as after any system call: x0 is declared, and so is
+    // memory. The child is on a stack of its own, which the kernel has put into sp and which is
+    // aligned, and never leaves the block.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 2f",
+            "mov x29, xzr", // Ends backtraces here.
+            "mov x0, x20",
+            "blr x21",
+            "brk #1",
+            "2:",
+            inlateout("x0") arguments => result,
+            in("x1") size_of::<Arguments>(),
+            in("x8") libc::SYS_clone3,
+            in("x20") argument,
+            in("x21") entry,
+        );
+    }
+    result
+}
+
+/// # Safety
+/// None needed: it does nothing.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn shim(_: *mut Arguments, _: Entry, _: *mut c_void) -> isize {
+    -(libc::ENOSYS as isize)
+}

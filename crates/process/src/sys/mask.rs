@@ -1,0 +1,21 @@
+//! The signal mask of a spawner thread.
+#![expect(unsafe_code, reason = "signal sets are filled through libc")]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// Blocks every signal in this thread for good. A child cloned by it starts with all of them
+/// blocked and can put its handlers away before one could run in the server's memory; and the
+/// server's own signals are other threads' business.
+pub(crate) fn block_all() -> io::Result<()> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the pointer is valid for writes of a `sigset_t`, which this initializes.
+    unsafe { libc::sigfillset(set.as_mut_ptr()) };
+    // SAFETY: the set is initialized; the old mask is not asked for. The C library leaves out the
+    // signals it needs itself, so that a `setuid` elsewhere doesn't wait for this thread for ever.
+    match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), ptr::null_mut()) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}

@@ -1,0 +1,9 @@
+//! The few things that are not safe, one a file: the clone and the stack it runs on, what the child
+//! does before it is a program of its own, the signal mask of the spawner's threads, and what a
+//! runtime is given to watch.
+
+pub(crate) mod birth;
+pub(crate) mod clone;
+pub(crate) mod mask;
+pub(crate) mod register;
+pub(crate) mod stack;

@@ -1,0 +1,154 @@
+//! Raw bytes as JSON strings: standard alphabet, padding required.
+//!
+//! The only place that knows which library does it.
+
+use std::fmt;
+
+use base64_simd::{AsOut as _, STANDARD};
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::{Serialize, Serializer};
+
+/// Bytes that one step of [`AsText`] encodes. It is a multiple of 3, so that no padding
+/// comes before the end.
+const STEP_BYTES: usize = 3 * 1024;
+const STEP_TEXT: usize = STEP_BYTES / 3 * 4;
+
+/// Appends the base64 form of `bytes`.
+pub fn encode_into(out: &mut Vec<u8>, bytes: &[u8]) {
+    // The library reserves exactly what it needs, which would make a growing buffer be copied again
+    // with every chunk.
+    out.reserve(encoded_len(bytes.len()));
+    STANDARD.encode_append(bytes, out);
+}
+
+/// How long the base64 form of `len` bytes is.
+pub const fn encoded_len(len: usize) -> usize {
+    len.div_ceil(3) * 4
+}
+
+/// The bytes whose base64 form is `text`.
+pub fn decode(text: &[u8]) -> Result<Vec<u8>, InvalidBase64> {
+    STANDARD
+        .decode_to_vec(text)
+        .map_err(|_| InvalidBase64::diagnose(text))
+}
+
+/// Why a text is not the base64 form of any bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidBase64 {
+    /// A byte that is not in the alphabet, or padding before the end.
+    #[error("invalid base64: unexpected byte 0x{byte:02x} at offset {offset}")]
+    Symbol {
+        /// Where it stands.
+        offset: usize,
+        /// What it is.
+        byte: u8,
+    },
+    /// Base64 with its padding comes in groups of four.
+    #[error("invalid base64: length {length} is not a multiple of 4")]
+    Length {
+        /// How long the text is.
+        length: usize,
+    },
+    /// The last symbol has bits that belong to no byte, so the text is not what any encoder gives.
+    #[error("invalid base64: last symbol has stray bits")]
+    StrayBits,
+}
+
+impl InvalidBase64 {
+    /// Finds out what is wrong with a text that was refused. The fast decoder doesn't say.
+    fn diagnose(text: &[u8]) -> Self {
+        let length = text.len();
+        let padding = text
+            .iter()
+            .rev()
+            .take(2)
+            .take_while(|byte| **byte == b'=')
+            .count();
+        let stranger = text[..length - padding]
+            .iter()
+            .position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')));
+        match stranger {
+            Some(offset) => Self::Symbol {
+                offset,
+                byte: text[offset],
+            },
+            None if !length.is_multiple_of(4) => Self::Length { length },
+            None => Self::StrayBits,
+        }
+    }
+}
+
+/// Bytes that are a base64 string in JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Base64Bytes(pub Vec<u8>);
+
+impl AsRef<[u8]> for Base64Bytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Vec<u8>> for Base64Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Serialize for Base64Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        as_text::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        as_text::deserialize(deserializer)
+    }
+}
+
+/// For `#[serde(with = "…")]` on fields of any type that holds bytes.
+pub(crate) mod as_text {
+    use super::{AsText, Base64Visitor, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        bytes: &impl AsRef<[u8]>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&AsText(bytes.as_ref()))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, B: From<Vec<u8>>>(
+        deserializer: D,
+    ) -> Result<B, D::Error> {
+        deserializer.deserialize_str(Base64Visitor).map(B::from)
+    }
+}
+
+/// Displays bytes as base64 in steps on the stack, so that no copy of the whole text is made.
+struct AsText<'a>(&'a [u8]);
+
+impl fmt::Display for AsText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut buffer = [0; STEP_TEXT];
+        for step in self.0.chunks(STEP_BYTES) {
+            f.write_str(STANDARD.encode_as_str(step, buffer.as_mut_slice().as_out()))?;
+        }
+        Ok(())
+    }
+}
+
+struct Base64Visitor;
+
+impl Visitor<'_> for Base64Visitor {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a base64 string")
+    }
+
+    // Also called with a borrowed string, which is the usual case: base64 needs no escapes.
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<u8>, E> {
+        decode(text.as_bytes()).map_err(E::custom)
+    }
+}

@@ -1,0 +1,70 @@
+//! `environment/info` and `environment/status`: what it is like where the processes run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::PathUri;
+
+/// The answer to `environment/info`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentInfo {
+    /// The shell that commands of the user are meant for.
+    pub shell: Shell,
+    /// The server's working directory.
+    pub cwd: PathUri,
+    /// The user's home directory, if there is one.
+    pub user_home_dir: Option<PathUri>,
+    /// `linux`, `macos`, …
+    pub platform_os: String,
+    /// `$TMPDIR`, if it is set.
+    pub temporary_directories: Vec<PathUri>,
+    /// Where temporary files go.
+    pub temp_dir: PathUri,
+    /// The version of the server.
+    pub executor_version: String,
+    /// What else can be asked of this server.
+    pub capabilities: EnvironmentCapabilities,
+}
+
+/// A shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shell {
+    /// `bash`, `zsh` or `sh`.
+    pub name: String,
+    /// Where it is, a native path.
+    pub path: String,
+}
+
+/// Extensions that the released clients ask for by name. True only for what works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnvironmentCapabilities {
+    /// Launching a network proxy for a process.
+    pub network_proxy_launch: bool,
+    /// Confined discovery of what the host offers.
+    pub capability_discovery_sandbox: bool,
+    /// `environmentConfig/read`.
+    pub environment_config_read: bool,
+    /// `valueEnvVar` in headers of `http/request`.
+    pub http_header_env_vars: bool,
+    /// `fs/open` and its siblings with a sandbox.
+    pub sandboxed_file_streaming: bool,
+    /// The second form of shell snapshots.
+    pub shell_snapshot_v2: bool,
+}
+
+/// The answer to `environment/status`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusResult {
+    /// How it is.
+    pub status: EnvironmentStatus,
+}
+
+/// How the environment is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EnvironmentStatus {
+    /// Processes can be started.
+    #[default]
+    Ready,
+}

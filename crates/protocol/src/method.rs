@@ -1,0 +1,164 @@
+//! The table of methods.
+
+/// Notification of the client: it has seen the answer to `initialize`.
+pub const INITIALIZED: &str = "initialized";
+/// Notification of the server: bytes of a process.
+pub const PROCESS_OUTPUT: &str = "process/output";
+/// Notification of the server: a process has ended.
+pub const PROCESS_EXITED: &str = "process/exited";
+/// Notification of the server: nothing will follow of a process.
+pub const PROCESS_CLOSED: &str = "process/closed";
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `initialize`
+    Initialize,
+    /// `process/start`
+    ProcessStart,
+    /// `process/read`
+    ProcessRead,
+    /// `process/write`
+    ProcessWrite,
+    /// `process/signal`
+    ProcessSignal,
+    /// `process/terminate`
+    ProcessTerminate,
+    /// `process/resize`
+    ProcessResize,
+    /// `process/list`
+    ProcessList,
+    /// `environment/info`
+    EnvironmentInfo,
+    /// `environment/status`
+    EnvironmentStatus,
+}
+
+/// Methods that are refused with the same words before the handshake is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// The handshake itself.
+    Handshake,
+    /// Processes of the session.
+    Exec,
+    /// `environment/info`
+    EnvironmentInfo,
+    /// `environment/status`
+    EnvironmentStatus,
+    /// `fs/*`
+    Filesystem,
+    /// `http/*`
+    Http,
+}
+
+/// What a request may have to wait behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Handled where it stands in the stream of messages, before anything behind it.
+    Handshake,
+    /// Waits behind nothing, and is served even when everything else is refused.
+    Control,
+    /// In the order in which requests about the same process came.
+    Process,
+    /// In no order.
+    Free,
+}
+
+struct Row {
+    method: Method,
+    name: &'static str,
+    family: Family,
+    lane: Lane,
+}
+
+const fn row(method: Method, name: &'static str, family: Family, lane: Lane) -> Row {
+    Row {
+        method,
+        name,
+        family,
+        lane,
+    }
+}
+
+/// In the order of the enum, so that a method is its own index.
+#[rustfmt::skip]
+const TABLE: [Row; 10] = [
+    row(Method::Initialize,        "initialize",         Family::Handshake,         Lane::Handshake),
+    row(Method::ProcessStart,      "process/start",      Family::Exec,              Lane::Process),
+    row(Method::ProcessRead,       "process/read",       Family::Exec,              Lane::Process),
+    row(Method::ProcessWrite,      "process/write",      Family::Exec,              Lane::Process),
+    row(Method::ProcessSignal,     "process/signal",     Family::Exec,              Lane::Control),
+    row(Method::ProcessTerminate,  "process/terminate",  Family::Exec,              Lane::Control),
+    row(Method::ProcessResize,     "process/resize",     Family::Exec,              Lane::Control),
+    row(Method::ProcessList,       "process/list",       Family::Exec,              Lane::Free),
+    row(Method::EnvironmentInfo,   "environment/info",   Family::EnvironmentInfo,   Lane::Control),
+    row(Method::EnvironmentStatus, "environment/status", Family::EnvironmentStatus, Lane::Control),
+];
+
+/// Families that are known by how their names begin, whether or not they are served.
+const PREFIXES: [(&str, Family); 2] = [("fs/", Family::Filesystem), ("http/", Family::Http)];
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; TABLE.len()] = {
+        let mut all = [Self::Initialize; TABLE.len()];
+        let mut index = 0;
+        while index < TABLE.len() {
+            all[index] = TABLE[index].method;
+            index += 1;
+        }
+        all
+    };
+
+    /// The method that has this name on the wire.
+    pub fn from_name(name: &str) -> Option<Self> {
+        TABLE
+            .iter()
+            .find(|row| row.name == name)
+            .map(|row| row.method)
+    }
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Which words refuse it before the handshake is over.
+    pub fn family(self) -> Family {
+        self.row().family
+    }
+
+    /// What it may have to wait behind.
+    pub fn lane(self) -> Lane {
+        self.row().lane
+    }
+
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+}
+
+impl Family {
+    /// How error messages call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Handshake => "handshake",
+            Self::Exec => "exec",
+            Self::EnvironmentInfo => "environment info",
+            Self::EnvironmentStatus => "environment status",
+            Self::Filesystem => "filesystem",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// The family of any method name, also of one that isn't served: before the handshake is over the
+/// answer names the family, whether or not there would be another one afterwards.
+pub fn family_of_name(method: &str) -> Option<Family> {
+    Method::from_name(method).map(Method::family).or_else(|| {
+        PREFIXES
+            .iter()
+            .find(|(prefix, _)| method.starts_with(prefix))
+            .map(|(_, family)| *family)
+    })
+}

@@ -1,0 +1,55 @@
+//! The messages that go out, as bytes.
+//!
+//! Each function appends one message to `out`, without framing. A message that can't be written
+//! leaves `out` as it was, so a half-written one never reaches the wire.
+
+use serde::Serialize;
+
+use crate::{RequestId, RpcError};
+
+#[derive(Serialize)]
+struct Response<'a, T> {
+    id: &'a RequestId,
+    result: &'a T,
+}
+
+#[derive(Serialize)]
+struct ErrorResponse<'a> {
+    id: &'a RequestId,
+    error: &'a RpcError,
+}
+
+#[derive(Serialize)]
+struct Notification<'a, T> {
+    method: &'a str,
+    params: &'a T,
+}
+
+/// Appends `{"id":…,"result":…}`.
+pub fn encode_response<T: Serialize>(
+    out: &mut Vec<u8>,
+    id: &RequestId,
+    result: &T,
+) -> Result<(), serde_json::Error> {
+    append(out, &Response { id, result })
+}
+
+/// Appends `{"id":…,"error":{"code":…,"message":…}}`, with `data` if the error has some.
+pub fn encode_error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
+    append(out, &ErrorResponse { id, error })
+        .expect("strings, integers and JSON values can always be written to memory");
+}
+
+/// Appends `{"method":…,"params":…}`.
+pub fn encode_notification<T: Serialize>(
+    out: &mut Vec<u8>,
+    method: &str,
+    params: &T,
+) -> Result<(), serde_json::Error> {
+    append(out, &Notification { method, params })
+}
+
+fn append(out: &mut Vec<u8>, message: &impl Serialize) -> Result<(), serde_json::Error> {
+    let before = out.len();
+    serde_json::to_writer(&mut *out, message).inspect_err(|_| out.truncate(before))
+}

@@ -1,0 +1,71 @@
+//! `process/output`, `process/exited`, `process/closed`: what a process's client is told.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base64::as_text;
+
+/// Params of `process/output`.
+///
+/// The server sends these through [`OutputFrame`](crate::OutputFrame), which gives the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessOutput<'a> {
+    /// Which process.
+    pub process_id: Cow<'a, str>,
+    /// Its number among the events of the process.
+    pub seq: u64,
+    /// Where it was written.
+    pub stream: StreamName,
+    /// The bytes.
+    #[serde(with = "as_text")]
+    pub chunk: Cow<'a, [u8]>,
+}
+
+/// Params of `process/exited`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessExited {
+    /// Which process.
+    pub process_id: String,
+    /// Its number among the events of the process.
+    pub seq: u64,
+    /// How it ended.
+    pub exit_code: i32,
+    /// Whether it seems to have failed because of its sandbox.
+    pub sandbox_denied: bool,
+}
+
+/// Params of `process/closed`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessClosed {
+    /// Which process.
+    pub process_id: String,
+    /// Its number among the events of the process, the last one.
+    pub seq: u64,
+}
+
+/// Where output was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StreamName {
+    /// File descriptor 1.
+    Stdout,
+    /// File descriptor 2.
+    Stderr,
+    /// The terminal, where the two can't be told apart.
+    Pty,
+}
+
+impl StreamName {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::Pty => "pty",
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! `process/*`: params, results and notifications, one file per verb.
+
+mod control;
+mod events;
+mod list;
+mod read;
+mod start;
+mod write;
+
+pub use control::{ResizeParams, SignalName, SignalParams, TerminateParams, TerminateResult};
+pub use events::{ProcessClosed, ProcessExited, ProcessOutput, StreamName};
+pub use list::{ListResult, ProcessEntry, ProcessState};
+pub use read::{ReadChunk, ReadParams, ReadResult};
+pub use start::{SandboxType, Size, StartParams, StartResult};
+pub use write::{WriteParams, WriteResult, WriteStatus};

@@ -1,0 +1,42 @@
+//! `process/write`: bytes for a process's stdin.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Base64Bytes;
+use crate::params::or_default;
+
+/// Params of `process/write`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WriteParams {
+    /// Which process.
+    pub process_id: String,
+    /// The bytes.
+    pub chunk: Base64Bytes,
+    /// Makes a retry safe; absent for a write that is never retried.
+    pub write_id: Option<String>,
+    /// End the input after the bytes.
+    #[serde(default, deserialize_with = "or_default")]
+    pub close_stdin: bool,
+}
+
+/// The answer to `process/write`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteResult {
+    /// What became of the bytes.
+    pub status: WriteStatus,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WriteStatus {
+    /// Queued in order, now or when it was first sent.
+    Accepted,
+    /// There is no such process.
+    UnknownProcess,
+    /// The process takes no input, or no more.
+    StdinClosed,
+    /// The process doesn't exist yet.
+    Starting,
+}

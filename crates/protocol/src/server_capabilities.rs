@@ -1,0 +1,36 @@
+//! What this server can do that the released ones can't.
+
+use serde::{Deserialize, Serialize};
+
+/// One boolean for each extension, true only when it works. A client that never asks for one sees no
+/// difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServerCapabilities {
+    /// `delivery: "acked"` and `process/ack`.
+    pub acked: bool,
+    /// Output in binary frames.
+    pub binary_frames: bool,
+    /// `closeStdin` of `process/write`.
+    pub close_stdin: bool,
+    /// `process/resize`, and `size` of `process/start`.
+    pub resize: bool,
+    /// Signals other than `interrupt`.
+    pub signals: bool,
+    /// `timeoutMs` of `process/start`.
+    pub timeouts: bool,
+    /// `process/list`.
+    pub process_list: bool,
+    /// `session/list` and `session/close`.
+    pub session_list: bool,
+    /// `takeover` of `initialize`.
+    pub takeover: bool,
+    /// `tree` of `process/terminate`.
+    pub terminate_tree: bool,
+    /// `fs/createStream` and its siblings.
+    pub fs_write_stream: bool,
+    /// Watching files.
+    pub fs_watch: bool,
+    /// `limits` of `process/start`.
+    pub limits: bool,
+}

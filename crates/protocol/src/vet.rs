@@ -1,0 +1,192 @@
+//! The rules that hold for every value of a message, wherever it stands.
+//!
+//! Vetting walks the whole text once and builds nothing: it finds syntax errors, too many values and
+//! repeated keys. What comes after it may take the text for well-formed, and trees that are built
+//! from its parts are bounded.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use crate::malformed::{MAX_JSON_VALUES, MalformedKind, RepeatedKey};
+
+/// Up to this many keys of an object are compared one by one, which needs no memory of its own.
+/// Hashing takes over beyond it, so that a wide object does not cost its width squared.
+const COMPARED_KEYS: usize = 16;
+
+/// Checks that `text` is one JSON value, with no more than [`MAX_JSON_VALUES`] values in it, and no
+/// key twice in any of its objects. The nesting is bounded by serde_json, at 128.
+pub(crate) fn vet(text: &str) -> Result<(), MalformedKind> {
+    let mut vetting = Vetting {
+        values_left: MAX_JSON_VALUES,
+        keys: Vec::new(),
+        refusal: None,
+    };
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let outcome = Value(&mut vetting)
+        .deserialize(&mut deserializer)
+        .and_then(|()| deserializer.end());
+    match (vetting.refusal, outcome) {
+        (Some(refusal), _) => Err(refusal),
+        (None, Err(error)) => Err(MalformedKind::NotJson(error)),
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+/// What is known about the text so far.
+struct Vetting<'de> {
+    values_left: usize,
+    /// The keys of all objects that are open at this point, innermost last. One stack for all of
+    /// them means one allocation a message instead of one an object.
+    keys: Vec<Cow<'de, str>>,
+    /// Set once a rule of ours is broken. serde only carries texts, so the reason waits here while
+    /// its error unwinds the walk.
+    refusal: Option<MalformedKind>,
+}
+
+impl<'de> Vetting<'de> {
+    fn refuse<E: Error>(&mut self, kind: MalformedKind) -> E {
+        self.refusal = Some(kind);
+        E::custom("refused")
+    }
+
+    fn count_value<E: Error>(&mut self) -> Result<(), E> {
+        match self.values_left.checked_sub(1) {
+            Some(left) => self.values_left = left,
+            None => return Err(self.refuse(MalformedKind::TooManyValues)),
+        }
+        Ok(())
+    }
+
+    fn refuse_repeated<E: Error>(&mut self, key: &str) -> E {
+        self.refuse(MalformedKind::RepeatedKey {
+            key: RepeatedKey::new(key),
+        })
+    }
+
+    /// Walks one object whose keys start at `base` on the stack.
+    fn walk_object<A: MapAccess<'de>>(&mut self, base: usize, map: &mut A) -> Result<(), A::Error> {
+        while let Some(Key(key)) = map.next_key_seed(KeySeed)? {
+            let seen = &self.keys[base..];
+            if seen.len() == COMPARED_KEYS {
+                let mut hashed: HashSet<Cow<'de, str>> = self.keys.drain(base..).collect();
+                return self.walk_wide_object(&mut hashed, key, map);
+            }
+            if seen.contains(&key) {
+                return Err(self.refuse_repeated(&key));
+            }
+            self.keys.push(key);
+            map.next_value_seed(Value(self))?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with an object that has too many keys to compare them one by one, at the value of
+    /// `key`.
+    fn walk_wide_object<A: MapAccess<'de>>(
+        &mut self,
+        seen: &mut HashSet<Cow<'de, str>>,
+        key: Cow<'de, str>,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        let mut key = key;
+        loop {
+            if seen.contains(&key) {
+                return Err(self.refuse_repeated(&key));
+            }
+            seen.insert(key);
+            map.next_value_seed(Value(self))?;
+            match map.next_key_seed(KeySeed)? {
+                Some(Key(next)) => key = next,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Vets one value and everything in it.
+struct Value<'v, 'de>(&'v mut Vetting<'de>);
+
+impl<'de> DeserializeSeed<'de> for Value<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.0.count_value()?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(Value(self.0))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let base = self.0.keys.len();
+        let outcome = self.0.walk_object(base, &mut map);
+        self.0.keys.truncate(base);
+        outcome
+    }
+}
+
+/// A key as it reads after its escapes are resolved, so that `"a"` and `"\u0061"` are the same.
+struct Key<'de>(Cow<'de, str>);
+
+struct KeySeed;
+
+impl<'de> DeserializeSeed<'de> for KeySeed {
+    type Value = Key<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key<'de>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for KeySeed {
+    type Value = Key<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Key<'de>, E> {
+        Ok(Key(Cow::Borrowed(key)))
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Key<'de>, E> {
+        Ok(Key(Cow::Owned(key.to_owned())))
+    }
+}

@@ -1,0 +1,203 @@
+//! Every text and code an error can have, in one table. They are a contract: clients match on them.
+
+use outpost_protocol::{
+    Incoming, Malformed, PathUri, RequestId, RpcError, base64, code, encode_error,
+};
+
+fn table<T>(rows: impl IntoIterator<Item = T>, text: impl Fn(&T) -> String) -> String {
+    rows.into_iter().map(|row| text(&row) + "\n").collect()
+}
+
+#[test]
+fn codes() {
+    let codes = [
+        ("INVALID_REQUEST", code::INVALID_REQUEST),
+        ("METHOD_NOT_FOUND", code::METHOD_NOT_FOUND),
+        ("INVALID_PARAMS", code::INVALID_PARAMS),
+        ("INTERNAL_ERROR", code::INTERNAL_ERROR),
+        ("OVERLOADED", code::OVERLOADED),
+        ("NOT_FOUND", code::NOT_FOUND),
+        ("SESSION_ATTACHED", code::SESSION_ATTACHED),
+    ];
+    insta::assert_snapshot!(table(codes, |(name, code)| format!("{code} {name}")), @r"
+    -32600 INVALID_REQUEST
+    -32601 METHOD_NOT_FOUND
+    -32602 INVALID_PARAMS
+    -32603 INTERNAL_ERROR
+    -32001 OVERLOADED
+    -32004 NOT_FOUND
+    -32010 SESSION_ATTACHED
+    ");
+}
+
+#[test]
+fn error_answers() {
+    let with_data = RpcError {
+        data: Some(serde_json::json!({"why": null})),
+        ..RpcError::new(code::NOT_FOUND, "No such file or directory (os error 2)")
+    };
+    let errors = [
+        (
+            RequestId::from(1),
+            RpcError::invalid_request("unknown process id \"p\""),
+        ),
+        (RequestId::from("x"), RpcError::method_not_found("no/such")),
+        (
+            RequestId::from(2),
+            RpcError::invalid_params("argv must not be empty"),
+        ),
+        (
+            RequestId::from(3),
+            RpcError::internal("Permission denied (os error 13)"),
+        ),
+        (RequestId::from(4), RpcError::overloaded()),
+        (RequestId::UNATTRIBUTED, with_data),
+    ];
+    let lines = table(errors, |(id, error)| {
+        let mut out = Vec::new();
+        encode_error(&mut out, id, error);
+        String::from_utf8(out).unwrap()
+    });
+    insta::assert_snapshot!(lines, @r#"
+    {"id":1,"error":{"code":-32600,"message":"unknown process id \"p\""}}
+    {"id":"x","error":{"code":-32601,"message":"unknown method: no/such"}}
+    {"id":2,"error":{"code":-32602,"message":"argv must not be empty"}}
+    {"id":3,"error":{"code":-32603,"message":"Permission denied (os error 13)"}}
+    {"id":4,"error":{"code":-32001,"message":"Server overloaded; retry later."}}
+    {"id":-1,"error":{"code":-32004,"message":"No such file or directory (os error 2)","data":{"why":null}}}
+    "#);
+}
+
+#[test]
+fn malformed_messages() {
+    let long_key = format!(r#"{{"{0}":1,"{0}":1}}"#, "ä".repeat(100));
+    let messages: [&[u8]; 21] = [
+        b"",
+        b"nonsense",
+        b"{\"method\":\"m\"",
+        b"{\"method\":\"m\"} x",
+        b"{\"method\":\"m\",}",
+        b"{\"method\":\"\\ud800\"}",
+        b"{\"method\":\"m\",\"params\":1e999}",
+        b"{\"method\":\"\xff\"}",
+        b"{\"method\":\"\xc3",
+        b"{\"method\":\"m\",\"method\":\"m\"}",
+        b"{\"a\\n\\\"\":1,\"a\\n\\\"\":1}",
+        long_key.as_bytes(),
+        b"[]",
+        b"\"initialize\"",
+        b"{}",
+        b"{\"id\":1}",
+        b"{\"id\":null,\"method\":\"m\"}",
+        b"{\"id\":1.5,\"result\":{}}",
+        b"{\"id\":1,\"method\":null}",
+        b"{\"result\":{}}",
+        b"{\"id\":null,\"result\":{}}",
+    ];
+    let lines = table(messages, |message| {
+        let malformed = Incoming::parse(message).unwrap_err();
+        let start = &message[..message.len().min(60)];
+        format!("{malformed}    <- {:?}", String::from_utf8_lossy(start))
+    });
+    insta::assert_snapshot!(lines, @r#"
+    EOF while parsing a value at line 1 column 0    <- ""
+    expected ident at line 1 column 2    <- "nonsense"
+    EOF while parsing an object at line 1 column 13    <- "{\"method\":\"m\""
+    trailing characters at line 1 column 16    <- "{\"method\":\"m\"} x"
+    trailing comma at line 1 column 15    <- "{\"method\":\"m\",}"
+    unexpected end of hex escape at line 1 column 18    <- "{\"method\":\"\\ud800\"}"
+    number out of range at line 1 column 28    <- "{\"method\":\"m\",\"params\":1e999}"
+    message is not UTF-8: invalid utf-8 sequence of 1 bytes from index 11    <- "{\"method\":\"�\"}"
+    message is not UTF-8: incomplete utf-8 byte sequence from index 11    <- "{\"method\":\"�"
+    repeated key `method`    <- "{\"method\":\"m\",\"method\":\"m\"}"
+    repeated key `a\n\"`    <- "{\"a\\n\\\"\":1,\"a\\n\\\"\":1}"
+    repeated key `ääääääääääääääääääääääääääääääääääääääääääääääääääääääääääääääää…`    <- "{\"äääääääääääääääääääääääääääää"
+    message is not a JSON object    <- "[]"
+    message is not a JSON object    <- "\"initialize\""
+    message has no `method`, `result` or `error`    <- "{}"
+    message has no `method`, `result` or `error`    <- "{\"id\":1}"
+    `id` is neither a string nor a 64-bit integer    <- "{\"id\":null,\"method\":\"m\"}"
+    `id` is neither a string nor a 64-bit integer    <- "{\"id\":1.5,\"result\":{}}"
+    `method` is not a string    <- "{\"id\":1,\"method\":null}"
+    `result` without an `id`    <- "{\"result\":{}}"
+    `result` without an `id`    <- "{\"id\":null,\"result\":{}}"
+    "#);
+    insta::assert_snapshot!(Malformed::too_large(), @"message is larger than 67108864 bytes");
+}
+
+#[test]
+fn paths() {
+    let uris = [
+        "",
+        "/srv/project",
+        "srv",
+        "file",
+        "http://localhost/srv",
+        "file://example.org/srv",
+        "file://localhost:80/srv",
+        "file://srv",
+        "file:",
+        "file://",
+        "file:srv",
+        "file:///srv?x",
+        "file:///srv#x",
+        "file:///srv%",
+        "file:///srv%2",
+        "file:///srv%zz",
+        "file:///srv%00",
+        "file:///srv\0",
+    ];
+    let lines = table(uris, |uri| {
+        format!("{}    <- {uri:?}", PathUri::parse(uri).unwrap_err())
+    });
+    insta::assert_snapshot!(lines, @r#"
+    path is not a file: URI    <- ""
+    path is not a file: URI    <- "/srv/project"
+    path is not a file: URI    <- "srv"
+    path is not a file: URI    <- "file"
+    path is not a file: URI    <- "http://localhost/srv"
+    file: URI names another host    <- "file://example.org/srv"
+    file: URI names another host    <- "file://localhost:80/srv"
+    file: URI names another host    <- "file://srv"
+    file: URI is not absolute    <- "file:"
+    file: URI is not absolute    <- "file://"
+    file: URI is not absolute    <- "file:srv"
+    file: URI has a query    <- "file:///srv?x"
+    file: URI has a fragment    <- "file:///srv#x"
+    file: URI has an invalid percent escape    <- "file:///srv%"
+    file: URI has an invalid percent escape    <- "file:///srv%2"
+    file: URI has an invalid percent escape    <- "file:///srv%zz"
+    file: URI has a NUL byte    <- "file:///srv%00"
+    file: URI has a NUL byte    <- "file:///srv\0"
+    "#);
+}
+
+#[test]
+fn base64_texts() {
+    let texts = [
+        "a",
+        "aGVsbG8",
+        "aGVs bG8=",
+        "aG=sbG8=",
+        "a===",
+        "====",
+        "aGVsbG9=",
+        "aGVsbG8\u{e4}",
+    ];
+    let lines = table(texts, |text| {
+        format!(
+            "{}    <- {text:?}",
+            base64::decode(text.as_bytes()).unwrap_err()
+        )
+    });
+    insta::assert_snapshot!(lines, @r#"
+    invalid base64: length 1 is not a multiple of 4    <- "a"
+    invalid base64: length 7 is not a multiple of 4    <- "aGVsbG8"
+    invalid base64: unexpected byte 0x20 at offset 4    <- "aGVs bG8="
+    invalid base64: unexpected byte 0x3d at offset 2    <- "aG=sbG8="
+    invalid base64: unexpected byte 0x3d at offset 1    <- "a==="
+    invalid base64: unexpected byte 0x3d at offset 0    <- "===="
+    invalid base64: last symbol has stray bits    <- "aGVsbG9="
+    invalid base64: unexpected byte 0xc3 at offset 7    <- "aGVsbG8ä"
+    "#);
+}

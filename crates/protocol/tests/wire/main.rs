@@ -1,0 +1,12 @@
+//! The contract of the wire, as seen from outside the crate.
+
+mod base64;
+mod envelope;
+mod envelope_model;
+mod error_table;
+mod method;
+mod output_frame;
+mod params;
+mod path_uri;
+mod results;
+mod trace;

@@ -1,0 +1,82 @@
+//! The table of methods.
+
+use outpost_protocol::{Method, family_of_name};
+
+#[test]
+fn table() {
+    let rows: String = Method::ALL
+        .iter()
+        .map(|method| {
+            format!(
+                "{method:?} {} family={:?} lane={:?}\n",
+                method.name(),
+                method.family().name(),
+                method.lane()
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(rows, @r#"
+    Initialize initialize family="handshake" lane=Handshake
+    ProcessStart process/start family="exec" lane=Process
+    ProcessRead process/read family="exec" lane=Process
+    ProcessWrite process/write family="exec" lane=Process
+    ProcessSignal process/signal family="exec" lane=Control
+    ProcessTerminate process/terminate family="exec" lane=Control
+    ProcessResize process/resize family="exec" lane=Control
+    ProcessList process/list family="exec" lane=Free
+    EnvironmentInfo environment/info family="environment info" lane=Control
+    EnvironmentStatus environment/status family="environment status" lane=Control
+    "#);
+}
+
+#[test]
+fn every_method_is_found_by_its_name() {
+    for method in Method::ALL {
+        assert_eq!(Method::from_name(method.name()), Some(method));
+        assert_eq!(family_of_name(method.name()), Some(method.family()));
+    }
+    for name in [
+        "",
+        "process",
+        "process/",
+        "process/Start",
+        "process/start ",
+        "initialized",
+    ] {
+        assert_eq!(Method::from_name(name), None, "{name:?}");
+    }
+}
+
+#[test]
+fn families_of_other_names() {
+    let names = [
+        "fs/readFile",
+        "fs/anything",
+        "http/request",
+        "process/spawn",
+        "process/kill",
+        "command/exec",
+        "config/read",
+        "environmentConfig/read",
+        "session/list",
+        "fs",
+        "no/such",
+    ];
+    let rows: String = names
+        .iter()
+        .map(|name| format!("{name} {:?}\n", family_of_name(name)))
+        .collect();
+    insta::assert_snapshot!(rows, @r"
+    fs/readFile Some(Filesystem)
+    fs/anything Some(Filesystem)
+    http/request Some(Http)
+    process/spawn None
+    process/kill None
+    command/exec None
+    config/read None
+    environmentConfig/read None
+    session/list None
+    fs None
+    no/such None
+    ");
+}

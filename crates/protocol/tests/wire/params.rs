@@ -1,0 +1,327 @@
+//! What clients may send, and what they may leave out.
+
+use std::collections::BTreeMap;
+
+use outpost_protocol::{
+    Delivery, DetachedTtl, Empty, EnvPolicy, Inherit, InitializeParams, PermissionsKind,
+    ReadParams, ResizeParams, SignalName, SignalParams, Size, StartParams, TerminateParams,
+    WriteParams, parse_params,
+};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, serde_json::Error> {
+    let raw: Box<RawValue> = serde_json::value::to_raw_value(params).unwrap();
+    parse_params(Some(&raw))
+}
+
+#[test]
+fn absent_params_are_an_empty_object() {
+    assert_eq!(parse_params::<Empty>(None).unwrap(), Empty {});
+    assert_eq!(
+        parse_params::<InitializeParams>(None).unwrap(),
+        InitializeParams::default()
+    );
+}
+
+#[test]
+fn initialize_of_either_kind_of_client() {
+    let exec: InitializeParams =
+        parse(&json!({"clientName": "x", "resumeSessionId": null})).unwrap();
+    assert_eq!(exec.client_name.as_deref(), Some("x"));
+    assert_eq!(exec.resume_session_id, None);
+
+    let app: InitializeParams = parse(&json!({
+        "clientInfo": {"name": "x", "title": null, "version": "1"},
+        "capabilities": {"experimentalApi": true, "unknown": 1},
+    }))
+    .unwrap();
+    assert_eq!(app.client_info.unwrap().name, "x");
+    assert!(app.capabilities.unwrap().experimental_api);
+}
+
+#[test]
+fn initialize_beyond() {
+    let params: InitializeParams = parse(&json!({
+        "detachedTtlMs": 5, "sessionLabel": "l", "takeover": true, "delivery": "acked",
+        "resumeFrom": {"proc-1": 17},
+    }))
+    .unwrap();
+    assert_eq!(
+        params,
+        InitializeParams {
+            detached_ttl_ms: DetachedTtl::Millis(5),
+            session_label: Some("l".to_owned()),
+            takeover: true,
+            delivery: Some(Delivery::Acked),
+            resume_from: BTreeMap::from([("proc-1".to_owned(), 17)]),
+            ..InitializeParams::default()
+        }
+    );
+}
+
+#[test]
+fn a_lease_tells_null_from_absent() {
+    for (params, lease) in [
+        (json!({}), DetachedTtl::Unspecified),
+        (json!({"detachedTtlMs": null}), DetachedTtl::Unlimited),
+        (json!({"detachedTtlMs": 0}), DetachedTtl::Millis(0)),
+    ] {
+        let parsed: InitializeParams = parse(&params).unwrap();
+        assert_eq!(parsed.detached_ttl_ms, lease);
+        let written = serde_json::to_value(&parsed).unwrap();
+        assert_eq!(written.get("detachedTtlMs"), params.get("detachedTtlMs"));
+    }
+}
+
+#[test]
+fn start_with_only_what_is_required() {
+    let params: StartParams =
+        parse(&json!({"processId": "p", "argv": ["ls"], "cwd": "file:///"})).unwrap();
+    assert_eq!(params.process_id, "p");
+    assert_eq!(params.argv, ["ls"]);
+    assert_eq!(params.cwd.as_path().to_str(), Some("/"));
+    assert!(params.env.is_empty());
+    assert!(params.env_policy.is_none() && params.sandbox.is_none() && params.size.is_none());
+    assert!(!params.tty && !params.pipe_stdin && !params.enforce_managed_network);
+}
+
+#[test]
+fn start_with_everything() {
+    let params: StartParams = parse(&json!({
+        "processId": "p", "argv": ["ls", "-l"], "cwd": "file:///srv", "env": {"A": "b"},
+        "envPolicy": {"inherit": "core", "ignoreDefaultExcludes": true, "exclude": ["AWS_*"],
+                      "set": {"C": "d"}, "includeOnly": ["*"]},
+        "tty": true, "pipeStdin": true, "arg0": "-ls",
+        "sandbox": {"permissions": {"type": "managed", "network": "restricted"}, "cwd": "file:///srv"},
+        "enforceManagedNetwork": true, "managedNetwork": {"loopbackPorts": [1]},
+        "metadata": {"k": "v"}, "size": {"rows": 40, "cols": 120},
+        "timeoutMs": 1, "retainBytes": 2, "killGraceMs": 3, "limits": {"processes": 4},
+    }))
+    .unwrap();
+    assert_eq!(
+        params.env,
+        BTreeMap::from([("A".to_owned(), "b".to_owned())])
+    );
+    assert_eq!(
+        params.env_policy,
+        Some(EnvPolicy {
+            inherit: Inherit::Core,
+            ignore_default_excludes: true,
+            exclude: vec!["AWS_*".to_owned()],
+            set: BTreeMap::from([("C".to_owned(), "d".to_owned())]),
+            include_only: vec!["*".to_owned()],
+        })
+    );
+    assert!(params.tty && params.pipe_stdin && params.enforce_managed_network);
+    assert_eq!(params.arg0.as_deref(), Some("-ls"));
+    let sandbox = params.sandbox.as_ref().unwrap();
+    assert_eq!(sandbox.permissions.kind, PermissionsKind::Managed);
+    assert!(sandbox.raw().get().contains(r#""network":"restricted""#));
+    assert_eq!(params.managed_network, Some(json!({"loopbackPorts": [1]})));
+    assert_eq!(params.metadata.as_ref().unwrap()["k"], "v");
+    assert_eq!(
+        params.size,
+        Some(Size {
+            rows: 40,
+            cols: 120
+        })
+    );
+    assert_eq!(
+        (params.timeout_ms, params.retain_bytes, params.kill_grace_ms),
+        (Some(1), Some(2), Some(3))
+    );
+    let again: StartParams = parse(&serde_json::to_value(&params).unwrap()).unwrap();
+    assert_eq!(again, params);
+}
+
+/// Whatever may be left out may be `null` as well, and nothing else may.
+#[test]
+fn null_is_absent_exactly_where_absent_is_allowed() {
+    fn check<T: DeserializeOwned>(required: &Value, optional: &[&str]) {
+        let required = required.as_object().unwrap();
+        parse::<T>(&Value::Object(required.clone())).unwrap();
+        for name in optional {
+            let mut params = required.clone();
+            params.insert((*name).to_owned(), Value::Null);
+            parse::<T>(&params.into()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        for name in required.keys() {
+            let mut params = required.clone();
+            params.insert(name.clone(), Value::Null);
+            assert!(parse::<T>(&params.clone().into()).is_err(), "null {name}");
+            params.remove(name);
+            assert!(parse::<T>(&params.into()).is_err(), "no {name}");
+        }
+    }
+    let process = json!({"processId": "p"});
+    check::<InitializeParams>(
+        &json!({}),
+        &[
+            "clientName",
+            "clientInfo",
+            "capabilities",
+            "resumeSessionId",
+            "detachedTtlMs",
+            "sessionLabel",
+            "takeover",
+            "delivery",
+            "resumeFrom",
+        ],
+    );
+    check::<StartParams>(
+        &json!({"processId": "p", "argv": [], "cwd": "file:///"}),
+        &[
+            "env",
+            "envPolicy",
+            "tty",
+            "pipeStdin",
+            "arg0",
+            "sandbox",
+            "enforceManagedNetwork",
+            "managedNetwork",
+            "metadata",
+            "size",
+            "timeoutMs",
+            "retainBytes",
+            "killGraceMs",
+        ],
+    );
+    check::<EnvPolicy>(
+        &json!({}),
+        &[
+            "inherit",
+            "ignoreDefaultExcludes",
+            "exclude",
+            "set",
+            "includeOnly",
+        ],
+    );
+    check::<ReadParams>(&process, &["afterSeq", "maxBytes", "waitMs"]);
+    check::<WriteParams>(
+        &json!({"processId": "p", "chunk": ""}),
+        &["writeId", "closeStdin"],
+    );
+    check::<SignalParams>(&json!({"processId": "p", "signal": "kill"}), &[]);
+    check::<TerminateParams>(&process, &["graceMs", "tree"]);
+    check::<ResizeParams>(
+        &json!({"processId": "p", "size": {"rows": 1, "cols": 1}}),
+        &[],
+    );
+}
+
+#[test]
+fn env_policy_inherits_all_by_default() {
+    assert_eq!(
+        parse::<EnvPolicy>(&json!({})).unwrap().inherit,
+        Inherit::All
+    );
+    assert_eq!(
+        parse::<EnvPolicy>(&json!({"inherit": "none"}))
+            .unwrap()
+            .inherit,
+        Inherit::None
+    );
+}
+
+#[test]
+fn signals() {
+    let names = [
+        ("interrupt", SignalName::Interrupt),
+        ("terminate", SignalName::Terminate),
+        ("kill", SignalName::Kill),
+        ("hangup", SignalName::Hangup),
+        ("quit", SignalName::Quit),
+        ("stop", SignalName::Stop),
+        ("continue", SignalName::Continue),
+        ("user1", SignalName::User1),
+        ("user2", SignalName::User2),
+        ("windowChange", SignalName::WindowChange),
+    ];
+    for (name, signal) in names {
+        let params: SignalParams = parse(&json!({"processId": "p", "signal": name})).unwrap();
+        assert_eq!(params.signal, signal);
+        assert_eq!(serde_json::to_value(signal).unwrap(), name);
+    }
+}
+
+#[test]
+fn sandboxes_by_kind() {
+    for (kind, expected) in [
+        ("managed", PermissionsKind::Managed),
+        ("disabled", PermissionsKind::Disabled),
+        ("external", PermissionsKind::External),
+    ] {
+        let params = json!({"processId": "p", "argv": [], "cwd": "file:///",
+                            "sandbox": {"permissions": {"type": kind}}});
+        let params: StartParams = parse(&params).unwrap();
+        assert_eq!(params.sandbox.unwrap().permissions.kind, expected);
+    }
+}
+
+/// The words are serde's; pinned because clients get to see them.
+#[test]
+fn what_is_wrong_is_said() {
+    let start = |name: &str, value: Value| {
+        let mut params = json!({"processId": "p", "argv": [], "cwd": "file:///"});
+        params[name] = value;
+        parse::<StartParams>(&params).unwrap_err().to_string()
+    };
+    let lines = [
+        parse::<StartParams>(&json!({})).unwrap_err().to_string(),
+        parse::<StartParams>(&json!([])).unwrap_err().to_string(),
+        parse::<Empty>(&json!("x")).unwrap_err().to_string(),
+        start("argv", json!("ls")),
+        start("cwd", json!("/srv")),
+        start("cwd", json!(7)),
+        start("env", json!({"A": null})),
+        start("tty", json!("yes")),
+        start("size", json!([24, 80])),
+        start("size", json!({"rows": 70000, "cols": 80})),
+        start("timeoutMs", json!(-1)),
+        start("sandbox", json!([])),
+        start("sandbox", json!({})),
+        start("sandbox", json!({"permissions": {"type": "other"}})),
+        start("sandbox", json!({"permissions": ["managed"]})),
+        start("envPolicy", json!({"inherit": "some"})),
+        parse::<WriteParams>(&json!({"processId": "p", "chunk": "?"}))
+            .unwrap_err()
+            .to_string(),
+        parse::<WriteParams>(&json!({"processId": "p", "chunk": [1]}))
+            .unwrap_err()
+            .to_string(),
+        parse::<SignalParams>(&json!({"processId": "p", "signal": "SIGINT"}))
+            .unwrap_err()
+            .to_string(),
+        parse::<InitializeParams>(&json!({"delivery": "pull"}))
+            .unwrap_err()
+            .to_string(),
+        parse::<InitializeParams>(&json!({"detachedTtlMs": "1"}))
+            .unwrap_err()
+            .to_string(),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    missing field `processId` at line 1 column 2
+    invalid type: sequence, expected an object at line 1 column 0
+    invalid type: string "x", expected an object at line 1 column 3
+    invalid type: string "ls", expected a sequence at line 1 column 12
+    path is not a file: URI at line 1 column 23
+    invalid type: integer `7`, expected a file: URI at line 1 column 18
+    invalid type: null, expected a string at line 1 column 43
+    invalid type: string "yes", expected a boolean at line 1 column 55
+    invalid type: sequence, expected an object at line 1 column 51
+    invalid value: integer `70000`, expected u16 at line 1 column 74
+    invalid value: integer `-1`, expected u64 at line 1 column 58
+    invalid type: sequence, expected an object at line 1 column 0
+    missing field `permissions` at line 1 column 2
+    unknown variant `other`, expected one of `managed`, `disabled`, `external` at line 1 column 30
+    invalid type: sequence, expected an object at line 1 column 15
+    unknown variant `some`, expected one of `all`, `core`, `none` at line 1 column 57
+    invalid base64: unexpected byte 0x3f at offset 0 at line 1 column 12
+    invalid type: sequence, expected a base64 string at line 1 column 9
+    unknown variant `SIGINT`, expected one of `interrupt`, `terminate`, `kill`, `hangup`, `quit`, `stop`, `continue`, `user1`, `user2`, `windowChange` at line 1 column 34
+    unknown variant `pull`, expected `push` or `acked` at line 1 column 18
+    invalid type: string "1", expected u64 at line 1 column 20
+    "#);
+}

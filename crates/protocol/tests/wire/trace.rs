@@ -1,0 +1,136 @@
+//! A recorded conversation of a released client and its own server.
+
+use outpost_protocol::{
+    Incoming, InitializeParams, Method, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
+    PermissionsKind, ProcessClosed, ProcessExited, ProcessOutput, RequestId, StartParams,
+    StartResult, TerminateParams, TerminateResult, parse_params,
+};
+use serde_json::Value;
+
+struct Line {
+    from_client: bool,
+    message: Value,
+}
+
+fn lines() -> Vec<Line> {
+    include_str!("../data/coding-agent.jsonl")
+        .lines()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            Line {
+                from_client: line["from"] == "client",
+                message: line["message"].clone(),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn every_line_of_the_client_is_understood() {
+    let mut seen = Vec::new();
+    for line in lines().iter().filter(|line| line.from_client) {
+        let text = line.message.to_string();
+        let incoming = Incoming::parse(text.as_bytes()).unwrap();
+        let (method, params) = match incoming {
+            Incoming::Request {
+                id,
+                method,
+                params,
+                trace,
+            } => {
+                assert_eq!(serde_json::to_value(&id).unwrap(), line.message["id"]);
+                assert_eq!(trace, None);
+                (method, params)
+            }
+            Incoming::Notification { method, params } => {
+                assert_eq!(method, "initialized");
+                (method, params)
+            }
+            other => panic!("{other:?}"),
+        };
+        match Method::from_name(&method) {
+            Some(Method::Initialize) => {
+                let params: InitializeParams = parse_params(params).unwrap();
+                assert_eq!(params.client_name.as_deref(), Some("codex-environment"));
+            }
+            Some(Method::ProcessStart) => {
+                let params: StartParams = parse_params(params).unwrap();
+                assert_eq!(params.cwd.to_string(), "file:///srv/project");
+                assert_eq!(params.argv[..2], ["/bin/bash", "-lc"]);
+                assert_eq!(params.env["TERM"], "dumb");
+                assert_eq!(params.env_policy.unwrap().exclude.len(), 4);
+                let sandbox = params.sandbox.unwrap();
+                assert_eq!(sandbox.permissions.kind, PermissionsKind::Managed);
+                let raw: Value = serde_json::from_str(sandbox.raw().get()).unwrap();
+                assert_eq!(raw, line.message["params"]["sandbox"]);
+            }
+            Some(Method::ProcessTerminate) => {
+                let params: TerminateParams = parse_params(params).unwrap();
+                assert!(params.grace_ms.is_none() && !params.tree);
+            }
+            Some(other) => panic!("{other:?}"),
+            None => {}
+        }
+        seen.push(method.into_owned());
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    insta::assert_snapshot!(seen.join("\n"), @r"
+    environmentConfig/read
+    fs/getMetadata
+    fs/watchMissing
+    initialize
+    initialized
+    process/start
+    process/terminate
+    ");
+}
+
+/// What the released server said has the form that our own types give.
+#[test]
+fn our_types_write_what_the_released_server_wrote() {
+    fn same<T: serde::de::DeserializeOwned + serde::Serialize>(value: &Value) {
+        let typed: T = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(typed).unwrap(), *value);
+    }
+    let lines = lines();
+    let method_of = |id: &Value| {
+        lines
+            .iter()
+            .find(|line| line.from_client && line.message["id"] == *id)
+            .and_then(|line| line.message["method"].as_str())
+            .and_then(Method::from_name)
+    };
+    let mut compared = 0;
+    for Line { message, .. } in lines.iter().filter(|line| !line.from_client) {
+        match (message["method"].as_str(), method_of(&message["id"])) {
+            (Some(PROCESS_OUTPUT), _) => same::<ProcessOutput<'static>>(&message["params"]),
+            (Some(PROCESS_EXITED), _) => same::<ProcessExited>(&message["params"]),
+            (Some(PROCESS_CLOSED), _) => same::<ProcessClosed>(&message["params"]),
+            (None, Some(Method::ProcessStart)) => same::<StartResult>(&message["result"]),
+            (None, Some(Method::ProcessTerminate)) => same::<TerminateResult>(&message["result"]),
+            _ => continue,
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 25);
+}
+
+#[test]
+fn answers_of_the_server_are_told_apart() {
+    let (mut responses, mut errors) = (0, 0);
+    for Line { message, .. } in lines().iter().filter(|line| !line.from_client) {
+        let text = message.to_string();
+        match Incoming::parse(text.as_bytes()).unwrap() {
+            Incoming::Response {
+                id: RequestId::Integer(_),
+            } => responses += 1,
+            Incoming::Error {
+                id: Some(RequestId::Integer(_)),
+            } => errors += 1,
+            Incoming::Notification { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((responses, errors), (11, 11));
+}

@@ -1,0 +1,160 @@
+//! The reading half of a connection.
+
+use std::{future::poll_fn, io, pin::Pin, task::Poll, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::io::poll_read_buf;
+
+use crate::{Framing, ReadHalf, lines::Lines, ws::Messages};
+
+/// How much is read at once when nothing says that more is coming.
+const READ_BYTES: usize = 8 * 1024;
+/// How much is read at once of a message that is known to be large.
+const LARGE_READ_BYTES: usize = 256 * 1024;
+
+/// What came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A message, whole.
+    Message(Bytes),
+    /// A message over the limit; it was skipped.
+    TooLong,
+    /// A ping, to be answered with the same bytes.
+    Ping(Bytes),
+    /// The answer to a ping of ours.
+    Pong,
+    /// The peer says goodbye.
+    Close,
+}
+
+/// Why nothing more comes in.
+#[derive(Debug, thiserror::Error)]
+pub enum InboundError {
+    /// The transport failed.
+    #[error("failed to read from the connection: {0}")]
+    Io(#[from] io::Error),
+    /// The peer broke the framing, and its bytes can't be made sense of.
+    #[error("the peer broke the websocket protocol: {0}")]
+    WebSocket(&'static str),
+    /// Nothing at all came for too long.
+    #[error("nothing received for {0:?}")]
+    Silent(Duration),
+}
+
+#[derive(Debug)]
+enum Assembler {
+    Messages(Messages),
+    Lines(Lines),
+}
+
+/// Reads messages from a transport. What it holds is bounded by the message
+/// limit, and grows with what was received, never with what was announced.
+pub struct Inbound {
+    io: ReadHalf,
+    received: BytesMut,
+    assembler: Assembler,
+    silence: Option<Silence>,
+    ended: bool,
+}
+
+/// Watches that something comes in now and then. The timer is set anew only
+/// when it fires, not at every read.
+struct Silence {
+    allowed: Duration,
+    last: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Inbound {
+    /// Reads `io` in the given framing. After `silence` with no byte received
+    /// the connection counts as lost.
+    #[must_use]
+    pub fn new(io: ReadHalf, framing: Framing, limit: usize, silence: Option<Duration>) -> Self {
+        Inbound {
+            io,
+            received: BytesMut::new(),
+            assembler: match framing {
+                Framing::WebSocket(role) => Assembler::Messages(Messages::new(role, limit)),
+                Framing::Lines => Assembler::Lines(Lines::new(limit)),
+            },
+            silence: silence.map(|allowed| Silence {
+                allowed,
+                last: Instant::now(),
+                timer: Box::pin(sleep_until(Instant::now() + allowed)),
+            }),
+            ended: false,
+        }
+    }
+
+    /// Hands over bytes that were read before, together with the handshake.
+    pub fn already_received(&mut self, bytes: &[u8]) {
+        self.received.extend_from_slice(bytes);
+    }
+
+    /// The next thing that came in; `None` at the end of the input.
+    ///
+    /// Cancel-safe: what was received stays for the next call.
+    pub async fn next(&mut self) -> Result<Option<Received>, InboundError> {
+        loop {
+            let found = match &mut self.assembler {
+                Assembler::Messages(messages) => messages.next(&mut self.received)?,
+                Assembler::Lines(lines) => match lines.next(&mut self.received) {
+                    None if self.ended => lines.last(&mut self.received),
+                    found => found,
+                },
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            self.ended = self.read_more().await? == 0;
+        }
+    }
+
+    async fn read_more(&mut self) -> Result<usize, InboundError> {
+        let wanted = match &self.assembler {
+            Assembler::Messages(messages) => messages.wants(self.received.len()),
+            Assembler::Lines(_) => self.received.len(),
+        };
+        let wanted = wanted.clamp(READ_BYTES, LARGE_READ_BYTES);
+        if self.received.is_empty() && self.received.capacity() > LARGE_READ_BYTES {
+            // The memory of a large message isn't kept for small ones.
+            self.received = BytesMut::new();
+        }
+        let Inbound {
+            io,
+            received,
+            silence,
+            ..
+        } = self;
+        poll_fn(|cx| {
+            // The buffer exists only while there is something to read into it;
+            // a quiet connection holds none.
+            received.reserve(wanted);
+            if let Poll::Ready(read) = poll_read_buf(Pin::new(&mut *io), cx, received) {
+                if let Some(silence) = silence {
+                    silence.last = Instant::now();
+                }
+                return Poll::Ready(read.map_err(InboundError::Io));
+            }
+            if received.is_empty() {
+                *received = BytesMut::new();
+            }
+            let Some(silence) = silence else {
+                return Poll::Pending;
+            };
+            while silence.timer.as_mut().poll(cx).is_ready() {
+                let deadline = silence.last + silence.allowed;
+                if deadline <= Instant::now() {
+                    return Poll::Ready(Err(InboundError::Silent(silence.allowed)));
+                }
+                silence.timer.as_mut().reset(deadline);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}

@@ -1,0 +1,147 @@
+//! The task that writes.
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::{
+    io::AsyncWriteExt,
+    time::{Instant, MissedTickBehavior, interval_at},
+};
+
+use super::{CloseReason, Feed, More, Outbox};
+use crate::{Frames, Framing, WriteHalf, ws::Opcode};
+
+/// How the writer shares out the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery {
+    /// How many bytes of output one process may send before it is another's
+    /// turn.
+    pub turn_bytes: usize,
+    /// How large a write grows before it is made; what comes after it waits at
+    /// most as long as this takes to send.
+    pub write_bytes: usize,
+    /// How often the peer is pinged.
+    pub ping_every: Duration,
+    /// How long a farewell may take: a peer that doesn't read misses it.
+    pub close_within: Duration,
+}
+
+impl Default for Delivery {
+    fn default() -> Self {
+        Delivery {
+            turn_bytes: 64 * 1024,
+            write_bytes: 128 * 1024,
+            ping_every: Duration::from_secs(30),
+            close_within: Duration::from_secs(1),
+        }
+    }
+}
+
+/// A buffer larger than this isn't kept while the connection is quiet.
+const KEEP_BYTES: usize = 4 * 1024;
+
+/// Writes what the outbox holds until the connection is closed or fails.
+///
+/// When this ends, nothing can be sent any more, and the outbox's token is
+/// cancelled.
+pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, delivery: Delivery) {
+    let mut writer = Writer {
+        outbox: outbox.clone(),
+        frames: Frames::new(framing),
+        filled: Vec::new(),
+        delivery,
+    };
+    if let Err(error) = writer.run(&mut io).await {
+        tracing::debug!(%error, "connection can't be written to");
+    }
+    outbox.end();
+    // Feeds that were filled but not written must not count as written.
+    drop(writer);
+    let _ = tokio::time::timeout(delivery.close_within, io.shutdown()).await;
+}
+
+struct Writer {
+    outbox: Outbox,
+    frames: Frames,
+    /// Whose frames are in the write under way.
+    filled: Vec<Arc<dyn Feed>>,
+    delivery: Delivery,
+}
+
+impl Writer {
+    async fn run(&mut self, io: &mut WriteHalf) -> io::Result<()> {
+        let mut pings = interval_at(
+            Instant::now() + self.delivery.ping_every,
+            self.delivery.ping_every,
+        );
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.outbox.news() => {}
+                _ = pings.tick() => self.outbox.ping(),
+            }
+            let mut freed = Vec::new();
+            let closing = self.gather(&mut freed);
+            if let Some(reason) = closing {
+                let (code, words) = reason.code();
+                let mut payload = code.to_be_bytes().to_vec();
+                payload.extend_from_slice(words.as_bytes());
+                self.frames.control(Opcode::Close, &payload);
+                let write = async {
+                    io.write_all(self.frames.as_bytes()).await?;
+                    io.flush().await
+                };
+                return tokio::time::timeout(self.delivery.close_within, write)
+                    .await
+                    .unwrap_or(Ok(()));
+            }
+            if self.frames.is_empty() {
+                continue;
+            }
+            io.write_all(self.frames.as_bytes()).await?;
+            io.flush().await?;
+            self.frames.clear();
+            for feed in self.filled.drain(..) {
+                feed.written();
+            }
+            if !freed.is_empty() {
+                drop(freed);
+                self.outbox.answers_written();
+            }
+            if self.frames.capacity() > KEEP_BYTES && self.outbox.is_quiet() {
+                self.frames.release();
+            }
+        }
+    }
+
+    /// Fills the next write: control, then answers, then turns of the feeds.
+    /// What the answers held goes to `freed`, to be dropped once written.
+    fn gather(&mut self, freed: &mut Vec<super::queue::Held>) -> Option<CloseReason> {
+        let closing = {
+            let mut state = self.outbox.state();
+            if let Some(payload) = state.pong.take() {
+                self.frames.control(Opcode::Pong, &payload);
+            }
+            if std::mem::take(&mut state.ping) {
+                self.frames.control(Opcode::Ping, b"");
+            }
+            while self.frames.len() < self.delivery.write_bytes
+                && let Some(answer) = state.answers.pop_front()
+            {
+                self.frames.message(&answer.message);
+                freed.push(super::queue::Held::of(answer));
+            }
+            state.close.filter(|_| state.answers.is_empty())
+        };
+        while closing.is_none() && self.frames.len() < self.delivery.write_bytes {
+            let Some(feed) = self.outbox.state().ready.pop_front() else {
+                break;
+            };
+            if feed.fill(&mut self.frames, self.delivery.turn_bytes) == More::Yes {
+                self.outbox.state().ready.push_back(Arc::clone(&feed));
+            }
+            self.filled.push(feed);
+        }
+        closing
+    }
+}

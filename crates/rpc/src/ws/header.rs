@@ -1,0 +1,146 @@
+//! The header of a frame.
+
+use super::Mask;
+
+/// What a frame is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opcode {
+    Continuation,
+    Text,
+    Binary,
+    Close,
+    Ping,
+    Pong,
+}
+
+impl Opcode {
+    fn from_bits(bits: u8) -> Option<Self> {
+        Some(match bits {
+            0x0 => Opcode::Continuation,
+            0x1 => Opcode::Text,
+            0x2 => Opcode::Binary,
+            0x8 => Opcode::Close,
+            0x9 => Opcode::Ping,
+            0xA => Opcode::Pong,
+            _ => return None,
+        })
+    }
+
+    fn bits(self) -> u8 {
+        match self {
+            Opcode::Continuation => 0x0,
+            Opcode::Text => 0x1,
+            Opcode::Binary => 0x2,
+            Opcode::Close => 0x8,
+            Opcode::Ping => 0x9,
+            Opcode::Pong => 0xA,
+        }
+    }
+
+    pub(crate) fn is_control(self) -> bool {
+        matches!(self, Opcode::Close | Opcode::Ping | Opcode::Pong)
+    }
+}
+
+/// A header as it was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) last: bool,
+    pub(crate) opcode: Opcode,
+    pub(crate) mask: Option<Mask>,
+    pub(crate) payload: u64,
+    /// How many bytes the header itself took.
+    pub(crate) len: usize,
+}
+
+impl Header {
+    /// Reads a header from the front of the bytes: `None` when there are too
+    /// few of them yet, `Err` with the reason when no continuation could make
+    /// them a header that we accept.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Header>, &'static str> {
+        let [first, second, rest @ ..] = bytes else {
+            return Ok(None);
+        };
+        if first & 0x70 != 0 {
+            return Err("reserved bits are set, but no extension was agreed on");
+        }
+        let opcode = Opcode::from_bits(first & 0x0F).ok_or("unknown opcode")?;
+        let last = first & 0x80 != 0;
+        let (payload, used) = match second & 0x7F {
+            126 => match rest.first_chunk::<2>() {
+                Some(len) => (u64::from(u16::from_be_bytes(*len)), 2),
+                None => return Ok(None),
+            },
+            127 => match rest.first_chunk::<8>() {
+                Some(len) => (u64::from_be_bytes(*len), 8),
+                None => return Ok(None),
+            },
+            len => (u64::from(len), 0),
+        };
+        if payload >> 63 != 0 {
+            return Err("impossible frame length");
+        }
+        if opcode.is_control() && (!last || payload > 125) {
+            return Err("a control frame is fragmented or too long");
+        }
+        let (mask, used) = if second & 0x80 == 0 {
+            (None, used)
+        } else {
+            match rest[used..].first_chunk::<4>() {
+                Some(mask) => (Some(Mask(*mask)), used + 4),
+                None => return Ok(None),
+            }
+        };
+        Ok(Some(Header {
+            last,
+            opcode,
+            mask,
+            payload,
+            len: 2 + used,
+        }))
+    }
+}
+
+/// Appends the header of an unfragmented frame.
+pub(crate) fn encode_header(out: &mut Vec<u8>, opcode: Opcode, len: u64, mask: Option<Mask>) {
+    out.push(0x80 | opcode.bits());
+    let masked = if mask.is_some() { 0x80 } else { 0 };
+    match len {
+        0..=125 => out.push(masked | len as u8),
+        126..=0xFFFF => {
+            out.push(masked | 126);
+            out.extend_from_slice(&(len as u16).to_be_bytes());
+        }
+        _ => {
+            out.push(masked | 127);
+            out.extend_from_slice(&len.to_be_bytes());
+        }
+    }
+    if let Some(mask) = mask {
+        out.extend_from_slice(&mask.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_parsed(len in prop_oneof![0_u64..300, 65_530_u64..65_550, any::<u32>().prop_map(u64::from)], mask in proptest::option::of(any::<[u8; 4]>())) {
+            let mut bytes = Vec::new();
+            encode_header(&mut bytes, Opcode::Binary, len, mask.map(Mask));
+            let header = Header::parse(&bytes).unwrap().unwrap();
+            prop_assert_eq!(header, Header { last: true, opcode: Opcode::Binary, mask: mask.map(Mask), payload: len, len: bytes.len() });
+            for cut in 0..bytes.len() {
+                prop_assert_eq!(Header::parse(&bytes[..cut]).unwrap(), None);
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
+            let _ = Header::parse(&bytes);
+        }
+    }
+}

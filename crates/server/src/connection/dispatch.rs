@@ -1,0 +1,269 @@
+//! From a message to whoever answers it, in the order of the wire.
+
+use std::sync::Arc;
+
+use outpost_protocol::{
+    Family, INITIALIZED, Incoming, InitializeParams, Lane, Malformed, Method, ReadParams,
+    RequestId, ResizeParams, RpcError, SignalParams, StartParams, TerminateParams, WriteParams,
+    encode_error, family_of_name, parse_params,
+};
+use outpost_rpc::{Admission, Answer, Framing, Lanes, Outbox};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{Caller, Handshake, Reply};
+use crate::{
+    Server,
+    faces::{environment, exec, initialize},
+};
+
+/// The id of an answer to something that had none.
+const NO_REQUEST: RequestId = RequestId::Integer(-1);
+
+/// The dispatcher of one connection; owned by the task that reads it.
+pub(super) struct Dispatch {
+    server: Server,
+    outbox: Outbox,
+    gone: CancellationToken,
+    framing: Framing,
+    handshake: Handshake,
+    caller: Option<Caller>,
+    admission: Admission,
+    /// Requests about a process, in order.
+    lanes: Lanes<String>,
+    /// Control of a process, in order, past whatever waits in its lane.
+    control: Lanes<String>,
+}
+
+impl Dispatch {
+    pub(super) fn new(
+        server: Server,
+        outbox: Outbox,
+        gone: CancellationToken,
+        framing: Framing,
+    ) -> Self {
+        let settings = server.settings();
+        Dispatch {
+            admission: Admission::new(settings.max_in_flight, settings.in_flight_bytes),
+            // What was received takes effect even if the connection dies, so
+            // the lanes belong to the server.
+            lanes: Lanes::new(server.tasks().clone()),
+            control: Lanes::new(server.tasks().clone()),
+            server,
+            outbox,
+            gone,
+            framing,
+            handshake: Handshake::default(),
+            caller: None,
+        }
+    }
+
+    /// A message came.
+    pub(super) async fn message(&mut self, message: &[u8]) {
+        match Incoming::parse(message) {
+            Err(malformed) => self.malformed(&malformed),
+            Ok(Incoming::Request {
+                id,
+                method,
+                params,
+                trace,
+            }) => {
+                let traceparent = trace.and_then(|trace| trace.traceparent);
+                tracing::debug!(method = &*method, traceparent, "request");
+                self.request(id, &method, params, message.len()).await;
+            }
+            Ok(Incoming::Notification { method, .. }) => self.notification(&method),
+            Ok(Incoming::Response { id } | Incoming::Error { id: Some(id) }) => {
+                let id = serde_json::to_string(&id).unwrap_or_default();
+                self.refuse(format!("unexpected response to request id {id}"));
+            }
+            Ok(Incoming::Error { id: None }) => {
+                self.refuse("unexpected error response without an id".to_owned());
+            }
+        }
+    }
+
+    /// A message came that was over the limit, and was skipped.
+    pub(super) fn too_long(&self) {
+        self.malformed(&Malformed::too_large());
+    }
+
+    /// The connection is gone: the session stays behind.
+    pub(super) fn end(&mut self) {
+        self.gone.cancel();
+        if let Some(caller) = self.caller.take() {
+            self.server.engine().detach(&caller.session, caller.epoch);
+        }
+    }
+
+    fn malformed(&self, malformed: &Malformed) {
+        let prefix = self.framing.malformed_prefix();
+        self.refuse(format!("{prefix}: {malformed}"));
+    }
+
+    /// Answers something that was no request.
+    fn refuse(&self, words: String) {
+        let mut message = Vec::new();
+        encode_error(&mut message, &NO_REQUEST, &RpcError::invalid_request(words));
+        self.outbox.answer(Answer::new(message));
+    }
+
+    fn notification(&mut self, method: &str) {
+        match (method, self.handshake) {
+            (INITIALIZED, Handshake::Answered | Handshake::Ready) => {
+                self.handshake = Handshake::Ready;
+            }
+            _ => self.refuse(format!("unexpected notification method: {method}")),
+        }
+    }
+
+    async fn request(
+        &mut self,
+        id: RequestId,
+        name: &str,
+        params: Option<&RawValue>,
+        bytes: usize,
+    ) {
+        let control = Reply::new(self.outbox.clone(), id.clone(), None);
+        let family = family_of_name(name);
+        if let Some(family) = family.filter(|family| *family != Family::Handshake)
+            && let Err(refusal) = self.handshake.admits(family)
+        {
+            return control.send::<()>(Err(refusal));
+        }
+        let Some(method) = Method::from_name(name) else {
+            return control.send::<()>(Err(RpcError::method_not_found(name)));
+        };
+        match method.lane() {
+            Lane::Handshake => self.initialize(control, params),
+            Lane::Control => self.control(method, control, params).await,
+            Lane::Process | Lane::Free => match self.admission.admit(bytes) {
+                None => control.send::<()>(Err(RpcError::overloaded())),
+                Some(ticket) => {
+                    let reply = Reply::new(self.outbox.clone(), id, Some(ticket));
+                    self.ordinary(method, reply, params).await;
+                }
+            },
+        }
+    }
+
+    fn initialize(&mut self, reply: Reply, params: Option<&RawValue>) {
+        let Some((params, reply)) = parsed::<InitializeParams>(params, reply) else {
+            return;
+        };
+        if let Err(refusal) = self
+            .handshake
+            .admits_initialize(params.client_info.is_some())
+        {
+            return reply.send::<()>(Err(refusal));
+        }
+        match initialize::initialize(&self.server, &params) {
+            Err(refusal) => reply.send::<()>(Err(refusal)),
+            Ok(opened) => {
+                self.handshake = Handshake::Answered;
+                self.caller = Some(Caller {
+                    server: self.server.clone(),
+                    outbox: self.outbox.clone(),
+                    session: opened.session,
+                    epoch: opened.epoch,
+                    feeds: Arc::default(),
+                    running: Arc::new(Semaphore::new(self.server.settings().concurrent_requests)),
+                    gone: self.gone.clone(),
+                });
+                reply.send(Ok(opened.result));
+            }
+        }
+    }
+
+    /// What waits behind nothing. Signals and sizes for a process that is just
+    /// starting are for the process, so they wait for that, and for that alone.
+    async fn control(&self, method: Method, reply: Reply, params: Option<&RawValue>) {
+        match method {
+            Method::EnvironmentInfo => reply.send(Ok(environment::info(self.server.host()))),
+            Method::EnvironmentStatus => reply.send(Ok(environment::status())),
+            Method::ProcessTerminate => {
+                if let Some((caller, params, reply)) = self.called::<TerminateParams>(params, reply)
+                {
+                    reply.send(exec::terminate(&caller, &params));
+                }
+            }
+            Method::ProcessSignal => {
+                if let Some((caller, params, reply)) = self.called::<SignalParams>(params, reply) {
+                    let key = params.process_id.clone();
+                    let job = exec::signal(caller, params, reply);
+                    self.control.run(key, job).await;
+                }
+            }
+            Method::ProcessResize => {
+                if let Some((caller, params, reply)) = self.called::<ResizeParams>(params, reply) {
+                    let key = params.process_id.clone();
+                    let job = exec::resize(caller, params, reply);
+                    self.control.run(key, job).await;
+                }
+            }
+            _ => reply.send::<()>(Err(RpcError::method_not_found(method.name()))),
+        }
+    }
+
+    async fn ordinary(&self, method: Method, reply: Reply, params: Option<&RawValue>) {
+        match method {
+            Method::ProcessStart => {
+                if let Some((caller, params, reply)) = self.called::<StartParams>(params, reply) {
+                    let key = params.process_id.clone();
+                    self.lanes
+                        .run(key, exec::start(caller, params, reply))
+                        .await;
+                }
+            }
+            Method::ProcessRead => {
+                if let Some((caller, params, reply)) = self.called::<ReadParams>(params, reply) {
+                    let key = params.process_id.clone();
+                    self.lanes.run(key, exec::read(caller, params, reply)).await;
+                }
+            }
+            Method::ProcessWrite => {
+                if let Some((caller, params, reply)) = self.called::<WriteParams>(params, reply) {
+                    let key = params.process_id.clone();
+                    self.lanes
+                        .run(key, exec::write(caller, params, reply))
+                        .await;
+                }
+            }
+            Method::ProcessList => {
+                if let Some(caller) = &self.caller {
+                    reply.send(Ok(exec::list(caller)));
+                }
+            }
+            _ => reply.send::<()>(Err(RpcError::method_not_found(method.name()))),
+        }
+    }
+
+    /// The params and who sent them; what can't be parsed is answered here.
+    fn called<'a, T: Deserialize<'a>>(
+        &self,
+        params: Option<&'a RawValue>,
+        reply: Reply,
+    ) -> Option<(Caller, T, Reply)> {
+        let (params, reply) = parsed(params, reply)?;
+        // The handshake has let the request through, so there is a caller.
+        let caller = self.caller.clone()?;
+        Some((caller, params, reply))
+    }
+}
+
+fn parsed<'a, T: Deserialize<'a>>(
+    params: Option<&'a RawValue>,
+    reply: Reply,
+) -> Option<(T, Reply)> {
+    match parse_params(params) {
+        Ok(params) => Some((params, reply)),
+        Err(error) => {
+            reply.send::<()>(Err(RpcError::invalid_params(format!(
+                "invalid params: {error}"
+            ))));
+            None
+        }
+    }
+}

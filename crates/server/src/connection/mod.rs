@@ -1,0 +1,12 @@
+//! One connection: its handshake, its requests, its end.
+
+mod caller;
+mod dispatch;
+mod handshake;
+mod reply;
+mod run;
+
+pub(crate) use caller::Caller;
+pub(crate) use handshake::Handshake;
+pub(crate) use reply::Reply;
+pub(crate) use run::run;

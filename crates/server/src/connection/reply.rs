@@ -1,0 +1,50 @@
+//! The answer that a request is owed.
+
+use outpost_protocol::{RequestId, RpcError, encode_error, encode_response};
+use outpost_rpc::{Answer, Outbox, Ticket, outbox::Reservation};
+use serde::Serialize;
+
+/// A request that has to be answered once. Dropping it unanswered is for
+/// connections that are gone.
+pub(crate) struct Reply {
+    outbox: Outbox,
+    id: RequestId,
+    ticket: Option<Ticket>,
+}
+
+impl Reply {
+    pub(crate) fn new(outbox: Outbox, id: RequestId, ticket: Option<Ticket>) -> Self {
+        Reply { outbox, id, ticket }
+    }
+
+    /// Answers.
+    pub(crate) fn send<T: Serialize>(self, result: Result<T, RpcError>) {
+        self.send_reserved(result, None);
+    }
+
+    /// Answers with something large, for which room was reserved.
+    pub(crate) fn send_reserved<T: Serialize>(
+        self,
+        result: Result<T, RpcError>,
+        reservation: Option<Reservation>,
+    ) {
+        let mut message = Vec::new();
+        let encoded = match &result {
+            Ok(result) => encode_response(&mut message, &self.id, result),
+            Err(error) => {
+                encode_error(&mut message, &self.id, error);
+                Ok(())
+            }
+        };
+        if let Err(error) = encoded {
+            message.clear();
+            let error = RpcError::internal(format!("failed to encode the answer: {error}"));
+            encode_error(&mut message, &self.id, &error);
+        }
+        self.outbox.answer(Answer {
+            message,
+            ticket: self.ticket,
+            reservation,
+        });
+    }
+}

@@ -1,0 +1,67 @@
+//! The task that reads a connection.
+
+use std::pin::pin;
+
+use outpost_rpc::{CloseReason, Inbound, InboundError, Outbox, Received, outbox};
+use tokio_util::sync::CancellationToken;
+
+use super::dispatch::Dispatch;
+use crate::{Server, server::Transport};
+
+/// Serves a connection until it ends, whoever ends it.
+pub(crate) async fn run(server: Server, transport: Transport) {
+    let settings = server.settings().clone();
+    let gone = CancellationToken::new();
+    let outbox = Outbox::new(gone.clone());
+    let framing = transport.framing;
+    let silence = matches!(framing, outpost_rpc::Framing::WebSocket(_)).then_some(settings.silence);
+    let mut inbound = Inbound::new(transport.read, framing, settings.max_message_bytes, silence);
+    inbound.already_received(&transport.early);
+    let mut writer = server.tasks().spawn(outbox::deliver(
+        outbox.clone(),
+        transport.write,
+        framing,
+        settings.delivery,
+    ));
+    let mut dispatch = Dispatch::new(server.clone(), outbox.clone(), gone.clone(), framing);
+
+    let reason = {
+        let mut ending = pin!(server.ending().cancelled());
+        let mut lost = pin!(gone.cancelled());
+        loop {
+            let read = async {
+                outbox.listening().await;
+                inbound.next().await
+            };
+            let received = tokio::select! {
+                biased;
+                () = &mut ending => break CloseReason::GoingAway,
+                () = &mut lost => break CloseReason::Normal,
+                received = read => received,
+            };
+            match received {
+                Ok(Some(Received::Message(message))) => dispatch.message(&message).await,
+                Ok(Some(Received::TooLong)) => dispatch.too_long(),
+                Ok(Some(Received::Ping(payload))) => outbox.pong(payload),
+                Ok(Some(Received::Pong)) => {}
+                Ok(Some(Received::Close) | None) => break CloseReason::Normal,
+                Err(error) => {
+                    tracing::debug!(%error, "connection lost");
+                    break match error {
+                        InboundError::WebSocket(_) => CloseReason::ProtocolError,
+                        _ => CloseReason::Normal,
+                    };
+                }
+            }
+        }
+    };
+
+    dispatch.end();
+    outbox.close(reason);
+    // The farewell has its time; a peer that doesn't read misses it.
+    let farewell = tokio::time::timeout(settings.delivery.close_within * 2, &mut writer).await;
+    if farewell.is_err() {
+        writer.abort();
+    }
+    outbox.end();
+}

@@ -1,0 +1,9 @@
+//! Domain to wire and back, in one place.
+
+mod error;
+mod process;
+
+pub(crate) use error::{resize_error, start_error};
+pub(crate) use process::{
+    check_size, env_policy, process_state, signal, size, stream_name, write_status,
+};

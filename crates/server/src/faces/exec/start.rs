@@ -1,0 +1,101 @@
+//! `process/start`.
+
+use std::time::Duration;
+
+use outpost_engine::{Process, Reservation, Seq, Size, Start, StartError, Terminal};
+use outpost_protocol::{PermissionsKind, RpcError, SandboxType, StartParams, StartResult};
+
+use crate::{
+    connection::{Caller, Reply},
+    convert,
+};
+
+/// The longest `processId`, in bytes.
+const MAX_ID_BYTES: usize = 256;
+/// A terminal that nobody gave a size.
+const DEFAULT_SIZE: Size = Size { rows: 24, cols: 80 };
+
+/// Starts a process, answers, and then begins to push its events: the answer
+/// always comes before the first of them.
+pub(crate) async fn start(caller: Caller, params: StartParams, reply: Reply) {
+    match try_start(&caller, params).await {
+        Err(refusal) => reply.send::<()>(Err(refusal)),
+        Ok(process) => {
+            reply.send(Ok(StartResult {
+                process_id: process.id().to_owned(),
+                sandbox_type: SandboxType::None,
+            }));
+            caller.feeds.open(&caller, process, Seq::START);
+        }
+    }
+}
+
+async fn try_start(caller: &Caller, params: StartParams) -> Result<Process, RpcError> {
+    check(&params)?;
+    // Reserved before anything is waited for, so that a terminate finds it.
+    let reserved = caller.session.reserve(&params.process_id);
+    let reservation: Reservation = reserved.map_err(|error| convert::start_error(&error))?;
+    let start = start_of(caller, params);
+    let _place = caller.running.acquire().await;
+    let engine = caller.server.engine();
+    let started = engine.start(&caller.session, reservation, start).await;
+    started.map_err(|error: StartError| convert::start_error(&error))
+}
+
+fn check(params: &StartParams) -> Result<(), RpcError> {
+    let invalid = |words: &str| Err(RpcError::invalid_params(words));
+    if params.process_id.is_empty() {
+        return invalid("processId must not be empty");
+    }
+    if params.process_id.len() > MAX_ID_BYTES {
+        return invalid("processId must be at most 256 bytes long");
+    }
+    if params.argv.is_empty() {
+        return invalid("argv must not be empty");
+    }
+    match params.size {
+        Some(_) if !params.tty => return invalid("size requires tty: true"),
+        Some(size) => convert::check_size(size)?,
+        None => {}
+    }
+    if let Some(sandbox) = &params.sandbox
+        && sandbox.permissions.kind == PermissionsKind::Managed
+    {
+        return invalid(
+            "sandbox intent cannot be enforced on this executor: managed permissions are not supported by this version",
+        );
+    }
+    if params.enforce_managed_network {
+        return invalid(
+            "sandbox intent cannot be enforced on this executor: a managed network is not supported by this version",
+        );
+    }
+    Ok(())
+}
+
+fn start_of(caller: &Caller, params: StartParams) -> Start {
+    let policy = params.env_policy.map(convert::env_policy);
+    let environment = &caller.server.host().environment;
+    Start {
+        env: environment.for_child(policy.as_ref(), params.env),
+        id: params.process_id,
+        argv: params.argv,
+        arg0: params.arg0,
+        cwd: params.cwd.into_path(),
+        terminal: if params.tty {
+            Terminal::Pty(params.size.map_or(DEFAULT_SIZE, convert::size))
+        } else {
+            Terminal::Pipes {
+                stdin: params.pipe_stdin,
+            }
+        },
+        metadata: params.metadata.unwrap_or_default(),
+        timeout: params.timeout_ms.map(Duration::from_millis),
+        retain_bytes: params
+            .retain_bytes
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        kill_grace: params
+            .kill_grace_ms
+            .map_or(Duration::ZERO, Duration::from_millis),
+    }
+}

@@ -1,0 +1,41 @@
+//! `process/write`.
+
+use bytes::Bytes;
+use outpost_protocol::{RpcError, WriteParams, WriteResult};
+
+use crate::{
+    connection::{Caller, Reply},
+    convert,
+};
+
+/// The longest `writeId`, in bytes: thousands of them are remembered.
+const MAX_ID_BYTES: usize = 256;
+
+/// Queues bytes for a process; waits while its queue is full.
+pub(crate) async fn write(caller: Caller, params: WriteParams, reply: Reply) {
+    if let Err(refusal) = check(&params) {
+        return reply.send::<()>(Err(refusal));
+    }
+    let status = caller
+        .session
+        .write(
+            &params.process_id,
+            Bytes::from(params.chunk.0),
+            params.write_id,
+            params.close_stdin,
+        )
+        .await;
+    reply.send(Ok(WriteResult {
+        status: convert::write_status(status),
+    }));
+}
+
+fn check(params: &WriteParams) -> Result<(), RpcError> {
+    match &params.write_id {
+        Some(id) if id.is_empty() => Err(RpcError::invalid_params("writeId must not be empty")),
+        Some(id) if id.len() > MAX_ID_BYTES => Err(RpcError::invalid_params(
+            "writeId must be at most 256 bytes long",
+        )),
+        _ => Ok(()),
+    }
+}

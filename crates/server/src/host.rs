@@ -1,0 +1,94 @@
+//! What there is to know about the machine the server stands on.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use outpost_engine::ServerEnvironment;
+use outpost_protocol::{EnvironmentCapabilities, EnvironmentInfo, PathUri, Shell};
+
+/// The version of this server.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+const SHELLS: [&str; 3] = ["bash", "zsh", "sh"];
+const SHELL_FOLDERS: [&str; 3] = ["/bin", "/usr/bin", "/usr/local/bin"];
+
+/// Facts about the host that stay the same while the server runs.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// What children may inherit.
+    pub environment: ServerEnvironment,
+    /// What `environment/info` says.
+    pub info: EnvironmentInfo,
+    /// Where the configuration lives.
+    pub config_folder: PathBuf,
+}
+
+impl Host {
+    /// Looks at this process and its machine.
+    #[must_use]
+    pub fn look() -> Self {
+        let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let home = non_empty("HOME").map(PathBuf::from);
+        let tmpdir = non_empty("TMPDIR").map(|path| cwd.join(path));
+        let shell = login_shell().unwrap_or_else(fallback_shell);
+        let config_folder = non_empty("XDG_CONFIG_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(|| home.as_ref().map(|home| home.join(".config")))
+            .unwrap_or_else(|| PathBuf::from("/etc"))
+            .join("outpost");
+        Host {
+            environment: ServerEnvironment::new(std::env::vars_os()),
+            info: EnvironmentInfo {
+                shell,
+                cwd: PathUri::from_path(&cwd),
+                user_home_dir: home
+                    .filter(|home| home.is_absolute())
+                    .map(|home| PathUri::from_path(&home)),
+                platform_os: std::env::consts::OS.to_owned(),
+                temporary_directories: tmpdir.iter().map(|path| PathUri::from_path(path)).collect(),
+                temp_dir: PathUri::from_path(tmpdir.as_deref().unwrap_or(Path::new("/tmp"))),
+                executor_version: VERSION.to_owned(),
+                capabilities: EnvironmentCapabilities::default(),
+            },
+            config_folder,
+        }
+    }
+}
+
+fn non_empty(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The user's login shell, if it is one that commands can be written for.
+fn login_shell() -> Option<Shell> {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let from_passwd = passwd.lines().find_map(|line| {
+        let fields: Vec<_> = line.split(':').collect();
+        (fields.get(2) == Some(&uid.as_str()))
+            .then(|| fields.get(6).map(|shell| (*shell).to_owned()))
+            .flatten()
+    });
+    let path = from_passwd.or_else(|| std::env::var("SHELL").ok())?;
+    let name = Path::new(&path).file_name()?.to_str()?.to_owned();
+    (SHELLS.contains(&name.as_str()) && Path::new(&path).is_file()).then_some(Shell { name, path })
+}
+
+/// The first shell that exists.
+fn fallback_shell() -> Shell {
+    let all = SHELLS.iter().flat_map(|name| {
+        SHELL_FOLDERS
+            .iter()
+            .map(move |folder| (name, format!("{folder}/{name}")))
+    });
+    let (name, path) = all
+        .into_iter()
+        .find(|(_, path)| Path::new(path).is_file())
+        .unwrap_or((&"sh", "/bin/sh".to_owned()));
+    Shell {
+        name: (*name).to_owned(),
+        path,
+    }
+}

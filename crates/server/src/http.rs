@@ -1,0 +1,202 @@
+//! The HTTP side of a socket: probes, refusals, and the upgrade to WebSocket.
+
+use std::{convert::Infallible, sync::Arc};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Incoming,
+    header::{self, HeaderMap, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+    upgrade::Upgraded,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf, ws};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    net::{TcpStream, UnixStream},
+    sync::OwnedSemaphorePermit,
+};
+
+use crate::{Server, connection, server::Transport};
+
+type Reply = Response<Full<Bytes>>;
+
+/// A socket that can be taken apart again after the upgrade.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    fn halves(self) -> (ReadHalf, WriteHalf);
+}
+
+impl Socket for TcpStream {
+    fn halves(self) -> (ReadHalf, WriteHalf) {
+        let (read, write) = self.into_split();
+        (Box::new(read), Box::new(write))
+    }
+}
+
+impl Socket for UnixStream {
+    fn halves(self) -> (ReadHalf, WriteHalf) {
+        let (read, write) = self.into_split();
+        (Box::new(read), Box::new(write))
+    }
+}
+
+/// Serves a socket that was just accepted, in a task of its own.
+pub(crate) fn accept<S: Socket>(server: &Server, mut socket: S) {
+    let Some(place) = server.place() else {
+        tracing::warn!("refused a connection: too many are open");
+        server.tasks().spawn(async move {
+            let refusal = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 21\r\n\r\ntoo many connections\n";
+            let _ = tokio::time::timeout(std::time::Duration::from_secs(1), socket.write_all(refusal)).await;
+        });
+        return;
+    };
+    let place = Arc::new(place);
+    let service_server = server.clone();
+    let service = service_fn(move |request| {
+        let reply = answer::<S>(&service_server, &place, request);
+        async move { Ok::<_, Infallible>(reply) }
+    });
+    let ending = server.ending().clone();
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .timer(TokioTimer::new())
+        .header_read_timeout(server.settings().request_head_within)
+        .serve_connection(TokioIo::new(socket), service)
+        .with_upgrades();
+    server.tasks().spawn(async move {
+        tokio::select! {
+            served = connection => {
+                if let Err(error) = served {
+                    tracing::debug!(%error, "http connection failed");
+                }
+            }
+            () = ending.cancelled() => {}
+        }
+    });
+}
+
+fn answer<S: Socket>(
+    server: &Server,
+    place: &Arc<OwnedSemaphorePermit>,
+    request: Request<Incoming>,
+) -> Reply {
+    // A page in a browser can reach loopback, but can't hide where it is from.
+    if request.headers().contains_key(header::ORIGIN) {
+        return text(
+            StatusCode::FORBIDDEN,
+            "requests with an Origin are refused\n",
+        );
+    }
+    if matches!(request.uri().path(), "/readyz" | "/healthz") {
+        return text(StatusCode::OK, "ok\n");
+    }
+    if !wants_websocket(request.headers()) {
+        return text(
+            StatusCode::NOT_FOUND,
+            "this is a websocket server; /readyz and /healthz answer too\n",
+        );
+    }
+    if request.method() != Method::GET {
+        return text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "a websocket is opened with GET\n",
+        );
+    }
+    let key = request.headers().get(header::SEC_WEBSOCKET_KEY);
+    let version = request.headers().get(header::SEC_WEBSOCKET_VERSION);
+    let (Some(key), Some(b"13")) = (key, version.map(HeaderValue::as_bytes)) else {
+        let mut reply = text(
+            StatusCode::UPGRADE_REQUIRED,
+            "websocket version 13 is needed\n",
+        );
+        reply.headers_mut().insert(
+            header::SEC_WEBSOCKET_VERSION,
+            HeaderValue::from_static("13"),
+        );
+        return reply;
+    };
+    let accept = ws::accept_key(key.as_bytes());
+    let protocol = first_protocol(request.headers());
+    upgrade::<S>(server, Arc::clone(place), request);
+    let mut reply = Response::new(Full::default());
+    *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = reply.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accept) = HeaderValue::from_str(&accept) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    if let Some(protocol) = protocol {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+    }
+    reply
+}
+
+/// Turns the socket into a connection once the reply is out.
+fn upgrade<S: Socket>(
+    server: &Server,
+    place: Arc<OwnedSemaphorePermit>,
+    request: Request<Incoming>,
+) {
+    let running = server.clone();
+    server.tasks().spawn(async move {
+        let upgraded = tokio::select! {
+            upgraded = hyper::upgrade::on(request) => upgraded,
+            () = running.ending().cancelled() => return,
+        };
+        match upgraded
+            .map_err(|error| error.to_string())
+            .and_then(take_apart::<S>)
+        {
+            Ok(transport) => connection::run(running, transport).await,
+            Err(error) => tracing::debug!(error, "failed to upgrade a connection"),
+        }
+        drop(place);
+    });
+}
+
+/// The socket itself: frames need nothing of the HTTP machinery.
+fn take_apart<S: Socket>(upgraded: Upgraded) -> Result<Transport, String> {
+    let parts = upgraded
+        .downcast::<TokioIo<S>>()
+        .map_err(|_| "not the socket that was accepted".to_owned())?;
+    let (read, write) = parts.io.into_inner().halves();
+    Ok(Transport {
+        read,
+        write,
+        framing: Framing::WebSocket(Role::Server),
+        early: parts.read_buf,
+    })
+}
+
+fn wants_websocket(headers: &HeaderMap) -> bool {
+    let has = |name, wanted: &str| {
+        headers.get_all(name).iter().any(|value| {
+            value.to_str().is_ok_and(|value| {
+                value
+                    .split(',')
+                    .any(|token| token.trim().eq_ignore_ascii_case(wanted))
+            })
+        })
+    };
+    has(header::CONNECTION, "upgrade") && has(header::UPGRADE, "websocket")
+}
+
+/// Clients that offer subprotocols expect one of them back; we speak the same
+/// whatever it is called.
+fn first_protocol(headers: &HeaderMap) -> Option<HeaderValue> {
+    let offered = headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
+    let first = offered.split(',').next()?.trim();
+    HeaderValue::from_str(first)
+        .ok()
+        .filter(|first| !first.is_empty())
+}
+
+fn text(status: StatusCode, words: &'static str) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from_static(words.as_bytes())));
+    *reply.status_mut() = status;
+    reply
+}

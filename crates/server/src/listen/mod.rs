@@ -1,0 +1,11 @@
+//! Where the server can be reached.
+
+mod address;
+mod error;
+mod listener;
+mod tcp;
+mod unix;
+
+pub use address::{Listen, ParseListenError};
+pub use error::ListenError;
+pub use listener::Listener;

@@ -1,0 +1,125 @@
+//! The server: what all connections share.
+
+use std::{sync::Arc, time::Duration};
+
+use outpost_engine::Engine;
+use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{Host, Settings, connection};
+
+/// A running server; clones name the same one.
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    engine: Engine,
+    settings: Settings,
+    host: Host,
+    /// A place for each connection.
+    places: Arc<Semaphore>,
+    /// Every connection's tasks.
+    tasks: TaskTracker,
+    /// Cancelled when the server ends: nobody accepts, connections close.
+    ending: CancellationToken,
+}
+
+/// A byte stream that carries messages, and what was read of it already.
+pub(crate) struct Transport {
+    pub(crate) read: ReadHalf,
+    pub(crate) write: WriteHalf,
+    pub(crate) framing: Framing,
+    pub(crate) early: bytes::Bytes,
+}
+
+impl Server {
+    /// A server with no listeners yet.
+    #[must_use]
+    pub fn new(engine: Engine, host: Host, settings: Settings) -> Self {
+        Server {
+            shared: Arc::new(Shared {
+                places: Arc::new(Semaphore::new(settings.max_connections)),
+                engine,
+                settings,
+                host,
+                tasks: TaskTracker::new(),
+                ending: CancellationToken::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        &self.shared.host
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.shared.tasks
+    }
+
+    pub(crate) fn ending(&self) -> &CancellationToken {
+        &self.shared.ending
+    }
+
+    /// A place for one more connection, if there is one.
+    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.shared.places).try_acquire_owned().ok()
+    }
+
+    /// Serves one stream of lines until its input ends.
+    pub async fn serve_lines(&self, read: ReadHalf, write: WriteHalf) {
+        let transport = Transport {
+            read,
+            write,
+            framing: Framing::Lines,
+            early: bytes::Bytes::new(),
+        };
+        connection::run(self.clone(), transport).await;
+    }
+
+    /// Serves one stream of WebSocket frames, its handshake done; for tests and
+    /// for those who bring their own listener.
+    pub async fn serve_websocket(&self, read: ReadHalf, write: WriteHalf) {
+        let transport = Transport {
+            read,
+            write,
+            framing: Framing::WebSocket(Role::Server),
+            early: bytes::Bytes::new(),
+        };
+        connection::run(self.clone(), transport).await;
+    }
+
+    /// Ends everything: nobody is let in, connections are closed with code
+    /// 1001, processes are ended with the ladder. Says whether all of it went
+    /// in time.
+    pub async fn shutdown(&self) -> bool {
+        let within = self.shared.settings.shutdown_within;
+        self.shared.ending.cancel();
+        let engine = self.shared.engine.shutdown(within);
+        self.shared.tasks.close();
+        let connections = tokio::time::timeout(within, self.shared.tasks.wait());
+        let (processes_gone, connections_gone) = tokio::join!(engine, connections);
+        processes_gone && connections_gone.is_ok()
+    }
+
+    /// Kills every process at once, for an end that can't wait.
+    pub fn kill_all(&self) {
+        self.shared.engine.kill_all();
+    }
+
+    /// How long [`Server::shutdown`] may take.
+    #[must_use]
+    pub fn shutdown_within(&self) -> Duration {
+        self.shared.settings.shutdown_within
+    }
+}

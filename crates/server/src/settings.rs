@@ -1,0 +1,49 @@
+//! Every bound and every time of the server's own.
+
+use std::time::Duration;
+
+use outpost_protocol::MAX_MESSAGE_BYTES;
+use outpost_rpc::outbox::Delivery;
+
+/// What the server allows. The defaults are what ships; tests pass others.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How many connections may be open.
+    pub max_connections: usize,
+    /// How many ordinary requests of a connection run at once.
+    pub concurrent_requests: usize,
+    /// How many requests of a connection may be unanswered.
+    pub max_in_flight: usize,
+    /// How many bytes the unanswered requests of a connection may have.
+    pub in_flight_bytes: usize,
+    /// The largest message that is taken in.
+    pub max_message_bytes: usize,
+    /// A WebSocket from which nothing comes for so long counts as lost.
+    pub silence: Duration,
+    /// How long an HTTP request may take to arrive.
+    pub request_head_within: Duration,
+    /// How the wire is shared among processes.
+    pub delivery: Delivery,
+    /// How much may wait unsent in a socket: what is in there can't be
+    /// overtaken any more.
+    pub unsent_bytes: u32,
+    /// How long the end of the server may take, all in all.
+    pub shutdown_within: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            max_connections: 4096,
+            concurrent_requests: 128,
+            max_in_flight: 1024,
+            in_flight_bytes: MAX_MESSAGE_BYTES,
+            max_message_bytes: MAX_MESSAGE_BYTES,
+            silence: Duration::from_secs(60),
+            request_head_within: Duration::from_secs(10),
+            delivery: Delivery::default(),
+            unsent_bytes: 128 * 1024,
+            shutdown_within: Duration::from_millis(4500),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Runs other programs, never with our input: nothing here may wait for someone to type.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::checkout;
+
+/// A program whose output the caller reads or drops.
+pub(crate) fn quiet(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// The cargo that started this program, at the root of the checkout.
+pub(crate) fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = quiet(&cargo);
+    command.args(args).current_dir(checkout::root());
+    command
+}
+
+/// Runs it to its end with its output on ours; anything but success is an error that names it.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = show(command);
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("starting `{shown}`"))?;
+    ensure!(status.success(), "`{shown}` ended with {status}");
+    Ok(())
+}
+
+/// Whether it can be started and succeeds; what it prints is dropped.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// Where a program is: on the PATH, or where `cargo install` puts programs.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let cargo_home = env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(env::home_dir()?.join(".cargo")));
+    env::split_paths(&path)
+        .chain(cargo_home.map(|home| home.join("bin")))
+        .map(|folder| folder.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+/// The command as a person would type it: the program by its name, without its folder.
+fn show(command: &Command) -> String {
+    let program = PathBuf::from(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    std::iter::once(name)
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_command_and_how_it_ended() {
+        let error = run(Command::new("/bin/sh").args(["-c", "exit 3"])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`sh -c exit 3` ended with exit status: 3"
+        );
+    }
+
+    #[test]
+    fn what_does_not_exist_does_not_succeed() {
+        assert!(succeeds(&mut quiet("true")));
+        assert!(!succeeds(&mut quiet("false")));
+        assert!(!succeeds(&mut quiet("no-such-program-anywhere")));
+        assert!(find("no-such-program-anywhere").is_none());
+    }
+}

@@ -1,0 +1,140 @@
+//! *The* test command: everything that must hold before a commit, in one run. What is cheap
+//! comes first, and the first failure ends it.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+
+use crate::command::{self, cargo, find, succeeds};
+use crate::{setup, tidy, unprivileged};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Run the tests a second time as a user without privileges
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t = When::Auto,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "always"
+    )]
+    unprivileged: When,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// As root, if setpriv is there
+    Auto,
+    /// Fail where it isn't possible
+    Always,
+    /// Not at all
+    Never,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut report = Report::default();
+    let outcome = all(args, &mut report);
+    println!("\n{}", report.summary());
+    outcome
+}
+
+fn all(args: &Args, report: &mut Report) -> Result<()> {
+    // No argument has a space in it, so a step reads as it would be typed.
+    let run = |line: &str| command::run(&mut cargo(line.split(' ')));
+
+    report.step("setup", setup::run)?;
+    report.step("fmt", || run("fmt --all --check"))?;
+    report.step("tidy", tidy::run)?;
+    // Optional: it takes minutes to build, and what it checks changes only with Cargo.lock. The
+    // advisories aren't asked for, as they change without us.
+    if succeeds(&mut cargo(["deny", "--version"])) {
+        report.step("deny", || run("deny check bans licenses sources"))?;
+    }
+    report.step("clippy", || {
+        run("clippy --workspace --all-targets -- -D warnings")
+    })?;
+    // On its own, so that the time of the tests is the time of the tests.
+    report.step("build", || run("nextest run --workspace --no-run"))?;
+    report.step("tests", || run("nextest run --workspace --no-fail-fast"))?;
+    report.step("doc tests", || run("test --workspace --doc"))?;
+    if second_run(args.unprivileged)? {
+        report.step("unprivileged", unprivileged::run)?;
+    }
+    Ok(())
+}
+
+fn second_run(when: When) -> Result<bool> {
+    let root = rustix::process::geteuid().is_root();
+    let setpriv = find("setpriv").is_some();
+    if when == When::Always {
+        ensure!(
+            root,
+            "only root can become another user; this run had no privileges to begin with"
+        );
+        ensure!(setpriv, "setpriv is missing (Debian's package util-linux)");
+    }
+    Ok(when != When::Never && root && setpriv)
+}
+
+/// What was done so far, and how long it took.
+#[derive(Default)]
+struct Report {
+    steps: Vec<Step>,
+}
+
+struct Step {
+    name: &'static str,
+    took: Duration,
+    passed: bool,
+}
+
+impl Report {
+    fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        println!("\n== {name}");
+        let start = Instant::now();
+        let outcome = work();
+        self.steps.push(Step {
+            name,
+            took: start.elapsed(),
+            passed: outcome.is_ok(),
+        });
+        outcome.with_context(|| format!("step `{name}` failed"))
+    }
+
+    fn summary(&self) -> String {
+        let mut text = String::new();
+        for step in &self.steps {
+            let verdict = if step.passed { "ok" } else { "FAILED" };
+            let seconds = step.took.as_secs_f64();
+            // Writing to a String can't fail.
+            let _ = writeln!(text, "{:<13} {verdict:<7} {seconds:>7.1} s", step.name);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_step_is_named_and_counted() {
+        let mut report = Report::default();
+        report.step("first", || Ok(())).unwrap();
+        let error = report
+            .step("second", || anyhow::bail!("no luck"))
+            .unwrap_err();
+        assert_eq!(format!("{error:#}"), "step `second` failed: no luck");
+
+        let summary = report.summary();
+        let verdicts: Vec<Vec<&str>> = summary
+            .lines()
+            .map(|line| line.split_whitespace().take(2).collect())
+            .collect();
+        assert_eq!(verdicts, [["first", "ok"], ["second", "FAILED"]]);
+    }
+}

@@ -1,0 +1,84 @@
+//! A long file usually has a second noun in it that nobody has looked for yet.
+
+use super::finding::Finding;
+use super::source::File;
+
+/// Without what is compiled for tests alone: tests beside the code never make it too long.
+const LIMIT: usize = 400;
+
+/// Files that are better off long: path and reason.
+const EXCEPTIONS: &[(&str, &str)] = &[];
+
+pub(super) fn check(file: &File) -> Vec<Finding> {
+    find(file, EXCEPTIONS)
+}
+
+fn find(file: &File, exceptions: &[(&str, &str)]) -> Vec<Finding> {
+    let length = length(file);
+    let excepted = exceptions.iter().any(|(path, _)| *path == file.path);
+    let what = match (length > LIMIT, excepted) {
+        (true, false) => format!(
+            "{length} lines without its tests, over {LIMIT}: look for the second noun in it"
+        ),
+        (false, true) => {
+            format!("{length} lines need no exception any more: remove it from tidy's table")
+        }
+        _ => return Vec::new(),
+    };
+    vec![Finding::new(file, 1, what)]
+}
+
+/// How many lines count. A file that has nothing but tests counts in full, unless it is the test
+/// module of a neighbour.
+fn length(file: &File) -> usize {
+    if file.lines.iter().all(|line| line.test) && !file.path.ends_with("/tests.rs") {
+        file.lines.len()
+    } else {
+        file.lines.iter().filter(|line| !line.test).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(count: usize) -> String {
+        "fn a() {}\n".repeat(count)
+    }
+
+    #[test]
+    fn a_long_file_is_found() {
+        for path in ["crates/x/src/a.rs", "tests/a.rs", "crates/testkit/src/a.rs"] {
+            assert_eq!(find(&File::new(path, lines(LIMIT)), &[]), [], "{path}");
+            assert_eq!(
+                find(&File::new(path, lines(LIMIT + 1)), &[]).len(),
+                1,
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn tests_beside_the_code_do_not_count() {
+        let text = format!(
+            "{}#[cfg(test)]\nmod tests {{\n{}}}\n",
+            lines(LIMIT),
+            lines(LIMIT)
+        );
+        assert_eq!(find(&File::new("crates/x/src/a.rs", text), &[]), []);
+        let long = File::new("crates/x/src/a/tests.rs", lines(LIMIT + 1));
+        assert_eq!(find(&long, &[]), []);
+    }
+
+    #[test]
+    fn an_exception_holds_as_long_as_it_is_needed() {
+        let exceptions = [("a.rs", "a table")];
+        assert_eq!(find(&File::new("a.rs", lines(LIMIT + 1)), &exceptions), []);
+        assert_eq!(find(&File::new("a.rs", lines(LIMIT)), &exceptions).len(), 1);
+    }
+
+    #[test]
+    fn other_languages_are_not_measured() {
+        assert_eq!(find(&File::new("a.md", lines(LIMIT + 1)), &[]), []);
+    }
+}
