@@ -61,6 +61,7 @@ impl Actor {
         self.process.append_close();
         self.see_the_ladder_through().await;
         self.process.shared.control.settle();
+        self.process.actor_is_done();
     }
 
     fn read(&mut self, index: usize) {

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use outpost_journal::Journal;
@@ -15,9 +15,24 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Epoch, Limits, Process, Reservation, Session, SessionId, Start, StartError, Terminal,
-    actor::Actor, process::About, shelf::Shelf, stdin::Stdin,
+    About, Delivery, Epoch, Limits, Link, Process, Reservation, ResumeRefusal, Session, SessionId,
+    SessionOptions, Start, StartError, Terminal, Ttl,
+    actor::Actor,
+    session::{Detached, Ended},
+    shelf::Shelf,
+    stdin::Stdin,
 };
+
+/// How a session is resumed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resume {
+    /// Although another connection has it.
+    pub takeover: bool,
+    /// With another delivery than before.
+    pub delivery: Option<Delivery>,
+    /// With another lease than before.
+    pub ttl: Option<Ttl>,
+}
 
 /// Processes and sessions of one server; clones name the same engine.
 #[derive(Clone)]
@@ -71,51 +86,126 @@ impl Engine {
         self.shared.spawner.tree_kind()
     }
 
-    /// A new session, attached to the caller.
+    /// A new session, attached to the caller; none if there are too many.
     #[must_use]
-    pub fn open_session(&self) -> (Session, Epoch) {
-        let (session, epoch) = Session::new();
-        self.sessions()
-            .insert(session.id().clone(), session.clone());
-        (session, epoch)
+    pub fn open_session(
+        &self,
+        options: SessionOptions,
+        link: Arc<dyn Link>,
+    ) -> Option<(Session, Epoch)> {
+        let mut sessions = self.sessions();
+        if sessions.len() >= self.shared.limits.max_sessions || self.shared.ending.is_cancelled() {
+            return None;
+        }
+        let (session, epoch) = Session::new(options, link);
+        sessions.insert(session.id().clone(), session.clone());
+        Some((session, epoch))
     }
 
-    /// The caller's connection is gone: the session stays for a while.
-    pub fn detach(&self, session: &Session, epoch: Epoch) {
-        let ttl = self.shared.limits.session_ttl;
-        let Some(expires) = session.detach(epoch, Instant::now(), ttl) else {
-            return;
-        };
+    /// Lets the caller into a session that it knows the name of.
+    pub fn resume_session(
+        &self,
+        id: &str,
+        resume: Resume,
+        link: Arc<dyn Link>,
+    ) -> Result<(Session, Epoch), ResumeRefusal> {
+        let known = self.sessions().get(&SessionId::claimed(id)).cloned();
+        let session = known.ok_or(ResumeRefusal::Gone)?;
+        let epoch = session.resume(
+            Instant::now(),
+            resume.takeover,
+            resume.delivery,
+            resume.ttl,
+            link,
+        )?;
+        self.let_catch_up(&session, epoch);
+        Ok((session, epoch))
+    }
+
+    /// What was retained when a client came back stays for a while, so that it
+    /// can read what it missed.
+    fn let_catch_up(&self, session: &Session, epoch: Epoch) {
+        let processes = session.processes();
+        let grace = self.shared.limits.catch_up;
         let engine = self.clone();
         let session = session.clone();
         self.shared.tasks.spawn(async move {
             tokio::select! {
-                () = sleep_until(expires.into()) => {}
-                () = engine.shared.ending.cancelled() => return,
+                () = tokio::time::sleep(grace) => {}
+                () = engine.shared.ending.cancelled() => {}
             }
-            if session.is_expired(Instant::now()) {
-                tracing::info!(session = %session.id(), "session expired");
-                engine.end_session(&session);
+            if session.is_current(epoch) {
+                for process in processes {
+                    process.release();
+                }
             }
         });
     }
 
-    /// Ends a session and everything in it.
-    pub fn end_session(&self, session: &Session) {
-        self.sessions().remove(session.id());
-        let (processes, leftovers) = session.end();
-        for process in processes {
-            if process.is_running() {
-                process.end(Some(self.shared.limits.end_grace));
-            } else {
-                process.kill_tree();
+    /// Every session, oldest first.
+    #[must_use]
+    pub fn list_sessions(&self) -> Vec<Session> {
+        let mut sessions: Vec<_> = self.sessions().values().cloned().collect();
+        sessions.sort_by_key(Session::created_at);
+        sessions
+    }
+
+    /// The caller's connection is gone: the session stays for a while.
+    pub fn detach(&self, session: &Session, epoch: Epoch) {
+        let Some(detached) = session.detach(epoch, Instant::now()) else {
+            return;
+        };
+        tracing::debug!(session = %session.id(), "session detached");
+        let Detached::Until(expires) = detached else {
+            return;
+        };
+        let engine = self.clone();
+        let waiting = session.clone();
+        let timer = self.shared.tasks.spawn(async move {
+            tokio::select! {
+                () = sleep_until(expires.into()) => {}
+                () = engine.shared.ending.cancelled() => return,
             }
+            if let Some(ended) = waiting.expire(Instant::now()) {
+                tracing::info!(session = %waiting.id(), "session expired");
+                engine.sessions().remove(waiting.id());
+                engine.end_all_of(ended);
+            }
+        });
+        session.set_timer(timer.abort_handle());
+    }
+
+    /// Ends a session and everything in it, and waits until that is gone.
+    pub async fn end_session(&self, session: &Session) {
+        let processes = self.begin_end(session);
+        let all_closed = async {
+            for process in &processes {
+                process.gone().await;
+            }
+        };
+        // The ladder ends in a kill, so this is never waited for in full.
+        let _ = tokio::time::timeout(self.shared.limits.end_grace * 2, all_closed).await;
+    }
+
+    fn begin_end(&self, session: &Session) -> Vec<Process> {
+        self.sessions().remove(session.id());
+        match session.end() {
+            Some(ended) => self.end_all_of(ended),
+            None => Vec::new(),
         }
-        for control in leftovers {
+    }
+
+    fn end_all_of(&self, ended: Ended) -> Vec<Process> {
+        for process in &ended.processes {
+            process.abandon();
+            process.end(Some(self.shared.limits.end_grace));
+        }
+        for control in ended.leftovers {
             if let Err(error) = control.kill_tree() {
                 tracing::warn!(pid = control.pid(), %error, "failed to end what a process left");
             }
         }
+        ended.processes
     }
 
     /// Starts a process in the slot that was reserved for it.
@@ -131,7 +221,8 @@ impl Engine {
             .try_acquire_owned()
             .map_err(|_| StartError::TooMany)?;
         let child = self.shared.spawner.spawn(command_of(&start)).await?;
-        let process = self.adopt(session, start, child, place);
+        let about = Arc::clone(&reservation.about);
+        let process = self.adopt(session, about, &start, child, place);
         if let Err(error) = reservation.fill(&process) {
             process.end(Some(Duration::ZERO));
             return Err(error);
@@ -143,7 +234,8 @@ impl Engine {
     fn adopt(
         &self,
         session: &Session,
-        start: Start,
+        about: Arc<About>,
+        start: &Start,
         child: Child,
         place: OwnedSemaphorePermit,
     ) -> Process {
@@ -155,16 +247,14 @@ impl Engine {
             retain_chunks: limits.retain_chunks,
             window_bytes: limits.window_bytes,
         });
+        let delivery = session.delivery();
         let stdin = Stdin::new(child.stdin, limits.stdin_bytes, limits.write_ids);
-        let about = About {
-            id: start.id,
-            argv: start.argv,
-            cwd: start.cwd,
-            metadata: start.metadata,
-            started_at: SystemTime::now(),
-            kill_grace: start.kill_grace,
-        };
         let process = Process::new(about, child.control, journal, stdin);
+        if delivery == Delivery::Acked {
+            // Waited for from its first byte, whether or not its connection
+            // is still there.
+            process.wait_for_owner();
+        }
         let actor = Actor {
             process: process.clone(),
             outputs: child.outputs,
@@ -177,6 +267,7 @@ impl Engine {
         let closed = process.clone();
         self.shared.tasks.spawn(async move {
             actor.run().await;
+            closed.delivered().await;
             drop(place);
             engine.shelve(session, closed);
         });
@@ -196,7 +287,7 @@ impl Engine {
         self.shared.ending.cancel();
         let sessions: Vec<_> = self.sessions().values().cloned().collect();
         for session in sessions {
-            self.end_session(&session);
+            self.begin_end(&session);
         }
         self.shared.tasks.close();
         tokio::time::timeout(within, self.shared.tasks.wait())

@@ -31,13 +31,18 @@ mod start;
 mod stdin;
 mod write_ids;
 
-pub use engine::Engine;
+pub use engine::{Engine, Resume};
 pub use environment::{EnvPolicy, Inherit, ServerEnvironment};
 pub use error::{ReadError, ResizeError, StartError};
 pub use limits::Limits;
 pub use outpost_journal::{Chunk, Event, Exit, Page, Seq, Stream};
-pub use outpost_process::{Signal, Size, Spawner, SpawnerOptions, TreeKind};
+pub use outpost_process::{
+    Signal, Size, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeKind,
+};
 pub use process::{Process, State, Summary, Watcher};
-pub use session::{Epoch, Reservation, Session, SessionId, Terminated};
-pub use start::{Start, Terminal};
+pub use session::{
+    Delivery, Epoch, Link, Reservation, ResumeRefusal, Session, SessionId, SessionOptions,
+    Terminated, Ttl,
+};
+pub use start::{About, Start, Terminal};
 pub use stdin::WriteStatus;

@@ -19,8 +19,11 @@ pub struct Limits {
     pub closed_bytes: u64,
     /// How many processes may be running, over all sessions.
     pub max_processes: usize,
-    /// How long a session without a connection is kept.
-    pub session_ttl: Duration,
+    /// How many sessions there may be.
+    pub max_sessions: usize,
+    /// How long nothing is evicted after a resume, so that the client can read
+    /// what it missed.
+    pub catch_up: Duration,
     /// How many bytes may wait for a child to read its input.
     pub stdin_bytes: usize,
     /// How many write ids a process remembers.
@@ -43,7 +46,8 @@ impl Default for Limits {
             closed_processes: 4096,
             closed_bytes: 256 * 1024 * 1024,
             max_processes: 4096,
-            session_ttl: Duration::from_secs(30),
+            max_sessions: 4096,
+            catch_up: Duration::from_secs(5),
             stdin_bytes: 1024 * 1024,
             write_ids: 4096,
             end_grace: Duration::from_secs(2),

@@ -1,10 +1,11 @@
 //! A process, for everybody but its actor.
 
 use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use outpost_process::{Control, Signal, Size};
 use tokio::sync::Notify;
 
 use crate::{
+    About, Delivery,
     ladder::{Ladder, Step},
     stdin::{Stdin, WriteStatus},
 };
@@ -54,19 +56,8 @@ pub struct Process {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What a process was started as.
-#[derive(Debug)]
-pub(crate) struct About {
-    pub(crate) id: String,
-    pub(crate) argv: Vec<String>,
-    pub(crate) cwd: PathBuf,
-    pub(crate) metadata: BTreeMap<String, String>,
-    pub(crate) started_at: SystemTime,
-    pub(crate) kill_grace: Duration,
-}
-
 pub(crate) struct Shared {
-    about: About,
+    about: Arc<About>,
     pub(crate) control: Control,
     log: Mutex<Log>,
     pub(crate) stdin: Stdin,
@@ -74,6 +65,10 @@ pub(crate) struct Shared {
     readers: Notify,
     /// Wakes the actor: the owner has caught up or gone.
     pub(crate) room: Notify,
+    /// Wakes whoever waits for the owner to have seen everything, or for the
+    /// actor to be done.
+    delivered: Notify,
+    actor_done: AtomicBool,
     /// How the end is going.
     ladder: Mutex<Ladder>,
     /// Wakes the actor: the ladder has a new deadline.
@@ -88,7 +83,7 @@ struct Log {
 }
 
 impl Process {
-    pub(crate) fn new(about: About, control: Control, journal: Journal, stdin: Stdin) -> Self {
+    pub(crate) fn new(about: Arc<About>, control: Control, journal: Journal, stdin: Stdin) -> Self {
         Process {
             shared: Arc::new(Shared {
                 about,
@@ -100,34 +95,24 @@ impl Process {
                 stdin,
                 readers: Notify::new(),
                 room: Notify::new(),
+                delivered: Notify::new(),
+                actor_done: AtomicBool::new(false),
                 ladder: Mutex::default(),
                 ladder_moved: Notify::new(),
             }),
         }
     }
 
+    /// What it was started as.
+    #[must_use]
+    pub fn about(&self) -> &About {
+        &self.shared.about
+    }
+
     /// The client's name for it.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.shared.about.id
-    }
-
-    /// The program and its arguments.
-    #[must_use]
-    pub fn argv(&self) -> &[String] {
-        &self.shared.about.argv
-    }
-
-    /// Where it was started.
-    #[must_use]
-    pub fn cwd(&self) -> &std::path::Path {
-        &self.shared.about.cwd
-    }
-
-    /// What the client wanted kept with it.
-    #[must_use]
-    pub fn metadata(&self) -> &BTreeMap<String, String> {
-        &self.shared.about.metadata
     }
 
     /// The operating system's id of the child.
@@ -140,13 +125,6 @@ impl Process {
     #[must_use]
     pub fn is_pty(&self) -> bool {
         self.shared.control.is_pty()
-    }
-
-    /// When it was started, in milliseconds since 1970.
-    #[must_use]
-    pub fn started_at_ms(&self) -> u64 {
-        let since = self.shared.about.started_at.duration_since(UNIX_EPOCH);
-        since.map_or(0, |since| since.as_millis() as u64)
     }
 
     /// Where it stands.
@@ -214,22 +192,84 @@ impl Process {
         }
     }
 
-    /// Makes somebody the owner, who has seen everything up to `cursor`.
-    pub(crate) fn attach(&self, cursor: Seq, watcher: &Arc<dyn Watcher>) {
+    /// Makes somebody the owner, who has seen everything up to `cursor`, or
+    /// goes on where the last owner stopped; `start` hears where that is,
+    /// before the first news.
+    pub(crate) fn attach(
+        &self,
+        cursor: Option<Seq>,
+        watcher: &Arc<dyn Watcher>,
+        start: impl FnOnce(Seq),
+    ) {
         let mut log = self.log();
+        let cursor = cursor.unwrap_or_else(|| log.journal.owner().cursor());
         log.journal.attach(cursor);
         log.watcher = Some(Arc::downgrade(watcher));
+        start(log.journal.owner().cursor());
         drop(log);
         watcher.news();
     }
 
-    /// Nobody owns it for now.
-    pub(crate) fn detach(&self) {
+    /// An owner that acknowledges is waited for before it has ever attached.
+    pub(crate) fn wait_for_owner(&self) {
+        self.log().journal.attach(Seq::START);
+    }
+
+    /// Waits until its actor has nothing left to do.
+    pub(crate) async fn gone(&self) {
+        loop {
+            let ended = self.shared.delivered.notified();
+            if self.shared.actor_done.load(Ordering::Acquire) {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// The actor has nothing left to do.
+    pub(crate) fn actor_is_done(&self) {
+        self.shared.actor_done.store(true, Ordering::Release);
+        self.shared.delivered.notify_waiters();
+    }
+
+    /// The owner's connection is gone. One that acknowledges is waited for all
+    /// the same.
+    pub(crate) fn detach(&self, delivery: Delivery) {
         let mut log = self.log();
-        log.journal.detach();
         log.watcher = None;
+        if delivery == Delivery::Push {
+            log.journal.detach();
+        }
         drop(log);
         self.shared.room.notify_one();
+    }
+
+    /// Nobody will ever own it again.
+    pub(crate) fn abandon(&self) {
+        self.detach(Delivery::Push);
+        self.shared.delivered.notify_waiters();
+    }
+
+    /// Keeps everything until [`Process::release`]: an owner has come back.
+    pub(crate) fn hold(&self) {
+        self.log().journal.hold();
+    }
+
+    /// The owner has had its chance to read.
+    pub fn release(&self) {
+        self.log().journal.release();
+        self.shared.room.notify_one();
+    }
+
+    /// Waits until an owner that acknowledges has seen the close.
+    pub(crate) async fn delivered(&self) {
+        loop {
+            let delivered = self.shared.delivered.notified();
+            if self.log().journal.is_delivered() {
+                return;
+            }
+            delivered.await;
+        }
     }
 
     /// The owner has seen everything up to `cursor`.
@@ -238,10 +278,25 @@ impl Process {
         let held_back = !log.journal.has_room();
         log.journal.advance(cursor);
         let room = held_back && log.journal.has_room();
+        let delivered = log.journal.is_delivered();
         drop(log);
         if room {
             self.shared.room.notify_one();
         }
+        if delivered {
+            self.shared.delivered.notify_waiters();
+        }
+    }
+
+    /// Tells processes apart, whatever their clients call them.
+    #[must_use]
+    pub fn key(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
+    }
+
+    /// Whether two handles name the same process.
+    pub(crate) fn is(&self, other: &Process) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// Writes to the child, see [`WriteStatus`].

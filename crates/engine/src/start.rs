@@ -1,6 +1,11 @@
 //! What to start.
 
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use outpost_process::Size;
 
@@ -39,4 +44,37 @@ pub struct Start {
     pub retain_bytes: Option<usize>,
     /// The grace of a terminate that names none.
     pub kill_grace: Duration,
+}
+
+/// What a process was started as, for as long as it is known.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The client's own name for it.
+    pub id: String,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Where it runs.
+    pub cwd: PathBuf,
+    /// Whether it runs on a terminal.
+    pub tty: bool,
+    /// What the client wanted kept with it.
+    pub metadata: BTreeMap<String, String>,
+    /// When it was asked for.
+    pub started_at: SystemTime,
+    /// The grace of a terminate that names none.
+    pub(crate) kill_grace: Duration,
+}
+
+impl About {
+    pub(crate) fn new(start: &Start) -> Self {
+        About {
+            id: start.id.clone(),
+            argv: start.argv.clone(),
+            cwd: start.cwd.clone(),
+            tty: matches!(start.terminal, Terminal::Pty(_)),
+            metadata: start.metadata.clone(),
+            started_at: SystemTime::now(),
+            kill_grace: start.kill_grace,
+        }
+    }
 }

@@ -29,6 +29,9 @@ pub struct Journal {
     exit: Option<(Seq, Exit)>,
     closed: Option<Seq>,
     owner: Owner,
+    /// Nothing is evicted: an owner has just come back and may want to read
+    /// what it missed.
+    held: bool,
 }
 
 impl Journal {
@@ -43,6 +46,7 @@ impl Journal {
             exit: None,
             closed: None,
             owner: Owner::Absent { cursor: Seq::START },
+            held: false,
         }
     }
 
@@ -223,9 +227,34 @@ impl Journal {
         self.evict();
     }
 
+    /// Evicts nothing until [`Journal::release`]. Meanwhile the child is held
+    /// back once the log is a window larger than it would be otherwise.
+    pub fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// Evicts again.
+    pub fn release(&mut self) {
+        self.held = false;
+        self.evict();
+    }
+
+    /// Whether the owner, if the log waits for one, has seen the close.
+    #[must_use]
+    pub fn is_delivered(&self) -> bool {
+        match self.owner {
+            Owner::Attached { cursor } => self.closed.is_some_and(|closed| cursor >= closed),
+            Owner::Absent { .. } => self.closed.is_some(),
+        }
+    }
+
     /// Whether more may be read from the child now.
     #[must_use]
     pub fn has_room(&self) -> bool {
+        let most = (self.limits.retain_bytes + self.limits.window_bytes) as u64;
+        if self.held && self.retained_bytes() >= most {
+            return false;
+        }
         let Owner::Attached { cursor } = self.owner else {
             return true;
         };
@@ -252,6 +281,9 @@ impl Journal {
     /// Drops the oldest output that retention doesn't cover, but nothing that
     /// an attached owner has not seen.
     fn evict(&mut self) {
+        if self.held {
+            return;
+        }
         while let Some(oldest) = self.kept.front() {
             let over = self.kept.len() > self.limits.retain_chunks
                 || self.total - start_of(oldest) > self.limits.retain_bytes as u64;

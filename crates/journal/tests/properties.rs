@@ -18,6 +18,8 @@ enum Operation {
     Attach(u64),
     Advance(u64),
     Detach,
+    Hold,
+    Release,
     Read(u64, Option<usize>),
     Push,
 }
@@ -38,6 +40,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (0_u64..40).prop_map(Operation::Attach),
         3 => (0_u64..40).prop_map(Operation::Advance),
         1 => Just(Operation::Detach),
+        1 => Just(Operation::Hold),
+        1 => Just(Operation::Release),
         3 => ((0_u64..40), proptest::option::of(0_usize..80)).prop_map(|(a, m)| Operation::Read(a, m)),
         4 => Just(Operation::Push),
     ]
@@ -54,6 +58,8 @@ struct Model {
     /// The next number when it attached: what is older may have been evicted
     /// before, and since the exit never is, around the exit too.
     attached_at: Seq,
+    /// While it is held: the oldest output that was there when that began.
+    held_from: Option<Option<Seq>>,
 }
 
 impl Model {
@@ -71,6 +77,14 @@ impl Model {
             })
             .sum()
     }
+}
+
+fn first_kept(journal: &Journal) -> Option<Seq> {
+    journal
+        .page(Seq::START, None)
+        .chunks
+        .first()
+        .map(|chunk| chunk.seq)
 }
 
 fn payload(seq: Seq, len: usize) -> Bytes {
@@ -123,6 +137,14 @@ proptest! {
                     journal.advance(cursor);
                 }
                 Operation::Detach => journal.detach(),
+                Operation::Hold => {
+                    journal.hold();
+                    model.held_from = Some(first_kept(&journal));
+                }
+                Operation::Release => {
+                    journal.release();
+                    model.held_from = None;
+                }
                 Operation::Push => {
                     if !journal.owner().is_attached() { continue; }
                     let events: Vec<_> = journal.events_after(model.pushed).take(3).collect();
@@ -172,7 +194,15 @@ proptest! {
 
             // Memory is bounded whatever happens: one chunk may pass the line.
             let retained = journal.retained_bytes() as usize;
-            prop_assert!(retained <= LIMITS.retain_bytes.max(LIMITS.window_bytes) + 40 + LIMITS.retain_bytes);
+            prop_assert!(retained <= LIMITS.retain_bytes + LIMITS.window_bytes + 40);
+
+            if let Some(Some(oldest)) = model.held_from {
+                prop_assert_eq!(first_kept(&journal), Some(oldest), "nothing goes while it is held");
+            }
+            prop_assert_eq!(
+                journal.is_delivered(),
+                model.closed && (!journal.owner().is_attached() || journal.owner().cursor() == model.next().previous())
+            );
 
             if let Owner::Attached { cursor } = journal.owner() {
                 // What the owner has not seen is all there, unless it was gone when it came.
@@ -180,7 +210,7 @@ proptest! {
                 let held: usize = journal.events_after(cursor).map(|event| match event { Event::Output(c) => c.bytes.len(), _ => 0 }).sum();
                 prop_assert!(held <= unseen);
                 if held >= LIMITS.window_bytes { prop_assert!(!journal.has_room()); }
-            } else {
+            } else if model.held_from.is_none() {
                 prop_assert!(journal.has_room());
                 prop_assert!(retained <= LIMITS.retain_bytes);
             }

@@ -36,6 +36,7 @@ mod process;
 mod request_id;
 mod sandbox;
 mod server_capabilities;
+mod session;
 mod trace;
 mod vet;
 
@@ -52,7 +53,7 @@ pub use initialize::{
 };
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 pub use method::{
-    Family, INITIALIZED, Lane, Method, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
+    Family, INITIALIZED, Lane, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
     family_of_name,
 };
 pub use outgoing::{encode_error, encode_notification, encode_response};
@@ -60,12 +61,13 @@ pub use output_frame::OutputFrame;
 pub use params::{Empty, parse_params};
 pub use path_uri::{PathUri, PathUriError};
 pub use process::{
-    ListResult, ProcessClosed, ProcessEntry, ProcessExited, ProcessOutput, ProcessState, ReadChunk,
-    ReadParams, ReadResult, ResizeParams, SandboxType, SignalName, SignalParams, Size, StartParams,
-    StartResult, StreamName, TerminateParams, TerminateResult, WriteParams, WriteResult,
-    WriteStatus,
+    AckParams, ListResult, ProcessClosed, ProcessEntry, ProcessExited, ProcessOutput, ProcessState,
+    ReadChunk, ReadParams, ReadResult, ResizeParams, SandboxType, SignalName, SignalParams, Size,
+    StartParams, StartResult, StreamName, TerminateParams, TerminateResult, WriteParams,
+    WriteResult, WriteStatus,
 };
 pub use request_id::RequestId;
 pub use sandbox::{Permissions, PermissionsKind, SandboxParams};
 pub use server_capabilities::ServerCapabilities;
+pub use session::{SessionEntry, SessionListResult};
 pub use trace::TraceContext;

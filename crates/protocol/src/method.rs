@@ -2,6 +2,8 @@
 
 /// Notification of the client: it has seen the answer to `initialize`.
 pub const INITIALIZED: &str = "initialized";
+/// Notification of the client: it has everything of a process up to a number.
+pub const PROCESS_ACK: &str = "process/ack";
 /// Notification of the server: bytes of a process.
 pub const PROCESS_OUTPUT: &str = "process/output";
 /// Notification of the server: a process has ended.
@@ -32,6 +34,10 @@ pub enum Method {
     EnvironmentInfo,
     /// `environment/status`
     EnvironmentStatus,
+    /// `session/close`
+    SessionClose,
+    /// `session/list`
+    SessionList,
 }
 
 /// Methods that are refused with the same words before the handshake is over.
@@ -82,7 +88,7 @@ const fn row(method: Method, name: &'static str, family: Family, lane: Lane) -> 
 
 /// In the order of the enum, so that a method is its own index.
 #[rustfmt::skip]
-const TABLE: [Row; 10] = [
+const TABLE: [Row; 12] = [
     row(Method::Initialize,        "initialize",         Family::Handshake,         Lane::Handshake),
     row(Method::ProcessStart,      "process/start",      Family::Exec,              Lane::Process),
     row(Method::ProcessRead,       "process/read",       Family::Exec,              Lane::Process),
@@ -93,6 +99,8 @@ const TABLE: [Row; 10] = [
     row(Method::ProcessList,       "process/list",       Family::Exec,              Lane::Free),
     row(Method::EnvironmentInfo,   "environment/info",   Family::EnvironmentInfo,   Lane::Control),
     row(Method::EnvironmentStatus, "environment/status", Family::EnvironmentStatus, Lane::Control),
+    row(Method::SessionClose,      "session/close",      Family::Exec,              Lane::Free),
+    row(Method::SessionList,       "session/list",       Family::Exec,              Lane::Free),
 ];
 
 /// Families that are known by how their names begin, whether or not they are served.

@@ -1,6 +1,16 @@
 //! The reading half of a connection.
 
-use std::{future::poll_fn, io, pin::Pin, task::Poll, time::Duration};
+use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -48,6 +58,20 @@ enum Assembler {
     Lines(Lines),
 }
 
+/// Counts the reads that brought something: a sign that the peer is alive.
+#[derive(Clone, Debug, Default)]
+pub struct Pulse {
+    beats: Arc<AtomicU64>,
+}
+
+impl Pulse {
+    /// How many there were.
+    #[must_use]
+    pub fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+}
+
 /// Reads messages from a transport. What it holds is bounded by the message
 /// limit, and grows with what was received, never with what was announced.
 pub struct Inbound {
@@ -55,6 +79,7 @@ pub struct Inbound {
     received: BytesMut,
     assembler: Assembler,
     silence: Option<Silence>,
+    pulse: Pulse,
     ended: bool,
 }
 
@@ -83,8 +108,15 @@ impl Inbound {
                 last: Instant::now(),
                 timer: Box::pin(sleep_until(Instant::now() + allowed)),
             }),
+            pulse: Pulse::default(),
             ended: false,
         }
+    }
+
+    /// What shows whether the peer is alive.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 
     /// Hands over bytes that were read before, together with the handshake.
@@ -128,6 +160,7 @@ impl Inbound {
             io,
             received,
             silence,
+            pulse,
             ..
         } = self;
         poll_fn(|cx| {
@@ -135,6 +168,7 @@ impl Inbound {
             // a quiet connection holds none.
             received.reserve(wanted);
             if let Poll::Ready(read) = poll_read_buf(Pin::new(&mut *io), cx, received) {
+                pulse.beats.fetch_add(1, Ordering::Relaxed);
                 if let Some(silence) = silence {
                     silence.last = Instant::now();
                 }

@@ -26,7 +26,7 @@ pub mod ws;
 pub use admission::{Admission, Ticket};
 pub use frames::Frames;
 pub use framing::{Framing, Role};
-pub use inbound::{Inbound, InboundError, Received};
+pub use inbound::{Inbound, InboundError, Pulse, Received};
 pub use lanes::Lanes;
 pub use outbox::{Answer, CloseReason, Feed, More, Outbox};
 

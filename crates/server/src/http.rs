@@ -20,16 +20,21 @@ use tokio::{
     sync::OwnedSemaphorePermit,
 };
 
-use crate::{Server, connection, server::Transport};
+use crate::{Peer, Server, connection, server::Transport};
 
 type Reply = Response<Full<Bytes>>;
 
 /// A socket that can be taken apart again after the upgrade.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Who can be at the other end, once it was accepted.
+    const PEER: Peer;
+
     fn halves(self) -> (ReadHalf, WriteHalf);
 }
 
 impl Socket for TcpStream {
+    const PEER: Peer = Peer::Anybody;
+
     fn halves(self) -> (ReadHalf, WriteHalf) {
         let (read, write) = self.into_split();
         (Box::new(read), Box::new(write))
@@ -37,6 +42,9 @@ impl Socket for TcpStream {
 }
 
 impl Socket for UnixStream {
+    /// The listener lets nobody else in.
+    const PEER: Peer = Peer::Owner;
+
     fn halves(self) -> (ReadHalf, WriteHalf) {
         let (read, write) = self.into_split();
         (Box::new(read), Box::new(write))
@@ -169,6 +177,7 @@ fn take_apart<S: Socket>(upgraded: Upgraded) -> Result<Transport, String> {
         write,
         framing: Framing::WebSocket(Role::Server),
         early: parts.read_buf,
+        peer: S::PEER,
     })
 }
 

@@ -24,5 +24,5 @@ mod settings;
 
 pub use host::Host;
 pub use listen::{Listen, ListenError, Listener, ParseListenError};
-pub use server::Server;
+pub use server::{Peer, Server};
 pub use settings::Settings;

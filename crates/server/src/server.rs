@@ -33,6 +33,16 @@ pub(crate) struct Transport {
     pub(crate) write: WriteHalf,
     pub(crate) framing: Framing,
     pub(crate) early: bytes::Bytes,
+    pub(crate) peer: Peer,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// Proven to be the user that the server runs as.
+    Owner,
+    /// Whoever can reach the listener.
+    Anybody,
 }
 
 impl Server {
@@ -83,18 +93,20 @@ impl Server {
             write,
             framing: Framing::Lines,
             early: bytes::Bytes::new(),
+            peer: Peer::Anybody,
         };
         connection::run(self.clone(), transport).await;
     }
 
     /// Serves one stream of WebSocket frames, its handshake done; for tests and
     /// for those who bring their own listener.
-    pub async fn serve_websocket(&self, read: ReadHalf, write: WriteHalf) {
+    pub async fn serve_websocket(&self, read: ReadHalf, write: WriteHalf, peer: Peer) {
         let transport = Transport {
             read,
             write,
             framing: Framing::WebSocket(Role::Server),
             early: bytes::Bytes::new(),
+            peer,
         };
         connection::run(self.clone(), transport).await;
     }

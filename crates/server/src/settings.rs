@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use outpost_engine::Ttl;
 use outpost_protocol::MAX_MESSAGE_BYTES;
 use outpost_rpc::outbox::Delivery;
 
@@ -27,6 +28,14 @@ pub struct Settings {
     /// How much may wait unsent in a socket: what is in there can't be
     /// overtaken any more.
     pub unsent_bytes: u32,
+    /// How long a session without a connection stays, unless its client asks
+    /// for something else.
+    pub session_ttl: Duration,
+    /// The most that a client may ask for.
+    pub max_session_ttl: Ttl,
+    /// When another connection wants a session, how long the one that has it
+    /// may take to show that it is alive.
+    pub stir_within: Duration,
     /// How long the end of the server may take, all in all.
     pub shutdown_within: Duration,
 }
@@ -43,6 +52,9 @@ impl Default for Settings {
             request_head_within: Duration::from_secs(10),
             delivery: Delivery::default(),
             unsent_bytes: 128 * 1024,
+            session_ttl: Duration::from_secs(30),
+            max_session_ttl: Ttl::For(Duration::from_secs(24 * 60 * 60)),
+            stir_within: Duration::from_secs(3),
             shutdown_within: Duration::from_millis(4500),
         }
     }

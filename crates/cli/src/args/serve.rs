@@ -3,7 +3,7 @@
 use outpost_engine::Limits;
 use outpost_server::{Listen, Settings};
 
-use super::units::{Size, Span, at_least_one};
+use super::units::{Lease, Size, Span, at_least_one};
 
 /// Serve the exec protocol.
 ///
@@ -35,6 +35,20 @@ pub(crate) struct Serve {
     /// How long a process stays readable after it has closed
     #[arg(long, value_name = "TIME", default_value_t = Span(Limits::default().closed_retention))]
     pub(crate) closed_retention: Span,
+
+    /// How long a session stays when its connection is lost; then its processes
+    /// are ended
+    #[arg(long, value_name = "TIME", default_value_t = Span(Settings::default().session_ttl))]
+    pub(crate) session_ttl: Span,
+
+    /// The longest such time that a client may ask for, or `unlimited`
+    #[arg(long, value_name = "TIME", default_value_t = Lease(Settings::default().max_session_ttl))]
+    pub(crate) max_session_ttl: Lease,
+
+    /// How many sessions there may be; a client beyond that is told to retry
+    /// later
+    #[arg(long, value_name = "N", default_value_t = Limits::default().max_sessions, value_parser = at_least_one)]
+    pub(crate) max_sessions: usize,
 
     /// How many processes may run at once; a start beyond that is told to retry
     /// later
@@ -77,6 +91,7 @@ impl Serve {
             window_bytes: self.window_bytes.0.max(1),
             closed_retention: self.closed_retention.0,
             max_processes: self.max_processes,
+            max_sessions: self.max_sessions,
             ..Limits::default()
         }
     }
@@ -86,6 +101,8 @@ impl Serve {
         Settings {
             max_connections: self.max_connections,
             concurrent_requests: self.concurrent_requests,
+            session_ttl: self.session_ttl.0,
+            max_session_ttl: self.max_session_ttl.0,
             ..Settings::default()
         }
     }

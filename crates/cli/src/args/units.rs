@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use outpost_engine::Ttl;
+
 /// A number of bytes: `65536`, `64KiB`, `1MiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size(pub(crate) usize);
@@ -23,7 +25,7 @@ impl fmt::Display for Size {
         const UNITS: [(usize, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
         match UNITS
             .iter()
-            .find(|(unit, _)| self.0 >= *unit && self.0 % unit == 0)
+            .find(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit))
         {
             Some((unit, name)) => write!(f, "{}{name}", self.0 / unit),
             None => write!(f, "{}", self.0),
@@ -49,6 +51,32 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = humantime::format_duration(self.0).to_string();
         f.write_str(&text.replace(' ', ""))
+    }
+}
+
+/// A span of time, or none at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease(pub(crate) Ttl);
+
+impl FromStr for Lease {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "unlimited" {
+            return Ok(Lease(Ttl::Unlimited));
+        }
+        text.parse::<Span>()
+            .map(|span| Lease(Ttl::For(span.0)))
+            .map_err(|_| "expected a time such as 30s or 1h30m, or `unlimited`")
+    }
+}
+
+impl fmt::Display for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Ttl::For(span) => Span(span).fmt(f),
+            Ttl::Unlimited => f.write_str("unlimited"),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `process/*`: params, results and notifications, one file per verb.
 
+mod ack;
 mod control;
 mod events;
 mod list;
@@ -7,6 +8,7 @@ mod read;
 mod start;
 mod write;
 
+pub use ack::AckParams;
 pub use control::{ResizeParams, SignalName, SignalParams, TerminateParams, TerminateResult};
 pub use events::{ProcessClosed, ProcessExited, ProcessOutput, StreamName};
 pub use list::{ListResult, ProcessEntry, ProcessState};

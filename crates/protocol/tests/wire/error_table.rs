@@ -140,7 +140,9 @@ fn paths() {
         "file://",
         "file:srv",
         "file:///srv?x",
+        "file://localhost?x",
         "file:///srv#x",
+        "file://#x",
         "file:///srv%",
         "file:///srv%2",
         "file:///srv%zz",
@@ -163,7 +165,9 @@ fn paths() {
     file: URI is not absolute    <- "file://"
     file: URI is not absolute    <- "file:srv"
     file: URI has a query    <- "file:///srv?x"
+    file: URI has a query    <- "file://localhost?x"
     file: URI has a fragment    <- "file:///srv#x"
+    file: URI has a fragment    <- "file://#x"
     file: URI has an invalid percent escape    <- "file:///srv%"
     file: URI has an invalid percent escape    <- "file:///srv%2"
     file: URI has an invalid percent escape    <- "file:///srv%zz"
@@ -182,6 +186,7 @@ fn base64_texts() {
         "a===",
         "====",
         "aGVsbG9=",
+        "+/==",
         "aGVsbG8\u{e4}",
     ];
     let lines = table(texts, |text| {
@@ -198,6 +203,7 @@ fn base64_texts() {
     invalid base64: unexpected byte 0x3d at offset 1    <- "a==="
     invalid base64: unexpected byte 0x3d at offset 0    <- "===="
     invalid base64: last symbol has stray bits    <- "aGVsbG9="
+    invalid base64: last symbol has stray bits    <- "+/=="
     invalid base64: unexpected byte 0xc3 at offset 7    <- "aGVsbG8ä"
     "#);
 }

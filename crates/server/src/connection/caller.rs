@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use outpost_engine::{Epoch, Session};
+use outpost_engine::Session;
 use outpost_rpc::Outbox;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Server, faces::exec::Feeds};
+use crate::{Peer, Server};
 
 /// A connection after its handshake, as its requests see it.
 #[derive(Clone)]
@@ -15,11 +15,14 @@ pub(crate) struct Caller {
     pub(crate) server: Server,
     pub(crate) outbox: Outbox,
     pub(crate) session: Session,
-    /// Which attachment of the session this connection is.
-    pub(crate) epoch: Epoch,
-    pub(crate) feeds: Arc<Feeds>,
     /// A place for each ordinary request that may run at once.
     pub(crate) running: Arc<Semaphore>,
     /// Cancelled when the connection is gone, for whoever only waits.
     pub(crate) gone: CancellationToken,
+    /// Cancelled when another connection has taken the session.
+    pub(crate) replaced: CancellationToken,
+    /// Requests that wait beside everything else.
+    pub(crate) asides: TaskTracker,
+    /// Who is at the other end.
+    pub(crate) peer: Peer,
 }

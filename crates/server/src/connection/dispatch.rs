@@ -2,34 +2,40 @@
 
 use std::sync::Arc;
 
+use outpost_engine::{Epoch, Seq};
 use outpost_protocol::{
-    Family, INITIALIZED, Incoming, InitializeParams, Lane, Malformed, Method, ReadParams,
-    RequestId, ResizeParams, RpcError, SignalParams, StartParams, TerminateParams, WriteParams,
-    encode_error, family_of_name, parse_params,
+    Family, INITIALIZED, Incoming, InitializeParams, Lane, Malformed, Method, PROCESS_ACK,
+    ReadParams, RequestId, ResizeParams, RpcError, SignalParams, StartParams, TerminateParams,
+    WriteParams, encode_error, family_of_name, parse_params,
 };
 use outpost_rpc::{Admission, Answer, Framing, Lanes, Outbox};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::{Caller, Handshake, Reply};
+use super::{Caller, ConnectionLink, Handshake, Reply};
 use crate::{
-    Server,
-    faces::{environment, exec, initialize},
+    Peer, Server,
+    faces::{environment, exec, initialize, session},
 };
 
-/// The id of an answer to something that had none.
-const NO_REQUEST: RequestId = RequestId::Integer(-1);
+/// How much of a parser's complaint is passed on.
+const MAX_WORDS: usize = 300;
 
 /// The dispatcher of one connection; owned by the task that reads it.
 pub(super) struct Dispatch {
     server: Server,
     outbox: Outbox,
-    gone: CancellationToken,
+    link: Arc<ConnectionLink>,
     framing: Framing,
+    peer: Peer,
     handshake: Handshake,
     caller: Option<Caller>,
+    /// Which attachment of the session this connection is.
+    epoch: Option<Epoch>,
+    /// Requests that wait beside everything else.
+    asides: TaskTracker,
     admission: Admission,
     /// Requests about a process, in order.
     lanes: Lanes<String>,
@@ -38,12 +44,9 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
-    pub(super) fn new(
-        server: Server,
-        outbox: Outbox,
-        gone: CancellationToken,
-        framing: Framing,
-    ) -> Self {
+    pub(super) fn new(link: Arc<ConnectionLink>, framing: Framing, peer: Peer) -> Self {
+        let server = link.server.clone();
+        let outbox = link.outbox.clone();
         let settings = server.settings();
         Dispatch {
             admission: Admission::new(settings.max_in_flight, settings.in_flight_bytes),
@@ -53,10 +56,13 @@ impl Dispatch {
             control: Lanes::new(server.tasks().clone()),
             server,
             outbox,
-            gone,
+            link,
             framing,
+            peer,
             handshake: Handshake::default(),
             caller: None,
+            epoch: None,
+            asides: TaskTracker::new(),
         }
     }
 
@@ -74,13 +80,16 @@ impl Dispatch {
                 tracing::debug!(method = &*method, traceparent, "request");
                 self.request(id, &method, params, message.len()).await;
             }
-            Ok(Incoming::Notification { method, .. }) => self.notification(&method),
+            Ok(Incoming::Notification { method, params }) => self.notification(&method, params),
+            // Two peers that answer each other's complaints would never stop.
+            Ok(Incoming::Error {
+                id: None | Some(RequestId::UNATTRIBUTED),
+            }) => {
+                tracing::debug!("the client complains about something it got");
+            }
             Ok(Incoming::Response { id } | Incoming::Error { id: Some(id) }) => {
                 let id = serde_json::to_string(&id).unwrap_or_default();
                 self.refuse(format!("unexpected response to request id {id}"));
-            }
-            Ok(Incoming::Error { id: None }) => {
-                self.refuse("unexpected error response without an id".to_owned());
             }
         }
     }
@@ -92,10 +101,16 @@ impl Dispatch {
 
     /// The connection is gone: the session stays behind.
     pub(super) fn end(&mut self) {
-        self.gone.cancel();
-        if let Some(caller) = self.caller.take() {
-            self.server.engine().detach(&caller.session, caller.epoch);
+        self.link.gone.cancel();
+        if let (Some(caller), Some(epoch)) = (self.caller.take(), self.epoch) {
+            self.server.engine().detach(&caller.session, epoch);
         }
+    }
+
+    /// Waits until every request that waited aside has been answered.
+    pub(super) async fn asides_answered(&self) {
+        self.asides.close();
+        self.asides.wait().await;
     }
 
     fn malformed(&self, malformed: &Malformed) {
@@ -106,15 +121,24 @@ impl Dispatch {
     /// Answers something that was no request.
     fn refuse(&self, words: String) {
         let mut message = Vec::new();
-        encode_error(&mut message, &NO_REQUEST, &RpcError::invalid_request(words));
+        encode_error(
+            &mut message,
+            &RequestId::UNATTRIBUTED,
+            &RpcError::invalid_request(words),
+        );
         self.outbox.answer(Answer::new(message));
     }
 
-    fn notification(&mut self, method: &str) {
+    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
         match (method, self.handshake) {
             (INITIALIZED, Handshake::Answered | Handshake::Ready) => {
                 self.handshake = Handshake::Ready;
             }
+            (PROCESS_ACK, Handshake::Ready) => match (parse_params(params), &self.caller) {
+                (Ok(params), Some(caller)) => exec::acknowledge(caller, &params),
+                (Err(error), _) => self.refuse(format!("invalid params of {PROCESS_ACK}: {error}")),
+                (Ok(_), None) => {}
+            },
             _ => self.refuse(format!("unexpected notification method: {method}")),
         }
     }
@@ -159,21 +183,34 @@ impl Dispatch {
         {
             return reply.send::<()>(Err(refusal));
         }
-        match initialize::initialize(&self.server, &params) {
-            Err(refusal) => reply.send::<()>(Err(refusal)),
-            Ok(opened) => {
-                self.handshake = Handshake::Answered;
-                self.caller = Some(Caller {
-                    server: self.server.clone(),
-                    outbox: self.outbox.clone(),
-                    session: opened.session,
-                    epoch: opened.epoch,
-                    feeds: Arc::default(),
-                    running: Arc::new(Semaphore::new(self.server.settings().concurrent_requests)),
-                    gone: self.gone.clone(),
-                });
-                reply.send(Ok(opened.result));
-            }
+        let opened = match initialize::initialize(&self.server, &params, &self.link) {
+            Err(refusal) => return reply.send::<()>(Err(refusal)),
+            Ok(opened) => opened,
+        };
+        self.handshake = Handshake::Answered;
+        self.epoch = Some(opened.epoch);
+        self.caller = Some(Caller {
+            server: self.server.clone(),
+            outbox: self.outbox.clone(),
+            session: opened.session.clone(),
+            running: Arc::new(Semaphore::new(self.server.settings().concurrent_requests)),
+            gone: self.link.gone.clone(),
+            replaced: self.link.replaced.clone(),
+            asides: self.asides.clone(),
+            peer: self.peer,
+        });
+        reply.send(Ok(opened.result));
+        // What a resumed session has goes on from where its client was.
+        for process in opened.session.processes() {
+            let cursor = params.resume_from.get(process.id()).map(|seq| Seq(*seq));
+            let feeds = &self.link.feeds;
+            feeds.open(
+                &self.outbox,
+                &opened.session,
+                opened.epoch,
+                &process,
+                cursor,
+            );
         }
     }
 
@@ -233,7 +270,17 @@ impl Dispatch {
             }
             Method::ProcessList => {
                 if let Some(caller) = &self.caller {
-                    reply.send(Ok(exec::list(caller)));
+                    reply.send(Ok(exec::list(&caller.session)));
+                }
+            }
+            Method::SessionList => {
+                if let Some(caller) = &self.caller {
+                    reply.send(session::list(caller));
+                }
+            }
+            Method::SessionClose => {
+                if let Some(caller) = self.caller.clone() {
+                    self.server.tasks().spawn(session::close(caller, reply));
                 }
             }
             _ => reply.send::<()>(Err(RpcError::method_not_found(method.name()))),
@@ -260,9 +307,10 @@ fn parsed<'a, T: Deserialize<'a>>(
     match parse_params(params) {
         Ok(params) => Some((params, reply)),
         Err(error) => {
-            reply.send::<()>(Err(RpcError::invalid_params(format!(
-                "invalid params: {error}"
-            ))));
+            // The words may quote what was sent, which may be megabytes.
+            let words: String = error.to_string().chars().take(MAX_WORDS).collect();
+            let refusal = RpcError::invalid_params(format!("invalid params: {words}"));
+            reply.send::<()>(Err(refusal));
             None
         }
     }

@@ -3,10 +3,12 @@
 mod caller;
 mod dispatch;
 mod handshake;
+mod link;
 mod reply;
 mod run;
 
 pub(crate) use caller::Caller;
 pub(crate) use handshake::Handshake;
+pub(crate) use link::ConnectionLink;
 pub(crate) use reply::Reply;
 pub(crate) use run::run;

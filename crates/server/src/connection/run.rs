@@ -1,11 +1,11 @@
 //! The task that reads a connection.
 
-use std::pin::pin;
+use std::{pin::pin, sync::Arc};
 
 use outpost_rpc::{CloseReason, Inbound, InboundError, Outbox, Received, outbox};
 use tokio_util::sync::CancellationToken;
 
-use super::dispatch::Dispatch;
+use super::{ConnectionLink, dispatch::Dispatch};
 use crate::{Server, server::Transport};
 
 /// Serves a connection until it ends, whoever ends it.
@@ -23,11 +23,23 @@ pub(crate) async fn run(server: Server, transport: Transport) {
         framing,
         settings.delivery,
     ));
-    let mut dispatch = Dispatch::new(server.clone(), outbox.clone(), gone.clone(), framing);
+    let link = Arc::new(ConnectionLink {
+        server: server.clone(),
+        outbox: outbox.clone(),
+        feeds: Arc::default(),
+        pulse: inbound.pulse(),
+        pingable: silence.is_some(),
+        gone: gone.clone(),
+        replaced: CancellationToken::new(),
+        probing: Arc::default(),
+    });
+    let replaced = link.replaced.clone();
+    let mut dispatch = Dispatch::new(link, framing, transport.peer);
 
     let reason = {
         let mut ending = pin!(server.ending().cancelled());
         let mut lost = pin!(gone.cancelled());
+        let mut replaced = pin!(replaced.cancelled());
         loop {
             let read = async {
                 outbox.listening().await;
@@ -37,6 +49,7 @@ pub(crate) async fn run(server: Server, transport: Transport) {
                 biased;
                 () = &mut ending => break CloseReason::GoingAway,
                 () = &mut lost => break CloseReason::Normal,
+                () = &mut replaced => break CloseReason::TakenOver,
                 received = read => received,
             };
             match received {
@@ -56,8 +69,12 @@ pub(crate) async fn run(server: Server, transport: Transport) {
         }
     };
 
-    dispatch.end();
+    if reason == CloseReason::TakenOver {
+        let answered = dispatch.asides_answered();
+        let _ = tokio::time::timeout(settings.delivery.close_within, answered).await;
+    }
     outbox.close(reason);
+    dispatch.end();
     // The farewell has its time; a peer that doesn't read misses it.
     let farewell = tokio::time::timeout(settings.delivery.close_within * 2, &mut writer).await;
     if farewell.is_err() {

@@ -3,7 +3,7 @@
 mod error;
 mod process;
 
-pub(crate) use error::{resize_error, start_error};
+pub(crate) use error::{resize_error, resume_refusal, start_error};
 pub(crate) use process::{
-    check_size, env_policy, process_state, signal, size, stream_name, write_status,
+    check_size, delivery, env_policy, process_state, signal, size, stream_name, write_status,
 };

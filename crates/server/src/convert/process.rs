@@ -29,6 +29,13 @@ pub(crate) fn write_status(status: engine::WriteStatus) -> wire::WriteStatus {
     }
 }
 
+pub(crate) fn delivery(delivery: wire::Delivery) -> engine::Delivery {
+    match delivery {
+        wire::Delivery::Push => engine::Delivery::Push,
+        wire::Delivery::Acked => engine::Delivery::Acked,
+    }
+}
+
 pub(crate) fn signal(signal: wire::SignalName) -> engine::Signal {
     match signal {
         wire::SignalName::Interrupt => engine::Signal::Interrupt,

@@ -1,12 +1,14 @@
 //! `initialize`: opens a session, and says who we are.
 
-use outpost_engine::{Epoch, Session};
+use std::{sync::Arc, time::Duration};
+
+use outpost_engine::{Epoch, Link, Resume, Session, SessionOptions, Ttl};
 use outpost_protocol::{
-    Delivery, InitializeParams, InitializeResult, PROTOCOL_VERSION, RpcError, ServerCapabilities,
-    ServerInfo,
+    DetachedTtl, InitializeParams, InitializeResult, PROTOCOL_VERSION, RpcError,
+    ServerCapabilities, ServerInfo,
 };
 
-use crate::{Server, host::VERSION};
+use crate::{Server, Settings, connection::ConnectionLink, convert, host::VERSION};
 
 /// A session that was opened, and what the client hears of it.
 pub(crate) struct Opened {
@@ -15,19 +17,38 @@ pub(crate) struct Opened {
     pub(crate) result: InitializeResult,
 }
 
-pub(crate) fn initialize(server: &Server, params: &InitializeParams) -> Result<Opened, RpcError> {
-    if let Some(id) = &params.resume_session_id {
-        return Err(RpcError::invalid_request(format!(
-            "unknown session id {id}"
-        )));
-    }
-    if params.delivery == Some(Delivery::Acked) {
-        return Err(RpcError::invalid_params(
-            "delivery `acked` is not supported",
-        ));
-    }
-    let (session, epoch) = server.engine().open_session();
-    tracing::info!(session = %session.id(), "session opened");
+pub(crate) fn initialize(
+    server: &Server,
+    params: &InitializeParams,
+    link: &Arc<ConnectionLink>,
+) -> Result<Opened, RpcError> {
+    let ttl = lease(server.settings(), params.detached_ttl_ms)?;
+    let delivery = params.delivery.map(convert::delivery);
+    let link: Arc<dyn Link> = Arc::clone(link) as Arc<dyn Link>;
+    let engine = server.engine();
+    let (session, epoch) = match &params.resume_session_id {
+        Some(id) => {
+            let resume = Resume {
+                takeover: params.takeover,
+                delivery,
+                ttl,
+            };
+            engine
+                .resume_session(id, resume, link)
+                .map_err(|refusal| convert::resume_refusal(refusal, id))?
+        }
+        None => {
+            let options = SessionOptions {
+                ttl: ttl.unwrap_or(Ttl::For(server.settings().session_ttl)),
+                label: params.session_label.clone(),
+                delivery: delivery.unwrap_or_default(),
+            };
+            let opened = engine.open_session(options, link);
+            opened.ok_or_else(RpcError::overloaded)?
+        }
+    };
+    let resumed = params.resume_session_id.is_some();
+    tracing::info!(session = %session.id(), resumed, "session attached");
     let host = server.host();
     let result = InitializeResult {
         session_id: session.id().reveal().to_owned(),
@@ -42,11 +63,14 @@ pub(crate) fn initialize(server: &Server, params: &InitializeParams) -> Result<O
         platform_family: std::env::consts::FAMILY.to_owned(),
         environment_info: host.info.clone(),
         capabilities: ServerCapabilities {
+            acked: true,
             close_stdin: true,
             resize: true,
             signals: true,
             timeouts: true,
             process_list: true,
+            session_list: true,
+            takeover: true,
             terminate_tree: true,
             ..ServerCapabilities::default()
         },
@@ -56,4 +80,21 @@ pub(crate) fn initialize(server: &Server, params: &InitializeParams) -> Result<O
         epoch,
         result,
     })
+}
+
+/// The lease a client asks for; none if it doesn't.
+fn lease(settings: &Settings, asked: DetachedTtl) -> Result<Option<Ttl>, RpcError> {
+    let ttl = match asked {
+        DetachedTtl::Unspecified => return Ok(None),
+        DetachedTtl::Unlimited => Ttl::Unlimited,
+        DetachedTtl::Millis(millis) => Ttl::For(Duration::from_millis(millis)),
+    };
+    match (ttl, settings.max_session_ttl) {
+        (_, Ttl::Unlimited) => Ok(Some(ttl)),
+        (Ttl::For(asked), Ttl::For(max)) if asked <= max => Ok(Some(ttl)),
+        (_, Ttl::For(max)) => Err(RpcError::invalid_params(format!(
+            "detachedTtlMs must be a number of at most {}",
+            max.as_millis()
+        ))),
+    }
 }

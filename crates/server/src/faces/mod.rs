@@ -3,3 +3,4 @@
 pub(crate) mod environment;
 pub(crate) mod exec;
 pub(crate) mod initialize;
+pub(crate) mod session;

@@ -3,15 +3,22 @@
 
 use std::time::Duration;
 
-use outpost_engine::Terminated;
+use outpost_engine::{Seq, Terminated};
 use outpost_protocol::{
-    Empty, ResizeParams, RpcError, SignalParams, TerminateParams, TerminateResult,
+    AckParams, Empty, ResizeParams, RpcError, SignalParams, TerminateParams, TerminateResult,
 };
 
 use crate::{
     connection::{Caller, Reply},
     convert,
 };
+
+/// The caller has everything of a process up to a number.
+pub(crate) fn acknowledge(caller: &Caller, params: &AckParams) {
+    caller
+        .session
+        .acknowledge(&params.process_id, Seq(params.seq));
+}
 
 /// Ends a process, or the start of one.
 pub(crate) fn terminate(

@@ -2,21 +2,21 @@
 //! wire.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use outpost_engine::{Event, Process, Seq, Watcher};
+use outpost_engine::{Delivery, Epoch, Event, Process, Seq, Session, Watcher};
 use outpost_protocol::{
     OutputFrame, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited, encode_notification,
 };
 use outpost_rpc::{Feed, Frames, More, Outbox};
 use serde::Serialize;
 
-use crate::{connection::Caller, convert};
+use crate::convert;
 
 /// The feeds of a connection. It owns them: processes know them weakly, so that
 /// a connection that goes takes its feeds along.
@@ -26,26 +26,41 @@ pub(crate) struct Feeds {
 }
 
 impl Feeds {
-    /// Pushes everything of a process behind `cursor` to the caller from now
-    /// on.
-    pub(crate) fn open(&self, caller: &Caller, process: Process, cursor: Seq) {
-        let feed = Arc::new_cyclic(|me| PushFeed {
-            me: me.clone(),
-            frame: OutputFrame::new(process.id()),
-            process: process.clone(),
-            outbox: caller.outbox.clone(),
-            feeds: Arc::downgrade(&caller.feeds),
-            sent: Mutex::new(Sent {
-                cursor,
-                closed: false,
-            }),
-            waiting: AtomicBool::new(false),
+    /// Pushes everything of a process to the connection from now on: behind
+    /// `cursor`, or behind what its last owner had. Does nothing if it is
+    /// pushed already.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        outbox: &Outbox,
+        session: &Session,
+        epoch: Epoch,
+        process: &Process,
+        cursor: Option<Seq>,
+    ) {
+        let feed = {
+            let mut open = self.feeds();
+            let Entry::Vacant(vacant) = open.entry(process.key()) else {
+                return;
+            };
+            let feed = Arc::new_cyclic(|me| PushFeed {
+                me: me.clone(),
+                frame: OutputFrame::new(process.id()),
+                process: process.clone(),
+                delivery: session.delivery(),
+                outbox: outbox.clone(),
+                feeds: Arc::downgrade(self),
+                sent: Mutex::new(Sent {
+                    cursor: Seq::START,
+                    closed: false,
+                }),
+                waiting: AtomicBool::new(false),
+            });
+            Arc::clone(vacant.insert(feed))
+        };
+        let watcher: Arc<dyn Watcher> = Arc::clone(&feed) as Arc<dyn Watcher>;
+        session.attach(epoch, process, cursor, &watcher, |start| {
+            feed.sent().cursor = start;
         });
-        self.feeds().insert(feed.key(), Arc::clone(&feed));
-        let watcher: Arc<dyn Watcher> = feed;
-        caller
-            .session
-            .attach(caller.epoch, &process, cursor, &watcher);
     }
 
     fn feeds(&self) -> MutexGuard<'_, HashMap<usize, Arc<PushFeed>>> {
@@ -58,6 +73,7 @@ struct PushFeed {
     me: Weak<PushFeed>,
     process: Process,
     frame: OutputFrame,
+    delivery: Delivery,
     outbox: Outbox,
     feeds: Weak<Feeds>,
     sent: Mutex<Sent>,
@@ -72,10 +88,6 @@ struct Sent {
 }
 
 impl PushFeed {
-    fn key(&self) -> usize {
-        self.me.as_ptr() as usize
-    }
-
     fn sent(&self) -> MutexGuard<'_, Sent> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,11 +166,14 @@ impl Feed for PushFeed {
 
     fn written(&self) {
         let sent = self.sent();
-        self.process.advance(sent.cursor);
+        // Who acknowledges says so itself.
+        if self.delivery == Delivery::Push {
+            self.process.advance(sent.cursor);
+        }
         if sent.closed
             && let Some(feeds) = self.feeds.upgrade()
         {
-            feeds.feeds().remove(&self.key());
+            feeds.feeds().remove(&self.process.key());
         }
     }
 }

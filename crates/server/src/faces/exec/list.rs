@@ -1,30 +1,51 @@
 //! `process/list`.
 
-use outpost_engine::Process;
-use outpost_protocol::{ListResult, PathUri, ProcessEntry};
+use std::time::UNIX_EPOCH;
 
-use crate::{connection::Caller, convert};
+use outpost_engine::{About, Process, Session};
+use outpost_protocol::{ListResult, PathUri, ProcessEntry, ProcessState};
 
-/// Everything of the caller's session, oldest first.
-pub(crate) fn list(caller: &Caller) -> ListResult {
-    let mut processes: Vec<_> = caller.session.processes().iter().map(entry).collect();
+use crate::convert;
+
+/// Everything of a session, oldest first.
+pub(crate) fn list(session: &Session) -> ListResult {
+    let starting = session.starting();
+    let live = session.processes();
+    let mut processes: Vec<_> = starting
+        .iter()
+        .map(|about| entry(about))
+        .chain(live.iter().map(live_entry))
+        .collect();
     processes
         .sort_by(|a, b| (a.started_at_ms, &a.process_id).cmp(&(b.started_at_ms, &b.process_id)));
     ListResult { processes }
 }
 
-fn entry(process: &Process) -> ProcessEntry {
+/// A process that doesn't exist yet.
+fn entry(about: &About) -> ProcessEntry {
+    let since = about.started_at.duration_since(UNIX_EPOCH);
+    ProcessEntry {
+        process_id: about.id.clone(),
+        pid: None,
+        argv: about.argv.clone(),
+        cwd: PathUri::from_path(&about.cwd),
+        tty: about.tty,
+        started_at_ms: since.map_or(0, |since| since.as_millis() as u64),
+        state: ProcessState::Starting,
+        exit_code: None,
+        next_seq: 1,
+        bytes_out: 0,
+    }
+}
+
+fn live_entry(process: &Process) -> ProcessEntry {
     let summary = process.summary();
     ProcessEntry {
-        process_id: process.id().to_owned(),
         pid: Some(process.pid()),
-        argv: process.argv().to_vec(),
-        cwd: PathUri::from_path(process.cwd()),
-        tty: process.is_pty(),
-        started_at_ms: process.started_at_ms(),
         state: convert::process_state(summary.state),
         exit_code: summary.exit.map(|exit| exit.code),
         next_seq: summary.next_seq.0,
         bytes_out: summary.bytes_out,
+        ..entry(process.about())
     }
 }

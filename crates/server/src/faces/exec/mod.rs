@@ -8,7 +8,7 @@ mod read;
 mod start;
 mod write;
 
-pub(crate) use control::{resize, signal, terminate};
+pub(crate) use control::{acknowledge, resize, signal, terminate};
 pub(crate) use feed::Feeds;
 pub(crate) use list::list;
 pub(crate) use read::read;

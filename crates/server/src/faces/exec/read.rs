@@ -31,12 +31,16 @@ pub(crate) async fn read(caller: Caller, params: ReadParams, reply: Reply) {
     if wait.is_zero() || process.has_news_for(after) {
         return answer(&caller, &process, after, max_bytes, reply).await;
     }
-    let tasks = caller.server.tasks().clone();
-    tasks.spawn(async move {
+    let asides = caller.asides.clone();
+    asides.spawn(async move {
         tokio::select! {
             () = process.news_for(after) => {}
             () = tokio::time::sleep(wait) => {}
             () = caller.gone.cancelled() => return,
+            () = caller.replaced.cancelled() => {
+                let refusal = RpcError::invalid_request("session has been resumed by another connection");
+                return reply.send::<()>(Err(refusal));
+            }
         }
         answer(&caller, &process, after, max_bytes, reply).await;
     });
@@ -56,6 +60,7 @@ async fn answer(
         () = caller.gone.cancelled() => return,
     };
     let page = process.page(after, max_bytes);
+    process.release();
     let chunks = page.chunks.into_iter().map(|chunk| ReadChunk {
         seq: chunk.seq.0,
         stream: convert::stream_name(chunk.stream),

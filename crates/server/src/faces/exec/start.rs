@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outpost_engine::{Process, Reservation, Seq, Size, Start, StartError, Terminal};
+use outpost_engine::{Process, Reservation, Size, Start, StartError, Terminal};
 use outpost_protocol::{PermissionsKind, RpcError, SandboxType, StartParams, StartResult};
 
 use crate::{
@@ -25,7 +25,7 @@ pub(crate) async fn start(caller: Caller, params: StartParams, reply: Reply) {
                 process_id: process.id().to_owned(),
                 sandbox_type: SandboxType::None,
             }));
-            caller.feeds.open(&caller, process, Seq::START);
+            caller.session.hand_over(&process);
         }
     }
 }
@@ -33,9 +33,9 @@ pub(crate) async fn start(caller: Caller, params: StartParams, reply: Reply) {
 async fn try_start(caller: &Caller, params: StartParams) -> Result<Process, RpcError> {
     check(&params)?;
     // Reserved before anything is waited for, so that a terminate finds it.
-    let reserved = caller.session.reserve(&params.process_id);
-    let reservation: Reservation = reserved.map_err(|error| convert::start_error(&error))?;
     let start = start_of(caller, params);
+    let reserved = caller.session.reserve(&start);
+    let reservation: Reservation = reserved.map_err(|error| convert::start_error(&error))?;
     let _place = caller.running.acquire().await;
     let engine = caller.server.engine();
     let started = engine.start(&caller.session, reservation, start).await;

@@ -1,0 +1,15 @@
+//! Sessions: the processes of one client, attached to a connection or not.
+
+mod handle;
+mod id;
+mod lease;
+mod link;
+mod slots;
+
+pub(crate) use handle::Ended;
+pub use handle::{Session, SessionOptions, Terminated};
+pub use id::SessionId;
+pub(crate) use lease::Detached;
+pub use lease::{Epoch, ResumeRefusal, Ttl};
+pub use link::{Delivery, Link};
+pub use slots::Reservation;

@@ -1,0 +1,154 @@
+//! The places for processes in a session, by the client's names for them.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::Session;
+use crate::{About, Process, ReadError, StartError};
+
+#[derive(Default)]
+pub(super) struct Slots {
+    slots: HashMap<String, Slot>,
+}
+
+pub(super) enum Slot {
+    /// The child doesn't exist yet.
+    Starting { about: Arc<About>, cancelled: bool },
+    /// It does, or did.
+    Live(Process),
+}
+
+impl Slots {
+    /// Takes a name for a process that is about to start.
+    pub(super) fn reserve(&mut self, about: Arc<About>) -> Result<(), StartError> {
+        let id = about.id.clone();
+        if self.slots.contains_key(&id) {
+            return Err(StartError::Exists(id));
+        }
+        let slot = Slot::Starting {
+            about,
+            cancelled: false,
+        };
+        self.slots.insert(id, slot);
+        Ok(())
+    }
+
+    /// Puts the process where its name was reserved.
+    fn fill(&mut self, id: &str, process: &Process) -> Result<(), StartError> {
+        match self.slots.get_mut(id) {
+            Some(
+                slot @ Slot::Starting {
+                    cancelled: false, ..
+                },
+            ) => {
+                *slot = Slot::Live(process.clone());
+                Ok(())
+            }
+            Some(Slot::Starting {
+                cancelled: true, ..
+            }) => {
+                self.slots.remove(id);
+                Err(StartError::Cancelled(id.to_owned()))
+            }
+            // The session ended meanwhile, and its slots went with it.
+            Some(Slot::Live(_)) | None => Err(StartError::SessionEnded),
+        }
+    }
+
+    /// Frees a name that was reserved and not used.
+    fn free(&mut self, id: &str) {
+        if matches!(self.slots.get(id), Some(Slot::Starting { .. })) {
+            self.slots.remove(id);
+        }
+    }
+
+    pub(super) fn find(&self, id: &str) -> Result<&Process, ReadError> {
+        match self.slots.get(id) {
+            Some(Slot::Live(process)) => Ok(process),
+            Some(Slot::Starting { .. }) => Err(ReadError::Starting(id.to_owned())),
+            None => Err(ReadError::Unknown(id.to_owned())),
+        }
+    }
+
+    /// Cancels a start; says whether there was one.
+    pub(super) fn cancel(&mut self, id: &str) -> bool {
+        match self.slots.get_mut(id) {
+            Some(Slot::Starting { cancelled, .. }) => {
+                *cancelled = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn is_cancelled(&self, id: &str) -> Result<(), StartError> {
+        match self.slots.get(id) {
+            Some(Slot::Starting {
+                cancelled: false, ..
+            }) => Ok(()),
+            Some(Slot::Starting {
+                cancelled: true, ..
+            }) => Err(StartError::Cancelled(id.to_owned())),
+            Some(Slot::Live(_)) | None => Err(StartError::SessionEnded),
+        }
+    }
+
+    pub(super) fn is_starting(&self, id: &str) -> bool {
+        matches!(self.slots.get(id), Some(Slot::Starting { .. }))
+    }
+
+    /// Frees the slot of this very process; says whether it had one.
+    pub(super) fn forget(&mut self, process: &Process) -> bool {
+        let same =
+            matches!(self.slots.get(process.id()), Some(Slot::Live(live)) if live.is(process));
+        if same {
+            self.slots.remove(process.id());
+        }
+        same
+    }
+
+    pub(super) fn live(&self) -> impl Iterator<Item = &Process> {
+        self.slots.values().filter_map(|slot| match slot {
+            Slot::Live(process) => Some(process),
+            Slot::Starting { .. } => None,
+        })
+    }
+
+    pub(super) fn starting(&self) -> impl Iterator<Item = &Arc<About>> {
+        self.slots.values().filter_map(|slot| match slot {
+            Slot::Starting { about, .. } => Some(about),
+            Slot::Live(_) => None,
+        })
+    }
+}
+
+/// A slot that is to be filled; dropping it frees the slot.
+pub struct Reservation {
+    session: Session,
+    pub(crate) about: Arc<About>,
+}
+
+impl Reservation {
+    pub(super) fn new(session: Session, about: Arc<About>) -> Self {
+        Reservation { session, about }
+    }
+
+    /// Puts the process into its slot; fails if somebody didn't want it any
+    /// more, and then the child must go.
+    pub(crate) fn fill(self, process: &Process) -> Result<(), StartError> {
+        self.session
+            .with_slots(|slots| slots.fill(&self.about.id, process))
+    }
+
+    /// Whether it is still wanted.
+    pub(crate) fn check(&self) -> Result<(), StartError> {
+        self.session
+            .with_slots(|slots| slots.is_cancelled(&self.about.id))
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.session.with_slots(|slots| slots.free(&self.about.id));
+        self.session.start_settled();
+    }
+}

@@ -1,0 +1,72 @@
+//! What a child gets to see of its invocation.
+
+use outpost_process::{SpawnErrorKind, Spawner, SpawnerOptions};
+
+use crate::support::*;
+
+#[tokio::test]
+async fn the_environment_is_exactly_what_was_given() {
+    let mut command = command(&["/usr/bin/env"], PIPES);
+    command.env = vec![
+        ("B".into(), "2".into()),
+        ("A".into(), "x=y z".into()),
+        ("EMPTY".into(), "".into()),
+    ];
+    let finished = run(&spawner(), command).await;
+    assert_eq!(finished.stdout, "B=2\nA=x=y z\nEMPTY=\n");
+}
+
+#[tokio::test]
+async fn nothing_is_inherited() {
+    let mut command = command(&["/usr/bin/env"], PIPES);
+    command.env = Vec::new();
+    assert_eq!(run(&spawner(), command).await.stdout, "");
+}
+
+#[tokio::test]
+async fn arguments_pass_unchanged() {
+    let argv = ["printf", "<%s>", "", "a b", "$HOME", "*", "\n", "-n", "ü"];
+    let finished = run(&spawner(), command(&argv, PIPES)).await;
+    assert_eq!(finished.stdout, "<><a b><$HOME><*><\n><-n><ü>");
+}
+
+#[tokio::test]
+async fn arg0_is_what_the_child_sees_and_not_what_is_executed() {
+    let mut command = command(&["cat", "/proc/self/cmdline"], PIPES);
+    command.arg0 = Some("-another name".into());
+    let finished = run(&spawner(), command).await;
+    assert_eq!(finished.stdout, "-another name\0/proc/self/cmdline\0");
+}
+
+#[tokio::test]
+async fn too_many_arguments_are_an_error_of_this_start() {
+    let mut command = command(&["true"], PIPES);
+    command.argv.push("x".repeat(16 * 1024 * 1024).into());
+    let spawned = spawner().spawn(command).await;
+    let error = spawned.expect_err("no system takes 16 MiB in one argument");
+    assert_eq!(error.kind(), SpawnErrorKind::NotExecutable);
+    assert_eq!(error.raw_os_error(), Some(7), "{error}");
+}
+
+#[tokio::test]
+async fn the_limit_of_open_files_is_the_one_for_children() {
+    let options = SpawnerOptions {
+        child_open_files: Some((100, 200)),
+        ..SpawnerOptions::default()
+    };
+    let spawner = Spawner::new(options).expect("a spawner starts");
+    let finished = run(&spawner, sh("ulimit -Sn; ulimit -Hn", PIPES)).await;
+    assert_eq!(finished.stdout, "100\n200\n");
+}
+
+#[tokio::test]
+async fn a_limit_that_cannot_be_given_is_an_error() {
+    let options = SpawnerOptions {
+        child_open_files: Some((200, 100)),
+        ..SpawnerOptions::default()
+    };
+    let spawner = Spawner::new(options).expect("a spawner starts");
+    let error = spawner.spawn(command(&["true"], PIPES)).await;
+    let error = error.expect_err("the soft limit is above the hard one");
+    assert_eq!(error.kind(), SpawnErrorKind::Limits);
+}

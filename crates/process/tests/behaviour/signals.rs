@@ -1,0 +1,142 @@
+//! Signals: how a child starts out with them, and how they reach it.
+
+use outpost_process::{Exit, Signal, Stdio};
+use rustix::process::{Pid, WaitId, WaitIdOptions};
+
+use crate::support::*;
+
+#[tokio::test]
+async fn none_is_ignored_or_blocked_at_the_start() {
+    // Rust's runtime ignores SIGPIPE in this very program, and the spawner's thread blocks all.
+    let own = std::fs::read_to_string("/proc/self/status").expect("we are alive");
+    let ignored = own.lines().find_map(|line| line.strip_prefix("SigIgn:\t"));
+    let ignored = u64::from_str_radix(ignored.expect("there is such a line"), 16);
+    assert_ne!(ignored, Ok(0), "this test needs something to undo");
+
+    let finished = run(&spawner(), command(&["cat", "/proc/self/status"], PIPES)).await;
+    for name in ["SigPnd", "SigBlk", "SigIgn", "SigCgt"] {
+        let line = format!("{name}:\t0000000000000000\n");
+        assert!(finished.stdout.contains(&line), "{}", finished.stdout);
+    }
+}
+
+#[tokio::test]
+async fn a_pipe_that_closes_ends_the_writer() {
+    let mut child = start(&spawner(), command(&["yes"], PIPES)).await;
+    drop(child.outputs.remove(0));
+    let exit = within("the exit", child.exit.wait()).await;
+    assert_eq!(exit, Exit::Signal(13));
+}
+
+#[tokio::test]
+async fn every_signal_arrives_as_itself() {
+    let spawner = spawner();
+    for (signal, name) in [
+        (Signal::Interrupt, "INT"),
+        (Signal::Terminate, "TERM"),
+        (Signal::Hangup, "HUP"),
+        (Signal::Quit, "QUIT"),
+        (Signal::User1, "USR1"),
+        (Signal::User2, "USR2"),
+        (Signal::WindowChange, "WINCH"),
+        (Signal::Continue, "CONT"),
+    ] {
+        for stdio in [PIPES_AND_STDIN, PTY] {
+            let script = format!(
+                "trap 'echo got {name}; exit 0' {name}; echo ready; while :; do read line; done"
+            );
+            let mut child = start(&spawner, sh(&script, stdio)).await;
+            expect(&mut child.outputs[0], "ready").await;
+            assert!(child.control.signal(signal).expect("it is sent"));
+            expect(&mut child.outputs[0], &format!("got {name}")).await;
+            assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_whole_group_is_meant() {
+    let script = "sleep 1000 & echo child $!; wait";
+    for stdio in [PIPES, PTY] {
+        let mut child = start(&spawner(), sh(script, stdio)).await;
+        let grandchild = expect_number(&mut child.outputs[0], "child ").await;
+        assert!(child.control.signal(Signal::Kill).expect("it is sent"));
+        assert_eq!(within("the exit", child.exit.wait()).await, Exit::Signal(9));
+        gone(grandchild).await;
+    }
+}
+
+#[tokio::test]
+async fn stopping_and_continuing() {
+    let mut child = start(&spawner(), command(&["sleep", "1000"], PIPES)).await;
+    let number = Pid::from_raw(pid(&child)).expect("a process number");
+    for (signal, seen) in [
+        (Signal::Stop, WaitIdOptions::STOPPED),
+        (Signal::Continue, WaitIdOptions::CONTINUED),
+    ] {
+        assert!(child.control.signal(signal).expect("it is sent"));
+        let options = seen | WaitIdOptions::NOWAIT;
+        let change = move || rustix::process::waitid(WaitId::Pid(number), options);
+        let change = within("the change", tokio::task::spawn_blocking(change)).await;
+        assert!(
+            change
+                .expect("it is waited for")
+                .is_ok_and(|status| status.is_some())
+        );
+    }
+    assert!(child.control.signal(Signal::Terminate).expect("it is sent"));
+    assert_eq!(
+        within("the exit", child.exit.wait()).await,
+        Exit::Signal(15)
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_sent_once_it_is_reaped() {
+    let mut child = start(&spawner(), command(&["true"], PIPES)).await;
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
+    assert!(
+        child
+            .control
+            .signal(Signal::Terminate)
+            .expect("a zombie may be signalled")
+    );
+    child.exit.reap();
+    assert!(
+        !child
+            .control
+            .signal(Signal::Terminate)
+            .expect("nothing is sent")
+    );
+    child.exit.reap();
+    child.control.kill_tree().expect("there is nothing to kill");
+}
+
+#[tokio::test]
+async fn the_foreground_group_of_the_terminal_is_meant_too() {
+    // Job control: the inner shell is the foreground, in a group of its own.
+    let inner = r#"trap "echo inner got it; exit 4" TERM; echo ready; while :; do read line; done"#;
+    let script =
+        format!("set -m; trap 'echo outer got it' TERM; sh -c '{inner}'; echo status $?; exit 5");
+    let mut child = start(&spawner(), sh(&script, PTY)).await;
+    expect(&mut child.outputs[0], "ready").await;
+    assert!(child.control.signal(Signal::Terminate).expect("it is sent"));
+    let seen = expect(&mut child.outputs[0], "status 4").await;
+    assert!(seen.contains("inner got it"), "{seen}");
+    assert!(seen.contains("outer got it"), "{seen}");
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(5));
+}
+
+#[tokio::test]
+async fn death_by_each_signal_is_told_as_such() {
+    let spawner = spawner();
+    let stdios: [Stdio; 2] = [PIPES, PTY];
+    for stdio in stdios {
+        for (name, number) in [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("HUP", 1)] {
+            let script = format!("ulimit -c 0; kill -{name} $$");
+            let finished = run(&spawner, sh(&script, stdio)).await;
+            assert_eq!(finished.exit, Exit::Signal(number), "{name}");
+            assert_eq!(finished.exit.code(), 128 + number);
+        }
+    }
+}

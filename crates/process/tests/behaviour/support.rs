@@ -1,0 +1,251 @@
+//! What the tests share: starting, reading to the end, waiting for strangers, and cleaning up.
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::time::Duration;
+
+use outpost_process::{
+    Child, Command, Control, Exit, Input, Output, ReadOutcome, Size, Spawner, SpawnerOptions,
+    Stdio, TreeChoice,
+};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags};
+
+/// Far longer than anything here takes; reaching it is a failure.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) const PIPES: Stdio = Stdio::Pipes { stdin: false };
+pub(crate) const PIPES_AND_STDIN: Stdio = Stdio::Pipes { stdin: true };
+pub(crate) const PTY: Stdio = Stdio::Pty {
+    size: Size { rows: 24, cols: 80 },
+};
+
+pub(crate) fn spawner() -> Spawner {
+    Spawner::new(SpawnerOptions::default()).expect("a spawner starts")
+}
+
+pub(crate) fn group_spawner() -> Spawner {
+    let options = SpawnerOptions {
+        trees: TreeChoice::Group,
+        ..SpawnerOptions::default()
+    };
+    Spawner::new(options).expect("a spawner starts")
+}
+
+pub(crate) fn command(argv: &[&str], stdio: Stdio) -> Command {
+    Command {
+        argv: argv.iter().map(OsString::from).collect(),
+        arg0: None,
+        cwd: "/".into(),
+        env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        stdio,
+    }
+}
+
+pub(crate) fn sh(script: &str, stdio: Stdio) -> Command {
+    command(&["sh", "-c", script], stdio)
+}
+
+/// A child whose tree doesn't outlive the test, however that ends.
+pub(crate) struct Started {
+    child: Child,
+    _end: KillTree,
+}
+
+struct KillTree(Control);
+
+impl Started {
+    /// The child, without that promise.
+    pub(crate) fn into_inner(self) -> Child {
+        let Started { child, _end: end } = self;
+        std::mem::forget(end);
+        child
+    }
+}
+
+impl Deref for Started {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.child
+    }
+}
+
+impl DerefMut for Started {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
+impl Drop for KillTree {
+    fn drop(&mut self) {
+        let _ = self.0.kill_tree();
+    }
+}
+
+pub(crate) async fn start(spawner: &Spawner, command: Command) -> Started {
+    let spawned = within("the start", spawner.spawn(command)).await;
+    let child = spawned.expect("the program starts");
+    let end = KillTree(child.control.clone());
+    Started { child, _end: end }
+}
+
+/// A process that is none of a tree any more and doesn't outlive the test either.
+pub(crate) struct Stranger(pub(crate) i32);
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.0) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// What a child wrote and how it ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Finished {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) exit: Exit,
+}
+
+/// Runs a command to its end and to that of all its streams.
+pub(crate) async fn run(spawner: &Spawner, command: Command) -> Finished {
+    let mut child = start(spawner, command).await;
+    finish(&mut child).await
+}
+
+pub(crate) async fn finish(child: &mut Child) -> Finished {
+    let mut streams = Vec::new();
+    for output in &mut child.outputs {
+        let bytes = within("the end of a stream", read_to_end(output)).await;
+        streams.push(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    let exit = within("the exit", child.exit.wait()).await;
+    child.exit.reap();
+    child.control.settle();
+    let mut streams = streams.into_iter();
+    Finished {
+        stdout: streams.next().unwrap_or_default(),
+        stderr: streams.next().unwrap_or_default(),
+        exit,
+    }
+}
+
+pub(crate) async fn read_to_end(output: &mut Output) -> Vec<u8> {
+    read_until(output, |_| false).await
+}
+
+/// Reads until `enough` says so or the stream ends.
+pub(crate) async fn read_until(output: &mut Output, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while !enough(&bytes) {
+        output.readable().await.expect("the runtime works");
+        match output.read(1024 * 1024) {
+            ReadOutcome::Data(data) => bytes.extend_from_slice(&data),
+            ReadOutcome::Empty => {}
+            ReadOutcome::End => break,
+        }
+    }
+    bytes
+}
+
+/// Reads until `text` has appeared, and returns everything up to then.
+pub(crate) async fn expect(output: &mut Output, text: &str) -> String {
+    let seen = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
+    let bytes = within(text, read_until(output, seen)).await;
+    assert!(seen(&bytes), "{text:?} is not in {bytes:?}");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads a line that says `KEY NUMBER`.
+pub(crate) async fn expect_number(output: &mut Output, key: &str) -> i32 {
+    let seen = |bytes: &[u8]| number_after(bytes, key).is_some();
+    let bytes = within(key, read_until(output, seen)).await;
+    number_after(&bytes, key).unwrap_or_else(|| panic!("no {key:?} in {bytes:?}"))
+}
+
+fn number_after(bytes: &[u8], key: &str) -> Option<i32> {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let (line, _) = text.split_once(key)?.1.split_once('\n')?;
+    line.trim().parse().ok()
+}
+
+pub(crate) async fn write_all(input: &Input, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        within("room to write", input.writable())
+            .await
+            .expect("the runtime works");
+        match input.try_write(bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => panic!("writing failed: {error}"),
+        }
+    }
+}
+
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited {PATIENCE:?} for {what}"),
+    }
+}
+
+/// Waits for the end of a process that need not be ours.
+pub(crate) async fn gone(pid: i32) {
+    let ended = tokio::task::spawn_blocking(move || {
+        let pid = Pid::from_raw(pid).expect("a process number");
+        let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
+            return true;
+        };
+        let limit = Timespec {
+            tv_sec: PATIENCE.as_secs().cast_signed(),
+            tv_nsec: 0,
+        };
+        let mut end = [PollFd::new(&pidfd, PollFlags::IN)];
+        rustix::event::poll(&mut end, Some(&limit)).is_ok_and(|ready| ready > 0)
+    });
+    assert!(ended.await.expect("the poll works"), "{pid} is still alive");
+}
+
+/// Whether it runs; a zombie doesn't.
+pub(crate) fn is_running(pid: i32) -> bool {
+    state(pid).is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// The letter the system shows for the state of a process.
+pub(crate) fn state(pid: i32) -> Option<char> {
+    stat(pid)?.split(' ').next()?.chars().next()
+}
+
+/// What follows number and name in `/proc/PID/stat`: state, parent, group, session.
+pub(crate) fn stat(pid: i32) -> Option<String> {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(line.rsplit_once(") ")?.1.to_owned())
+}
+
+/// For what the system tells nobody about: asks again and again.
+pub(crate) async fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let mut turn = tokio::time::interval(Duration::from_millis(5));
+    let turns = async {
+        while !condition() {
+            turn.tick().await;
+        }
+    };
+    within(what, turns).await;
+}
+
+/// The number of a child.
+pub(crate) fn pid(child: &Child) -> i32 {
+    child.control.pid().cast_signed()
+}
+
+/// Writes a program.
+pub(crate) fn script(path: &Path, text: &str, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, text).expect("the script is written");
+    let permissions = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(path, permissions).expect("the mode is set");
+}

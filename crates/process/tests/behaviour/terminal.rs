@@ -1,0 +1,149 @@
+//! Children on a terminal.
+
+use std::io;
+
+use outpost_process::{Exit, NoTerminal, ReadOutcome, Size, Stdio, Stream};
+
+use crate::support::*;
+
+#[tokio::test]
+async fn it_is_one_stream_and_the_controlling_terminal() {
+    let script = "test -t 0 && test -t 1 && test -t 2 && echo by /dev/tty >/dev/tty; tty";
+    let mut child = start(&spawner(), sh(script, PTY)).await;
+    assert_eq!(child.outputs.len(), 1);
+    assert_eq!(child.outputs[0].stream(), Stream::Pty);
+    assert!(child.control.is_pty());
+    assert!(child.stdin.as_ref().is_some_and(|input| input.is_pty()));
+    let finished = finish(&mut child).await;
+    let (first, second) = finished.stdout.split_once("\r\n").expect("two lines");
+    assert_eq!(first, "by /dev/tty");
+    assert!(second.starts_with("/dev/pts/"), "{second}");
+    assert_eq!(finished.exit, Exit::Code(0));
+    assert_eq!(child.outputs[0].read(10), ReadOutcome::End);
+}
+
+#[tokio::test]
+async fn it_has_its_size_from_the_start() {
+    let size = Size {
+        rows: 33,
+        cols: 121,
+    };
+    let finished = run(&spawner(), command(&["stty", "size"], Stdio::Pty { size })).await;
+    assert_eq!(finished.stdout, "33 121\r\n");
+}
+
+#[tokio::test]
+async fn a_resize_changes_it_and_is_told() {
+    let script = "trap 'stty size; exit 0' WINCH; echo ready; while :; do read line; done";
+    let mut child = start(&spawner(), sh(script, PTY)).await;
+    expect(&mut child.outputs[0], "ready\r\n").await;
+    let size = Size {
+        rows: 50,
+        cols: 132,
+    };
+    child.control.resize(size).expect("it is resized");
+    expect(&mut child.outputs[0], "50 132").await;
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn without_one_there_is_nothing_to_resize() {
+    let child = start(&spawner(), command(&["cat"], PIPES_AND_STDIN)).await;
+    let size = Size { rows: 1, cols: 1 };
+    let error = child
+        .control
+        .resize(size)
+        .expect_err("there is no terminal");
+    assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+    let inner = error.into_inner().expect("a typed error");
+    assert_eq!(inner.downcast_ref(), Some(&NoTerminal));
+}
+
+#[tokio::test]
+async fn a_closed_one_is_told_apart() {
+    let mut child = start(&spawner(), command(&["true"], PTY)).await;
+    finish(&mut child).await;
+    child.outputs.clear();
+    drop(child.stdin.take());
+    let size = Size { rows: 1, cols: 1 };
+    let error = child.control.resize(size).expect_err("it is closed");
+    assert_eq!(error.kind(), io::ErrorKind::NotConnected);
+}
+
+#[tokio::test]
+async fn letting_go_of_it_hangs_up() {
+    let mut child = start(&spawner(), sh("echo ready; exec sleep 1000", PTY)).await;
+    expect(&mut child.outputs[0], "ready").await;
+    child.outputs.clear();
+    drop(child.stdin.take());
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Signal(1));
+}
+
+#[tokio::test]
+async fn the_interrupt_character_interrupts_the_foreground() {
+    let script = "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 1000; done";
+    let mut child = start(&spawner(), sh(script, PTY)).await;
+    expect(&mut child.outputs[0], "ready\r\n").await;
+    write_all(child.stdin.as_ref().expect("a terminal has input"), b"\x03").await;
+    expect(&mut child.outputs[0], "interrupted").await;
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(9));
+}
+
+#[tokio::test]
+async fn the_end_of_file_character_ends_the_input() {
+    let mut child = start(&spawner(), command(&["cat"], PTY)).await;
+    let input = child.stdin.take().expect("a terminal has input");
+    assert_eq!(input.end_of_file_char(), 4);
+    write_all(&input, b"line\n\x04").await;
+    let finished = finish(&mut child).await;
+    assert_eq!(finished.stdout, "line\r\nline\r\n");
+    assert_eq!(finished.exit, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn the_end_of_file_character_is_the_current_one() {
+    let mut child = start(&spawner(), sh("stty eof ^X; echo ready; exec cat", PTY)).await;
+    expect(&mut child.outputs[0], "ready").await;
+    let input = child.stdin.take().expect("a terminal has input");
+    assert_eq!(input.end_of_file_char(), 0x18);
+    write_all(&input, &[input.end_of_file_char()]).await;
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn characters_are_utf8() {
+    let finished = run(&spawner(), command(&["stty", "-a"], PTY)).await;
+    assert!(finished.stdout.contains(" iutf8"), "{}", finished.stdout);
+}
+
+#[tokio::test]
+async fn megabytes_go_in_and_come_out() {
+    // Raw, so that what goes in comes out as it was; its reader is slower than we are.
+    let script = "stty raw -echo; echo ready; exec cat";
+    let mut child = start(&spawner(), sh(script, PTY)).await;
+    expect(&mut child.outputs[0], "ready").await;
+    let input = child.stdin.take().expect("a terminal has input");
+    let text: String = (0..300_000).map(|number| format!("{number}\n")).collect();
+    let expected = text.clone();
+    let writer = tokio::spawn(async move {
+        write_all(&input, text.as_bytes()).await;
+        input
+    });
+    let whole = |bytes: &[u8]| bytes.ends_with(b"\n299999\n");
+    let mut bytes = within("all of it", read_until(&mut child.outputs[0], whole)).await;
+    writer.await.expect("all is written");
+    if bytes.starts_with(b"\n") || bytes.starts_with(b"\r\n") {
+        let line = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0);
+        bytes.drain(..=line);
+    }
+    assert_eq!(String::from_utf8_lossy(&bytes), expected);
+}
+
+#[tokio::test]
+async fn a_flood_arrives_whole() {
+    let finished = run(&spawner(), command(&["seq", "1", "300000"], PTY)).await;
+    let expected: String = (1..=300_000)
+        .map(|number| format!("{number}\r\n"))
+        .collect();
+    assert_eq!(finished.stdout, expected);
+}

@@ -1,0 +1,116 @@
+//! Starts that fail because something has run out. Alone in its program, since it takes away what
+//! the program may have.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+#[path = "behaviour/support.rs"]
+#[expect(dead_code, reason = "these tests need only a part of it")]
+mod support;
+
+use outpost_process::{Exit, SpawnErrorKind, Spawner, SpawnerOptions};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use support::*;
+
+/// Gives back what was taken, however the test ends.
+struct Taken(Resource, Rlimit);
+
+impl Taken {
+    fn all_but(resource: Resource, left: u64) -> Self {
+        let before = getrlimit(resource);
+        let after = Rlimit {
+            current: Some(left),
+            maximum: before.maximum,
+        };
+        setrlimit(resource, after).expect("less is always granted");
+        Self(resource, before)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        setrlimit(self.0, self.1).expect("it was granted before");
+    }
+}
+
+/// How much is open, without the cgroup that each spawner thread may have ready.
+fn open() -> u64 {
+    let entries = std::fs::read_dir("/proc/self/fd").expect("there is a proc");
+    let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    let counted = |path: &PathBuf| !path.to_string_lossy().contains("/outpost-");
+    targets.filter(counted).count() as u64
+}
+
+/// Opens as much as there may be, except for `room`.
+fn fill(room: usize) -> Vec<File> {
+    let mut files = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        files.push(file);
+    }
+    assert!(files.len() > room, "the limit leaves too little");
+    files.truncate(files.len() - room);
+    files
+}
+
+/// One test for both, since both limits are the program's.
+#[tokio::test]
+async fn running_out_is_the_answer_to_one_start() {
+    descriptors_run_out().await;
+    processes_run_out().await;
+}
+
+async fn descriptors_run_out() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+    let options = SpawnerOptions {
+        child_open_files: Some((most(limit.current), most(limit.maximum))),
+        ..SpawnerOptions::default()
+    };
+    let spawner = Spawner::new(options).expect("a spawner starts");
+    for stdio in [PIPES, PIPES_AND_STDIN, PTY] {
+        run(&spawner, command(&["true"], stdio)).await;
+        let before = open();
+        let mut failures = 0;
+        let mut refusals = Vec::new();
+        // With room for none, for one, …: every step fails once, and some limit is enough.
+        for room in 0..64 {
+            let taken = Taken::all_but(Resource::Nofile, before + 100);
+            let filled = fill(room);
+            let spawned = within("the answer", spawner.spawn(command(&["true"], stdio))).await;
+            drop(filled);
+            drop(taken);
+            match spawned {
+                Ok(mut child) => {
+                    assert_eq!(finish(&mut child).await.exit, Exit::Code(0));
+                    break;
+                }
+                Err(error) => {
+                    assert_eq!(error.raw_os_error(), Some(24), "{error}");
+                    refusals.push(error.kind());
+                    failures += 1;
+                }
+            }
+            eventually("the descriptors", || open() == before).await;
+        }
+        assert!((2..60).contains(&failures), "{stdio:?}: {refusals:?}");
+        assert!(!refusals.contains(&SpawnErrorKind::NotExecutable));
+        let finished = run(&spawner, command(&["true"], stdio)).await;
+        assert_eq!(finished.exit, Exit::Code(0), "afterwards all is well");
+    }
+}
+
+async fn processes_run_out() {
+    let spawner = spawner();
+    let taken = Taken::all_but(Resource::Nproc, 1);
+    let spawned = within("the answer", spawner.spawn(command(&["true"], PIPES))).await;
+    drop(taken);
+    if rustix::process::geteuid().is_root() {
+        spawned.expect("root isn't limited");
+    } else {
+        let error = spawned.expect_err("there is one already");
+        assert_eq!(error.kind(), SpawnErrorKind::Clone);
+        assert_eq!(error.raw_os_error(), Some(11), "{error}");
+    }
+    let finished = run(&spawner, command(&["true"], PIPES)).await;
+    assert_eq!(finished.exit, Exit::Code(0), "afterwards all is well");
+}

@@ -1,0 +1,88 @@
+//! A thousand starts leave nothing: no descriptor, no zombie, no cgroup. Alone in its program, since
+//! it counts what the program has open.
+
+#[path = "behaviour/support.rs"]
+#[expect(dead_code, reason = "this test needs only a part of it")]
+mod support;
+
+use outpost_process::Stdio;
+use support::*;
+
+/// What is open, where it leads. Without what the listing itself opens.
+fn open() -> Vec<String> {
+    let entries = std::fs::read_dir("/proc/self/fd").expect("there is a proc");
+    let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    let mut open: Vec<_> = targets
+        .map(|path| path.display().to_string())
+        .filter(|path| !path.ends_with("/fd"))
+        // Pipes have a number, and so have cgroups.
+        .map(|path| path.split(':').next().unwrap_or_default().to_owned())
+        .map(|path| {
+            path.trim_end_matches(|c: char| c.is_ascii_digit())
+                .to_owned()
+        })
+        .collect();
+    open.sort();
+    open
+}
+
+fn children() -> Vec<String> {
+    let own = std::process::id().to_string();
+    let entries = std::fs::read_dir("/proc")
+        .expect("there is a proc")
+        .flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers
+        .filter_map(stat)
+        .filter(|stat| stat.split(' ').nth(1) == Some(&own))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_starts_leave_nothing() {
+    for spawner in [spawner(), group_spawner()] {
+        // The first few make what stays: buffers, spare cgroups.
+        some(&spawner, 20).await;
+        let before = open();
+        some(&spawner, 500).await;
+        // A spawner thread may just be about to make or put away something.
+        eventually("the descriptors", || open().len() <= before.len()).await;
+        assert_eq!(open(), before, "{:?}", spawner.tree_kind());
+        assert_eq!(children(), Vec::<String>::new());
+    }
+}
+
+async fn some(spawner: &outpost_process::Spawner, count: usize) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for turn in 0..16 {
+        let spawner = spawner.clone();
+        tasks.spawn(async move {
+            for round in 0..count / 16 + 1 {
+                one(&spawner, turn + round).await;
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.expect("all goes well");
+    }
+}
+
+/// One of everything that can happen to a start.
+async fn one(spawner: &outpost_process::Spawner, which: usize) {
+    let stdio: Stdio = [PIPES, PIPES_AND_STDIN, PTY][which % 3];
+    match which / 3 % 5 {
+        0 => {
+            let spawned = spawner.spawn(command(&["/no/such/program"], stdio)).await;
+            spawned.expect_err("there is none");
+        }
+        1 => {
+            let mut child = start(spawner, command(&["sleep", "1000"], stdio)).await;
+            child.control.kill_tree().expect("it is killed");
+            finish(&mut child).await;
+        }
+        _ => {
+            let finished = run(spawner, sh("echo hello", stdio)).await;
+            assert_eq!(finished.stdout.trim_end(), "hello");
+        }
+    }
+}

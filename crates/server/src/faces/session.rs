@@ -1,0 +1,51 @@
+//! `session/close` and `session/list`.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use outpost_engine::Session;
+use outpost_protocol::{Empty, RpcError, SessionEntry, SessionListResult};
+
+use super::exec;
+use crate::{
+    Peer,
+    connection::{Caller, Reply},
+};
+
+/// Ends the caller's session, and answers when nothing of it is left.
+pub(crate) async fn close(caller: Caller, reply: Reply) {
+    tracing::info!(session = %caller.session.id(), "session closed by its client");
+    caller.server.engine().end_session(&caller.session).await;
+    reply.send(Ok(Empty {}));
+}
+
+/// Every session of the server, for its owner alone: the ids are keys.
+pub(crate) fn list(caller: &Caller) -> Result<SessionListResult, RpcError> {
+    if caller.peer != Peer::Owner {
+        return Err(RpcError::invalid_request(
+            "session/list is for the server's owner; connect over a unix socket as the same user",
+        ));
+    }
+    let sessions = caller.server.engine().list_sessions();
+    Ok(SessionListResult {
+        sessions: sessions.iter().map(entry).collect(),
+    })
+}
+
+fn entry(session: &Session) -> SessionEntry {
+    let left = session
+        .expires()
+        .map(|expires| expires.saturating_duration_since(Instant::now()));
+    SessionEntry {
+        session_id: session.id().reveal().to_owned(),
+        label: session.label(),
+        attached: session.is_attached(),
+        created_at_ms: since_1970(session.created_at(), Duration::ZERO),
+        expires_at_ms: left.map(|left| since_1970(SystemTime::now(), left)),
+        processes: exec::list(session).processes,
+    }
+}
+
+fn since_1970(moment: SystemTime, later: Duration) -> u64 {
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since + later).as_millis() as u64
+}
