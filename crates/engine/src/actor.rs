@@ -6,7 +6,7 @@ use outpost_journal::{Exit, Stream};
 use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source};
 use tokio::time::sleep_until;
 
-use crate::{ladder::Step, process::Process};
+use crate::{clock, ladder::Step, process::Process};
 
 /// The exit code of a process that ran out of its time.
 const TIMED_OUT: i32 = 124;
@@ -48,7 +48,7 @@ impl Actor {
                 () = shared.stdin.work() => shared.stdin.flush(),
                 () = shared.ladder_moved.notified() => {}
                 () = until(deadline) => {
-                    let step = self.process.ladder().tick(Instant::now());
+                    let step = self.process.ladder().tick(clock::now());
                     self.process.climb(step);
                 }
                 () = until(timeout), if !exited => {
@@ -101,7 +101,7 @@ impl Actor {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
                 () = self.process.shared.ladder_moved.notified() => {}
             }
-            let step = self.process.ladder().tick(Instant::now());
+            let step = self.process.ladder().tick(clock::now());
             if step == Step::Kill {
                 self.process.climb(step);
                 return;

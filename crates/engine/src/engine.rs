@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use outpost_journal::Journal;
@@ -18,6 +18,7 @@ use crate::{
     About, Delivery, Epoch, Limits, Link, Process, Reservation, ResumeRefusal, Session, SessionId,
     SessionOptions, Start, StartError, Terminal, Ttl,
     actor::Actor,
+    clock,
     session::{Detached, Ended},
     shelf::Shelf,
     stdin::Stdin,
@@ -112,7 +113,7 @@ impl Engine {
         let known = self.sessions().get(&SessionId::claimed(id)).cloned();
         let session = known.ok_or(ResumeRefusal::Gone)?;
         let epoch = session.resume(
-            Instant::now(),
+            clock::now(),
             resume.takeover,
             resume.delivery,
             resume.ttl,
@@ -152,7 +153,7 @@ impl Engine {
 
     /// The caller's connection is gone: the session stays for a while.
     pub fn detach(&self, session: &Session, epoch: Epoch) {
-        let Some(detached) = session.detach(epoch, Instant::now()) else {
+        let Some(detached) = session.detach(epoch, clock::now()) else {
             return;
         };
         tracing::debug!(session = %session.id(), "session detached");
@@ -166,7 +167,7 @@ impl Engine {
                 () = sleep_until(expires.into()) => {}
                 () = engine.shared.ending.cancelled() => return,
             }
-            if let Some(ended) = waiting.expire(Instant::now()) {
+            if let Some(ended) = waiting.expire(clock::now()) {
                 tracing::info!(session = %waiting.id(), "session expired");
                 engine.sessions().remove(waiting.id());
                 engine.end_all_of(ended);
@@ -259,7 +260,7 @@ impl Engine {
             process: process.clone(),
             outputs: child.outputs,
             exit: child.exit,
-            timeout_at: start.timeout.map(|timeout| Instant::now() + timeout),
+            timeout_at: start.timeout.map(|timeout| clock::now() + timeout),
             read_bytes: limits.read_bytes,
         };
         let engine = self.clone();
@@ -277,7 +278,7 @@ impl Engine {
     /// A closed process stays readable for a while.
     fn shelve(&self, session: Session, process: Process) {
         let bytes = process.retained_bytes();
-        self.shelf().put(Instant::now(), (session, process), bytes);
+        self.shelf().put(clock::now(), (session, process), bytes);
         self.shared.shelved.notify_one();
     }
 
@@ -323,7 +324,7 @@ impl Engine {
 /// The janitor: takes closed processes off the shelf when their time is over.
 async fn keep_the_shelf(engine: Engine) {
     loop {
-        let gone = engine.shelf().clear(Instant::now());
+        let gone = engine.shelf().clear(clock::now());
         for (session, process) in gone {
             session.forget(&process);
         }

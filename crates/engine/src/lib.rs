@@ -19,6 +19,7 @@
 //!   bytes.
 
 mod actor;
+mod clock;
 mod engine;
 mod environment;
 mod error;

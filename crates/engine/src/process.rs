@@ -5,7 +5,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use outpost_process::{Control, Signal, Size};
 use tokio::sync::Notify;
 
 use crate::{
-    About, Delivery,
+    About, Delivery, clock,
     ladder::{Ladder, Step},
     stdin::{Stdin, WriteStatus},
 };
@@ -321,7 +321,7 @@ impl Process {
     /// Ends it: at once, or after the given grace, or after its own.
     pub fn end(&self, grace: Option<Duration>) {
         let grace = grace.unwrap_or(self.shared.about.kill_grace);
-        let step = self.ladder().end(Instant::now(), grace);
+        let step = self.ladder().end(clock::now(), grace);
         self.climb(step);
         self.shared.ladder_moved.notify_one();
     }

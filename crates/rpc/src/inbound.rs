@@ -34,8 +34,8 @@ pub enum Received {
     Ping(Bytes),
     /// The answer to a ping of ours.
     Pong,
-    /// The peer says goodbye.
-    Close,
+    /// The peer says goodbye, with a code if it gives one.
+    Close(Option<u16>),
 }
 
 /// Why nothing more comes in.

@@ -18,5 +18,10 @@ pub(crate) struct Arguments {
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Subcommand {
     /// Serve the exec protocol: clients start processes here and follow them
+    ///
+    /// Prints one line with its URL for each socket it listens on, as soon as it
+    /// accepts connections; logs go to stderr. Ends with SIGTERM or SIGINT: asks
+    /// every process to end, kills what is left after 2s, and exits with 0. A
+    /// second signal ends at once.
     Serve(Serve),
 }

@@ -5,12 +5,7 @@ use outpost_server::{Listen, Settings};
 
 use super::units::{Lease, Size, Span, at_least_one};
 
-/// Serve the exec protocol.
-///
-/// Prints one line with its URL for each socket it listens on, as soon as it
-/// accepts connections; logs go to stderr. Ends with SIGTERM or SIGINT: asks
-/// every process to end, kills what is left after 2s, and exits with 0. A second
-/// signal ends at once.
+/// Where and how to serve.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost serve                                   a free port on loopback

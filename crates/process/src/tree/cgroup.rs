@@ -56,13 +56,8 @@ impl Cgroup {
 
     pub(super) fn is_populated(&self) -> bool {
         let file = format!("{}/cgroup.events", self.number);
-        let mut buffer = [0; 256];
-        let read = open(self.grove.directory(), &file, OFlags::RDONLY)
-            .and_then(|file| rustix::io::read(&file, &mut buffer));
-        let events = read.map_or(&[][..], |n| &buffer[..n]);
-        events
-            .split(|byte| *byte == b'\n')
-            .any(|line| line == b"populated 1")
+        open(self.grove.directory(), &file, OFlags::RDONLY)
+            .is_ok_and(|events| is_populated(&events))
     }
 
     /// Removes it if nothing lives in it.
@@ -148,6 +143,14 @@ pub(super) fn remove_below(directory: BorrowedFd<'_>, depth: usize) -> Result<()
     Ok(())
 }
 
+/// Whether anything lives in the cgroup whose `cgroup.events` this is, or below it.
+pub(super) fn is_populated(events: &OwnedFd) -> bool {
+    let mut buffer = [0; 256];
+    let read = rustix::io::pread(events, &mut buffer, 0).unwrap_or(0);
+    let mut lines = buffer[..read].split(|byte| *byte == b'\n');
+    lines.any(|line| line == b"populated 1")
+}
+
 /// Writes to a file of a cgroup.
 pub(super) fn write(directory: BorrowedFd<'_>, file: &str, bytes: &[u8]) -> Result<(), Errno> {
     let file = open(directory, file, OFlags::WRONLY)?;
@@ -155,6 +158,6 @@ pub(super) fn write(directory: BorrowedFd<'_>, file: &str, bytes: &[u8]) -> Resu
     Ok(())
 }
 
-fn open(directory: BorrowedFd<'_>, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn open(directory: BorrowedFd<'_>, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, Mode::empty())
 }

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -13,6 +15,9 @@ use super::{cgroup, mount};
 
 /// Distinguishes the spawners of one program.
 static SPAWNERS: AtomicU64 = AtomicU64::new(0);
+
+/// How long the last handle waits for those that were killed. Only when there are such.
+const DYING: Duration = Duration::from_millis(50);
 
 /// What our directories are called before the number of the program.
 const PREFIX: &str = "outpost-";
@@ -85,6 +90,25 @@ impl Grove {
             .retain(|number| cgroup::remove(self.directory(), *number).is_err());
     }
 
+    /// What was killed a moment ago takes a moment to be gone, and the kernel tells when the last
+    /// one is.
+    fn wait_for_the_dying(&self) {
+        let Ok(events) = cgroup::open(self.directory(), "cgroup.events", OFlags::RDONLY) else {
+            return;
+        };
+        let end = Instant::now() + DYING;
+        while cgroup::is_populated(&events) {
+            let left = end.saturating_duration_since(Instant::now());
+            let Ok(left) = Timespec::try_from(left) else {
+                return;
+            };
+            let mut change = [PollFd::new(&events, PollFlags::PRI)];
+            if !matches!(rustix::event::poll(&mut change, Some(&left)), Ok(1..)) {
+                return;
+            }
+        }
+    }
+
     fn left(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,6 +117,10 @@ impl Grove {
 impl Drop for Grove {
     fn drop(&mut self) {
         self.tidy();
+        if !self.left().is_empty() {
+            self.wait_for_the_dying();
+            self.tidy();
+        }
         if let Err(error) = rustix::fs::rmdir(&self.path) {
             tracing::debug!(%error, path = %self.path.display(), "a cgroup is still in use");
         }

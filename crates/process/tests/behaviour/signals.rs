@@ -31,25 +31,36 @@ async fn a_pipe_that_closes_ends_the_writer() {
 #[tokio::test]
 async fn every_signal_arrives_as_itself() {
     let spawner = spawner();
-    for (signal, name) in [
-        (Signal::Interrupt, "INT"),
-        (Signal::Terminate, "TERM"),
-        (Signal::Hangup, "HUP"),
-        (Signal::Quit, "QUIT"),
-        (Signal::User1, "USR1"),
-        (Signal::User2, "USR2"),
-        (Signal::WindowChange, "WINCH"),
-        (Signal::Continue, "CONT"),
+    for (signal, number) in [
+        (Signal::Hangup, 1),
+        (Signal::Interrupt, 2),
+        (Signal::Quit, 3),
+        (Signal::Kill, 9),
+        (Signal::User1, 10),
+        (Signal::User2, 12),
+        (Signal::Terminate, 15),
     ] {
         for stdio in [PIPES_AND_STDIN, PTY] {
-            let script = format!(
-                "trap 'echo got {name}; exit 0' {name}; echo ready; while :; do read line; done"
-            );
+            let mut child = start(&spawner, sh("ulimit -c 0; exec sleep 1000", stdio)).await;
+            assert!(child.control.signal(signal).expect("it is sent"));
+            let exit = within("the exit", child.exit.wait()).await;
+            assert_eq!(exit, Exit::Signal(number));
+        }
+    }
+}
+
+#[tokio::test]
+async fn those_that_kill_nobody_arrive_too() {
+    let spawner = spawner();
+    for (signal, name) in [(Signal::WindowChange, "WINCH"), (Signal::Continue, "CONT")] {
+        for stdio in [PIPES_AND_STDIN, PTY] {
+            let script = format!("trap 'echo got it' {name}; echo ready; read line; read line");
             let mut child = start(&spawner, sh(&script, stdio)).await;
             expect(&mut child.outputs[0], "ready").await;
             assert!(child.control.signal(signal).expect("it is sent"));
-            expect(&mut child.outputs[0], &format!("got {name}")).await;
-            assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
+            // A shell gets to its traps between two commands.
+            write_all(child.stdin.as_ref().expect("there is input"), b"\n").await;
+            expect(&mut child.outputs[0], "got it").await;
         }
     }
 }
@@ -115,12 +126,15 @@ async fn nothing_is_sent_once_it_is_reaped() {
 #[tokio::test]
 async fn the_foreground_group_of_the_terminal_is_meant_too() {
     // Job control: the inner shell is the foreground, in a group of its own.
-    let inner = r#"trap "echo inner got it; exit 4" TERM; echo ready; while :; do read line; done"#;
-    let script =
-        format!("set -m; trap 'echo outer got it' TERM; sh -c '{inner}'; echo status $?; exit 5");
+    let inner = "trap \"echo inner got it\" TERM; echo ready; until test $go; do read go; done";
+    let outer = "set -m; trap 'echo outer got it' TERM";
+    let script = format!("{outer}; sh -c '{inner}; exit 4'; echo status $?; exit 5");
     let mut child = start(&spawner(), sh(&script, PTY)).await;
     expect(&mut child.outputs[0], "ready").await;
     assert!(child.control.signal(Signal::Terminate).expect("it is sent"));
+    // Shells get to their traps between two commands.
+    let input = child.stdin.take().expect("a terminal has input");
+    write_all(&input, b"\ngo\n").await;
     let seen = expect(&mut child.outputs[0], "status 4").await;
     assert!(seen.contains("inner got it"), "{seen}");
     assert!(seen.contains("outer got it"), "{seen}");

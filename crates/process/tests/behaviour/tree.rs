@@ -6,8 +6,9 @@ use outpost_process::{Exit, Signal, Stdio, TreeKind};
 
 use crate::support::*;
 
-/// A daemon in its own session whose parent has gone; its number is said on a line.
-const DAEMON: &str = "setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo daemon $!' ";
+/// A daemon in its own session whose parent has gone when its number is said.
+const DAEMON: &str = "\
+    daemon=$(setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!'); echo daemon $daemon; ";
 
 #[tokio::test]
 async fn the_kind_is_the_best_there_is() {
@@ -27,7 +28,7 @@ async fn the_kind_is_the_best_there_is() {
 
 async fn a_daemon_is_killed_where_the_kind_can_know_it(stdio: Stdio) {
     let spawner = spawner();
-    let mut child = start(&spawner, sh(&format!("{DAEMON}; sleep 1000"), stdio)).await;
+    let mut child = start(&spawner, sh(&format!("{DAEMON} sleep 1000"), stdio)).await;
     let daemon = expect_number(&mut child.outputs[0], "daemon ").await;
     let _end = Stranger(daemon);
     assert!(child.control.has_leftovers());

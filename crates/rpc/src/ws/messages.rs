@@ -133,7 +133,10 @@ impl Messages {
         match header.opcode {
             Opcode::Ping => Some(Received::Ping(payload.freeze())),
             Opcode::Pong => Some(Received::Pong),
-            Opcode::Close => Some(Received::Close),
+            Opcode::Close => {
+                let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
+                Some(Received::Close(code))
+            }
             Opcode::Text | Opcode::Binary | Opcode::Continuation => {
                 let message = match self.fragments.take() {
                     None => payload,

@@ -57,7 +57,7 @@ pub(crate) async fn run(server: Server, transport: Transport) {
                 Ok(Some(Received::TooLong)) => dispatch.too_long(),
                 Ok(Some(Received::Ping(payload))) => outbox.pong(payload),
                 Ok(Some(Received::Pong)) => {}
-                Ok(Some(Received::Close) | None) => break CloseReason::Normal,
+                Ok(Some(Received::Close(_)) | None) => break CloseReason::Normal,
                 Err(error) => {
                     tracing::debug!(%error, "connection lost");
                     break match error {

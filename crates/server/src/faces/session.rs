@@ -1,6 +1,6 @@
 //! `session/close` and `session/list`.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outpost_engine::Session;
 use outpost_protocol::{Empty, RpcError, SessionEntry, SessionListResult};
@@ -34,7 +34,7 @@ pub(crate) fn list(caller: &Caller) -> Result<SessionListResult, RpcError> {
 fn entry(session: &Session) -> SessionEntry {
     let left = session
         .expires()
-        .map(|expires| expires.saturating_duration_since(Instant::now()));
+        .map(|expires| expires.saturating_duration_since(tokio::time::Instant::now().into_std()));
     SessionEntry {
         session_id: session.id().reveal().to_owned(),
         label: session.label(),

@@ -1,0 +1,155 @@
+//! How long a session lasts.
+
+use std::time::Duration;
+
+use outpost_engine::Ttl;
+use outpost_rpc::Received;
+use outpost_server::{Peer as Who, Settings};
+use serde_json::{Value, json};
+
+use crate::peer::{Peer, server};
+
+async fn resumable_after(detached: Duration, settings: Settings, params: Value) -> bool {
+    let server = server(settings);
+    let mut first = Peer::connect(&server);
+    let session = first.initialize(params).await;
+    drop(first);
+    // Until the server has noticed, the session is still attached.
+    let mut watcher = Peer::connect_as(&server, Who::Owner);
+    watcher.initialize(json!({"clientName": "w"})).await;
+    loop {
+        let list = watcher.call("session/list", json!({})).await;
+        let sessions = list["result"]["sessions"]
+            .as_array()
+            .expect("a list")
+            .clone();
+        let entry = sessions
+            .iter()
+            .find(|entry| entry["sessionId"] == session.as_str());
+        if entry.expect("it is there")["attached"] == false {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    // In small steps, or the watcher's own connection would seem silent.
+    let mut left = detached;
+    while !left.is_zero() {
+        let step = left.min(Duration::from_secs(20));
+        tokio::time::advance(step).await;
+        watcher.call("environment/status", json!({})).await;
+        left -= step;
+    }
+    let mut second = Peer::connect(&server);
+    let answer = second
+        .call("initialize", json!({"resumeSessionId": session}))
+        .await;
+    if answer["error"].is_object() {
+        assert_eq!(answer["error"]["code"], -32600);
+        assert_eq!(
+            answer["error"]["message"],
+            format!("unknown session id {session}")
+        );
+    }
+    answer["result"]["sessionId"] == session.as_str()
+}
+
+#[tokio::test(start_paused = true)]
+async fn thirty_seconds_by_default() {
+    let just_before = Duration::from_millis(29_900);
+    assert!(resumable_after(just_before, Settings::default(), json!({})).await);
+    let boundary = Duration::from_secs(30);
+    assert!(
+        !resumable_after(boundary, Settings::default(), json!({})).await,
+        "teardown wins"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_long_as_the_client_asked_for() {
+    let params = json!({"detachedTtlMs": 100_000});
+    let just_before = Duration::from_millis(99_900);
+    assert!(resumable_after(just_before, Settings::default(), params.clone()).await);
+    assert!(!resumable_after(Duration::from_secs(100), Settings::default(), params).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_it_is_closed_where_that_is_allowed() {
+    let settings = Settings {
+        max_session_ttl: Ttl::Unlimited,
+        ..Settings::default()
+    };
+    let days = Duration::from_secs(5 * 24 * 3600);
+    assert!(resumable_after(days, settings, json!({"detachedTtlMs": null})).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_longer_than_the_server_allows() {
+    let server = server(Settings {
+        max_session_ttl: Ttl::For(Duration::from_secs(60)),
+        ..Settings::default()
+    });
+    let mut peer = Peer::connect(&server);
+    for asked in [json!(60_001), json!(null)] {
+        let refused = peer
+            .call("initialize", json!({"detachedTtlMs": asked}))
+            .await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        assert_eq!(
+            refused["error"]["message"],
+            "detachedTtlMs must be a number of at most 60000"
+        );
+    }
+    peer.initialize(json!({"detachedTtlMs": 60_000})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_takeover_closes_the_old_connection_with_4001() {
+    let server = server(Settings::default());
+    let mut old = Peer::connect(&server);
+    let session = old.initialize(json!({"clientName": "t"})).await;
+    let mut new = Peer::connect(&server);
+    let resume = json!({"resumeSessionId": session, "takeover": true});
+    let answer = new.call("initialize", resume).await;
+    assert_eq!(answer["result"]["sessionId"], session.as_str());
+    assert_eq!(old.received().await, Some(Received::Close(Some(4001))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_list_is_for_the_owner() {
+    let server = server(Settings::default());
+    let mut anybody = Peer::connect(&server);
+    let session = anybody.initialize(json!({"sessionLabel": "mine"})).await;
+    let refused = anybody.call("session/list", json!({})).await;
+    assert_eq!(refused["error"]["code"], -32600);
+    let mut owner = Peer::connect_as(&server, Who::Owner);
+    owner.initialize(json!({})).await;
+    let list = owner.call("session/list", json!({})).await;
+    let entry = &list["result"]["sessions"][0];
+    assert_eq!(entry["sessionId"], session.as_str());
+    assert_eq!(entry["label"], "mine");
+    assert_eq!(entry["attached"], true);
+    assert_eq!(entry["expiresAtMs"], Value::Null);
+    assert_eq!(entry["processes"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_session_is_gone() {
+    let server = server(Settings::default());
+    let mut peer = Peer::connect(&server);
+    let session = peer.initialize(json!({})).await;
+    assert_eq!(
+        peer.call("session/close", json!({})).await["result"],
+        json!({})
+    );
+    let start = json!({"processId": "p", "argv": ["true"], "cwd": "file:///"});
+    let refused = peer.call("process/start", start).await;
+    assert_eq!(refused["error"]["message"], "the session has ended");
+    let mut other = Peer::connect(&server);
+    let answer = other
+        .call("initialize", json!({"resumeSessionId": session}))
+        .await;
+    assert_eq!(
+        answer["error"]["message"],
+        format!("unknown session id {session}")
+    );
+}
