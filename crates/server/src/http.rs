@@ -1,6 +1,6 @@
 //! The HTTP side of a socket: probes, refusals, and the upgrade to WebSocket.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -15,7 +15,7 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf, ws};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
     sync::OwnedSemaphorePermit,
 };
@@ -51,20 +51,22 @@ impl Socket for UnixStream {
     }
 }
 
+/// How long a connection that can't be had may take to hear so.
+const REFUSE_WITHIN: Duration = Duration::from_secs(2);
+
 /// Serves a socket that was just accepted, in a task of its own.
-pub(crate) fn accept<S: Socket>(server: &Server, mut socket: S) {
-    let Some(place) = server.place() else {
-        tracing::warn!("refused a connection: too many are open");
-        server.tasks().spawn(async move {
-            let refusal = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 21\r\n\r\ntoo many connections\n";
-            let _ = tokio::time::timeout(std::time::Duration::from_secs(1), socket.write_all(refusal)).await;
-        });
-        return;
-    };
-    let place = Arc::new(place);
+pub(crate) fn accept<S: Socket>(server: &Server, socket: S) {
+    let place = server.place().map(Arc::new);
+    let full = place.is_none();
+    if full {
+        tracing::warn!("refusing a connection: too many are open");
+    }
     let service_server = server.clone();
     let service = service_fn(move |request| {
-        let reply = answer::<S>(&service_server, &place, request);
+        let reply = match &place {
+            Some(place) => answer::<S>(&service_server, place, request),
+            None => text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n"),
+        };
         async move { Ok::<_, Infallible>(reply) }
     });
     let ending = server.ending().clone();
@@ -81,6 +83,7 @@ pub(crate) fn accept<S: Socket>(server: &Server, mut socket: S) {
                     tracing::debug!(%error, "http connection failed");
                 }
             }
+            () = tokio::time::sleep(REFUSE_WITHIN), if full => {}
             () = ending.cancelled() => {}
         }
     });

@@ -227,20 +227,39 @@ impl Dispatch {
                 }
             }
             Method::ProcessSignal => {
-                if let Some((caller, params, reply)) = self.called::<SignalParams>(params, reply) {
+                if let Some((caller, params, reply)) = self.called::<SignalParams>(params, reply)
+                    && let Some(reply) = self.may_wait(&caller, &params.process_id, reply)
+                {
                     let key = params.process_id.clone();
                     let job = exec::signal(caller, params, reply);
                     self.control.run(key, job).await;
                 }
             }
             Method::ProcessResize => {
-                if let Some((caller, params, reply)) = self.called::<ResizeParams>(params, reply) {
+                if let Some((caller, params, reply)) = self.called::<ResizeParams>(params, reply)
+                    && let Some(reply) = self.may_wait(&caller, &params.process_id, reply)
+                {
                     let key = params.process_id.clone();
                     let job = exec::resize(caller, params, reply);
                     self.control.run(key, job).await;
                 }
             }
             _ => reply.send::<()>(Err(RpcError::method_not_found(method.name()))),
+        }
+    }
+
+    /// Control that has to wait for a start counts like any other request, or
+    /// there would be no end of it.
+    fn may_wait(&self, caller: &Caller, id: &str, reply: Reply) -> Option<Reply> {
+        if !caller.session.is_starting(id) {
+            return Some(reply);
+        }
+        match self.admission.admit(0) {
+            Some(ticket) => Some(reply.counted(ticket)),
+            None => {
+                reply.send::<()>(Err(RpcError::overloaded()));
+                None
+            }
         }
     }
 

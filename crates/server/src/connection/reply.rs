@@ -17,6 +17,14 @@ impl Reply {
         Reply { outbox, id, ticket }
     }
 
+    /// Counts among the requests under way from now on.
+    pub(crate) fn counted(self, ticket: Ticket) -> Self {
+        Reply {
+            ticket: Some(ticket),
+            ..self
+        }
+    }
+
     /// Answers.
     pub(crate) fn send<T: Serialize>(self, result: Result<T, RpcError>) {
         self.send_reserved(result, None);

@@ -1,6 +1,7 @@
 //! The server over an in-memory transport, with time that stands still until
 //! somebody waits for it.
 
+mod anything;
 mod handshake;
 mod leases;
 mod liveness;

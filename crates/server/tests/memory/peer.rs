@@ -1,6 +1,6 @@
 //! The other end of an in-memory connection.
 
-use std::time::Duration;
+use std::{io, pin::pin, time::Duration};
 
 use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions};
 use outpost_rpc::{Frames, Framing, Inbound, Received, Role};
@@ -62,6 +62,33 @@ impl Peer {
         self.frames.clear();
     }
 
+    /// Sends a message of any bytes; fails if the server has hung up. What it
+    /// answers is read meanwhile, or nobody could go on.
+    pub(crate) async fn try_send(&mut self, payload: &[u8]) -> io::Result<()> {
+        self.frames.message(payload);
+        let bytes = self.frames.as_bytes().to_vec();
+        self.frames.clear();
+        self.try_send_raw(&bytes).await
+    }
+
+    /// Sends bytes that needn't be a frame.
+    pub(crate) async fn try_send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Peer {
+            inbound, outgoing, ..
+        } = self;
+        let mut sending = pin!(outgoing.write_all(bytes));
+        loop {
+            tokio::select! {
+                sent = &mut sending => return sent,
+                received = inbound.next() => {
+                    if !matches!(received, Ok(Some(_))) {
+                        return Err(io::ErrorKind::BrokenPipe.into());
+                    }
+                }
+            }
+        }
+    }
+
     /// What comes next, whatever it is; `None` when the server hangs up.
     pub(crate) async fn received(&mut self) -> Option<Received> {
         tokio::time::timeout(PATIENCE, self.inbound.next())
@@ -86,9 +113,14 @@ impl Peer {
     /// Calls a method and gives the whole answer.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
-        let id = self.next_id;
-        self.send(&json!({ "id": id, "method": method, "params": params }))
-            .await;
+        self.call_with_id(json!(self.next_id), method, params).await
+    }
+
+    /// The same with an id of the caller's choice.
+    pub(crate) async fn call_with_id(&mut self, id: Value, method: &str, params: Value) -> Value {
+        let request = json!({ "id": id, "method": method, "params": params });
+        let sent = self.try_send(request.to_string().as_bytes()).await;
+        sent.expect("the server reads");
         loop {
             let message = self.message().await;
             if message["id"] == id {

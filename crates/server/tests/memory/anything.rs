@@ -1,0 +1,205 @@
+//! Arbitrary bytes, arbitrary JSON, and every method in any order with any
+//! params: they cost the sender an error, and nobody else anything.
+
+use outpost_server::{Server, Settings};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::peer::{Peer, server};
+
+/// Something that is thrown at the server.
+#[derive(Clone, Debug)]
+enum Thrown {
+    /// A message of any bytes.
+    Bytes(Vec<u8>),
+    /// A message of any JSON.
+    Json(Value),
+    /// A method, with params that are nearly right.
+    Method(Value),
+    /// Bytes that aren't even frames; the connection may well end.
+    Raw(Vec<u8>),
+}
+
+const METHODS: [&str; 15] = [
+    "initialize",
+    "initialized",
+    "process/start",
+    "process/read",
+    "process/write",
+    "process/signal",
+    "process/terminate",
+    "process/resize",
+    "process/list",
+    "process/ack",
+    "environment/info",
+    "environment/status",
+    "session/close",
+    "session/list",
+    "no/such",
+];
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 6, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            proptest::collection::btree_map(
+                "[a-zA-Z]{0,10}|method|params|id|result|error",
+                inner,
+                0..6
+            )
+            .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Values that the members of params have in life, and some that they don't.
+fn any_member() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!("a")),
+        Just(json!("b")),
+        Just(json!(["true"])),
+        Just(json!(["cat"])),
+        Just(json!(["sh", "-c", "echo out; echo err >&2; sleep 0.01"])),
+        Just(json!("file:///tmp")),
+        Just(json!({})),
+        Just(json!({"rows": 3, "cols": 0})),
+        Just(json!({"rows": 30, "cols": 100})),
+        Just(json!("interrupt")),
+        Just(json!("kill")),
+        Just(json!("aGVsbG8K")),
+        (0_i64..50).prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        any_json(),
+    ]
+}
+
+fn any_method() -> impl Strategy<Value = Value> {
+    let members = [
+        "processId",
+        "argv",
+        "cwd",
+        "env",
+        "tty",
+        "pipeStdin",
+        "size",
+        "signal",
+        "chunk",
+        "writeId",
+        "closeStdin",
+        "afterSeq",
+        "maxBytes",
+        "waitMs",
+        "graceMs",
+        "tree",
+        "timeoutMs",
+        "seq",
+        "resumeSessionId",
+        "delivery",
+        "takeover",
+        "clientInfo",
+    ];
+    let right = json!({"processId": "a", "argv": ["cat"], "cwd": "file:///tmp", "pipeStdin": true,
+        "signal": "interrupt", "chunk": "aGVsbG8K", "writeId": "w", "waitMs": 1, "seq": 1});
+    let params = proptest::collection::btree_map(
+        proptest::sample::select(members.to_vec()),
+        any_member(),
+        0..4,
+    )
+    .prop_map(move |changed| {
+        let mut params = right.clone();
+        for (name, value) in changed {
+            params[name] = value;
+        }
+        params
+    });
+    let id = proptest::option::of(0_i64..100);
+    (proptest::sample::select(&METHODS[..]), params, id).prop_map(|(method, params, id)| match id {
+        Some(id) => json!({"id": id, "method": method, "params": params}),
+        None => json!({"method": method, "params": params}),
+    })
+}
+
+fn thrown() -> impl Strategy<Value = Thrown> {
+    prop_oneof![
+        1 => proptest::collection::vec(any::<u8>(), 0..200).prop_map(Thrown::Bytes),
+        2 => any_json().prop_map(Thrown::Json),
+        12 => any_method().prop_map(Thrown::Method),
+        1 => proptest::collection::vec(any::<u8>(), 1..40).prop_map(Thrown::Raw),
+    ]
+}
+
+async fn throw_all(server: &Server, shakes_hands: bool, thrown: Vec<Thrown>) {
+    let mut peer = Peer::connect(server);
+    if shakes_hands {
+        peer.initialize(json!({"clientName": "fuzz"})).await;
+    }
+    let mut framed = true;
+    for thing in thrown {
+        let sent = match thing {
+            Thrown::Bytes(bytes) => peer.try_send(&bytes).await,
+            Thrown::Json(value) | Thrown::Method(value) => {
+                peer.try_send(value.to_string().as_bytes()).await
+            }
+            Thrown::Raw(bytes) => {
+                framed = false;
+                peer.try_send_raw(&bytes).await
+            }
+        };
+        if sent.is_err() {
+            // Only broken frames may end a connection.
+            assert!(!framed, "the server hung up on a well-framed message");
+            break;
+        }
+    }
+    if framed {
+        // The same connection still answers.
+        let answer = peer
+            .call_with_id(json!("last"), "environment/status", json!({}))
+            .await;
+        assert!(
+            answer["result"]["status"] == "ready" || answer["error"]["code"] == -32600,
+            "{answer}"
+        );
+    }
+    // And so does everybody else's.
+    let mut other = Peer::connect(server);
+    other.initialize(json!({"clientName": "bystander"})).await;
+    let status = other.call("environment/status", json!({})).await;
+    assert_eq!(status["result"]["status"], "ready");
+    other.call("session/close", json!({})).await;
+}
+
+#[test]
+fn nothing_takes_the_server_down_or_anybody_else_with_it() {
+    let runtime = Runtime::new().expect("a runtime");
+    let server = runtime.block_on(async {
+        let quick = Settings {
+            session_ttl: std::time::Duration::ZERO,
+            ..Settings::default()
+        };
+        server(quick)
+    });
+    let config = ProptestConfig {
+        cases: 500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    proptest!(config, |(shakes_hands in proptest::bool::weighted(0.8), things in proptest::collection::vec(thrown(), 1..60))| {
+        runtime.block_on(async {
+            let all = throw_all(&server, shakes_hands, things);
+            tokio::time::timeout(std::time::Duration::from_secs(60), all).await.expect("no hang");
+        });
+    });
+    assert!(
+        runtime.block_on(server.shutdown()),
+        "everything it started is gone"
+    );
+}
