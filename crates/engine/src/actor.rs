@@ -6,13 +6,10 @@ use outpost_journal::{Exit, Stream};
 use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source};
 use tokio::time::sleep_until;
 
-use crate::{clock, ladder::Step, process::Process};
+use crate::{clock, process::Process};
 
 /// The exit code of a process that ran out of its time.
 const TIMED_OUT: i32 = 124;
-/// How often a tree that was asked to end is looked at, once its leader has
-/// gone: nothing tells when the last of it goes.
-const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
 
 pub(crate) struct Actor {
     pub(crate) process: Process,
@@ -59,9 +56,11 @@ impl Actor {
         }
         self.process.shared.stdin.close();
         self.process.append_close();
-        self.see_the_ladder_through().await;
+        self.process.see_the_ladder_through().await;
         self.process.shared.control.settle();
         self.process.actor_is_done();
+        // Somebody may have asked between the two.
+        self.process.see_the_ladder_through().await;
     }
 
     fn read(&mut self, index: usize) {
@@ -85,29 +84,6 @@ impl Actor {
             }
         }
     }
-
-    /// A process that was asked to end may have left others that take their
-    /// time; they have until the grace is over.
-    async fn see_the_ladder_through(&self) {
-        loop {
-            let Some(deadline) = self.process.ladder().deadline() else {
-                return;
-            };
-            if !self.process.shared.control.has_leftovers() {
-                return;
-            }
-            tokio::select! {
-                () = until(Some(deadline)) => {}
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-                () = self.process.shared.ladder_moved.notified() => {}
-            }
-            let step = self.process.ladder().tick(clock::now());
-            if step == Step::Kill {
-                self.process.climb(step);
-                return;
-            }
-        }
-    }
 }
 
 /// Waits until one of the outputs can be read, and says which.
@@ -125,7 +101,7 @@ async fn readable(outputs: &[Output]) -> usize {
     }
 }
 
-async fn until(deadline: Option<Instant>) {
+pub(crate) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline.into()).await,
         None => std::future::pending().await,

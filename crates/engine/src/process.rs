@@ -14,10 +14,16 @@ use outpost_process::{Control, Signal, Size};
 use tokio::sync::Notify;
 
 use crate::{
-    About, Delivery, clock,
+    About, Delivery,
+    actor::until,
+    clock,
     ladder::{Ladder, Step},
     stdin::{Stdin, WriteStatus},
 };
+
+/// How often a tree that was asked to end is looked at, once its leader has
+/// gone: nothing tells when the last of it goes.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Somebody who wants to know when a process has something to tell.
 pub trait Watcher: Send + Sync {
@@ -219,7 +225,7 @@ impl Process {
     pub(crate) async fn gone(&self) {
         loop {
             let ended = self.shared.delivered.notified();
-            if self.shared.actor_done.load(Ordering::Acquire) {
+            if self.is_done() {
                 return;
             }
             ended.await;
@@ -228,7 +234,7 @@ impl Process {
 
     /// The actor has nothing left to do.
     pub(crate) fn actor_is_done(&self) {
-        self.shared.actor_done.store(true, Ordering::Release);
+        self.shared.actor_done.store(true, Ordering::SeqCst);
         self.shared.delivered.notify_waiters();
     }
 
@@ -329,6 +335,41 @@ impl Process {
     /// Kills what the child has left running.
     pub fn kill_tree(&self) {
         self.climb(Step::Kill);
+    }
+
+    /// A process that was asked to end may have left others that take their
+    /// time; they have until the grace is over.
+    pub(crate) async fn see_the_ladder_through(&self) {
+        loop {
+            let Some(deadline) = self.ladder().deadline() else {
+                return;
+            };
+            if !self.has_leftovers() {
+                return;
+            }
+            tokio::select! {
+                () = until(Some(deadline)) => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = self.shared.ladder_moved.notified() => {}
+            }
+            let step = self.ladder().tick(clock::now());
+            self.climb(step);
+        }
+    }
+
+    /// Whether something of its tree is alive although the child has ended.
+    pub(crate) fn has_leftovers(&self) -> bool {
+        self.shared.control.has_leftovers()
+    }
+
+    /// Whether its actor has nothing left to do.
+    pub(crate) fn is_done(&self) -> bool {
+        self.shared.actor_done.load(Ordering::SeqCst)
+    }
+
+    /// Keeps nothing of its output any more.
+    pub(crate) fn forget_output(&self) {
+        self.log().journal.forget_output();
     }
 
     pub(crate) fn climb(&self, step: Step) {

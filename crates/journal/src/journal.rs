@@ -239,6 +239,11 @@ impl Journal {
         self.evict();
     }
 
+    /// Drops all output: nobody will read it any more.
+    pub fn forget_output(&mut self) {
+        self.kept = VecDeque::new();
+    }
+
     /// Whether the owner, if the log waits for one, has seen the close.
     #[must_use]
     pub fn is_delivered(&self) -> bool {

@@ -1,5 +1,11 @@
 //! The engine: everything that runs here.
 
+mod sessions;
+mod shelving;
+
+pub use sessions::Resume;
+use shelving::keep_the_shelf;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -8,32 +14,13 @@ use std::{
 
 use outpost_journal::Journal;
 use outpost_process::{Child, Command, Spawner, Stdio, TreeKind};
-use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore},
-    time::sleep_until,
-};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    About, Delivery, Epoch, Limits, Link, Process, Reservation, ResumeRefusal, Session, SessionId,
-    SessionOptions, Start, StartError, Terminal, Ttl,
-    actor::Actor,
-    clock,
-    session::{Detached, Ended},
-    shelf::Shelf,
-    stdin::Stdin,
+    About, Delivery, Limits, Process, Reservation, Session, SessionId, Start, StartError, Terminal,
+    actor::Actor, clock, shelf::Shelf, stdin::Stdin,
 };
-
-/// How a session is resumed.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Resume {
-    /// Although another connection has it.
-    pub takeover: bool,
-    /// With another delivery than before.
-    pub delivery: Option<Delivery>,
-    /// With another lease than before.
-    pub ttl: Option<Ttl>,
-}
 
 /// Processes and sessions of one server; clones name the same engine.
 #[derive(Clone)]
@@ -45,6 +32,9 @@ struct Shared {
     limits: Limits,
     spawner: Spawner,
     sessions: Mutex<HashMap<SessionId, Session>>,
+    /// Every process that may have something running, whether or not its
+    /// session is still known.
+    alive: Mutex<HashMap<usize, Process>>,
     /// A place for each process that may run at once.
     places: Arc<Semaphore>,
     shelf: Mutex<Shelf<(Session, Process)>>,
@@ -71,6 +61,7 @@ impl Engine {
                 limits,
                 spawner,
                 sessions: Mutex::default(),
+                alive: Mutex::default(),
                 shelf: Mutex::new(shelf),
                 shelved: Notify::new(),
                 tasks: TaskTracker::new(),
@@ -85,128 +76,6 @@ impl Engine {
     #[must_use]
     pub fn tree_kind(&self) -> TreeKind {
         self.shared.spawner.tree_kind()
-    }
-
-    /// A new session, attached to the caller; none if there are too many.
-    #[must_use]
-    pub fn open_session(
-        &self,
-        options: SessionOptions,
-        link: Arc<dyn Link>,
-    ) -> Option<(Session, Epoch)> {
-        let mut sessions = self.sessions();
-        if sessions.len() >= self.shared.limits.max_sessions || self.shared.ending.is_cancelled() {
-            return None;
-        }
-        let (session, epoch) = Session::new(options, link);
-        sessions.insert(session.id().clone(), session.clone());
-        Some((session, epoch))
-    }
-
-    /// Lets the caller into a session that it knows the name of.
-    pub fn resume_session(
-        &self,
-        id: &str,
-        resume: Resume,
-        link: Arc<dyn Link>,
-    ) -> Result<(Session, Epoch), ResumeRefusal> {
-        let known = self.sessions().get(&SessionId::claimed(id)).cloned();
-        let session = known.ok_or(ResumeRefusal::Gone)?;
-        let epoch = session.resume(
-            clock::now(),
-            resume.takeover,
-            resume.delivery,
-            resume.ttl,
-            link,
-        )?;
-        self.let_catch_up(&session, epoch);
-        Ok((session, epoch))
-    }
-
-    /// What was retained when a client came back stays for a while, so that it
-    /// can read what it missed.
-    fn let_catch_up(&self, session: &Session, epoch: Epoch) {
-        let processes = session.processes();
-        let grace = self.shared.limits.catch_up;
-        let engine = self.clone();
-        let session = session.clone();
-        self.shared.tasks.spawn(async move {
-            tokio::select! {
-                () = tokio::time::sleep(grace) => {}
-                () = engine.shared.ending.cancelled() => {}
-            }
-            if session.is_current(epoch) {
-                for process in processes {
-                    process.release();
-                }
-            }
-        });
-    }
-
-    /// Every session, oldest first.
-    #[must_use]
-    pub fn list_sessions(&self) -> Vec<Session> {
-        let mut sessions: Vec<_> = self.sessions().values().cloned().collect();
-        sessions.sort_by_key(Session::created_at);
-        sessions
-    }
-
-    /// The caller's connection is gone: the session stays for a while.
-    pub fn detach(&self, session: &Session, epoch: Epoch) {
-        let Some(detached) = session.detach(epoch, clock::now()) else {
-            return;
-        };
-        tracing::debug!(session = %session.id(), "session detached");
-        let Detached::Until(expires) = detached else {
-            return;
-        };
-        let engine = self.clone();
-        let waiting = session.clone();
-        let timer = self.shared.tasks.spawn(async move {
-            tokio::select! {
-                () = sleep_until(expires.into()) => {}
-                () = engine.shared.ending.cancelled() => return,
-            }
-            if let Some(ended) = waiting.expire(clock::now()) {
-                tracing::info!(session = %waiting.id(), "session expired");
-                engine.sessions().remove(waiting.id());
-                engine.end_all_of(ended);
-            }
-        });
-        session.set_timer(timer.abort_handle());
-    }
-
-    /// Ends a session and everything in it, and waits until that is gone.
-    pub async fn end_session(&self, session: &Session) {
-        let processes = self.begin_end(session);
-        let all_closed = async {
-            for process in &processes {
-                process.gone().await;
-            }
-        };
-        // The ladder ends in a kill, so this is never waited for in full.
-        let _ = tokio::time::timeout(self.shared.limits.end_grace * 2, all_closed).await;
-    }
-
-    fn begin_end(&self, session: &Session) -> Vec<Process> {
-        self.sessions().remove(session.id());
-        match session.end() {
-            Some(ended) => self.end_all_of(ended),
-            None => Vec::new(),
-        }
-    }
-
-    fn end_all_of(&self, ended: Ended) -> Vec<Process> {
-        for process in &ended.processes {
-            process.abandon();
-            process.end(Some(self.shared.limits.end_grace));
-        }
-        for control in ended.leftovers {
-            if let Err(error) = control.kill_tree() {
-                tracing::warn!(pid = control.pid(), %error, "failed to end what a process left");
-            }
-        }
-        ended.processes
     }
 
     /// Starts a process in the slot that was reserved for it.
@@ -266,20 +135,15 @@ impl Engine {
         let engine = self.clone();
         let session = session.clone();
         let closed = process.clone();
+        self.alive().insert(process.key(), process.clone());
         self.shared.tasks.spawn(async move {
             actor.run().await;
+            engine.check_out(&closed);
             closed.delivered().await;
             drop(place);
             engine.shelve(session, closed);
         });
         process
-    }
-
-    /// A closed process stays readable for a while.
-    fn shelve(&self, session: Session, process: Process) {
-        let bytes = process.retained_bytes();
-        self.shelf().put(clock::now(), (session, process), bytes);
-        self.shared.shelved.notify_one();
     }
 
     /// Ends everything and waits until it is gone, but no longer than `within`;
@@ -298,12 +162,23 @@ impl Engine {
 
     /// Kills everything at once, for an end that can't wait.
     pub fn kill_all(&self) {
-        let sessions: Vec<_> = self.sessions().values().cloned().collect();
-        for session in sessions {
-            for process in session.processes() {
-                process.end(Some(Duration::ZERO));
-            }
+        for process in self.alive().values() {
+            process.kill_tree();
         }
+    }
+
+    /// Forgets a process that has nothing running any more.
+    fn check_out(&self, process: &Process) {
+        if !process.has_leftovers() {
+            self.alive().remove(&process.key());
+        }
+    }
+
+    fn alive(&self) -> MutexGuard<'_, HashMap<usize, Process>> {
+        self.shared
+            .alive
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
@@ -311,34 +186,6 @@ impl Engine {
             .sessions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn shelf(&self) -> MutexGuard<'_, Shelf<(Session, Process)>> {
-        self.shared
-            .shelf
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The janitor: takes closed processes off the shelf when their time is over.
-async fn keep_the_shelf(engine: Engine) {
-    loop {
-        let gone = engine.shelf().clear(clock::now());
-        for (session, process) in gone {
-            session.forget(&process);
-        }
-        let next = engine.shelf().next_expiry();
-        tokio::select! {
-            () = engine.shared.shelved.notified() => {}
-            () = engine.shared.ending.cancelled() => return,
-            () = async {
-                match next {
-                    Some(at) => sleep_until(at.into()).await,
-                    None => std::future::pending().await,
-                }
-            } => {}
-        }
     }
 }
 

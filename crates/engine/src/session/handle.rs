@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use outpost_journal::Seq;
-use outpost_process::{Control, Signal, Size};
+use outpost_process::{Signal, Size};
 use tokio::{sync::Notify, task::AbortHandle};
 
 use super::{
@@ -36,12 +36,6 @@ pub enum Terminated {
     NotRunning,
 }
 
-/// What an ended session leaves to be ended.
-pub(crate) struct Ended {
-    pub(crate) processes: Vec<Process>,
-    pub(crate) leftovers: Vec<Control>,
-}
-
 /// A handle on a session; clones name the same one.
 #[derive(Clone)]
 pub struct Session {
@@ -62,7 +56,7 @@ struct Inside {
     delivery: Delivery,
     slots: Slots,
     /// What processes left running that are no longer in a slot.
-    leftovers: Vec<Control>,
+    leftovers: Vec<Process>,
     /// The connection that has the session.
     link: Option<Arc<dyn Link>>,
     /// The task that ends the session when its time is over.
@@ -241,14 +235,15 @@ impl Session {
         }
     }
 
-    /// Ends the session if its time is over.
-    pub(crate) fn expire(&self, now: Instant) -> Option<Ended> {
+    /// Ends the session if its time is over; what it has is for the caller to
+    /// end.
+    pub(crate) fn expire(&self, now: Instant) -> Option<Vec<Process>> {
         let mut inside = self.inside();
         inside.lease.expire(now).then(|| inside.take_all())
     }
 
-    /// Ends the session, once.
-    pub(crate) fn end(&self) -> Option<Ended> {
+    /// Ends the session, once; what it has is for the caller to end.
+    pub(crate) fn end(&self) -> Option<Vec<Process>> {
         let mut inside = self.inside();
         inside.lease.end().then(|| inside.take_all())
     }
@@ -272,11 +267,17 @@ impl Session {
         self.shared.settled.notify_waiters();
     }
 
+    /// Whether a start of this name is under way.
+    #[must_use]
+    pub fn is_starting(&self, id: &str) -> bool {
+        self.inside().slots.is_starting(id)
+    }
+
     /// Waits until no start of this name is under way.
     pub async fn settled(&self, id: &str) {
         loop {
             let settled = self.shared.settled.notified();
-            if !self.inside().slots.is_starting(id) {
+            if !self.is_starting(id) {
                 return;
             }
             settled.await;
@@ -288,9 +289,10 @@ impl Session {
     pub(crate) fn forget(&self, process: &Process) {
         let mut inside = self.inside();
         if inside.slots.forget(process) {
-            inside.leftovers.retain(Control::has_leftovers);
-            if process.shared.control.has_leftovers() {
-                inside.leftovers.push(process.shared.control.clone());
+            inside.leftovers.retain(Process::has_leftovers);
+            if process.has_leftovers() {
+                process.forget_output();
+                inside.leftovers.push(process.clone());
             }
         }
     }
@@ -374,15 +376,14 @@ impl Session {
 
 impl Inside {
     /// Empties an ended session.
-    fn take_all(&mut self) -> Ended {
+    fn take_all(&mut self) -> Vec<Process> {
         self.link = None;
         if let Some(timer) = self.timer.take() {
             timer.abort();
         }
         let slots = std::mem::take(&mut self.slots);
-        Ended {
-            processes: slots.live().cloned().collect(),
-            leftovers: std::mem::take(&mut self.leftovers),
-        }
+        let mut processes = std::mem::take(&mut self.leftovers);
+        processes.extend(slots.live().cloned());
+        processes
     }
 }

@@ -6,7 +6,6 @@ mod lease;
 mod link;
 mod slots;
 
-pub(crate) use handle::Ended;
 pub use handle::{Session, SessionOptions, Terminated};
 pub use id::SessionId;
 pub(crate) use lease::Detached;

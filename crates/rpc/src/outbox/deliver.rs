@@ -79,6 +79,7 @@ impl Writer {
                 biased;
                 () = self.outbox.news() => {}
                 _ = pings.tick() => self.outbox.ping(),
+                () = self.outbox.closed() => return Ok(()),
             }
             let mut freed = Vec::new();
             let closing = self.gather(&mut freed);

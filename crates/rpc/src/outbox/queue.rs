@@ -209,6 +209,11 @@ impl Outbox {
         self.shared.closed.is_cancelled()
     }
 
+    /// Waits until nothing can be sent any more.
+    pub(super) async fn closed(&self) {
+        self.shared.closed.cancelled().await;
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.shared
             .state

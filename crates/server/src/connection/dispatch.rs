@@ -319,6 +319,13 @@ impl Dispatch {
     }
 }
 
+/// However the connection's task ends, even by a panic, the session is let go.
+impl Drop for Dispatch {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 fn parsed<'a, T: Deserialize<'a>>(
     params: Option<&'a RawValue>,
     reply: Reply,

@@ -13,6 +13,7 @@ pub(crate) async fn run(server: Server, transport: Transport) {
     let settings = server.settings().clone();
     let gone = CancellationToken::new();
     let outbox = Outbox::new(gone.clone());
+    let _last = EndOnDrop(outbox.clone());
     let framing = transport.framing;
     let silence = matches!(framing, outpost_rpc::Framing::WebSocket(_)).then_some(settings.silence);
     let mut inbound = Inbound::new(transport.read, framing, settings.max_message_bytes, silence);
@@ -80,5 +81,14 @@ pub(crate) async fn run(server: Server, transport: Transport) {
     if farewell.is_err() {
         writer.abort();
     }
-    outbox.end();
+}
+
+/// However the task ends, even by a panic, nothing is sent afterwards and the
+/// socket is closed.
+struct EndOnDrop(Outbox);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }

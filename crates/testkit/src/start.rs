@@ -1,0 +1,121 @@
+//! What to start.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::Mark;
+
+/// Where ordinary programs are, for whoever runs the tests.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The params of a `process/start`, with everything a released client sends.
+#[derive(Clone, Debug)]
+pub struct Start {
+    params: Map<String, Value>,
+    /// Nothing: the mark and a PATH.
+    env: Option<BTreeMap<String, String>>,
+}
+
+/// A shell script as a process.
+pub fn sh(id: &str, script: &str) -> Start {
+    Start::new(id, &["/bin/sh", "-c", script])
+}
+
+impl Start {
+    /// A program on pipes, without input, in `/tmp`.
+    pub fn new(id: &str, argv: &[&str]) -> Self {
+        let params = json!({
+            "processId": id,
+            "argv": argv,
+            "cwd": "file:///tmp",
+            "tty": false,
+            "pipeStdin": false,
+            "arg0": null,
+        });
+        let Value::Object(params) = params else {
+            unreachable!("it was written as an object");
+        };
+        Start { params, env: None }
+    }
+
+    /// On a PTY.
+    pub fn tty(self) -> Self {
+        self.with("tty", true)
+    }
+
+    /// With input from a pipe.
+    pub fn stdin(self) -> Self {
+        self.with("pipeStdin", true)
+    }
+
+    /// In a folder.
+    pub fn cwd(self, path: &Path) -> Self {
+        self.with("cwd", file_uri(path))
+    }
+
+    /// With exactly this environment, which then doesn't have the mark.
+    pub fn env(mut self, env: &[(&str, &str)]) -> Self {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        self.env = Some(env.iter().map(own).collect());
+        self
+    }
+
+    /// With any other param.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.params.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Without a param.
+    pub fn without(mut self, name: &str) -> Self {
+        self.params.remove(name);
+        self
+    }
+
+    /// The client's key for it.
+    pub fn id(&self) -> &str {
+        self.params["processId"].as_str().unwrap_or_default()
+    }
+
+    /// As it goes over the wire.
+    pub(crate) fn into_params(mut self, mark: &Mark) -> Value {
+        let env = match self.env {
+            Some(env) => json!(env),
+            None => json!({"PATH": PATH, Mark::VARIABLE: mark.as_str()}),
+        };
+        self.params.entry("env").or_insert(env);
+        Value::Object(self.params)
+    }
+}
+
+/// The URI of a path.
+pub fn file_uri(path: &Path) -> String {
+    let mut uri = "file://".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' => uri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            byte => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    uri
+}
+
+/// Bytes as they go over the wire.
+pub fn base64(bytes: impl AsRef<[u8]>) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// Bytes as they came over the wire.
+pub fn unbase64(value: &Value) -> Vec<u8> {
+    let text = value.as_str();
+    let text = text.unwrap_or_else(|| panic!("{value} is not a text"));
+    STANDARD
+        .decode(text)
+        .unwrap_or_else(|error| panic!("{value} is no base64: {error}"))
+}
