@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -42,7 +43,11 @@ impl Input {
     /// A terminal in line mode keeps 4,095 bytes of an unfinished line and cuts off what is beyond;
     /// the kernel does that silently.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let write = |fd: BorrowedFd<'_>| Ok(rustix::io::write(fd, bytes)?);
+        let write = |fd: BorrowedFd<'_>| match rustix::io::write(fd, bytes) {
+            // How a terminal says that its last user has closed it.
+            Err(Errno::IO) if self.is_pty() => Err(io::ErrorKind::BrokenPipe.into()),
+            result => Ok(result?),
+        };
         match &self.sink {
             Sink::Pipe(pipe) => pipe.try_io(Interest::WRITABLE, |pipe| write(pipe.as_fd())),
             Sink::Pty(terminal) => {

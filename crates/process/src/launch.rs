@@ -144,3 +144,57 @@ fn gave_up(prepared: &Prepared, stage: Stage, errno: i32) -> SpawnError {
     };
     SpawnError::new(kind, subject, Cause::Os(errno))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::command::Command;
+    use crate::leader::Ended;
+    use crate::means::Tables;
+    use crate::tree::TreeChoice;
+
+    /// What `ls` says is open in a child, started with these means.
+    fn open_in_child(old_call: bool, tables: Tables) -> String {
+        let mut means = Means::find(TreeChoice::Group, None).expect("something can be started");
+        means.old_call = old_call;
+        means.tables = tables;
+        // Not close-on-exec, as a careless parent leaves it to the server.
+        let inherited = rustix::io::dup(means.null()).expect("it is duplicated");
+        let queue = Arc::new(Queue::default());
+        let mut launcher = Launcher::new(Arc::new(means), queue).expect("all is reserved");
+        let prepared = Prepared::new(Command {
+            argv: ["ls", "/proc/self/fd"].map(OsString::from).into(),
+            arg0: None,
+            cwd: "/".into(),
+            env: Vec::new(),
+            stdio: Stdio::Pipes { stdin: false },
+        });
+        let mut newborn = launcher
+            .launch(&prepared.expect("a fine command"))
+            .expect("it starts");
+        drop(inherited);
+
+        let pidfd = newborn.pidfd.take().expect("a fresh one has it");
+        let ended = leader::ask(&pidfd, WaitIdOptions::empty());
+        assert!(matches!(ended, Ended::With(status) if status.exit_status() == Some(0)));
+        let Some(Ours::Pipes { stdout, .. }) = newborn.ours.take() else {
+            panic!("pipes were asked for");
+        };
+        let mut text = String::new();
+        let mut stdout = std::fs::File::from(stdout);
+        stdout.read_to_string(&mut text).expect("it has ended");
+        text
+    }
+
+    #[test]
+    fn whatever_the_kernel_lacks_the_child_has_three_streams() {
+        for old_call in [false, true] {
+            for tables in [Tables::Shared, Tables::Copied, Tables::Single] {
+                let open = open_in_child(old_call, tables);
+                assert_eq!(open, "0\n1\n2\n3\n", "{old_call} {tables:?}");
+            }
+        }
+    }
+}

@@ -20,9 +20,16 @@ pub(crate) struct Means {
     pub(crate) open_files: Option<(u64, u64)>,
     /// `clone3` is refused, as in old containers.
     pub(crate) old_call: bool,
-    tables: Tables,
+    pub(crate) tables: Tables,
     pub(crate) nursery: Nursery,
 }
+
+/// SIGCHLD is ignored in this program, perhaps since it was started that way: the kernel reaps its
+/// children at once, nobody learns how they ended, and their numbers are given away while we use
+/// them. Nothing can be started like this.
+#[derive(Debug, thiserror::Error)]
+#[error("SIGCHLD is ignored, so the ends of children would be lost")]
+struct ChildrenAreLost;
 
 /// How a child comes by a table of descriptors of its own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -70,9 +77,6 @@ impl Means {
 
 impl Tables {
     fn find(old_call: bool) -> io::Result<Self> {
-        if !birth::has_close_range() {
-            return Ok(Tables::Single);
-        }
         let how = How {
             old_call,
             share_files: true,
@@ -80,8 +84,10 @@ impl Tables {
         };
         let child = clone::attempt(how, &mut ChildStack::new()?, Trial::Unshare)?;
         match leader::ask(&child.pidfd, WaitIdOptions::empty()) {
+            Ended::Lost => Err(io::Error::other(ChildrenAreLost)),
             Ended::With(status) if status.exit_status() == Some(0) => Ok(Tables::Shared),
-            _ => Ok(Tables::Copied),
+            _ if birth::has_close_range() => Ok(Tables::Copied),
+            _ => Ok(Tables::Single),
         }
     }
 }

@@ -15,8 +15,12 @@ use crate::terminal::Registered;
 /// The buffer a thread lends to every read, and what a pipe holds unless told otherwise.
 const SCRATCH: usize = 64 * 1024;
 
-/// The size a pipe is given once it has been found full.
-const GROWN_PIPE: usize = 256 * 1024;
+/// The most that is read at once into a buffer of its own.
+const FRESH: usize = 256 * 1024;
+
+/// The size a pipe is given once it has been found full. A quarter faster than the 64 KiB it starts
+/// with; twice as much gains 4 % more, and a user without privileges has only 64 MiB for all pipes.
+const GROWN_PIPE: usize = 512 * 1024;
 
 /// At most this much is taken from a terminal when its child has ended; somebody else may be
 /// writing to it without end, and a terminal can't say how much it holds.
@@ -186,7 +190,7 @@ impl Output {
 
     /// Reads into a buffer that is given away as it is.
     fn gather_fresh(&self, fd: BorrowedFd<'_>, limit: usize) -> (Bytes, Stop) {
-        let mut buffer = Vec::with_capacity(limit.min(GROWN_PIPE));
+        let mut buffer = Vec::with_capacity(limit.min(FRESH));
         let stop = loop {
             let room = buffer.capacity() - buffer.len();
             if room == 0 {

@@ -11,8 +11,8 @@ use crate::params::or_default;
 pub struct WriteParams {
     /// Which process.
     pub process_id: String,
-    /// The bytes.
-    pub chunk: Base64Bytes,
+    /// The bytes; who only ends the input needs none.
+    pub chunk: Option<Base64Bytes>,
     /// Makes a retry safe; absent for a write that is never retried.
     pub write_id: Option<String>,
     /// End the input after the bytes.

@@ -26,6 +26,8 @@ fn table() {
     ProcessList process/list family="exec" lane=Free
     EnvironmentInfo environment/info family="environment info" lane=Control
     EnvironmentStatus environment/status family="environment status" lane=Control
+    SessionClose session/close family="exec" lane=Free
+    SessionList session/list family="exec" lane=Free
     "#);
 }
 
@@ -75,7 +77,7 @@ fn families_of_other_names() {
     command/exec None
     config/read None
     environmentConfig/read None
-    session/list None
+    session/list Some(Exec)
     fs None
     no/such None
     ");

@@ -200,8 +200,8 @@ fn null_is_absent_exactly_where_absent_is_allowed() {
     );
     check::<ReadParams>(&process, &["afterSeq", "maxBytes", "waitMs"]);
     check::<WriteParams>(
-        &json!({"processId": "p", "chunk": ""}),
-        &["writeId", "closeStdin"],
+        &process,
+        &["chunk", "writeId", "closeStdin"],
     );
     check::<SignalParams>(&json!({"processId": "p", "signal": "kill"}), &[]);
     check::<TerminateParams>(&process, &["graceMs", "tree"]);

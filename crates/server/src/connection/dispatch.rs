@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use super::{Caller, ConnectionLink, Handshake, Reply};
 use crate::{
@@ -76,9 +77,11 @@ impl Dispatch {
                 params,
                 trace,
             }) => {
-                let traceparent = trace.and_then(|trace| trace.traceparent);
-                tracing::debug!(method = &*method, traceparent, "request");
-                self.request(id, &method, params, message.len()).await;
+                let parent = trace.and_then(|trace| trace.traceparent);
+                let span = tracing::debug_span!("request", method = &*method, parent);
+                self.request(id, &method, params, message.len())
+                    .instrument(span)
+                    .await;
             }
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params),
             // Two peers that answer each other's complaints would never stop.

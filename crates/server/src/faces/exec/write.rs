@@ -20,7 +20,10 @@ pub(crate) async fn write(caller: Caller, params: WriteParams, reply: Reply) {
         .session
         .write(
             &params.process_id,
-            Bytes::from(params.chunk.0),
+            params
+                .chunk
+                .map(|chunk| Bytes::from(chunk.0))
+                .unwrap_or_default(),
             params.write_id,
             params.close_stdin,
         )
@@ -31,6 +34,9 @@ pub(crate) async fn write(caller: Caller, params: WriteParams, reply: Reply) {
 }
 
 fn check(params: &WriteParams) -> Result<(), RpcError> {
+    if params.chunk.is_none() && !params.close_stdin {
+        return Err(RpcError::invalid_params("chunk is missing"));
+    }
     match &params.write_id {
         Some(id) if id.is_empty() => Err(RpcError::invalid_params("writeId must not be empty")),
         Some(id) if id.len() > MAX_ID_BYTES => Err(RpcError::invalid_params(
