@@ -1,0 +1,160 @@
+//! Push and acked delivery, with owners that come and go.
+
+use std::time::Duration;
+
+use outpost_engine::{Delivery, Event, Limits, Seq};
+
+use crate::owner::{Cursor, engine, open, resume, shell, start, until};
+
+const LONG: Duration = Duration::from_secs(600);
+const NUMBERS: usize = 500_000;
+
+/// A child that writes numbers, a few megabytes of them.
+fn counting() -> String {
+    format!("seq 1 {NUMBERS}")
+}
+
+/// Puts output back together and compares it as it comes.
+#[derive(Default)]
+struct Numbers {
+    text: Vec<u8>,
+    next: usize,
+    closed: bool,
+}
+
+impl Numbers {
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::Output(chunk) => self.text.extend_from_slice(&chunk.bytes),
+            Event::Exited { exit, .. } => assert_eq!(exit.code, 0),
+            Event::Closed { .. } => self.closed = true,
+        }
+        let whole = self.text.iter().rposition(|byte| *byte == b'\n');
+        let rest = self.text.split_off(whole.map_or(0, |end| end + 1));
+        for line in self.text.split_inclusive(|byte| *byte == b'\n') {
+            self.next += 1;
+            let expected = format!("{}\n", self.next);
+            assert_eq!(line, expected.as_bytes(), "no byte lost, none doubled");
+        }
+        self.text = rest;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn acked_output_survives_any_number_of_cuts() {
+    let engine = engine(Limits::default());
+    let (session, mut epoch) = open(&engine, LONG, Delivery::Acked);
+    let process = start(&engine, &session, shell("p", &counting()))
+        .await
+        .unwrap();
+    let mut numbers = Numbers::default();
+    let mut acknowledged = Seq::START;
+    let mut cuts = 0;
+    while !numbers.closed {
+        let mut cursor = Cursor::attach(&session, epoch, &process, Some(acknowledged));
+        for _ in 0..4 {
+            for event in cursor.next(64 * 1024).await {
+                assert_eq!(event.seq(), acknowledged.next(), "in order, without a hole");
+                numbers.take(&event);
+                acknowledged = event.seq();
+            }
+            if numbers.closed {
+                break;
+            }
+        }
+        // What comes now is sent and lost with the connection.
+        if !numbers.closed {
+            cursor.next(64 * 1024).await;
+        }
+        session.acknowledge("p", acknowledged);
+        engine.detach(&session, epoch);
+        epoch = resume(&engine, &session).unwrap();
+        cuts += 1;
+    }
+    assert_eq!(numbers.next, NUMBERS);
+    assert!(cuts > 5, "{cuts}");
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_detached_acked_process_waits_for_its_client() {
+    let limits = Limits {
+        window_bytes: 64 * 1024,
+        ..Limits::default()
+    };
+    let engine = engine(limits);
+    let (session, epoch) = open(&engine, LONG, Delivery::Acked);
+    let process = start(&engine, &session, shell("p", &counting()))
+        .await
+        .unwrap();
+    engine.detach(&session, epoch);
+    until("the window is full", || {
+        process.summary().bytes_out >= 64 * 1024
+    })
+    .await;
+    let written = process.summary().bytes_out;
+    assert!(
+        written < 400 * 1024,
+        "held back a little after the window, not at {written}"
+    );
+    let epoch = resume(&engine, &session).unwrap();
+    let mut cursor = Cursor::attach(&session, epoch, &process, None);
+    let mut numbers = Numbers::default();
+    while !numbers.closed {
+        for event in cursor.next(64 * 1024).await {
+            numbers.take(&event);
+        }
+        session.acknowledge("p", cursor.seen);
+    }
+    assert_eq!(numbers.next, NUMBERS);
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_detached_push_process_runs_on_and_shows_its_gap() {
+    let engine = engine(Limits::default());
+    let (session, epoch) = open(&engine, LONG, Delivery::Push);
+    let process = start(&engine, &session, shell("p", &counting()))
+        .await
+        .unwrap();
+    engine.detach(&session, epoch);
+    until("it has run to its end", || !process.is_running()).await;
+    let epoch = resume(&engine, &session).unwrap();
+    let mut cursor = Cursor::attach(&session, epoch, &process, None);
+    let first = cursor.next(64 * 1024).await.first().map(Event::seq);
+    assert!(first > Some(Seq(1)), "the oldest went: {first:?}");
+    let retained: usize = process
+        .page(Seq::START, None)
+        .chunks
+        .iter()
+        .map(|c| c.bytes.len())
+        .sum();
+    assert!((900_000..=1_048_576).contains(&retained), "{retained}");
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acked_process_is_kept_until_its_close_is_acknowledged() {
+    let limits = Limits {
+        closed_retention: Duration::ZERO,
+        ..Limits::default()
+    };
+    let engine = engine(limits);
+    let (session, epoch) = open(&engine, LONG, Delivery::Acked);
+    let process = start(&engine, &session, shell("p", "echo x"))
+        .await
+        .unwrap();
+    let mut cursor = Cursor::attach(&session, epoch, &process, None);
+    let mut events = Vec::new();
+    while !matches!(events.last(), Some(Event::Closed { .. })) {
+        events.extend(cursor.next(1 << 20).await);
+    }
+    session.acknowledge("p", Seq(2));
+    assert!(
+        session.find("p").is_ok(),
+        "the close has not been acknowledged"
+    );
+    session.acknowledge("p", cursor.seen);
+    until("it is forgotten", || session.find("p").is_err()).await;
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}

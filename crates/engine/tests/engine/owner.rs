@@ -1,0 +1,156 @@
+//! Who a test is: a connection that can come and go.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use outpost_engine::{
+    Delivery, Engine, Epoch, Event, Limits, Link, Process, Resume, ResumeRefusal, Seq, Session,
+    SessionOptions, Spawner, SpawnerOptions, Start, StartError, Terminal, Ttl, Watcher,
+};
+use tokio::sync::Notify;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn engine(limits: Limits) -> Engine {
+    let spawner = Spawner::new(SpawnerOptions::default()).expect("threads can be started");
+    Engine::new(spawner, limits)
+}
+
+/// A start of a shell command on pipes.
+pub(crate) fn shell(id: &str, script: &str) -> Start {
+    Start {
+        id: id.to_owned(),
+        argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+        arg0: None,
+        cwd: Path::new("/").to_owned(),
+        env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        terminal: Terminal::Pipes { stdin: true },
+        metadata: std::collections::BTreeMap::new(),
+        timeout: None,
+        retain_bytes: None,
+        kill_grace: Duration::ZERO,
+    }
+}
+
+pub(crate) async fn start(
+    engine: &Engine,
+    session: &Session,
+    start: Start,
+) -> Result<Process, StartError> {
+    let reservation = session.reserve(&start)?;
+    let process = engine.start(session, reservation, start).await?;
+    session.hand_over(&process);
+    Ok(process)
+}
+
+/// A connection that wants nothing; what it would be told is ignored.
+struct Deaf;
+
+impl Link for Deaf {
+    fn probe(&self) {}
+    fn replaced(&self) {}
+    fn adopt(&self, _: &Session, _: Epoch, _: &Process) {}
+}
+
+pub(crate) fn open(engine: &Engine, ttl: Duration, delivery: Delivery) -> (Session, Epoch) {
+    let options = SessionOptions {
+        ttl: Ttl::For(ttl),
+        label: None,
+        delivery,
+    };
+    engine
+        .open_session(options, Arc::new(Deaf))
+        .expect("there is room")
+}
+
+pub(crate) fn resume(engine: &Engine, session: &Session) -> Result<Epoch, ResumeRefusal> {
+    engine
+        .resume_session(session.id().reveal(), Resume::default(), Arc::new(Deaf))
+        .map(|(_, epoch)| epoch)
+}
+
+/// A cursor that pulls events as they are announced.
+pub(crate) struct Cursor {
+    process: Process,
+    news: Arc<Announced>,
+    /// The process knows it weakly.
+    _watcher: Arc<dyn Watcher>,
+    pub(crate) seen: Seq,
+}
+
+#[derive(Default)]
+struct Announced {
+    notify: Notify,
+    began: Mutex<Seq>,
+}
+
+impl Watcher for Announced {
+    fn news(&self) {
+        self.notify.notify_one();
+    }
+}
+
+impl Cursor {
+    pub(crate) fn attach(
+        session: &Session,
+        epoch: Epoch,
+        process: &Process,
+        from: Option<Seq>,
+    ) -> Cursor {
+        let news = Arc::new(Announced::default());
+        let watcher: Arc<dyn Watcher> = Arc::clone(&news) as Arc<dyn Watcher>;
+        session.attach(epoch, process, from, &watcher, |start| {
+            *news.began.lock().unwrap() = start;
+        });
+        let seen = *news.began.lock().unwrap();
+        Cursor {
+            process: process.clone(),
+            news,
+            _watcher: watcher,
+            seen,
+        }
+    }
+
+    /// The next events, at least one.
+    pub(crate) async fn next(&mut self, budget: usize) -> Vec<Event> {
+        let mut events = Vec::new();
+        loop {
+            self.process.events_after(self.seen, budget, &mut events);
+            if let Some(last) = events.last() {
+                self.seen = last.seq();
+                return events;
+            }
+            tokio::time::timeout(PATIENCE, self.news.notify.notified())
+                .await
+                .expect("news");
+        }
+    }
+}
+
+/// Waits for a condition that an event brings about but nothing announces.
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "waited in vain: {what}"
+        );
+        // sleep: polls the operating system, which tells nobody.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Whether a process of this number is there and no zombie.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .unwrap_or("")
+            .trim_start()
+            .starts_with('Z')
+    })
+}

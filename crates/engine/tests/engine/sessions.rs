@@ -1,0 +1,154 @@
+//! Sessions that expire, are closed, or end while something is starting.
+
+use std::time::Duration;
+
+use outpost_engine::{Delivery, Limits, ReadError, ResumeRefusal, StartError, Terminated};
+
+use crate::owner::{engine, is_alive, open, resume, shell, start, until};
+
+const LONG: Duration = Duration::from_secs(600);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_session_takes_its_processes_along() {
+    let engine = engine(Limits {
+        end_grace: Duration::from_millis(200),
+        ..Limits::default()
+    });
+    let (session, epoch) = open(&engine, Duration::from_millis(50), Delivery::Push);
+    let stubborn = "trap '' TERM HUP; sleep 1000 & while :; do sleep 0.01; done";
+    let process = start(&engine, &session, shell("p", stubborn))
+        .await
+        .unwrap();
+    engine.detach(&session, epoch);
+    until("it is gone", || !is_alive(process.pid())).await;
+    assert_eq!(resume(&engine, &session), Err(ResumeRefusal::Gone));
+    assert!(matches!(session.find("p"), Err(ReadError::Unknown(_))));
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resumed_session_does_not_expire() {
+    let engine = engine(Limits::default());
+    let (session, epoch) = open(&engine, Duration::from_millis(300), Delivery::Push);
+    let process = start(&engine, &session, shell("p", "exec sleep 1000"))
+        .await
+        .unwrap();
+    engine.detach(&session, epoch);
+    resume(&engine, &session).unwrap();
+    // sleep: nothing must happen when the old lease would have ended.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert!(process.is_running());
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+    assert!(!is_alive(process.pid()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_connection_cannot_detach_its_successor() {
+    let engine = engine(Limits::default());
+    let (session, old) = open(&engine, Duration::ZERO, Delivery::Push);
+    assert_eq!(resume(&engine, &session), Err(ResumeRefusal::Attached));
+    let (_, new) = engine
+        .resume_session(
+            session.id().reveal(),
+            outpost_engine::Resume {
+                takeover: true,
+                ..Default::default()
+            },
+            std::sync::Arc::new(Nobody),
+        )
+        .unwrap();
+    engine.detach(&session, old);
+    assert!(session.is_attached());
+    engine.detach(&session, new);
+    assert!(!session.is_attached());
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+struct Nobody;
+
+impl outpost_engine::Link for Nobody {
+    fn probe(&self) {}
+    fn replaced(&self) {}
+    fn adopt(
+        &self,
+        _: &outpost_engine::Session,
+        _: outpost_engine::Epoch,
+        _: &outpost_engine::Process,
+    ) {
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_in_flight_when_the_session_ends_leaves_nothing() {
+    let engine = engine(Limits::default());
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..30 {
+        let (session, _) = open(&engine, LONG, Delivery::Push);
+        let mark = directory.path().join(format!("pid{round}"));
+        let script = format!("echo $$ > {}; exec sleep 1000", mark.display());
+        let starting = shell("p", &script);
+        let reservation = session.reserve(&starting).unwrap();
+        let (started, ()) = tokio::join!(
+            engine.start(&session, reservation, starting),
+            engine.end_session(&session)
+        );
+        assert!(matches!(started, Ok(_) | Err(StartError::SessionEnded)));
+        if let Ok(process) = &started {
+            until("it is gone", || !is_alive(process.pid())).await;
+        }
+        let pid = std::fs::read_to_string(&mark)
+            .ok()
+            .and_then(|pid| pid.trim().parse().ok());
+        if let Some(pid) = pid {
+            until("it is gone", || !is_alive(pid)).await;
+        }
+    }
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminate_cancels_a_start() {
+    let engine = engine(Limits::default());
+    let (session, _) = open(&engine, LONG, Delivery::Push);
+    let starting = shell("p", "exec sleep 1000");
+    let reservation = session.reserve(&starting).unwrap();
+    assert_eq!(session.terminate("p", None, false), Terminated::Running);
+    let started = engine.start(&session, reservation, starting).await;
+    match started {
+        Err(StartError::Cancelled(id)) => assert_eq!(id, "p"),
+        other => panic!("{:?}", other.map(|process| process.pid())),
+    }
+    assert!(
+        matches!(session.find("p"), Err(ReadError::Unknown(_))),
+        "the name is free again"
+    );
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_left_running_ends_with_the_session() {
+    let limits = Limits {
+        closed_retention: Duration::ZERO,
+        end_grace: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let engine = engine(limits);
+    let directory = tempfile::tempdir().unwrap();
+    let mark = directory.path().join("pid");
+    let (session, _) = open(&engine, LONG, Delivery::Push);
+    let script = format!(
+        "sh -c 'echo $$ > {}; exec sleep 1000' </dev/null >/dev/null 2>&1 & until [ -s {0} ]; do sleep 0.01; done",
+        mark.display()
+    );
+    start(&engine, &session, shell("p", &script)).await.unwrap();
+    until("it is closed and forgotten", || session.find("p").is_err()).await;
+    let left: u32 = std::fs::read_to_string(&mark)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(is_alive(left), "a natural exit kills nothing");
+    engine.end_session(&session).await;
+    until("it is gone", || !is_alive(left)).await;
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
