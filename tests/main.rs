@@ -1,1 +1,51 @@
-//! Black-box tests of the built binary, by area.
+//! Black-box tests of the built binary, by area. What they share is in the testkit.
+//!
+//! - [`wire`]: messages, the handshake, HTTP
+//! - [`process`]: what can be done with a process, verb by verb
+//! - [`flow`]: order, limits, slow readers
+//! - [`serve`]: the command line, listening, ending
+//! - [`recording`]: a conversation of a released client, said again
+//! - [`reliability`]: sessions that hold, ends that are whole
+//! - [`chaos`]: whatever a client could say
+
+mod chaos;
+mod flow;
+mod process;
+mod recording;
+mod reliability;
+mod serve;
+mod wire;
+
+use outpost_testkit::{Client, Launch, Server, Transport};
+
+/// The server under test, not started yet.
+fn outpost() -> Launch {
+    Launch::of(env!("CARGO_BIN_EXE_outpost"))
+}
+
+/// A server as it comes, and a client whose handshake is done.
+async fn ready() -> (Server, Client) {
+    ready_with(&[]).await
+}
+
+/// A server with arguments, and a client whose handshake is done.
+async fn ready_with(args: &[&str]) -> (Server, Client) {
+    let server = outpost().args(args).start().await;
+    let client = server.client().await;
+    (server, client)
+}
+
+/// Does the same over each transport, each time with a server of its own and a client that has
+/// said nothing yet.
+#[expect(
+    clippy::print_stderr,
+    reason = "a failed test says which transport it was"
+)]
+async fn over_each_transport(test: impl AsyncFn(&Server, &Client)) {
+    for transport in Transport::ALL {
+        eprintln!("over {transport:?}:");
+        let server = outpost().on(transport).start().await;
+        let client = server.connect().await;
+        test(&server, &client).await;
+    }
+}

@@ -71,7 +71,6 @@ pub(crate) fn accept<S: Socket>(server: &Server, socket: S) {
     });
     let ending = server.ending().clone();
     let connection = http1::Builder::new()
-        .keep_alive(false)
         .timer(TokioTimer::new())
         .header_read_timeout(server.settings().request_head_within)
         .serve_connection(TokioIo::new(socket), service)
@@ -207,8 +206,12 @@ fn first_protocol(headers: &HeaderMap) -> Option<HeaderValue> {
         .filter(|first| !first.is_empty())
 }
 
+/// A reply that is the last thing on its connection: who only probes holds no
+/// place.
 fn text(status: StatusCode, words: &'static str) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from_static(words.as_bytes())));
     *reply.status_mut() = status;
+    let close = HeaderValue::from_static("close");
+    reply.headers_mut().insert(header::CONNECTION, close);
     reply
 }

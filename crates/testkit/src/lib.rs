@@ -11,7 +11,8 @@
 //! - [`Mark`] finds what a test started, wherever it went; a server that goes out of scope has to
 //!   leave nothing that carries its mark
 //! - [`Link`] is a connection between the two that can be cut, stalled, half-closed and throttled
-//! - [`http`] asks without a WebSocket
+//! - [`steadfast`] has a client that comes back after every cut, and checks what it gets
+//! - [`http`] asks without a WebSocket, [`frames`] are what one is made of
 //! - [`patience`] holds the deadlines, all of them generous: a test waits for events, and a
 //!   deadline is only there to end one that fails
 //!
@@ -19,6 +20,7 @@
 
 mod capture;
 mod client;
+pub mod frames;
 pub mod http;
 mod launch;
 mod link;
@@ -27,10 +29,11 @@ pub mod patience;
 pub mod programs;
 mod server;
 mod start;
+pub mod steadfast;
 mod story;
 mod vitals;
 
-pub use client::{Client, Goodbye, RpcError};
+pub use client::{Client, Counted, Goodbye, RpcError, Seen};
 pub use launch::{Ended, Launch, Transport};
 pub use link::{Direction, Link};
 pub use mark::Mark;

@@ -132,7 +132,7 @@ impl Server {
 
     /// A new connection that has said nothing yet. On stdio there is only one.
     pub async fn connect(&self) -> Client {
-        if self.transport == Transport::Stdio && self.urls.is_empty() {
+        if self.transport == Transport::Stdio {
             let pipes = self.pipes.lock().ok().and_then(|mut pipes| pipes.take());
             let (write, read) = pipes.unwrap_or_else(|| panic!("stdio has one client only"));
             return Client::over_lines(write, read, self.mark.clone());
@@ -191,6 +191,10 @@ impl Server {
         self.ended = status;
         match status {
             Some(status) if status.success() => Ok(()),
+            // The end of its input may have been the first word and the signal the second.
+            Some(status) if self.transport == Transport::Stdio && status.code() == Some(1) => {
+                Ok(())
+            }
             Some(status) => Err(format!(
                 "the server ended with {:?}, by signal {:?}",
                 status.code(),

@@ -11,8 +11,23 @@ pub struct Vitals {
 }
 
 impl Vitals {
-    pub(crate) fn of(pid: i32) -> Self {
+    /// Of this process.
+    pub fn of(pid: i32) -> Self {
         Vitals { pid }
+    }
+
+    /// What it is doing, as `/proc` says it: `R`, `S`, `T`, `Z`; nothing if it isn't there.
+    pub fn state(self) -> Option<char> {
+        mark::stat(self.pid)?[0].chars().next()
+    }
+
+    /// How many bytes it has written so far, to whatever.
+    pub fn written(self) -> u64 {
+        let pid = self.pid;
+        let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
+        let number = line.and_then(|number| number.parse().ok());
+        number.unwrap_or_else(|| panic!("nobody knows what {pid} has written"))
     }
 
     /// Memory in use, in KiB.

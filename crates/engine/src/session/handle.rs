@@ -200,8 +200,10 @@ impl Session {
             if let Some(ttl) = ttl {
                 inside.lease.set_ttl(ttl);
             }
-            for process in inside.slots.live() {
-                process.hold();
+            // Who acknowledges needs no time to read: nothing is evicted that it
+            // has not seen.
+            if inside.delivery == Delivery::Push {
+                inside.slots.live().for_each(Process::hold);
             }
         }
         drop(inside);

@@ -31,10 +31,21 @@ pub struct Seen {
     pub answers: HashMap<String, Vec<Arc<Value>>>,
     /// Notifications about processes.
     pub stories: HashMap<String, Story>,
+    /// Processes whose output is counted and not kept.
+    pub counted: HashMap<String, Counted>,
     /// The payloads of pongs.
     pub pongs: Vec<Vec<u8>>,
     /// How the connection ended, once it has.
     pub goodbye: Option<Goodbye>,
+}
+
+/// The output of a process that was not kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// How many bytes.
+    pub bytes: usize,
+    /// In how many chunks.
+    pub chunks: u64,
 }
 
 /// How the other side ended a connection.
@@ -53,6 +64,15 @@ impl Inbox {
         let message = Arc::new(message);
         let mut seen = self.seen();
         if let Some((process, event)) = Event::of(&message) {
+            if let Event::Output { seq, bytes, .. } = &event
+                && let Some(counted) = seen.counted.get_mut(&process)
+            {
+                counted.bytes += bytes.len();
+                counted.chunks += 1;
+                assert_eq!(*seq, counted.chunks, "the numbers of {process}");
+                drop(seen);
+                return self.news.notify_waiters();
+            }
             seen.stories.entry(process).or_default().events.push(event);
         }
         if message.get("method").is_none() {
@@ -63,6 +83,11 @@ impl Inbox {
         seen.messages.push(message);
         drop(seen);
         self.news.notify_waiters();
+    }
+
+    pub(super) fn only_count(&self, process: &str) {
+        let counted = Counted::default();
+        self.seen().counted.insert(process.to_owned(), counted);
     }
 
     pub(super) fn pong(&self, payload: Vec<u8>) {

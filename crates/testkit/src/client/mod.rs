@@ -21,8 +21,8 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::{Mark, patience};
 pub use calls::RpcError;
-pub use inbox::Goodbye;
 use inbox::Inbox;
+pub use inbox::{Counted, Goodbye, Seen};
 use wire::{Reader, Writer};
 
 /// A client of the server under test.
@@ -118,7 +118,7 @@ impl Client {
     }
 
     /// Waits until `look` finds something in what has come.
-    pub async fn until<T>(&self, what: &str, look: impl FnMut(&inbox::Seen) -> Option<T>) -> T {
+    pub async fn until<T>(&self, what: &str, look: impl FnMut(&Seen) -> Option<T>) -> T {
         self.inbox.until(what, look).await
     }
 

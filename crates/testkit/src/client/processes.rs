@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::inbox::Counted;
 use super::{Client, RpcError};
 use crate::{Start, Story, base64, unbase64};
 
@@ -35,6 +36,25 @@ impl Client {
     pub fn story(&self, id: &str) -> Story {
         self.inbox
             .look(|seen| seen.stories.get(id).cloned().unwrap_or_default())
+    }
+
+    /// Counts the output of a process from its start on instead of keeping it, for floods.
+    pub fn only_count(&self, id: &str) {
+        self.inbox.only_count(id);
+    }
+
+    /// How much of a counted process has come.
+    pub fn counted(&self, id: &str) -> Counted {
+        self.inbox
+            .look(|seen| seen.counted.get(id).copied().unwrap_or_default())
+    }
+
+    /// Waits until so many bytes of a counted process have come.
+    pub async fn counts(&self, id: &str, bytes: usize) {
+        self.until(&format!("{bytes} bytes of {id}"), |seen| {
+            (seen.counted.get(id)?.bytes >= bytes).then_some(())
+        })
+        .await;
     }
 
     /// Waits until what was heard of a process has what is looked for.

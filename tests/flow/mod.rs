@@ -1,0 +1,8 @@
+//! Order, limits, slow readers.
+
+mod fairness;
+mod in_flight;
+mod links;
+mod order;
+mod requests;
+mod slow_reader;

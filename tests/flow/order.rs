@@ -1,0 +1,153 @@
+//! Requests that name the same process take effect in the order they were sent.
+
+use outpost_testkit::{Start, Story, base64, sh};
+use serde_json::json;
+
+use crate::{over_each_transport, ready};
+
+#[tokio::test]
+async fn writes_and_reads_behind_a_start_wait_for_it() {
+    over_each_transport(async |_, client| {
+        client.shake_hands().await;
+        for n in 0..20 {
+            let id = format!("p{n}");
+            let start = client
+                .request_start(Start::new(&id, &["cat"]).stdin())
+                .await;
+            let one = client.request_write(&id, "one\n", "w1").await;
+            let two = client.request_write(&id, "two\n", "w2").await;
+            let read = json!({"processId": id, "waitMs": 20_000});
+            let read = client.request("process/read", read).await;
+            let last = json!({"processId": id, "chunk": "", "closeStdin": true});
+            let last = client.request("process/write", last).await;
+
+            assert!(client.answer(start).await.is_ok());
+            for write in [one, two, last] {
+                assert_eq!(
+                    client.answer(write).await,
+                    Ok(json!({"status": "accepted"}))
+                );
+            }
+            let read = client.answer(read).await.expect("a page");
+            assert!(Story::page_bytes(&read).starts_with(b"one\n"), "{read}");
+            assert_eq!(client.closed(&id).await.text(), "one\ntwo\n");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_signal_behind_a_start_waits_for_it() {
+    let (_server, client) = ready().await;
+    for n in 0..20 {
+        let id = format!("p{n}");
+        let start = client.request_start(sh(&id, "exec sleep 1000")).await;
+        let signal = json!({"processId": id, "signal": "kill"});
+        let signal = client.request("process/signal", signal).await;
+        assert!(client.answer(start).await.is_ok());
+        assert_eq!(client.answer(signal).await, Ok(json!({})));
+        assert_eq!(client.closed(&id).await.code(), 137);
+    }
+}
+
+#[tokio::test]
+async fn a_resize_behind_a_start_waits_for_it() {
+    let (_server, client) = ready().await;
+    for n in 0..20 {
+        let id = format!("p{n}");
+        let script = "read x; stty size; echo got $x";
+        let start = client.request_start(sh(&id, script).tty()).await;
+        let resize = json!({"processId": id, "size": {"rows": 50, "cols": 100}});
+        let resize = client.request("process/resize", resize).await;
+        let write = client.request_write(&id, "hi\n", "w").await;
+        assert!(client.answer(start).await.is_ok());
+        assert_eq!(client.answer(resize).await, Ok(json!({})));
+        assert!(client.answer(write).await.is_ok());
+        let story = client.closed(&id).await;
+        assert!(
+            story.text().ends_with("50 100\r\ngot hi\r\n"),
+            "{}",
+            story.text()
+        );
+    }
+}
+
+#[tokio::test]
+async fn requests_behind_a_start_that_fails_hear_of_nobody() {
+    let (_server, client) = ready().await;
+    for n in 0..20 {
+        let id = format!("p{n}");
+        let start = client
+            .request_start(Start::new(&id, &["/no/such/program"]))
+            .await;
+        let write = client.request_write(&id, "x", "w").await;
+        let read = client
+            .request("process/read", json!({"processId": id, "waitMs": 20_000}))
+            .await;
+        let signal = json!({"processId": id, "signal": "kill"});
+        let signal = client.request("process/signal", signal).await;
+        let again = client.request_start(Start::new(&id, &["true"])).await;
+
+        assert_eq!(client.answer(start).await.unwrap_err().code, -32603);
+        assert_eq!(
+            client.answer(write).await,
+            Ok(json!({"status": "unknownProcess"}))
+        );
+        let error = client.answer(read).await.unwrap_err();
+        let expected = format!("unknown process id {id}");
+        assert_eq!(error.parts(), (-32600, &*expected));
+        assert_eq!(client.answer(signal).await, Ok(json!({})));
+        assert!(
+            client.answer(again).await.is_ok(),
+            "the id is free for the next in line"
+        );
+        client.closed(&id).await;
+    }
+}
+
+#[tokio::test]
+async fn a_read_behind_a_write_sees_a_state_after_it() {
+    let (_server, client) = ready().await;
+    client.start(Start::new("p", &["cat"]).stdin()).await;
+    let mut requests = Vec::new();
+    for n in 0..50 {
+        let chunk = base64(format!("{n}\n"));
+        let write = json!({"processId": "p", "chunk": chunk, "closeStdin": n == 49});
+        requests.push(client.request("process/write", write).await);
+        let read = json!({"processId": "p", "waitMs": 0});
+        requests.push(client.request("process/read", read).await);
+    }
+    let mut seen = 0;
+    for request in requests {
+        let answer = client.answer(request).await.expect("an answer");
+        if answer.get("chunks").is_some() {
+            let bytes = Story::page_bytes(&answer).len();
+            assert!(bytes >= seen, "what was seen once stays seen");
+            seen = bytes;
+        }
+    }
+    client.closed("p").await;
+}
+
+#[tokio::test]
+async fn different_processes_do_not_wait_for_each_other() {
+    let (_server, client) = ready().await;
+    client.start(sh("slow", "read x; echo done").stdin()).await;
+    let read = json!({"processId": "slow", "waitMs": 600_000});
+    let waits = client.request("process/read", read).await;
+    let mut starts = Vec::new();
+    for n in 0..30 {
+        starts.push(
+            client
+                .request_start(Start::new(&format!("p{n}"), &["true"]))
+                .await,
+        );
+    }
+    for (n, start) in starts.into_iter().enumerate() {
+        assert!(client.answer(start).await.is_ok());
+        client.closed(&format!("p{n}")).await;
+    }
+    assert!(!client.is_answered(waits));
+    client.write("slow", "\n", "w").await;
+    assert!(client.answer(waits).await.is_ok());
+}

@@ -1,0 +1,57 @@
+//! Exit codes.
+
+use outpost_testkit::{Start, sh};
+use serde_json::json;
+
+use crate::ready;
+
+#[tokio::test]
+async fn the_code_is_what_the_child_reported() {
+    let (_server, client) = ready().await;
+    for code in [0, 1, 7, 124, 127, 128, 137, 255] {
+        for tty in [false, true] {
+            let id = format!("{code}-{tty}");
+            let start = sh(&id, &format!("exit {code}")).with("tty", tty);
+            assert_eq!(client.run(start).await.code(), code, "{id}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn death_by_a_signal_is_128_and_its_number() {
+    let (_server, client) = ready().await;
+    for number in [1, 2, 3, 6, 9, 11, 13, 15, 31] {
+        for tty in [false, true] {
+            let id = format!("{number}-{tty}");
+            let start = sh(&id, &format!("ulimit -c 0; kill -{number} $$")).with("tty", tty);
+            let story = client.run(start).await;
+            assert_eq!(story.code(), 128 + number, "{id}");
+            let read = client.read(&id, json!({})).await;
+            assert_eq!(read["exitCode"], 128 + number, "{id}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn hundreds_of_exits_leave_no_descriptors_and_no_zombies() {
+    let (server, client) = ready().await;
+    let run = async |from: usize, until: usize| {
+        for n in from..until {
+            let start = Start::new(&format!("p{n}"), &["true"]).with("tty", n % 4 == 0);
+            client.request_start(start).await;
+        }
+        for n in from..until {
+            client.closed(&format!("p{n}")).await;
+        }
+    };
+    run(0, 50).await;
+    let before = server.vitals().open_files();
+    for batch in 1..10 {
+        run(batch * 50, batch * 50 + 50).await;
+    }
+    outpost_testkit::patience::seen("the end of all descriptors and children", || {
+        let vitals = server.vitals();
+        (vitals.open_files() <= before && vitals.children().is_empty()).then_some(())
+    })
+    .await;
+}

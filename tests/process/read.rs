@@ -1,0 +1,188 @@
+//! `process/read` without waiting: pages of what is retained.
+
+use outpost_testkit::{Client, Story, sh};
+use serde_json::{Value, json};
+
+use crate::{over_each_transport, ready};
+
+/// A process that has written `count` chunks, `line1` and so on, one by one.
+async fn lines(client: &Client, id: &str, count: usize) {
+    let script = "while read x; do printf $x; done";
+    client.start(sh(id, script).stdin()).await;
+    for n in 1..=count {
+        client
+            .write(id, format!("line{n}\n"), &format!("w{n}"))
+            .await;
+        client.sees(id, &format!("line{n}")).await;
+    }
+}
+
+/// The same, closed.
+async fn closed_lines(client: &Client, id: &str, count: usize) {
+    lines(client, id, count).await;
+    client.write_last(id, "").await;
+    client.closed(id).await;
+}
+
+fn summary(answer: &Value) -> (Vec<u64>, u64) {
+    (
+        Story::page_seqs(answer),
+        answer["nextSeq"].as_u64().unwrap_or_default(),
+    )
+}
+
+#[tokio::test]
+async fn a_read_tells_all_there_is() {
+    over_each_transport(async |_, client| {
+        client.shake_hands().await;
+        client
+            .start(sh("p", "printf out; read x; printf err >&2; exit 3").stdin())
+            .await;
+        client.sees("p", "out").await;
+        let read = client.read("p", json!({})).await;
+        let expected = json!({
+            "chunks": [{"seq": 1, "stream": "stdout", "chunk": "b3V0"}],
+            "nextSeq": 2, "exited": false, "exitCode": null, "closed": false,
+            "failure": null, "sandboxDenied": false,
+        });
+        assert_eq!(read, expected);
+        client.write("p", "\n", "w").await;
+        client.closed("p").await;
+        let read = client.read("p", json!({})).await;
+        let expected = json!({
+            "chunks": [
+                {"seq": 1, "stream": "stdout", "chunk": "b3V0"},
+                {"seq": 2, "stream": "stderr", "chunk": "ZXJy"},
+            ],
+            "nextSeq": 5, "exited": true, "exitCode": 3, "closed": true,
+            "failure": null, "sandboxDenied": false,
+        });
+        assert_eq!(read, expected);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn absent_and_null_are_the_same() {
+    let (_server, client) = ready().await;
+    closed_lines(&client, "p", 3).await;
+    let absent = client.read("p", json!({})).await;
+    let null = json!({"afterSeq": null, "maxBytes": null, "waitMs": null});
+    assert_eq!(client.read("p", null).await, absent);
+    assert_eq!(Story::page_bytes(&absent), b"line1line2line3");
+}
+
+#[tokio::test]
+async fn only_what_is_after_the_cursor_is_read() {
+    let (_server, client) = ready().await;
+    closed_lines(&client, "p", 5).await;
+    for (after, seqs) in [
+        (0, 1..6),
+        (1, 2..6),
+        (4, 5..6),
+        (5, 6..6),
+        (6, 6..6),
+        (7, 6..6),
+        (99, 6..6),
+    ] {
+        let read = client.read("p", json!({"afterSeq": after})).await;
+        // Exit and close are 6 and 7.
+        assert_eq!(summary(&read), (seqs.collect(), 8), "after {after}");
+        assert_eq!(
+            (&read["exited"], &read["closed"]),
+            (&json!(true), &json!(true))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_page_stops_before_its_budget_is_exceeded() {
+    let (_server, client) = ready().await;
+    // Five chunks of five bytes each; exit and close are 6 and 7.
+    closed_lines(&client, "p", 5).await;
+    let cases = [
+        (0, 4, vec![1], 2),
+        (0, 5, vec![1], 2),
+        (0, 9, vec![1], 2),
+        (0, 10, vec![1, 2], 3),
+        (0, 14, vec![1, 2], 3),
+        (2, 10, vec![3, 4], 5),
+        (0, 25, vec![1, 2, 3, 4, 5], 6),
+        (0, 1_000_000, vec![1, 2, 3, 4, 5], 6),
+        (4, 10, vec![5], 6),
+        // Nothing in the answer: then it is the process's next number.
+        (5, 10, vec![], 8),
+        (7, 10, vec![], 8),
+    ];
+    for (after, budget, seqs, next) in cases {
+        let read = client
+            .read("p", json!({"afterSeq": after, "maxBytes": budget}))
+            .await;
+        assert_eq!(
+            summary(&read),
+            (seqs, next),
+            "after {after}, {budget} bytes"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_page_has_at_least_one_chunk_whatever_its_budget() {
+    let (_server, client) = ready().await;
+    closed_lines(&client, "p", 2).await;
+    for budget in [0, 1] {
+        let read = client.read("p", json!({"maxBytes": budget})).await;
+        assert_eq!(summary(&read), (vec![1], 2), "{budget} bytes");
+    }
+}
+
+#[tokio::test]
+async fn next_seq_less_one_is_always_the_right_cursor() {
+    let (_server, client) = ready().await;
+    closed_lines(&client, "p", 7).await;
+    for budget in [json!(1), json!(5), json!(12), json!(100), json!(null)] {
+        let (mut after, mut bytes, mut pages) = (0, Vec::new(), 0);
+        loop {
+            let read = client
+                .read("p", json!({"afterSeq": after, "maxBytes": budget}))
+                .await;
+            bytes.extend(Story::page_bytes(&read));
+            after = read["nextSeq"].as_u64().expect("a number") - 1;
+            pages += 1;
+            if read["closed"] == true && read["chunks"] == json!([]) {
+                break;
+            }
+            assert!(pages < 20, "{budget}");
+        }
+        assert_eq!(
+            String::from_utf8_lossy(&bytes),
+            "line1line2line3line4line5line6line7"
+        );
+    }
+}
+
+#[tokio::test]
+async fn reading_takes_nothing_away() {
+    let (_server, client) = ready().await;
+    lines(&client, "p", 3).await;
+    let first = client.read("p", json!({})).await;
+    assert_eq!(client.read("p", json!({})).await, first);
+    assert_eq!(
+        client.story("p").text(),
+        "line1line2line3",
+        "it is pushed as well"
+    );
+    client.end("p").await;
+}
+
+#[tokio::test]
+async fn an_unknown_process_cannot_be_read() {
+    let (_server, client) = ready().await;
+    for params in [
+        json!({"processId": "ghost"}),
+        json!({"processId": "ghost", "waitMs": 20_000}),
+    ] {
+        let error = client.fails("process/read", params).await;
+        assert_eq!(error.parts(), (-32600, "unknown process id ghost"));
+    }
+}

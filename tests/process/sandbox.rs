@@ -1,0 +1,95 @@
+//! `sandbox`: what can't be enforced doesn't start.
+
+use outpost_testkit::{Start, sh};
+use serde_json::{Value, json};
+
+use crate::ready;
+
+fn managed() -> Value {
+    json!({
+        "permissions": {
+            "type": "managed",
+            "file_system": {"type": "restricted", "entries": [
+                {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"},
+            ]},
+            "network": "restricted",
+        },
+        "cwd": "file:///tmp",
+        "workspaceRoots": ["file:///tmp"],
+        "windowsSandboxLevel": "disabled",
+        "useLegacyLandlock": false,
+    })
+}
+
+#[tokio::test]
+async fn a_managed_sandbox_is_refused_until_it_can_be_enforced() {
+    let (server, client) = ready().await;
+    let file = server.folder().join("touched");
+    for tty in [false, true] {
+        let script = format!("touch {}", file.display());
+        let start = sh("p", &script).with("sandbox", managed()).with("tty", tty);
+        let error = client.start_fails(start).await;
+        assert_eq!(error.code, -32602);
+        let words = "sandbox intent cannot be enforced on this executor: ";
+        assert!(error.message.starts_with(words), "{}", error.message);
+        assert!(error.message.len() > words.len(), "it says what is missing");
+    }
+    assert_eq!(client.listed("p").await, None);
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn a_managed_network_is_refused_until_it_can_be_enforced() {
+    let (_server, client) = ready().await;
+    let networks = [
+        json!(null),
+        json!({"loopbackPorts": [43123], "allowLocalBinding": false}),
+    ];
+    for network in networks {
+        let start = Start::new("p", &["true"])
+            .with("enforceManagedNetwork", true)
+            .with("managedNetwork", network);
+        let error = client.start_fails(start).await;
+        assert_eq!(error.code, -32602);
+        let words = "sandbox intent cannot be enforced on this executor: ";
+        assert!(error.message.starts_with(words), "{}", error.message);
+    }
+    assert_eq!(client.listed("p").await, None);
+}
+
+#[tokio::test]
+async fn no_sandbox_and_somebody_elses_sandbox_run_as_they_are() {
+    let (_server, client) = ready().await;
+    for kind in ["disabled", "external"] {
+        let mut sandbox = managed();
+        sandbox["permissions"] = json!({"type": kind});
+        let start = sh(kind, "echo permission denied; exit 1")
+            .with("sandbox", sandbox)
+            .with(
+                "managedNetwork",
+                json!({"loopbackPorts": [1], "allowLocalBinding": true}),
+            );
+        let answer = client.start(start).await;
+        assert_eq!(answer, json!({"processId": kind, "sandboxType": "none"}));
+        client.closed(kind).await;
+        let read = client.read(kind, json!({})).await;
+        assert_eq!(read["sandboxDenied"], false);
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_of_no_known_kind_is_32602() {
+    let (_server, client) = ready().await;
+    let sandboxes = [
+        json!({}),
+        json!({"permissions": null}),
+        json!({"permissions": {}}),
+        json!({"permissions": {"type": "whatever"}}),
+        json!({"permissions": "disabled"}),
+    ];
+    for sandbox in sandboxes {
+        let start = Start::new("p", &["true"]).with("sandbox", sandbox.clone());
+        assert_eq!(client.start_fails(start).await.code, -32602, "{sandbox}");
+    }
+    assert_eq!(client.listed("p").await, None);
+}

@@ -1,0 +1,175 @@
+//! A child that doesn't read: its writes wait, and nobody else's.
+
+use outpost_testkit::{Client, Start, programs, sh};
+use serde_json::json;
+
+use crate::{ready, ready_with};
+
+const PIECE: usize = 512 * 1024;
+
+/// Fills the queue of a process that doesn't read: requests for writes of which the last ones
+/// can't be answered yet.
+async fn fill(client: &Client, id: &str) -> Vec<i64> {
+    let mut requests = Vec::new();
+    for n in 0..6 {
+        let bytes = vec![b'a' + n; PIECE];
+        requests.push(client.request_write(id, bytes, &format!("w{n}")).await);
+    }
+    assert_eq!(
+        client.answer(requests[0]).await,
+        Ok(json!({"status": "accepted"}))
+    );
+    requests
+}
+
+/// Whether the last of the writes still waits, although much else has happened.
+async fn still_waits(client: &Client, requests: &[i64]) {
+    let last = *requests.last().expect("a request");
+    client
+        .run(Start::new(
+            &format!("other{}", client.fresh_id()),
+            &["true"],
+        ))
+        .await;
+    assert!(!client.is_answered(last), "a full queue took it in");
+}
+
+#[tokio::test]
+async fn a_full_queue_holds_back_its_process_and_no_other() {
+    let (_server, client) = ready().await;
+    client
+        .start(sh("full", programs::NEVER_READS).stdin())
+        .await;
+    client.start(Start::new("cat", &["cat"]).stdin()).await;
+    let requests = fill(&client, "full").await;
+    for n in 0..20 {
+        client
+            .write("cat", format!("echo{n}\n"), &format!("e{n}"))
+            .await;
+        client.sees("cat", &format!("echo{n}\n")).await;
+    }
+    still_waits(&client, &requests).await;
+    client.end("cat").await;
+    client.end("full").await;
+}
+
+#[tokio::test]
+async fn control_overtakes_writes_that_wait() {
+    let (_server, client) = ready().await;
+    let script = "trap 'echo signalled' USR1; echo ready; while :; do sleep 0.02; done";
+    client.start(sh("full", script).stdin()).await;
+    client.sees("full", "ready").await;
+    let requests = fill(&client, "full").await;
+    client.signal("full", "user1").await;
+    client.sees("full", "signalled").await;
+    let read = client.read("full", json!({"afterSeq": 99, "waitMs": 1}));
+    still_waits(&client, &requests).await;
+    drop(read);
+    assert!(client.terminate("full").await);
+    client.closed("full").await;
+    // Those that waited are told what became of them.
+    let last = client.answer(*requests.last().expect("a request")).await;
+    assert_eq!(last, Ok(json!({"status": "stdinClosed"})));
+}
+
+#[tokio::test]
+async fn a_terminal_can_be_resized_while_its_queue_is_full() {
+    let (_server, client) = ready().await;
+    let script = "stty raw -echo; trap 'stty size' WINCH; echo ready; while :; do sleep 0.02; done";
+    client.start(sh("full", script).tty()).await;
+    client.sees("full", "ready").await;
+    let requests = fill(&client, "full").await;
+    let size = json!({"processId": "full", "size": {"rows": 33, "cols": 44}});
+    client.call("process/resize", size).await;
+    client.sees("full", "33 44").await;
+    still_waits(&client, &requests).await;
+    client.end("full").await;
+}
+
+#[tokio::test]
+async fn with_one_request_at_a_time_a_full_queue_still_holds_back_no_other() {
+    let (_server, client) = ready_with(&["--concurrent-requests", "1"]).await;
+    client
+        .start(sh("full", programs::NEVER_READS).stdin())
+        .await;
+    let requests = fill(&client, "full").await;
+    client.start(Start::new("cat", &["cat"]).stdin()).await;
+    client.write("cat", "hello\n", "e").await;
+    client.sees("cat", "hello\n").await;
+    still_waits(&client, &requests).await;
+    client.end("cat").await;
+    client.end("full").await;
+}
+
+#[tokio::test]
+async fn a_write_larger_than_the_queue_goes_through() {
+    let (_server, client) = ready().await;
+    client.start(Start::new("p", &["wc", "-c"]).stdin()).await;
+    let large = vec![b'x'; 5 * 1024 * 1024];
+    assert_eq!(client.write("p", &large, "w1").await, "accepted");
+    assert_eq!(client.write("p", &large, "w2").await, "accepted");
+    assert_eq!(client.write_last("p", "!").await, "accepted");
+    let story = client.closed("p").await;
+    assert_eq!(story.text().trim(), (2 * large.len() + 1).to_string());
+}
+
+#[tokio::test]
+async fn what_waited_arrives_in_order_when_the_child_reads_again() {
+    let (server, client) = ready().await;
+    let go = server.folder().join("go");
+    let script = format!("while [ ! -e {} ]; do sleep 0.02; done; cat", go.display());
+    client.start(sh("p", &script).stdin()).await;
+    let requests = fill(&client, "p").await;
+    let last = json!({"processId": "p", "chunk": "", "closeStdin": true});
+    let last = client.request("process/write", last).await;
+    still_waits(&client, &requests).await;
+    std::fs::write(&go, "").expect("a file");
+    for request in requests.into_iter().chain([last]) {
+        assert_eq!(
+            client.answer(request).await,
+            Ok(json!({"status": "accepted"}))
+        );
+    }
+    let output = client.closed("p").await.output();
+    let expected: Vec<u8> = (0..6).flat_map(|n| vec![b'a' + n; PIECE]).collect();
+    assert!(output == expected, "{} bytes came back", output.len());
+}
+
+#[tokio::test]
+async fn a_write_takes_effect_although_its_connection_dies() {
+    let (server, client) = ready().await;
+    let file = server.folder().join("written");
+    let script = format!("exec cat > {}", file.display());
+    client.start(sh("p", &script).stdin()).await;
+    client.request_write("p", "last words", "w").await;
+    client.cut().await;
+    outpost_testkit::patience::seen("the last words", || {
+        std::fs::read_to_string(&file)
+            .ok()
+            .filter(|text| text == "last words")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_write_that_waits_takes_effect_although_its_connection_dies() {
+    let (server, client) = ready().await;
+    let (go, file) = (server.folder().join("go"), server.folder().join("written"));
+    let script = format!(
+        "while [ ! -e {} ]; do sleep 0.02; done; wc -c > {}",
+        go.display(),
+        file.display()
+    );
+    client.start(sh("p", &script).stdin()).await;
+    let requests = fill(&client, "p").await;
+    let last = json!({"processId": "p", "chunk": "", "closeStdin": true});
+    client.request("process/write", last).await;
+    still_waits(&client, &requests).await;
+    client.cut().await;
+    std::fs::write(&go, "").expect("a file");
+    outpost_testkit::patience::seen("all that was written", || {
+        let text = std::fs::read_to_string(&file).ok()?;
+        (text.trim() == (6 * PIECE).to_string()).then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,4 @@
+//! Sessions that hold, and ends that are whole.
+
+mod cuts;
+mod sessions;

@@ -1,0 +1,196 @@
+//! What can be said on the command line.
+
+use crate::outpost;
+
+/// The lines of a text, without what is invisible at their ends.
+fn lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+#[tokio::test]
+async fn help_says_what_there_is() {
+    let help = outpost().run(&["--help"]).await;
+    assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(lines(&help.stdout), @"
+    Runs processes for agents, tools and people, on whatever machine it stands on
+
+    Usage: outpost <COMMAND>
+
+    Commands:
+      serve  Serve the exec protocol: clients start processes here and follow them
+      help   Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+    ");
+}
+
+#[tokio::test]
+async fn help_of_serve_documents_every_flag() {
+    let help = outpost().run(&["serve", "--help"]).await;
+    assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(lines(&help.stdout), @"
+    Serve the exec protocol: clients start processes here and follow them
+
+    Prints one line with its URL for each socket it listens on, as soon as it accepts connections; logs
+    go to stderr. Ends with SIGTERM or SIGINT: asks every process to end, kills what is left after 2s,
+    and exits with 0. A second signal ends at once.
+
+    Usage: outpost serve [OPTIONS]
+
+    Options:
+          --listen <URL>
+              Where to listen: ws://IP:PORT (port 0 picks one), unix:///PATH or stdio://; may be given
+              more than once
+
+              [default: ws://127.0.0.1:0]
+
+          --retain-bytes <SIZE>
+              How much of a process's newest output stays readable
+
+              [default: 1MiB]
+
+          --window-bytes <SIZE>
+              How far a process may write ahead of a client that reads slowly, before it is held back
+
+              [default: 1MiB]
+
+          --closed-retention <TIME>
+              How long a process stays readable after it has closed
+
+              [default: 30s]
+
+          --session-ttl <TIME>
+              How long a session stays when its connection is lost; then its processes are ended
+
+              [default: 30s]
+
+          --max-session-ttl <TIME>
+              The longest such time that a client may ask for, or `unlimited`
+
+              [default: 1day]
+
+          --max-sessions <N>
+              How many sessions there may be; a client beyond that is told to retry later
+
+              [default: 4096]
+
+          --max-processes <N>
+              How many processes may run at once; a start beyond that is told to retry later
+
+              [default: 4096]
+
+          --max-connections <N>
+              How many connections may be open at once; further ones get HTTP 503
+
+              [default: 4096]
+
+          --concurrent-requests <N>
+              How many ordinary requests of one connection run at once; control is never counted
+
+              [default: 128]
+
+          --log-level <LEVEL>
+              What to log: off, error, warn, info, debug, trace, or a filter such as
+              outpost_server=debug
+
+              [default: info]
+
+          --log-format <FORMAT>
+              How to log
+
+              Possible values:
+              - text: For people
+              - json: One JSON object per line
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      outpost serve                                   a free port on loopback
+      outpost serve --listen ws://127.0.0.1:7777
+      outpost serve --listen unix:///run/user/1000/outpost.sock
+      outpost serve --listen stdio://                 one client, on stdin and stdout
+    ");
+}
+
+#[tokio::test]
+async fn the_version_is_said_in_one_line() {
+    let version = outpost().run(&["--version"]).await;
+    assert_eq!((version.code, version.stderr.as_str()), (Some(0), ""));
+    let number = version.stdout.trim_end().strip_prefix("outpost ");
+    assert!(
+        number.is_some_and(|number| number.split('.').count() == 3),
+        "{}",
+        version.stdout
+    );
+}
+
+#[tokio::test]
+async fn a_value_that_makes_no_sense_is_refused_with_the_name_of_its_flag() {
+    let wrong = [
+        ("--retain-bytes", "lots"),
+        ("--retain-bytes", "-1"),
+        ("--window-bytes", "1 elephant"),
+        ("--closed-retention", "soon"),
+        ("--closed-retention", "30"),
+        ("--max-processes", "0"),
+        ("--max-processes", "many"),
+        ("--max-connections", "0"),
+        ("--max-connections", "-3"),
+        ("--concurrent-requests", "0"),
+        ("--concurrent-requests", "1.5"),
+        ("--log-format", "xml"),
+        ("--log-level", "outpost=loud"),
+    ];
+    for (flag, value) in wrong {
+        let ended = outpost().run(&["serve", &format!("{flag}={value}")]).await;
+        assert!(
+            matches!(ended.code, Some(1 | 2)),
+            "{flag} {value}: {ended:?}"
+        );
+        assert_eq!(ended.stdout, "", "{flag} {value}");
+        assert!(
+            ended.stderr.contains(flag),
+            "{flag} {value}: {}",
+            ended.stderr
+        );
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    }
+}
+
+#[tokio::test]
+async fn what_is_unknown_is_refused() {
+    for args in [
+        &["serve", "--no-such-flag"][..],
+        &["no-such-command"],
+        &["serve", "surplus"],
+        &[],
+    ] {
+        let ended = outpost().run(args).await;
+        assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
+        assert_eq!(ended.stdout, "", "{args:?}");
+        assert!(ended.stderr.contains("Usage"), "{args:?}: {}", ended.stderr);
+    }
+}
+
+#[tokio::test]
+async fn sizes_and_times_are_in_human_units() {
+    let right = [
+        ["--retain-bytes", "64KiB"],
+        ["--retain-bytes", "65536"],
+        ["--window-bytes", "1MiB"],
+        ["--closed-retention", "500ms"],
+        ["--closed-retention", "1h30m"],
+        ["--max-processes", "1000"],
+        ["--log-level", "outpost_server=debug"],
+    ];
+    for args in right {
+        let server = outpost().args(&args).start().await;
+        server.client().await.is_alive().await;
+    }
+}

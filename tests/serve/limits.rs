@@ -1,0 +1,114 @@
+//! `--max-processes`, `--max-connections`, `--concurrent-requests`.
+
+use outpost_testkit::{Start, http, patience, sh};
+use serde_json::json;
+
+use crate::{outpost, ready_with};
+
+#[tokio::test]
+async fn a_start_beyond_max_processes_is_told_to_retry() {
+    let (server, client) = ready_with(&["--max-processes", "3"]).await;
+    for n in 0..3 {
+        client.start(sh(&format!("p{n}"), "read x").stdin()).await;
+    }
+    let other = server.client().await;
+    for client in [&client, &other] {
+        let error = client.start_fails(sh("more", "true")).await;
+        assert_eq!(error.parts(), (-32001, "Server overloaded; retry later."));
+        assert_eq!(client.listed("more").await, None);
+    }
+    client.end("p1").await;
+    // The place is free a moment after the close.
+    let deadline = std::time::Instant::now() + patience::PATIENCE;
+    while let Err(error) = other
+        .try_call(
+            "process/start",
+            json!({"processId": "more", "argv": ["true"], "cwd": "file:///", "env": {}}),
+        )
+        .await
+    {
+        assert_eq!(error.code, -32001);
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the place is never free"
+        );
+    }
+    other.closed("more").await;
+}
+
+#[tokio::test]
+async fn a_start_that_fails_holds_no_place() {
+    let (_server, client) = ready_with(&["--max-processes", "1"]).await;
+    for _ in 0..20 {
+        let error = client
+            .start_fails(Start::new("bad", &["/no/such/program"]))
+            .await;
+        assert_eq!(error.code, -32603);
+    }
+    client.run(Start::new("good", &["true"])).await;
+}
+
+#[tokio::test]
+async fn a_connection_beyond_max_connections_is_503() {
+    let server = outpost().args(&["--max-connections", "2"]).start().await;
+    let (one, other) = (server.client().await, server.client().await);
+    for path in ["/", "/readyz"] {
+        let answer = http::get(server.address(), path, http::UPGRADE).await;
+        assert_eq!(answer.status, 503, "{path}");
+    }
+    one.is_alive().await;
+    other.close().await;
+    let deadline = std::time::Instant::now() + patience::PATIENCE;
+    while http::get(server.address(), "/", http::UPGRADE).await.status == 503 {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the place is never free"
+        );
+    }
+    one.is_alive().await;
+}
+
+#[tokio::test]
+async fn probes_hold_no_place_after_their_answer() {
+    let server = outpost().args(&["--max-connections", "1"]).start().await;
+    for _ in 0..20 {
+        let deadline = std::time::Instant::now() + patience::PATIENCE;
+        while http::get(server.address(), "/readyz", &[]).await.status != 200 {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "the place is never free"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_one_request_at_a_time_everything_still_works() {
+    let (_server, client) = ready_with(&["--concurrent-requests", "1"]).await;
+    let mut starts = Vec::new();
+    for n in 0..20 {
+        starts.push(
+            client
+                .request_start(sh(&format!("p{n}"), "echo hello"))
+                .await,
+        );
+    }
+    for (n, start) in starts.into_iter().enumerate() {
+        assert!(client.answer(start).await.is_ok());
+        assert_eq!(client.closed(&format!("p{n}")).await.text(), "hello\n");
+    }
+}
+
+#[tokio::test]
+async fn with_one_request_at_a_time_a_long_poll_still_delays_nothing() {
+    let (_server, client) = ready_with(&["--concurrent-requests", "1"]).await;
+    client.start(sh("p", "read x; echo $x").stdin()).await;
+    let read = json!({"processId": "p", "waitMs": 600_000});
+    let read = client.request("process/read", read).await;
+    client.run(Start::new("q", &["true"])).await;
+    client.is_alive().await;
+    client.signal("p", "continue").await;
+    assert!(!client.is_answered(read));
+    client.write("p", "hello\n", "w").await;
+    assert!(client.answer(read).await.is_ok());
+}

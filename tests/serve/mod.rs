@@ -1,0 +1,10 @@
+//! The command line, listening, ending.
+
+mod announcing;
+mod command_line;
+mod ending;
+mod ending_stdio;
+mod limits;
+mod listening;
+mod logs;
+mod sockets;

@@ -1,0 +1,102 @@
+//! `environment/info` and `environment/status`.
+
+use std::path::Path;
+
+use outpost_testkit::file_uri;
+use serde_json::json;
+
+use crate::{outpost, over_each_transport};
+
+#[tokio::test]
+async fn status_is_ready() {
+    over_each_transport(async |_, client| {
+        client.shake_hands().await;
+        let status = client.call("environment/status", json!({})).await;
+        assert_eq!(status, json!({"status": "ready"}));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn info_tells_where_it_is() {
+    let server = outpost().env("HOME", "/some/where").start().await;
+    let info = server
+        .client()
+        .await
+        .call("environment/info", json!({}))
+        .await;
+    let cwd = std::env::current_dir().expect("a working directory");
+    assert_eq!(info["cwd"], file_uri(&cwd));
+    assert_eq!(info["userHomeDir"], "file:///some/where");
+    assert_eq!(info["platformOs"], "linux");
+    assert!(
+        info["executorVersion"]
+            .as_str()
+            .is_some_and(|version| !version.is_empty())
+    );
+
+    let name = info["shell"]["name"].as_str().unwrap_or_default();
+    let path = info["shell"]["path"].as_str().unwrap_or_default();
+    assert!(["bash", "zsh", "sh"].contains(&name), "{info}");
+    assert!(path.starts_with('/') && path.ends_with(name), "{info}");
+    assert!(Path::new(path).is_file(), "{info}");
+}
+
+#[tokio::test]
+async fn info_announces_only_what_works() {
+    let server = outpost().start().await;
+    let info = server
+        .client()
+        .await
+        .call("environment/info", json!({}))
+        .await;
+    let capabilities = info["capabilities"].as_object().expect("an object");
+    let known = [
+        "networkProxyLaunch",
+        "capabilityDiscoverySandbox",
+        "environmentConfigRead",
+        "httpHeaderEnvVars",
+        "sandboxedFileStreaming",
+        "shellSnapshotV2",
+    ];
+    for (name, value) in capabilities {
+        assert!(known.contains(&name.as_str()), "{name}");
+        assert_eq!(value, &json!(false), "{name}: nothing of this works yet");
+    }
+}
+
+#[tokio::test]
+async fn temporary_directories_follow_tmpdir() {
+    let cwd = std::env::current_dir().expect("a working directory");
+    let inside = file_uri(&cwd.join("here"));
+    let cases = [
+        (
+            Some("/var/some where"),
+            json!(["file:///var/some%20where"]),
+            "file:///var/some%20where",
+        ),
+        (Some("here"), json!([inside]), &*inside),
+        (Some(""), json!([]), "file:///tmp"),
+    ];
+    for (tmpdir, directories, temp_dir) in cases {
+        let server = outpost()
+            .env("TMPDIR", tmpdir.unwrap_or_default())
+            .start()
+            .await;
+        let info = server
+            .client()
+            .await
+            .call("environment/info", json!({}))
+            .await;
+        assert_eq!(info["temporaryDirectories"], directories, "{tmpdir:?}");
+        assert_eq!(info["tempDir"], temp_dir, "{tmpdir:?}");
+    }
+    let server = outpost().env_clear().start().await;
+    let info = server
+        .client()
+        .await
+        .call("environment/info", json!({}))
+        .await;
+    assert_eq!(info["temporaryDirectories"], json!([]));
+    assert_eq!(info["tempDir"], "file:///tmp");
+}

@@ -1,0 +1,287 @@
+//! `initialize`, `initialized`, and what comes before its time.
+
+use outpost_testkit::RpcError;
+use serde_json::{Value, json};
+
+use crate::{outpost, over_each_transport, ready};
+
+/// A method of each family, with params that would be fine, and how the family is called.
+fn families() -> Vec<(&'static str, Value, &'static str)> {
+    let about = json!({"processId": "p"});
+    let start = json!({"processId": "p", "argv": ["true"], "cwd": "file:///tmp", "env": {}});
+    vec![
+        ("process/start", start, "exec"),
+        ("process/read", about.clone(), "exec"),
+        (
+            "process/write",
+            json!({"processId": "p", "chunk": ""}),
+            "exec",
+        ),
+        (
+            "process/signal",
+            json!({"processId": "p", "signal": "interrupt"}),
+            "exec",
+        ),
+        ("process/terminate", about.clone(), "exec"),
+        (
+            "process/resize",
+            json!({"processId": "p", "size": {"rows": 1, "cols": 1}}),
+            "exec",
+        ),
+        ("process/list", json!({}), "exec"),
+        (
+            "fs/readFile",
+            json!({"path": "file:///etc/hostname"}),
+            "filesystem",
+        ),
+        (
+            "fs/getMetadata",
+            json!({"path": "file:///etc/hostname"}),
+            "filesystem",
+        ),
+        (
+            "http/request",
+            json!({"method": "GET", "url": "http://127.0.0.1:1/"}),
+            "http",
+        ),
+        ("environment/info", json!({}), "environment info"),
+        ("environment/status", json!({}), "environment status"),
+    ]
+}
+
+fn is_uuid_v4(text: &str) -> bool {
+    let groups: Vec<_> = text.split('-').map(str::len).collect();
+    let hexadecimal = text
+        .chars()
+        .all(|c| c == '-' || (c.is_ascii_hexdigit() && !c.is_ascii_uppercase()));
+    groups == [8, 4, 4, 4, 12]
+        && hexadecimal
+        && text.as_bytes()[14] == b'4'
+        && matches!(text.as_bytes()[19], b'8' | b'9' | b'a' | b'b')
+}
+
+#[tokio::test]
+async fn initialize_answers_with_all_that_any_client_reads() {
+    over_each_transport(async |_, client| {
+        let answer = client.shake_hands().await;
+        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        assert!(is_uuid_v4(&text("sessionId")), "{answer}");
+        assert_eq!(text("protocolVersion"), "exec-server.v0");
+        assert_eq!(answer["serverInfo"]["name"], "outpost");
+        let version = answer["serverInfo"]["version"].as_str().expect("a version");
+        assert_eq!(text("userAgent"), format!("outpost/{version}"));
+        assert!(text("codexHome").starts_with('/'), "{answer}");
+        assert_eq!(text("platformOs"), "linux");
+        assert_eq!(text("platformFamily"), "unix");
+        let info = client.call("environment/info", json!({})).await;
+        assert_eq!(answer["environmentInfo"], info);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn initialize_says_what_goes_beyond_the_released_servers() {
+    let server = outpost().start().await;
+    let answer = server.connect().await.shake_hands().await;
+    let capabilities = answer["capabilities"].as_object().expect("an object");
+    let mut names: Vec<_> = capabilities.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    let all = [
+        "acked",
+        "binaryFrames",
+        "closeStdin",
+        "fsWatch",
+        "fsWriteStream",
+        "limits",
+        "processList",
+        "resize",
+        "sessionList",
+        "signals",
+        "takeover",
+        "terminateTree",
+        "timeouts",
+    ];
+    assert_eq!(names, all);
+    assert!(capabilities.values().all(Value::is_boolean));
+    for works in [
+        "closeStdin",
+        "processList",
+        "resize",
+        "signals",
+        "terminateTree",
+        "timeouts",
+    ] {
+        assert_eq!(capabilities[works], true, "{works}");
+    }
+}
+
+#[tokio::test]
+async fn both_kinds_of_clients_are_understood() {
+    let server = outpost().start().await;
+    let introductions = [
+        json!({"clientName": "x", "resumeSessionId": null}),
+        json!({"clientName": "x"}),
+        json!({"clientInfo": {"name": "x", "title": null, "version": "1"},
+               "capabilities": {"experimentalApi": true}}),
+        json!({"clientInfo": {"name": "x", "title": "X", "version": "1"}, "capabilities": null}),
+        json!({"clientInfo": {"name": "x", "version": "1"}}),
+    ];
+    let mut sessions = Vec::new();
+    for introduction in introductions {
+        let client = server.connect().await;
+        let answer = client.call("initialize", introduction).await;
+        client.notify("initialized", json!({})).await;
+        client.is_alive().await;
+        sessions.push(answer["sessionId"].to_string());
+    }
+    sessions.sort();
+    sessions.dedup();
+    assert_eq!(sessions.len(), 5, "each has a session of its own");
+}
+
+#[tokio::test]
+async fn initialize_is_said_once_and_refused_in_the_words_of_the_client() {
+    let server = outpost().start().await;
+    let client = server.connect().await;
+    let exec = json!({"clientName": "x"});
+    let app = json!({"clientInfo": {"name": "x", "version": "1"}});
+    client.call("initialize", exec.clone()).await;
+    for _ in 0..2 {
+        let error = client.fails("initialize", exec.clone()).await;
+        let expected = "initialize may only be sent once per connection";
+        assert_eq!(error.parts(), (-32600, expected));
+        let error = client.fails("initialize", app.clone()).await;
+        assert_eq!(error.parts(), (-32600, "Already initialized"));
+        client.notify("initialized", json!({})).await;
+    }
+    client.is_alive().await;
+}
+
+#[tokio::test]
+async fn an_initialize_that_failed_may_be_tried_again() {
+    let server = outpost().start().await;
+    let client = server.connect().await;
+    let error = client.fails("initialize", json!({"clientName": 7})).await;
+    assert_eq!(error.code, -32602);
+    client.shake_hands().await;
+    client.is_alive().await;
+}
+
+#[tokio::test]
+async fn methods_before_initialize_name_their_family() {
+    over_each_transport(async |_, client| {
+        for (method, params, family) in families() {
+            let error = client.fails(method, params).await;
+            let expected = format!("client must call initialize before using {family} methods");
+            assert_eq!(error.parts(), (-32600, &*expected), "{method}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn methods_before_initialized_name_their_family() {
+    over_each_transport(async |_, client| {
+        client.call("initialize", json!({"clientName": "x"})).await;
+        for (method, params, family) in families() {
+            let error = client.fails(method, params).await;
+            let expected = format!("client must send initialized before using {family} methods");
+            assert_eq!(error.parts(), (-32600, &*expected), "{method}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_other_faces_are_not_initialized() {
+    let server = outpost().start().await;
+    let client = server.connect().await;
+    for method in [
+        "command/exec",
+        "command/exec/write",
+        "process/spawn",
+        "process/kill",
+        "config/read",
+    ] {
+        let error = client.fails(method, json!({})).await;
+        assert_eq!(error.parts(), (-32600, "Not initialized"), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn errors_of_the_handshake_follow_the_order_of_the_wire() {
+    over_each_transport(async |_, client| {
+        let too_early = client.request("environment/info", json!({})).await;
+        let initialize = client
+            .request("initialize", json!({"clientName": "x"}))
+            .await;
+        let early = client.request("environment/info", json!({})).await;
+        client.notify("initialized", json!({})).await;
+        let in_time = client.request("environment/info", json!({})).await;
+
+        let error = client.answer(too_early).await.unwrap_err();
+        let expected = "client must call initialize before using environment info methods";
+        assert_eq!(error.parts(), (-32600, expected));
+        assert!(client.answer(initialize).await.is_ok());
+        let error = client.answer(early).await.unwrap_err();
+        let expected = "client must send initialized before using environment info methods";
+        assert_eq!(error.parts(), (-32600, expected));
+        assert!(client.answer(in_time).await.is_ok());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_refused_too_early_was_not_done() {
+    let server = outpost().start().await;
+    let client = server.connect().await;
+    let file = server.folder().join("touched");
+    let start = json!({
+        "processId": "p", "argv": ["touch", file], "cwd": "file:///tmp", "env": {},
+    });
+    client.fails("process/start", start.clone()).await;
+    client.call("initialize", json!({"clientName": "x"})).await;
+    client.fails("process/start", start.clone()).await;
+    client.notify("initialized", json!({})).await;
+    assert_eq!(client.listed("p").await, None);
+    assert!(!file.exists());
+    client.call("process/start", start).await;
+    client.closed("p").await;
+    assert!(file.exists());
+}
+
+#[tokio::test]
+async fn an_unexpected_notification_is_answered_and_the_connection_goes_on() {
+    over_each_transport(async |_, client| {
+        client.notify("initialized", json!({})).await;
+        let error = RpcError::of(&client.unasked(0).await);
+        let expected = "unexpected notification method: initialized";
+        assert_eq!(error.parts(), (-32600, expected));
+        client.shake_hands().await;
+        for (nth, method) in ["what/ever", "process/start", ""].iter().enumerate() {
+            client.notify(method, json!({"processId": "p"})).await;
+            let error = RpcError::of(&client.unasked(nth + 1).await);
+            let expected = format!("unexpected notification method: {method}");
+            assert_eq!(error.parts(), (-32600, &*expected));
+        }
+        client.is_alive().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_unknown_session_cannot_be_resumed() {
+    let (_server, client) = ready().await;
+    drop(client);
+    let client = _server.connect().await;
+    let nobody = "11111111-2222-4333-8444-555555555555";
+    let error = client
+        .fails(
+            "initialize",
+            json!({"clientName": "x", "resumeSessionId": nobody}),
+        )
+        .await;
+    let expected = format!("unknown session id {nobody}");
+    assert_eq!(error.parts(), (-32600, &*expected));
+    client.shake_hands().await;
+}

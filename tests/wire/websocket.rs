@@ -1,0 +1,114 @@
+//! WebSocket as a carrier of messages.
+
+use std::time::{Duration, Instant};
+
+use outpost_testkit::{Goodbye, Start, Transport, frames, sh};
+use serde_json::json;
+
+use crate::{outpost, ready};
+
+#[tokio::test]
+async fn text_and_binary_frames_both_carry_messages() {
+    for transport in [Transport::WebSocket, Transport::Unix] {
+        let server = outpost().on(transport).start().await;
+        let client = server.client().await;
+        let request = r#"{"id":1001,"method":"environment/status"}"#;
+        client
+            .send_frames(vec![frames::binary(request.as_bytes())])
+            .await;
+        assert!(client.answer(1001).await.is_ok(), "{transport:?}");
+        let request = r#"{"id":1002,"method":"environment/status"}"#;
+        client.send_frames(vec![frames::text(request)]).await;
+        assert!(client.answer(1002).await.is_ok(), "{transport:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_may_come_in_pieces_with_a_ping_between_them() {
+    let (_server, client) = ready().await;
+    let pieces: [&[u8]; 4] = [
+        br#"{"id":1001,"met"#,
+        b"",
+        br#"hod":"environment/sta"#,
+        br#"tus"}"#,
+    ];
+    let mut message = frames::pieces(pieces);
+    message.insert(1, frames::ping(b"between"));
+    message.push(frames::text(r#"{"id":1002,"method":"environment/status"}"#));
+    client.send_frames(message).await;
+    assert!(client.answer(1001).await.is_ok());
+    assert!(client.answer(1002).await.is_ok());
+    client.pong(b"between").await;
+}
+
+#[tokio::test]
+async fn a_ping_is_answered_with_its_payload() {
+    let server = outpost().start().await;
+    let client = server.connect().await;
+    for payload in [&b""[..], b"one", b"two", &[0xff; 125]] {
+        client.send_frames(vec![frames::ping(payload)]).await;
+        client.pong(payload).await;
+    }
+}
+
+#[tokio::test]
+async fn a_close_is_answered_with_a_close() {
+    let (_server, client) = ready().await;
+    client.send_frames(vec![frames::close()]).await;
+    assert!(matches!(client.goodbye().await, Goodbye::Code(_)));
+}
+
+#[tokio::test]
+async fn broken_frames_cost_that_connection_alone() {
+    let server = outpost().start().await;
+    let client = server.client().await;
+    let broken = server.client().await;
+    // A continuation of nothing.
+    broken.send_frames(vec![frames::continuation("x")]).await;
+    assert_eq!(broken.goodbye().await, Goodbye::Code(1002));
+    client.is_alive().await;
+}
+
+#[tokio::test]
+async fn small_messages_do_not_wait_for_each_other() {
+    let (_server, client) = ready().await;
+    client.start(Start::new("cat", &["cat"]).stdin()).await;
+    let rounds = 60;
+    let start = Instant::now();
+    for round in 0..rounds {
+        // Answer and echo are two messages in a row, the second of which would wait 40 ms for
+        // the first one's acknowledgement.
+        client
+            .write("cat", format!("{round}\n"), &format!("w{round}"))
+            .await;
+        client.sees("cat", &format!("{round}\n")).await;
+    }
+    let took = start.elapsed();
+    assert!(took < Duration::from_millis(40) * rounds / 2, "{took:?}");
+    client.end("cat").await;
+}
+
+#[tokio::test]
+async fn hundreds_of_connections_are_nothing_special() {
+    let server = outpost().start().await;
+    let before = server.vitals().open_files();
+    let mut clients = Vec::new();
+    for _ in 0..300 {
+        clients.push(server.client().await);
+    }
+    for client in &clients {
+        client.is_alive().await;
+    }
+    let last = clients.pop().expect("one of them");
+    for client in clients {
+        client.close().await;
+    }
+    assert_eq!(last.run(sh("p", "echo fine")).await.text(), "fine\n");
+    let expected = before + 1;
+    outpost_testkit::patience::seen("the descriptors of the others to be closed", || {
+        (server.vitals().open_files() <= expected + 2).then_some(())
+    })
+    .await;
+    let status = last.call("environment/status", json!({})).await;
+    assert_eq!(status["status"], "ready");
+}
