@@ -60,6 +60,11 @@ impl Ladder {
         }
     }
 
+    /// Whether nobody wants the process to end.
+    pub(crate) fn is_idle(&self) -> bool {
+        *self == Ladder::Idle
+    }
+
     /// When to look again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match *self {

@@ -55,6 +55,8 @@ pub enum Family {
     Filesystem,
     /// `http/*`
     Http,
+    /// Methods of the app-server, which has words of its own.
+    App,
 }
 
 /// What a request may have to wait behind.
@@ -104,7 +106,16 @@ const TABLE: [Row; 12] = [
 ];
 
 /// Families that are known by how their names begin, whether or not they are served.
-const PREFIXES: [(&str, Family); 2] = [("fs/", Family::Filesystem), ("http/", Family::Http)];
+const PREFIXES: [(&str, Family); 8] = [
+    ("fs/", Family::Filesystem),
+    ("http/", Family::Http),
+    ("command/exec", Family::App),
+    ("process/spawn", Family::App),
+    ("process/writeStdin", Family::App),
+    ("process/resizePty", Family::App),
+    ("process/kill", Family::App),
+    ("config/read", Family::App),
+];
 
 impl Method {
     /// All of them.
@@ -156,6 +167,7 @@ impl Family {
             Self::EnvironmentStatus => "environment status",
             Self::Filesystem => "filesystem",
             Self::Http => "http",
+            Self::App => "app-server",
         }
     }
 }

@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use tokio::sync::Notify;
+
 /// Bounds the requests of a connection that have not been answered yet, by
 /// number and by the bytes of their messages.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub struct Admission {
 struct UnderWay {
     requests: AtomicUsize,
     bytes: AtomicUsize,
+    /// Wakes whoever waits for all of them to be answered.
+    idle: Notify,
 }
 
 /// A place among the requests under way; dropping it, when the answer has been
@@ -36,6 +40,17 @@ impl Admission {
             max_requests,
             max_bytes,
             under_way: Arc::default(),
+        }
+    }
+
+    /// Waits until every request has been answered, and the answer written.
+    pub async fn idle(&self) {
+        loop {
+            let idle = self.under_way.idle.notified();
+            if self.under_way.requests.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            idle.await;
         }
     }
 
@@ -62,8 +77,10 @@ impl Admission {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.under_way.requests.fetch_sub(1, Ordering::AcqRel);
         self.under_way.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+        if self.under_way.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.under_way.idle.notify_waiters();
+        }
     }
 }
 

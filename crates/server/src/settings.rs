@@ -36,6 +36,9 @@ pub struct Settings {
     /// When another connection wants a session, how long the one that has it
     /// may take to show that it is alive.
     pub stir_within: Duration,
+    /// How long the last answers may take when the input of a connection on
+    /// stdio has ended.
+    pub last_answers_within: Duration,
     /// How long the end of the server may take, all in all.
     pub shutdown_within: Duration,
 }
@@ -55,6 +58,7 @@ impl Default for Settings {
             session_ttl: Duration::from_secs(30),
             max_session_ttl: Ttl::For(Duration::from_secs(24 * 60 * 60)),
             stir_within: Duration::from_secs(3),
+            last_answers_within: Duration::from_millis(500),
             shutdown_within: Duration::from_millis(4500),
         }
     }

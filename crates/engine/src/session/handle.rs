@@ -14,7 +14,9 @@ use super::{
     Delivery, Detached, Epoch, Link, Reservation, ResumeRefusal, SessionId, Ttl, lease::Lease,
     slots::Slots,
 };
-use crate::{About, Process, ReadError, ResizeError, Start, StartError, Watcher, WriteStatus};
+use crate::{
+    About, Process, ReadError, ResizeError, Start, StartError, State, Watcher, WriteStatus,
+};
 
 /// What a client wants of its session.
 #[derive(Clone, Debug)]
@@ -361,6 +363,10 @@ impl Session {
             .map_err(|_| ResizeError::Unknown(id.to_owned()))?;
         if !process.is_pty() {
             return Err(ResizeError::NotATerminal(id.to_owned()));
+        }
+        // The terminal of one that has ended has no size, and nobody misses it.
+        if process.summary().state == State::Closed {
+            return Ok(());
         }
         process.resize(size).map_err(|source| ResizeError::Os {
             id: id.to_owned(),

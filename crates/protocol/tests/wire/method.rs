@@ -72,10 +72,10 @@ fn families_of_other_names() {
     fs/readFile Some(Filesystem)
     fs/anything Some(Filesystem)
     http/request Some(Http)
-    process/spawn None
-    process/kill None
-    command/exec None
-    config/read None
+    process/spawn Some(App)
+    process/kill Some(App)
+    command/exec Some(App)
+    config/read Some(App)
     environmentConfig/read None
     session/list Some(Exec)
     fs None

@@ -199,10 +199,7 @@ fn null_is_absent_exactly_where_absent_is_allowed() {
         ],
     );
     check::<ReadParams>(&process, &["afterSeq", "maxBytes", "waitMs"]);
-    check::<WriteParams>(
-        &process,
-        &["chunk", "writeId", "closeStdin"],
-    );
+    check::<WriteParams>(&process, &["chunk", "writeId", "closeStdin"]);
     check::<SignalParams>(&json!({"processId": "p", "signal": "kill"}), &[]);
     check::<TerminateParams>(&process, &["graceMs", "tree"]);
     check::<ResizeParams>(

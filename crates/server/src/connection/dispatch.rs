@@ -110,6 +110,11 @@ impl Dispatch {
         }
     }
 
+    /// Waits until every request has been answered.
+    pub(super) async fn all_answered(&self) {
+        self.admission.idle().await;
+    }
+
     /// Waits until every request that waited aside has been answered.
     pub(super) async fn asides_answered(&self) {
         self.asides.close();

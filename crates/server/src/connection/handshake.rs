@@ -17,6 +17,12 @@ pub(crate) enum Handshake {
 impl Handshake {
     /// Whether methods of a family may be used now.
     pub(crate) fn admits(self, family: Family) -> Result<(), RpcError> {
+        if family == Family::App {
+            return match self {
+                Handshake::New => Err(RpcError::invalid_request("Not initialized")),
+                Handshake::Answered | Handshake::Ready => Ok(()),
+            };
+        }
         let what = match self {
             Handshake::New => "call initialize",
             Handshake::Answered => "send initialized",
@@ -57,6 +63,8 @@ mod tests {
             "client must send initialized before using environment info methods"
         );
         assert!(Handshake::Ready.admits(Family::Filesystem).is_ok());
+        assert_eq!(words(Handshake::New, Family::App), "Not initialized");
+        assert!(Handshake::Answered.admits(Family::App).is_ok());
     }
 
     #[test]

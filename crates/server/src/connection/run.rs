@@ -37,6 +37,7 @@ pub(crate) async fn run(server: Server, transport: Transport) {
     let replaced = link.replaced.clone();
     let mut dispatch = Dispatch::new(link, framing, transport.peer);
 
+    let mut input_ended = false;
     let reason = {
         let mut ending = pin!(server.ending().cancelled());
         let mut lost = pin!(gone.cancelled());
@@ -58,7 +59,11 @@ pub(crate) async fn run(server: Server, transport: Transport) {
                 Ok(Some(Received::TooLong)) => dispatch.too_long(),
                 Ok(Some(Received::Ping(payload))) => outbox.pong(payload),
                 Ok(Some(Received::Pong)) => {}
-                Ok(Some(Received::Close(_)) | None) => break CloseReason::Normal,
+                Ok(None) => {
+                    input_ended = true;
+                    break CloseReason::Normal;
+                }
+                Ok(Some(Received::Close(_))) => break CloseReason::Normal,
                 Err(error) => {
                     tracing::debug!(%error, "connection lost");
                     break match error {
@@ -70,6 +75,12 @@ pub(crate) async fn run(server: Server, transport: Transport) {
         }
     };
 
+    // Who has ended its input, as a pipe does, still wants to hear what became
+    // of what it asked.
+    if input_ended && framing == outpost_rpc::Framing::Lines {
+        let answered = dispatch.all_answered();
+        let _ = tokio::time::timeout(settings.last_answers_within, answered).await;
+    }
     if reason == CloseReason::TakenOver {
         let answered = dispatch.asides_answered();
         let _ = tokio::time::timeout(settings.delivery.close_within, answered).await;

@@ -15,12 +15,12 @@ pub enum ListenError {
     #[error("cannot listen on ws://{0}: the port is in use; choose another one, or 0 for any")]
     PortInUse(SocketAddr),
     /// The operating system refused the address.
-    #[error("cannot listen on ws://{address}: {source}")]
+    #[error("cannot listen on ws://{address}: {os}")]
     Tcp {
         /// What was tried.
         address: SocketAddr,
         /// What the OS said.
-        source: io::Error,
+        os: io::Error,
     },
     /// A server is alive at that path.
     #[error("cannot listen on unix://{0}: another server is already listening there")]
@@ -29,11 +29,11 @@ pub enum ListenError {
     #[error("cannot listen on unix://{0}: the path exists and is not a socket")]
     NotASocket(PathBuf),
     /// The operating system refused the path.
-    #[error("cannot listen on unix://{path}: {source}")]
+    #[error("cannot listen on unix://{path}: {os}")]
     Unix {
         /// What was tried.
         path: PathBuf,
         /// What the OS said.
-        source: io::Error,
+        os: io::Error,
     },
 }

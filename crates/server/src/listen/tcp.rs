@@ -30,9 +30,9 @@ impl TcpPlace {
                 address,
             })
         });
-        bound.map_err(|source| match source.kind() {
+        bound.map_err(|os| match os.kind() {
             io::ErrorKind::AddrInUse => ListenError::PortInUse(address),
-            _ => ListenError::Tcp { address, source },
+            _ => ListenError::Tcp { address, os },
         })
     }
 

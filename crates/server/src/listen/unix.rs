@@ -29,9 +29,9 @@ struct SocketFile {
 impl UnixPlace {
     pub(super) fn bind(path: &Path) -> Result<Self, ListenError> {
         make_way(path)?;
-        bind_private(path).map_err(|source| ListenError::Unix {
+        bind_private(path).map_err(|os| ListenError::Unix {
             path: path.to_owned(),
-            source,
+            os,
         })
     }
 
@@ -59,9 +59,9 @@ impl UnixPlace {
 
 /// Removes a socket that nobody listens on any more, and nothing else.
 fn make_way(path: &Path) -> Result<(), ListenError> {
-    let failed = |source| ListenError::Unix {
+    let failed = |os| ListenError::Unix {
         path: path.to_owned(),
-        source,
+        os,
     };
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,

@@ -1,12 +1,6 @@
 //! A process, for everybody but its actor.
 
-use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicBool};
 
 use bytes::Bytes;
 use outpost_journal::{Event, Exit, Journal, Page, Seq, Stream};
@@ -14,16 +8,10 @@ use outpost_process::{Control, Signal, Size};
 use tokio::sync::Notify;
 
 use crate::{
-    About, Delivery,
-    actor::until,
-    clock,
-    ladder::{Ladder, Step},
+    About,
+    ladder::Ladder,
     stdin::{Stdin, WriteStatus},
 };
-
-/// How often a tree that was asked to end is looked at, once its leader has
-/// gone: nothing tells when the last of it goes.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Somebody who wants to know when a process has something to tell.
 pub trait Watcher: Send + Sync {
@@ -63,7 +51,7 @@ pub struct Process {
 }
 
 pub(crate) struct Shared {
-    about: Arc<About>,
+    pub(super) about: Arc<About>,
     pub(crate) control: Control,
     log: Mutex<Log>,
     pub(crate) stdin: Stdin,
@@ -73,19 +61,19 @@ pub(crate) struct Shared {
     pub(crate) room: Notify,
     /// Wakes whoever waits for the owner to have seen everything, or for the
     /// actor to be done.
-    delivered: Notify,
-    actor_done: AtomicBool,
+    pub(super) delivered: Notify,
+    pub(super) actor_done: AtomicBool,
     /// How the end is going.
-    ladder: Mutex<Ladder>,
+    pub(super) ladder: Mutex<Ladder>,
     /// Wakes the actor: the ladder has a new deadline.
     pub(crate) ladder_moved: Notify,
 }
 
-struct Log {
-    journal: Journal,
+pub(super) struct Log {
+    pub(super) journal: Journal,
     /// The connection that owns the process, while it is attached. It holds
     /// the process, so the process doesn't hold it.
-    watcher: Option<Weak<dyn Watcher>>,
+    pub(super) watcher: Option<Weak<dyn Watcher>>,
 }
 
 impl Process {
@@ -198,113 +186,6 @@ impl Process {
         }
     }
 
-    /// Makes somebody the owner, who has seen everything up to `cursor`, or
-    /// goes on where the last owner stopped; `start` hears where that is,
-    /// before the first news.
-    pub(crate) fn attach(
-        &self,
-        cursor: Option<Seq>,
-        watcher: &Arc<dyn Watcher>,
-        start: impl FnOnce(Seq),
-    ) {
-        let mut log = self.log();
-        let cursor = cursor.unwrap_or_else(|| log.journal.owner().cursor());
-        log.journal.attach(cursor);
-        log.watcher = Some(Arc::downgrade(watcher));
-        start(log.journal.owner().cursor());
-        drop(log);
-        watcher.news();
-    }
-
-    /// An owner that acknowledges is waited for before it has ever attached.
-    pub(crate) fn wait_for_owner(&self) {
-        self.log().journal.attach(Seq::START);
-    }
-
-    /// Waits until its actor has nothing left to do.
-    pub(crate) async fn gone(&self) {
-        loop {
-            let ended = self.shared.delivered.notified();
-            if self.is_done() {
-                return;
-            }
-            ended.await;
-        }
-    }
-
-    /// The actor has nothing left to do.
-    pub(crate) fn actor_is_done(&self) {
-        self.shared.actor_done.store(true, Ordering::SeqCst);
-        self.shared.delivered.notify_waiters();
-    }
-
-    /// The owner's connection is gone. One that acknowledges is waited for all
-    /// the same.
-    pub(crate) fn detach(&self, delivery: Delivery) {
-        let mut log = self.log();
-        log.watcher = None;
-        if delivery == Delivery::Push {
-            log.journal.detach();
-        }
-        drop(log);
-        self.shared.room.notify_one();
-    }
-
-    /// Nobody will ever own it again.
-    pub(crate) fn abandon(&self) {
-        self.detach(Delivery::Push);
-        self.shared.delivered.notify_waiters();
-    }
-
-    /// Keeps everything until [`Process::release`]: an owner has come back.
-    pub(crate) fn hold(&self) {
-        self.log().journal.hold();
-    }
-
-    /// The owner has had its chance to read.
-    pub fn release(&self) {
-        self.log().journal.release();
-        self.shared.room.notify_one();
-    }
-
-    /// Waits until an owner that acknowledges has seen the close.
-    pub(crate) async fn delivered(&self) {
-        loop {
-            let delivered = self.shared.delivered.notified();
-            if self.log().journal.is_delivered() {
-                return;
-            }
-            delivered.await;
-        }
-    }
-
-    /// The owner has seen everything up to `cursor`.
-    pub fn advance(&self, cursor: Seq) {
-        let mut log = self.log();
-        let held_back = !log.journal.has_room();
-        log.journal.advance(cursor);
-        let room = held_back && log.journal.has_room();
-        let delivered = log.journal.is_delivered();
-        drop(log);
-        if room {
-            self.shared.room.notify_one();
-        }
-        if delivered {
-            self.shared.delivered.notify_waiters();
-        }
-    }
-
-    /// Tells processes apart, whatever their clients call them.
-    #[must_use]
-    pub fn key(&self) -> usize {
-        Arc::as_ptr(&self.shared).addr()
-    }
-
-    /// Whether two handles name the same process.
-    pub(crate) fn is(&self, other: &Process) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
-    }
-
     /// Writes to the child, see [`WriteStatus`].
     pub async fn write(&self, bytes: Bytes, id: Option<String>, end: bool) -> WriteStatus {
         self.shared.stdin.write(bytes, id, end).await
@@ -324,74 +205,15 @@ impl Process {
         self.shared.control.resize(size)
     }
 
-    /// Ends it: at once, or after the given grace, or after its own.
-    pub fn end(&self, grace: Option<Duration>) {
-        let grace = grace.unwrap_or(self.shared.about.kill_grace);
-        let step = self.ladder().end(clock::now(), grace);
-        self.climb(step);
-        self.shared.ladder_moved.notify_one();
+    /// Tells processes apart, whatever their clients call them.
+    #[must_use]
+    pub fn key(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
     }
 
-    /// Kills what the child has left running.
-    pub fn kill_tree(&self) {
-        self.climb(Step::Kill);
-    }
-
-    /// A process that was asked to end may have left others that take their
-    /// time; they have until the grace is over.
-    pub(crate) async fn see_the_ladder_through(&self) {
-        loop {
-            let Some(deadline) = self.ladder().deadline() else {
-                return;
-            };
-            if !self.has_leftovers() {
-                return;
-            }
-            tokio::select! {
-                () = until(Some(deadline)) => {}
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-                () = self.shared.ladder_moved.notified() => {}
-            }
-            let step = self.ladder().tick(clock::now());
-            self.climb(step);
-        }
-    }
-
-    /// Whether something of its tree is alive although the child has ended.
-    pub(crate) fn has_leftovers(&self) -> bool {
-        self.shared.control.has_leftovers()
-    }
-
-    /// Whether its actor has nothing left to do.
-    pub(crate) fn is_done(&self) -> bool {
-        self.shared.actor_done.load(Ordering::SeqCst)
-    }
-
-    /// Keeps nothing of its output any more.
-    pub(crate) fn forget_output(&self) {
-        self.log().journal.forget_output();
-    }
-
-    pub(crate) fn climb(&self, step: Step) {
-        let control = &self.shared.control;
-        let done = match step {
-            Step::Nothing => Ok(()),
-            // A stopped process can't act on the others before it continues.
-            Step::Ask => [Signal::Hangup, Signal::Terminate, Signal::Continue]
-                .into_iter()
-                .try_for_each(|signal| control.signal(signal).map(drop)),
-            Step::Kill => control.kill_tree(),
-        };
-        if let Err(error) = done {
-            tracing::warn!(process = self.id(), ?step, %error, "failed to end");
-        }
-    }
-
-    pub(crate) fn ladder(&self) -> MutexGuard<'_, Ladder> {
-        self.shared
-            .ladder
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// Whether two handles name the same process.
+    pub(crate) fn is(&self, other: &Process) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -425,7 +247,7 @@ impl Process {
         }
     }
 
-    fn log(&self) -> MutexGuard<'_, Log> {
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
         self.shared
             .log
             .lock()

@@ -1,0 +1,7 @@
+//! A process, for everybody but its actor.
+
+mod ending;
+mod handle;
+mod ownership;
+
+pub use handle::{Process, State, Summary, Watcher};
