@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use outpost_testkit::{Client, Goodbye, Server, Transport, programs, sh};
+use outpost_testkit::{Client, Goodbye, Server, Transport, frames, programs, sh};
 use rustix::process::Signal;
 
 use crate::outpost;
@@ -36,7 +36,10 @@ async fn a_signal_closes_connections_with_1001_and_ends_with_0() {
     for signal in [Signal::TERM, Signal::INT] {
         for transport in [Transport::WebSocket, Transport::Unix] {
             let (mut server, client) = serving(transport).await;
+            // It has said nothing, but it is let in.
             let silent = server.connect().await;
+            silent.send_frames(vec![frames::ping(b"in?")]).await;
+            silent.pong(b"in?").await;
             let since = Instant::now();
             server.signal(signal);
             assert_eq!(client.goodbye().await, Goodbye::Code(1001), "{signal:?}");

@@ -1,4 +1,5 @@
-//! What a contributor or CI runs: `cargo xtask setup`, `test` and `tidy`.
+//! What a contributor or CI runs: `cargo xtask setup`, `test`, `bench`,
+//! `soak` and `tidy`.
 //!
 //! This is a program of the workspace rather than a folder of scripts, so that it needs nothing
 //! but Rust to start with and its checks have tests of their own.
@@ -6,6 +7,8 @@
 //! - [`setup`] installs what tests need and only that
 //! - [`test`] is *the* test command, one step after the other; [`unprivileged`] is its step that
 //!   runs the same tests again as a user without privileges
+//! - [`bench`] measures what a user feels, beside the bare system
+//! - [`soak`] does what chaos tests do, with many clients and for longer
 //! - [`tidy`] checks what neither the compiler nor clippy knows about this house
 //! - [`command`] runs other programs; [`checkout`] is the folder all this is about
 
@@ -15,9 +18,11 @@
     reason = "a program for people: telling them what it does is its output"
 )]
 
+mod bench;
 mod checkout;
 mod command;
 mod setup;
+mod soak;
 mod test;
 mod tidy;
 mod unprivileged;
@@ -43,6 +48,13 @@ enum Task {
     Setup,
     /// Check everything: setup, format, tidy, clippy, all tests, as root also without privileges
     Test(test::Args),
+    /// Measure what a user feels, beside the bare system doing the same thing
+    Bench(bench::Args),
+    /// One of the programs that the benchmark compares with
+    #[command(hide = true)]
+    BenchHelper(bench::Helper),
+    /// Many clients, processes, cuts, kills and floods for a while; then a look at what is left
+    Soak(soak::Args),
     /// Check the rules of the house that the compiler doesn't know
     Tidy,
 }
@@ -51,6 +63,9 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
         Task::Setup => setup::run(),
         Task::Test(args) => test::run(&args),
+        Task::Bench(args) => bench::run(&args),
+        Task::BenchHelper(helper) => helper.run(),
+        Task::Soak(args) => soak::run(&args),
         Task::Tidy => tidy::run(),
     };
     // Not by returning it: that would print a backtrace of this program wherever one is asked for,

@@ -1,0 +1,109 @@
+//! What a server is at the least: a process between a socket and a command.
+
+use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+
+use super::client::ENVIRONMENT;
+use super::helper;
+
+/// How much is moved at once.
+const MOVE: usize = 64 * 1024;
+
+/// A running relay; dropping it ends it.
+pub(super) struct Relay {
+    /// It ends with its stdin, which is ours, so that it can't outlive us.
+    process: Child,
+    port: u16,
+}
+
+impl Relay {
+    /// A relay to a command that is started anew for each connection.
+    pub(super) fn start(argv: &[&str]) -> Result<Self> {
+        let line = helper::command(&[&["relay", "--"], argv].concat())?;
+        let mut process = Command::new(&line[0])
+            .args(&line[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting a relay")?;
+        let mut said = String::new();
+        if let Some(stdout) = process.stdout.take() {
+            BufReader::new(stdout).read_line(&mut said)?;
+        }
+        let port = said.trim().parse().context("the relay told no port");
+        Ok(Self {
+            port: port?,
+            process,
+        })
+    }
+
+    pub(super) fn connect(&self) -> Result<TcpStream> {
+        let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        let socket = socket.context("connecting to the relay")?;
+        socket.set_nodelay(true)?;
+        Ok(socket)
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The relay itself: says its port, then serves one connection after the other until its input
+/// ends.
+pub(super) fn run(argv: Vec<String>) -> Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    println!("{}", listener.local_addr()?.port());
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            if let Err(error) = socket.map_err(Into::into).and_then(|s| serve(&s, &argv)) {
+                eprintln!("relay: {error:#}");
+            }
+        }
+    });
+    io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+fn serve(socket: &TcpStream, argv: &[String]) -> Result<()> {
+    socket.set_nodelay(true)?;
+    let (variable, value) = ENVIRONMENT;
+    let mut child = Command::new(&argv[0])
+        .args(&argv[1..])
+        .env_clear()
+        .env(variable, value)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("starting {}", argv[0]))?;
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Whoever of the two ends first ends the other, so neither failure is news.
+            let _ = stdin.map(|mut stdin| pass_on(&mut { socket }, &mut stdin));
+        });
+        let _ = stdout.map(|mut stdout| pass_on(&mut stdout, &mut { socket }));
+        let _ = socket.shutdown(Shutdown::Write);
+    });
+    let status = child.wait()?;
+    ensure!(status.success(), "{} ended with {status}", argv[0]);
+    Ok(())
+}
+
+/// By hand, as [`io::copy`] would have the kernel move the bytes without anybody reading them.
+fn pass_on(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; MOVE];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(()),
+            read => to.write_all(&buffer[..read])?,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A lot of output from a terminal.
+
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pty::OpenptFlags;
+
+use super::flood;
+use crate::bench::bound::Bound;
+use crate::bench::client::Start;
+use crate::bench::contest::compare;
+use crate::bench::line::{Line, Unit};
+use crate::bench::link::Link;
+use crate::bench::pattern::{Pattern, Tally};
+use crate::bench::pour;
+use crate::bench::run::Bench;
+use crate::bench::stats::rate;
+
+/// How much is asked for at once; a terminal never gives that much.
+const READ: usize = 64 * 1024;
+
+pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
+    let bytes = bench.amount(128 << 20, 16 << 20);
+    let command = pour::command(Pattern::Lines, bytes)?;
+    let argv: Vec<&str> = command.iter().map(String::as_str).collect();
+    let medians = compare(
+        bench,
+        bench.rounds,
+        Some(&mut || Ok([bare(&argv, bytes)?])),
+        Link::open,
+        |link| {
+            let start = Start {
+                argv: &argv,
+                tty: true,
+                ..Start::default()
+            };
+            let tally = Tally::new(Pattern::Lines);
+            Ok([flood::served(&mut link.client, start, tally, bytes)?])
+        },
+    )?;
+    Ok(vec![Line {
+        name: "PTY flood".to_owned(),
+        unit: Unit::BytesPerSecond,
+        bare: medians.bare.map(|[rate]| rate),
+        outpost: medians.outpost[0],
+        peer: medians.peer.map(|[rate]| rate),
+        bounds: vec![Bound::RatioAtLeast(0.9)],
+    }])
+}
+
+fn bare(argv: &[&str], bytes: usize) -> Result<f64> {
+    let mut tally = Tally::new(Pattern::Lines);
+    let mut buffer = vec![0; READ];
+    let begun = Instant::now();
+    let (ours, theirs) = open().context("opening a terminal")?;
+    let mut child = Command::new(argv[0])
+        .args(&argv[1..])
+        .stdin(Stdio::from(theirs.try_clone()?))
+        .stderr(Stdio::from(theirs.try_clone()?))
+        .stdout(Stdio::from(theirs))
+        .spawn()
+        .context("starting the flood")?;
+    loop {
+        match rustix::io::read(&ours, &mut buffer) {
+            // How a terminal says that its last user has closed it.
+            Ok(0) | Err(Errno::IO) => break,
+            Ok(read) => tally.add(&buffer[..read])?,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error).context("reading a terminal"),
+        }
+    }
+    let time = begun.elapsed();
+    let status = child.wait()?;
+    ensure!(status.success(), "the flood ended with {status}");
+    let (found, expected) = (tally.bytes, tally.expect(bytes));
+    ensure!(found == expected, "{found} bytes of {expected} arrived");
+    Ok(rate(found, time))
+}
+
+fn open() -> Result<(OwnedFd, OwnedFd)> {
+    let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    rustix::pty::grantpt(&ours)?;
+    rustix::pty::unlockpt(&ours)?;
+    let name = rustix::pty::ptsname(&ours, Vec::new())?;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let theirs = rustix::fs::open(name, flags, Mode::empty())?;
+    Ok((ours, theirs))
+}
