@@ -1,4 +1,5 @@
 //! Sessions that hold, and ends that are whole.
 
 mod cuts;
+mod exhaustion;
 mod sessions;
