@@ -28,20 +28,20 @@ pub(crate) fn run(args: &Serve) -> ExitCode {
 
 fn try_run(args: &Serve) -> anyhow::Result<ExitCode> {
     logging::start(&args.log_level, args.log_format)?;
+    let runtime = Runtime::new().context("cannot start the runtime")?;
+    let code = runtime.block_on(serve(args));
+    runtime.shutdown_timeout(LET_GO);
+    code
+}
+
+async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
+    // Before anything is said: who hears of us may signal us.
+    let mut ends = Ends::new().context("cannot listen for signals")?;
     let spawner = Spawner::new(SpawnerOptions {
         child_open_files: open_files::raise(),
         ..SpawnerOptions::default()
     })
     .context("cannot prepare to start processes")?;
-    let runtime = Runtime::new().context("cannot start the runtime")?;
-    let code = runtime.block_on(serve(args, spawner));
-    runtime.shutdown_timeout(LET_GO);
-    code
-}
-
-async fn serve(args: &Serve, spawner: Spawner) -> anyhow::Result<ExitCode> {
-    // Before anything is said: who hears of us may signal us.
-    let mut ends = Ends::new().context("cannot listen for signals")?;
     let mut listeners = Vec::new();
     for listen in &args.listen {
         listeners.extend(Listener::bind(listen)?);
@@ -99,6 +99,9 @@ struct Ends {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    /// Not waited for. Who started us may have set it to be ignored, and then
+    /// the status of every child would be lost.
+    _child: Signal,
 }
 
 impl Ends {
@@ -107,6 +110,7 @@ impl Ends {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            _child: signal(SignalKind::child())?,
         })
     }
 
