@@ -14,11 +14,11 @@ const MEMORY_KIB: u64 = 48 * 1024;
 const QUIET: Duration = Duration::from_millis(400);
 
 /// A send that takes longer than this won't end.
-const STUCK: Duration = Duration::from_millis(700);
+const STUCK: Duration = Duration::from_millis(500);
 
 /// Sends requests until the server doesn't take any more; says how many went.
 async fn ask_until_stuck(client: &Client, method: &str, params: &Value) -> usize {
-    let pad = "x".repeat(4000);
+    let pad = "x".repeat(2000);
     for sent in 0..40_000 {
         let id = client.fresh_id();
         let message = json!({"id": id, "method": method, "params": params, "pad": pad});
@@ -98,7 +98,7 @@ async fn garbage_without_end_is_bounded_in_memory() {
     let client = server.connect().await;
     let before = server.vitals().peak_rss_kib();
     client.stop_reading();
-    let garbage = "x".repeat(4000);
+    let garbage = "x".repeat(2000);
     let mut sent = 0;
     while tokio::time::timeout(STUCK, client.try_send_text(&garbage))
         .await

@@ -3,3 +3,4 @@
 mod cuts;
 mod exhaustion;
 mod sessions;
+// mod trees;

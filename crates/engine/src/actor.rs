@@ -13,7 +13,10 @@ const TIMED_OUT: i32 = 124;
 
 pub(crate) struct Actor {
     pub(crate) process: Process,
+    /// The streams that have not ended.
     pub(crate) outputs: Vec<Output>,
+    /// A terminal whose output has ended, until the child has too.
+    pub(crate) terminal: Option<Output>,
     pub(crate) exit: ExitWatch,
     pub(crate) timeout_at: Option<Instant>,
     pub(crate) read_bytes: usize,
@@ -55,6 +58,7 @@ impl Actor {
             }
         }
         self.process.shared.stdin.close();
+        self.terminal = None;
         self.process.append_close();
         self.process.see_the_ladder_through().await;
         self.process.shared.control.settle();
@@ -71,7 +75,14 @@ impl Actor {
                 self.process.append_output(stream, bytes);
             }
             ReadOutcome::Empty => {}
-            ReadOutcome::End => drop(self.outputs.swap_remove(index)),
+            ReadOutcome::End => {
+                let ended = self.outputs.swap_remove(index);
+                // A terminal that nobody holds hangs up, on a child perhaps that
+                // has closed its own end and is just about to leave.
+                if ended.stream() == Source::Pty {
+                    self.terminal = Some(ended);
+                }
+            }
         }
     }
 

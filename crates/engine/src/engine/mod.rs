@@ -18,7 +18,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    About, Delivery, Limits, Process, Reservation, Session, SessionId, Start, StartError, Terminal,
+    About, Limits, Process, Reservation, Session, SessionId, Start, StartError, Terminal,
     actor::Actor, clock, shelf::Shelf, stdin::Stdin,
 };
 
@@ -117,17 +117,15 @@ impl Engine {
             retain_chunks: limits.retain_chunks,
             window_bytes: limits.window_bytes,
         });
-        let delivery = session.delivery();
         let stdin = Stdin::new(child.stdin, limits.stdin_bytes, limits.write_ids);
         let process = Process::new(about, child.control, journal, stdin);
-        if delivery == Delivery::Acked {
-            // Waited for from its first byte, whether or not its connection
-            // is still there.
-            process.wait_for_owner();
-        }
+        // Waited for from its first byte, or what it writes before its owner
+        // has heard of it might be gone by then.
+        process.wait_for_owner();
         let actor = Actor {
             process: process.clone(),
             outputs: child.outputs,
+            terminal: None,
             exit: child.exit,
             timeout_at: start.timeout.map(|timeout| clock::now() + timeout),
             read_bytes: limits.read_bytes,

@@ -26,7 +26,7 @@ impl Process {
         watcher.news();
     }
 
-    /// An owner that acknowledges is waited for before it has ever attached.
+    /// An owner is waited for before it has ever attached.
     pub(crate) fn wait_for_owner(&self) {
         self.log().journal.attach(Seq::START);
     }

@@ -263,6 +263,17 @@ impl Session {
         Ok(Reservation::new(self.clone(), about))
     }
 
+    /// Puts a process into its slot. It waits for an owner; where there is none
+    /// it must not wait for one in vain.
+    pub(super) fn fill(&self, id: &str, process: &Process) -> Result<(), StartError> {
+        let mut inside = self.inside();
+        inside.slots.fill(id, process)?;
+        if !inside.lease.has_owner() {
+            process.detach(inside.delivery);
+        }
+        Ok(())
+    }
+
     pub(super) fn with_slots<T>(&self, work: impl FnOnce(&mut Slots) -> T) -> T {
         work(&mut self.inside().slots)
     }

@@ -33,7 +33,7 @@ impl Slots {
     }
 
     /// Puts the process where its name was reserved.
-    fn fill(&mut self, id: &str, process: &Process) -> Result<(), StartError> {
+    pub(super) fn fill(&mut self, id: &str, process: &Process) -> Result<(), StartError> {
         match self.slots.get_mut(id) {
             Some(
                 slot @ Slot::Starting {
@@ -135,8 +135,7 @@ impl Reservation {
     /// Puts the process into its slot; fails if somebody didn't want it any
     /// more, and then the child must go.
     pub(crate) fn fill(self, process: &Process) -> Result<(), StartError> {
-        self.session
-            .with_slots(|slots| slots.fill(&self.about.id, process))
+        self.session.fill(&self.about.id, process)
     }
 
     /// Whether it is still wanted.
