@@ -13,6 +13,7 @@ pub(super) enum Message<'a> {
     /// A process has written something; the chunk is still base64.
     Output {
         process: &'a str,
+        seq: u64,
         chunk: &'a [u8],
     },
     Exited {
@@ -69,10 +70,22 @@ fn output(text: &[u8]) -> Result<Option<Message<'_>>> {
     }
     let process = string_after(text, br#""processId":""#).context("output of no process")?;
     let chunk = string_after(text, br#""chunk":""#).context("output without a chunk")?;
+    let seq = number_after(text, br#""seq":"#).context("output without a number")?;
     Ok(Some(Message::Output {
         process: str::from_utf8(process)?,
+        seq,
         chunk,
     }))
+}
+
+fn number_after(text: &[u8], key: &[u8]) -> Option<u64> {
+    let start = memmem::find(text, key)? + key.len();
+    let digits = text[start..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    digits.copied().try_fold(0u64, |number, digit| {
+        number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+    })
 }
 
 /// A string without escapes, which neither base64 nor our own process ids have.
@@ -115,13 +128,15 @@ mod tests {
                 r#"{"method":"process/output","params":{"processId":"p1","seq":1,"stream":"stdout","chunk":"aGk="}}"#,
                 Message::Output {
                     process: "p1",
+                    seq: 1,
                     chunk: b"aGk=",
                 },
             ),
             (
-                r#"{"params":{"chunk":"","processId":"p1"},"method":"process/output"}"#,
+                r#"{"params":{"chunk":"","seq":204,"processId":"p1"},"method":"process/output"}"#,
                 Message::Output {
                     process: "p1",
+                    seq: 204,
                     chunk: b"",
                 },
             ),

@@ -76,9 +76,19 @@ pub(super) fn served(
     let mut decoder = Decoder::default();
     let begun = Instant::now();
     let (_, name) = client.start(start)?;
+    let mut last = 0;
     loop {
         match client.next()? {
-            Message::Output { process, chunk } if process == name => {
+            Message::Output {
+                process,
+                seq,
+                chunk,
+            } if process == name => {
+                last += 1;
+                ensure!(
+                    seq == last,
+                    "{seq} came where {last} was due: output is lost"
+                );
                 tally.add(decoder.decode(chunk)?)?;
             }
             Message::Exited { process, code } if process == name => {

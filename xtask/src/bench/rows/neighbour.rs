@@ -84,7 +84,7 @@ impl Beside {
     fn take(&mut self) -> Result<bool> {
         match self.typist.link.client.next()? {
             Message::Output { process, .. } if process == self.typist.echo => return Ok(true),
-            Message::Output { process, chunk } if process == self.flood => {
+            Message::Output { process, chunk, .. } if process == self.flood => {
                 self.tally.add(self.decoder.decode(chunk)?)?;
             }
             Message::Closed { process } => {
