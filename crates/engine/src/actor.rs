@@ -40,6 +40,11 @@ impl Actor {
                     let code = if timed_out { TIMED_OUT } else { exit.code() };
                     self.process.append_exit(Exit { code, sandbox_denied: false });
                     self.exit.reap();
+                    // Most often that was all: then the close goes out with the
+                    // exit, and nobody is woken twice.
+                    for index in (0..self.outputs.len()).rev() {
+                        self.read(index);
+                    }
                 }
                 index = readable(&self.outputs), if room && !self.outputs.is_empty() => {
                     self.read(index);
