@@ -131,13 +131,20 @@ async fn resize_needs_a_terminal_and_something_to_see() {
 }
 
 #[tokio::test]
-async fn a_terminal_whose_session_goes_on_stays_open() {
-    let (_server, client) = ready().await;
-    // Ignoring the hangup that comes when the leader of a terminal's session ends.
-    let script = "trap '' HUP; (sleep 0.3; echo late) & echo early; exit 4";
-    let story = client.run(sh("p", script).tty()).await;
-    assert_eq!(story.code(), 4);
-    assert!(story.text().starts_with("early\r\n"), "{}", story.text());
+async fn a_grandchild_that_ignores_the_hangup_keeps_the_terminal_open() {
+    let (server, client) = ready().await;
+    let go = server.folder().join("go");
+    let script = format!(
+        "trap '' HUP; (while [ ! -e {} ]; do sleep 0.02; done; echo late) & echo early; exit 4",
+        go.display()
+    );
+    client.start(sh("p", &script).tty()).await;
+    assert_eq!(client.exited("p").await.code(), 4);
+    client.run(Start::new("q", &["true"])).await;
+    assert!(!client.story("p").is_closed());
+    std::fs::write(&go, "").expect("a file");
+    let story = client.closed("p").await;
+    assert_eq!(story.text(), "early\r\nlate\r\n");
 }
 
 #[tokio::test]

@@ -63,10 +63,9 @@ async fn daemons_die_with_it() {
 #[tokio::test]
 async fn a_bomb_that_keeps_forking_dies() {
     let (server, client) = ready().await;
-    // Each passes the torch to a successor in a session of its own and leaves.
-    let script = "torch() { setsid sh -c \"$0\" \"$0\" & }; echo ready; \
-                  relay='sleep 0.01; setsid sh -c \"$0\" \"$0\" >/dev/null 2>&1 & exit 0'; \
-                  sh -c \"$relay\" \"$relay\" & exec sleep 1000";
+    // Each starts a successor in a session of its own and leaves.
+    let script = "relay='sleep 0.01; setsid sh -c \"$0\" \"$0\" >/dev/null 2>&1 & exit 0'; \
+                  sh -c \"$relay\" \"$relay\" & echo ready; exec sleep 1000";
     client.start(sh("p", script)).await;
     client.sees("p", "ready").await;
     outpost_testkit::patience::seen("the relay running", || {

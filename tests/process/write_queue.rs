@@ -62,9 +62,7 @@ async fn control_overtakes_writes_that_wait() {
     let requests = fill(&client, "full").await;
     client.signal("full", "user1").await;
     client.sees("full", "signalled").await;
-    let read = client.read("full", json!({"afterSeq": 99, "waitMs": 1}));
     still_waits(&client, &requests).await;
-    drop(read);
     assert!(client.terminate("full").await);
     client.closed("full").await;
     // Those that waited are told what became of them.
@@ -84,6 +82,28 @@ async fn a_terminal_can_be_resized_while_its_queue_is_full() {
     client.sees("full", "33 44").await;
     still_waits(&client, &requests).await;
     client.end("full").await;
+}
+
+#[tokio::test]
+async fn a_terminal_whose_queue_is_full_may_end_in_any_way() {
+    let (_server, client) = ready().await;
+    // Often, because it depends on what the server is doing with the queue at that moment.
+    for n in 0..12 {
+        let id = format!("full{n}");
+        let script = "stty raw -echo; trap 'exit 5' USR1; echo ready; while :; do sleep 0.02; done";
+        client.start(sh(&id, script).tty()).await;
+        client.sees(&id, "ready").await;
+        fill(&client, &id).await;
+        let code = if n % 2 == 0 {
+            client.signal(&id, "user1").await;
+            5
+        } else {
+            client.terminate(&id).await;
+            137
+        };
+        assert_eq!(client.closed(&id).await.code(), code);
+        client.is_alive().await;
+    }
 }
 
 #[tokio::test]

@@ -92,9 +92,6 @@ async fn beside_stdio_the_urls_are_on_stderr() {
 #[tokio::test]
 async fn stdio_has_two_spellings() {
     for spelling in ["stdio", "stdio://"] {
-        let server = outpost().on(Transport::Stdio).args(&[]).start().await;
-        let client = server.client().await;
-        client.is_alive().await;
         let run = outpost().run(&["serve", "--listen", spelling]).await;
         assert_eq!(run.code, Some(0), "the end of its input: {}", run.stderr);
         assert_eq!(run.stdout, "");

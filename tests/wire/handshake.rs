@@ -3,7 +3,7 @@
 use outpost_testkit::RpcError;
 use serde_json::{Value, json};
 
-use crate::{outpost, over_each_transport, ready};
+use crate::{outpost, over_each_transport};
 
 /// A method of each family, with params that would be fine, and how the family is called.
 fn families() -> Vec<(&'static str, Value, &'static str)> {
@@ -22,7 +22,7 @@ fn families() -> Vec<(&'static str, Value, &'static str)> {
             json!({"processId": "p", "signal": "interrupt"}),
             "exec",
         ),
-        ("process/terminate", about.clone(), "exec"),
+        ("process/terminate", about, "exec"),
         (
             "process/resize",
             json!({"processId": "p", "size": {"rows": 1, "cols": 1}}),
@@ -271,9 +271,8 @@ async fn an_unexpected_notification_is_answered_and_the_connection_goes_on() {
 
 #[tokio::test]
 async fn an_unknown_session_cannot_be_resumed() {
-    let (_server, client) = ready().await;
-    drop(client);
-    let client = _server.connect().await;
+    let server = outpost().start().await;
+    let client = server.connect().await;
     let nobody = "11111111-2222-4333-8444-555555555555";
     let error = client
         .fails(

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::{over_each_transport, ready};
 
-const ON_A_WEBSOCKET: &str =
+pub(super) const ON_A_WEBSOCKET: &str =
     "failed to parse websocket JSON-RPC message from exec-server websocket";
-const ON_STDIO: &str = "failed to parse JSON-RPC message from exec-server stdio";
+pub(super) const ON_STDIO: &str = "failed to parse JSON-RPC message from exec-server stdio";
 
 fn words(transport: Transport) -> &'static str {
     match transport {

@@ -2,6 +2,7 @@
 
 use outpost_testkit::{Client, RpcError, Server, Transport, frames};
 
+use super::malformed::{ON_A_WEBSOCKET, ON_STDIO};
 use crate::outpost;
 
 const LIMIT: usize = 64 * 1024 * 1024;
@@ -30,10 +31,6 @@ async fn refused_and_alive(server: &Server, client: &Client, words: &str) {
     let peak = server.vitals().peak_rss_kib();
     assert!(peak < MEMORY_KIB, "the server took {peak} KiB");
 }
-
-const ON_A_WEBSOCKET: &str =
-    "failed to parse websocket JSON-RPC message from exec-server websocket";
-const ON_STDIO: &str = "failed to parse JSON-RPC message from exec-server stdio";
 
 #[tokio::test]
 async fn a_frame_over_64_mib_is_skipped_and_answered() {
