@@ -3,4 +3,4 @@
 mod cuts;
 mod exhaustion;
 mod sessions;
-// mod trees;
+mod trees;

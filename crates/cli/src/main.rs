@@ -14,5 +14,6 @@ use crate::args::{Arguments, Subcommand};
 fn main() -> ExitCode {
     match Arguments::parse().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(&serve),
+        Subcommand::Keeper => cmd::keeper::run(),
     }
 }

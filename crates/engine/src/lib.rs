@@ -38,7 +38,8 @@ pub use error::{ReadError, ResizeError, StartError};
 pub use limits::Limits;
 pub use outpost_journal::{Chunk, Event, Exit, Page, Seq, Stream};
 pub use outpost_process::{
-    Signal, Size, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeKind,
+    KeeperCommand, Signal, Size, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice,
+    TreeKind, keeper,
 };
 pub use process::{Process, State, Summary, Watcher};
 pub use session::{

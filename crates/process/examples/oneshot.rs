@@ -11,42 +11,66 @@
 use std::ffi::{CStr, c_char};
 use std::fs::File;
 use std::io;
+use std::process::ExitCode;
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use outpost_process::{Command, Exit, Spawner, SpawnerOptions, Stdio, TreeChoice};
+use outpost_process::{
+    Command, Exit, KeeperCommand, Spawner, SpawnerOptions, Stdio, TreeChoice, keeper,
+};
 
 const TRUE: &CStr = c"/usr/bin/true";
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome<ExitCode> {
+    // Before there is a runtime: a mother of keepers has one thread.
+    if std::env::args().nth(1).is_some_and(|word| word == "keeper") {
+        return Ok(keeper::main());
+    }
+    tokio::runtime::Runtime::new()?.block_on(measure())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn measure() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let rounds: usize = arguments.next().map_or(Ok(2000), |rounds| rounds.parse())?;
     let open: usize = arguments.next().map_or(Ok(0), |open| open.parse())?;
-    let cgroups = Spawner::new(SpawnerOptions::default())?;
-    let groups = Spawner::new(SpawnerOptions {
-        trees: TreeChoice::Group,
-        ..SpawnerOptions::default()
-    })?;
+    let of = |trees| {
+        let options = SpawnerOptions {
+            trees,
+            keeper: Some(KeeperCommand {
+                program: "/proc/self/exe".into(),
+                args: vec!["keeper".into()],
+            }),
+            ..SpawnerOptions::default()
+        };
+        Spawner::new(options)
+    };
+    let kinds = [TreeChoice::Cgroup, TreeChoice::Keeper, TreeChoice::Group];
+    let spawners: Vec<_> = kinds.into_iter().filter_map(|kind| of(kind).ok()).collect();
     // Afterwards, as a server opens its descriptors: one process after the other.
     let _held = hold(open)?;
     // In the same run and taking turns, so that whatever else the machine does hits all alike.
-    let [mut bare, mut best, mut plain] = [const { Vec::new() }; 3];
+    let mut bare = Vec::new();
+    let mut ours = vec![Vec::new(); spawners.len()];
     for round in 0..rounds + rounds / 10 {
-        let times = [once_bare()?, once(&cgroups).await?, once(&groups).await?];
-        if round >= rounds / 10 {
-            bare.push(times[0]);
-            best.push(times[1]);
-            plain.push(times[2]);
+        let warm = round >= rounds / 10;
+        bare.extend(Some(once_bare()?).filter(|_| warm));
+        for (spawner, times) in spawners.iter().zip(&mut ours) {
+            times.extend(Some(once(spawner).await?).filter(|_| warm));
         }
     }
     let base = show("posix_spawn + waitpid", &mut bare, None);
-    show(&format!("{:?}", cgroups.tree_kind()), &mut best, Some(base));
-    show(&format!("{:?}", groups.tree_kind()), &mut plain, Some(base));
-
-    for (name, spawner) in [("Cgroup", &cgroups), ("Group", &groups)] {
+    for (spawner, times) in spawners.iter().zip(&mut ours) {
+        show(&spawner.tree_kind().to_string(), times, Some(base));
+    }
+    for spawner in &spawners {
         let (many, mine) = (1000, many(spawner, 1000, 32).await?);
-        println!("{many} with 32 in flight, {name}: {mine:?}");
+        println!(
+            "{many} with 32 in flight, {}: {mine:?}",
+            spawner.tree_kind()
+        );
     }
     Ok(())
 }
@@ -55,7 +79,7 @@ fn hold(open: usize) -> io::Result<Vec<File>> {
     (0..open).map(|_| File::open("/dev/null")).collect()
 }
 
-async fn once(spawner: &Spawner) -> Result<Duration, Box<dyn std::error::Error>> {
+async fn once(spawner: &Spawner) -> Outcome<Duration> {
     let start = Instant::now();
     let mut child = spawner.spawn(command()).await?;
     let exit = child.exit.wait().await;
@@ -65,11 +89,7 @@ async fn once(spawner: &Spawner) -> Result<Duration, Box<dyn std::error::Error>>
     Ok(time)
 }
 
-async fn many(
-    spawner: &Spawner,
-    count: usize,
-    at_once: usize,
-) -> Result<Duration, Box<dyn std::error::Error>> {
+async fn many(spawner: &Spawner, count: usize, at_once: usize) -> Outcome<Duration> {
     let start = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..at_once {

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::command::Size;
+use crate::disposition::Disposition;
 use crate::leader::Leader;
 use crate::signal::Signal;
 
@@ -31,6 +32,18 @@ impl Control {
     /// where that is another one. `Ok(false)` means it was reaped before and nothing was sent.
     pub fn signal(&self, signal: Signal) -> io::Result<bool> {
         self.0.signal(signal.os())
+    }
+
+    /// What the child itself would do with a signal.
+    pub fn disposition(&self, signal: Signal) -> Disposition {
+        self.0.disposition(signal)
+    }
+
+    /// Sends a signal to everybody in the tree, once each: first to the child's whole group, then to
+    /// those who left it, as far as the kind of tree knows them. After the leader's exit it goes to
+    /// what it left behind.
+    pub fn signal_tree(&self, signal: Signal) -> io::Result<()> {
+        self.0.signal_tree(signal.os())
     }
 
     /// Kills everything of the tree, descendants that left the group included. After the leader's

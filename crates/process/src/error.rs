@@ -56,6 +56,8 @@ pub(crate) enum Cause {
     Name,
     /// No thread is left to do it.
     Stopped,
+    /// Somebody has killed the keeper.
+    KeeperGone,
 }
 
 impl SpawnError {
@@ -103,7 +105,7 @@ impl fmt::Display for SpawnErrorKind {
             SpawnErrorKind::Environment => "pass variable",
             SpawnErrorKind::Descriptors => "open descriptors for",
             SpawnErrorKind::Terminal => "open a terminal for",
-            SpawnErrorKind::Tree => "make a cgroup for",
+            SpawnErrorKind::Tree => "keep the tree of",
             SpawnErrorKind::Limits => "set the limits of",
             SpawnErrorKind::Clone => "create a process for",
             SpawnErrorKind::Stopped => "start",
@@ -119,6 +121,7 @@ impl fmt::Display for Cause {
             Cause::NoProgram => f.write_str("there is no program"),
             Cause::Name => f.write_str("its name is empty or contains an equals sign"),
             Cause::Stopped => f.write_str("the spawner has stopped"),
+            Cause::KeeperGone => f.write_str("its keeper was killed"),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! How a child ended, and waiting for it.
 
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::process::{WaitIdOptions, WaitIdStatus};
+use rustix::process::WaitIdStatus;
 use tokio::io::unix::AsyncFd;
 
-use crate::leader::{self, Ended, Leader};
+use crate::leader::{Ended, Leader};
 use crate::queue::{Orphan, Queue};
+use crate::watch::Watch;
 
 /// How a child ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
-    /// Nobody knows: somebody else took the status.
+    /// Nobody knows: somebody else took the status, or killed the keeper that would have told.
     Lost,
 }
 
@@ -30,7 +30,7 @@ impl Exit {
         }
     }
 
-    fn from_status(status: &WaitIdStatus) -> Self {
+    pub(crate) fn from_status(status: &WaitIdStatus) -> Self {
         let code = status.exit_status().map(Exit::Code);
         let signal = || status.terminating_signal().map(Exit::Signal);
         code.or_else(signal).unwrap_or(Exit::Lost)
@@ -43,17 +43,17 @@ impl Exit {
 pub struct ExitWatch {
     leader: Arc<Leader>,
     /// Gone once the child is reaped.
-    pidfd: Option<AsyncFd<OwnedFd>>,
+    watch: Option<AsyncFd<Watch>>,
     exit: Option<Exit>,
     /// Takes the child when this is dropped too early.
     queue: Arc<Queue>,
 }
 
 impl ExitWatch {
-    pub(crate) fn new(leader: Arc<Leader>, pidfd: AsyncFd<OwnedFd>, queue: Arc<Queue>) -> Self {
+    pub(crate) fn new(leader: Arc<Leader>, watch: AsyncFd<Watch>, queue: Arc<Queue>) -> Self {
         Self {
             leader,
-            pidfd: Some(pidfd),
+            watch: Some(watch),
             exit: None,
             queue,
         }
@@ -65,8 +65,8 @@ impl ExitWatch {
         if let Some(exit) = self.exit {
             return exit;
         }
-        let exit = match &self.pidfd {
-            Some(pidfd) => ended(pidfd).await,
+        let exit = match &self.watch {
+            Some(watch) => ended(watch).await,
             None => Exit::Lost,
         };
         self.exit = Some(exit);
@@ -76,42 +76,42 @@ impl ExitWatch {
     /// Gives the child's number back: from now on nothing is sent to it or to its group. Does
     /// nothing while the child runs.
     pub fn reap(&mut self) {
-        let Some(pidfd) = &self.pidfd else { return };
-        match self.leader.reap(pidfd.as_fd()) {
+        let Some(watch) = &self.watch else { return };
+        match self.leader.reap(watch.get_ref()) {
             Ended::NotYet => return,
-            Ended::With(status) => {
-                self.exit.get_or_insert(Exit::from_status(&status));
+            Ended::With(exit) => {
+                self.exit.get_or_insert(exit);
             }
             Ended::Lost => {
                 self.exit.get_or_insert(Exit::Lost);
             }
         }
-        self.pidfd = None;
+        self.watch = None;
     }
 }
 
 impl Drop for ExitWatch {
     fn drop(&mut self) {
         self.reap();
-        if let Some(pidfd) = self.pidfd.take() {
+        if let Some(watch) = self.watch.take() {
             self.queue.adopt(Orphan {
-                pidfd: pidfd.into_inner(),
+                watch: watch.into_inner(),
                 leader: Arc::clone(&self.leader),
             });
         }
     }
 }
 
-async fn ended(pidfd: &AsyncFd<OwnedFd>) -> Exit {
+async fn ended(watch: &AsyncFd<Watch>) -> Exit {
     loop {
-        let Ok(mut ready) = pidfd.readable().await else {
+        let Ok(mut ready) = watch.readable().await else {
             // The runtime is going down, and with it everybody who could want to know.
             return Exit::Lost;
         };
-        match leader::ask(pidfd, WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT) {
-            Ended::With(status) => {
+        match watch.get_ref().look() {
+            Ended::With(exit) => {
                 ready.retain_ready();
-                return Exit::from_status(&status);
+                return exit;
             }
             Ended::Lost => return Exit::Lost,
             Ended::NotYet => ready.clear_ready(),

@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -38,16 +37,12 @@ impl Input {
     }
 
     /// Writes what fits now. [`io::ErrorKind::WouldBlock`] when nothing does, and
-    /// [`io::ErrorKind::BrokenPipe`] when nobody will read it.
+    /// [`io::ErrorKind::BrokenPipe`] when nobody has a pipe's other end any more.
     ///
-    /// A terminal in line mode keeps 4,095 bytes of an unfinished line and cuts off what is beyond;
-    /// the kernel does that silently.
+    /// A terminal takes bytes even when nobody has it open. In line mode it keeps 4,095 bytes of an
+    /// unfinished line and cuts off what is beyond; the kernel does that silently.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let write = |fd: BorrowedFd<'_>| match rustix::io::write(fd, bytes) {
-            // How a terminal says that its last user has closed it.
-            Err(Errno::IO) if self.is_pty() => Err(io::ErrorKind::BrokenPipe.into()),
-            result => Ok(result?),
-        };
+        let write = |fd: BorrowedFd<'_>| Ok(rustix::io::write(fd, bytes)?);
         match &self.sink {
             Sink::Pipe(pipe) => pipe.try_io(Interest::WRITABLE, |pipe| write(pipe.as_fd())),
             Sink::Pty(terminal) => {

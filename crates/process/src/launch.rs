@@ -6,24 +6,26 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::process::WaitIdOptions;
+use rustix::process::{Pid, WaitIdOptions};
 
 use crate::command::Stdio;
 use crate::descriptors::{self, Ours};
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
+use crate::keeper::{Refusal, Request, Tether};
 use crate::leader::{self, Leader};
 use crate::means::Means;
 use crate::newborn::Newborn;
 use crate::prepared::Prepared;
 use crate::queue::Queue;
 use crate::slots::Slots;
-use crate::sys::birth::{Birth, Program, Stage};
+use crate::sys::birth::{Birth, Program, Stage, Standing};
 use crate::sys::clone::{self, Cloned, How};
 use crate::sys::stack::ChildStack;
-use crate::tree::Tree;
+use crate::tree::{Place, Tree};
+use crate::watch::Watch;
 
 /// What one spawner thread starts programs with.
 #[derive(Debug)]
@@ -37,8 +39,8 @@ pub(crate) struct Launcher {
     spare: Option<Place>,
 }
 
-/// A tree nobody is in yet, and the cgroup to clone into where that is what it is.
-type Place = (Tree, Option<OwnedFd>);
+/// A child that runs, its tree, and what tells of its end.
+type Running = (Pid, Tree, Watch);
 
 impl Launcher {
     pub(crate) fn new(means: Arc<Means>, queue: Arc<Queue>) -> io::Result<Self> {
@@ -53,35 +55,51 @@ impl Launcher {
 
     /// Starts one program. What was reserved is freed on every way out that isn't a child.
     pub(crate) fn launch(&mut self, prepared: &Prepared) -> Result<Newborn, SpawnError> {
-        let failed = |kind| move |cause: Cause| SpawnError::new(kind, &prepared.program, cause);
-        let session = matches!(prepared.stdio, Stdio::Pty { .. });
         let (ours, theirs) = descriptors::open(prepared.stdio)
             .map_err(Cause::from)
-            .map_err(failed(match session {
-                true => SpawnErrorKind::Terminal,
-                false => SpawnErrorKind::Descriptors,
-            }))?;
-        let (tree, cgroup) = self
-            .place()
-            .map_err(Cause::from)
-            .map_err(failed(SpawnErrorKind::Tree))?;
+            .map_err(failed(
+                prepared,
+                match standing(prepared) {
+                    Standing::Terminal => SpawnErrorKind::Terminal,
+                    _ => SpawnErrorKind::Descriptors,
+                },
+            ))?;
+        let null = Arc::clone(&self.means);
+        let ends = theirs.ends(null.null());
+        let (pid, tree, watch) = match self.place(prepared)? {
+            Place::Here(tree, cgroup) => self.give_birth(prepared, ends, tree, cgroup)?,
+            Place::Kept(tether) => self.entrust(prepared, ends, tether)?,
+        };
+        let terminal = match &ours {
+            Ours::Pty { master } => Some(Arc::downgrade(master)),
+            Ours::Pipes { .. } => None,
+        };
+        Ok(Newborn {
+            leader: Arc::new(Leader::new(pid, tree, terminal)),
+            watch: Some(watch),
+            ours: Some(ours),
+            queue: Arc::clone(&self.queue),
+        })
+    }
+
+    /// Clones the child here.
+    fn give_birth(
+        &mut self,
+        prepared: &Prepared,
+        ends: [BorrowedFd<'_>; 3],
+        tree: Tree,
+        cgroup: Option<OwnedFd>,
+    ) -> Result<Running, SpawnError> {
         let null = self.means.null();
         let filled = self
             .slots
-            .fill(theirs.ends(null), null)
+            .fill(ends, null)
             .map_err(Cause::from)
-            .map_err(failed(SpawnErrorKind::Descriptors))?;
-
-        let program = Program {
-            candidates: &prepared.candidates,
-            argv: &prepared.argv,
-            env: &prepared.env,
-            cwd: &prepared.cwd,
-        };
+            .map_err(failed(prepared, SpawnErrorKind::Descriptors))?;
         let birth = Birth::new(
-            &program,
+            &program(prepared),
             filled.numbers(),
-            session,
+            standing(prepared),
             self.means.open_files,
             self.means.closing(),
         );
@@ -95,23 +113,48 @@ impl Launcher {
         let cloned = unsafe { clone::clone(how, &mut self.stack, entry, argument) };
         let Cloned { pid, pidfd } = cloned
             .map_err(Cause::from)
-            .map_err(failed(SpawnErrorKind::Clone))?;
-
+            .map_err(failed(prepared, SpawnErrorKind::Clone))?;
         if let Some((stage, errno)) = birth.failure() {
             // It has exited already; this reaps it, so that the tree's place is free.
             leader::ask(&pidfd, WaitIdOptions::empty());
             return Err(gave_up(prepared, stage, errno));
         }
-        let terminal = match &ours {
-            Ours::Pty { master } => Some(Arc::downgrade(master)),
-            Ours::Pipes { .. } => None,
-        };
-        Ok(Newborn {
-            leader: Arc::new(Leader::new(pid, tree, terminal)),
-            pidfd: Some(pidfd),
-            ours: Some(ours),
-            queue: Arc::clone(&self.queue),
-        })
+        Ok((pid, tree, Watch::Pidfd(pidfd)))
+    }
+
+    /// Has the child started by a keeper.
+    fn entrust(
+        &self,
+        prepared: &Prepared,
+        ends: [BorrowedFd<'_>; 3],
+        mut tether: Tether,
+    ) -> Result<Running, SpawnError> {
+        let standing = standing(prepared);
+        let request = Request::new(&program(prepared), standing, self.means.open_files);
+        if request.is_too_long() {
+            return Err(gave_up(prepared, Stage::Execute, libc::E2BIG));
+        }
+        let mut answer = tether.start(&request, ends, None);
+        if answer == Err(Refusal::Unheard) {
+            // A spare one that somebody has killed meanwhile, or its mother.
+            if let Place::Kept(another) = self.plant(prepared)? {
+                tether = another;
+            }
+            answer = tether.start(&request, ends, None);
+        }
+        match answer {
+            Ok(pid) => {
+                let tether = Arc::new(tether);
+                Ok((pid, Tree::kept(Arc::clone(&tether)), Watch::Tether(tether)))
+            }
+            Err(Refusal::GaveUp(stage, errno)) => Err(gave_up(prepared, stage, errno)),
+            Err(Refusal::Os(errno)) => {
+                Err(failed(prepared, SpawnErrorKind::Clone)(Cause::Os(errno)))
+            }
+            Err(Refusal::Unheard | Refusal::Gone) => {
+                Err(failed(prepared, SpawnErrorKind::Tree)(Cause::KeeperGone))
+            }
+        }
     }
 
     /// Makes the next start quicker. If it fails, that start will say why.
@@ -121,12 +164,37 @@ impl Launcher {
         }
     }
 
-    fn place(&mut self) -> io::Result<Place> {
+    fn place(&mut self, prepared: &Prepared) -> Result<Place, SpawnError> {
         match self.spare.take() {
             Some(place) => Ok(place),
-            None => self.means.nursery.plant(),
+            None => self.plant(prepared),
         }
     }
+
+    fn plant(&self, prepared: &Prepared) -> Result<Place, SpawnError> {
+        let place = self.means.nursery.plant().map_err(Cause::from);
+        place.map_err(failed(prepared, SpawnErrorKind::Tree))
+    }
+}
+
+fn standing(prepared: &Prepared) -> Standing {
+    match prepared.stdio {
+        Stdio::Pty { .. } => Standing::Terminal,
+        Stdio::Pipes { .. } => Standing::Group,
+    }
+}
+
+fn program(prepared: &Prepared) -> Program<'_> {
+    Program {
+        candidates: &prepared.candidates,
+        argv: &prepared.argv,
+        env: &prepared.env,
+        cwd: &prepared.cwd,
+    }
+}
+
+fn failed(prepared: &Prepared, kind: SpawnErrorKind) -> impl Fn(Cause) -> SpawnError {
+    move |cause| SpawnError::new(kind, &prepared.program, cause)
 }
 
 /// What a child's own failure means to who asked for it.
@@ -151,13 +219,19 @@ mod tests {
 
     use super::*;
     use crate::command::Command;
+    use crate::exit::Exit;
     use crate::leader::Ended;
     use crate::means::Tables;
+    use crate::spawner::SpawnerOptions;
     use crate::tree::TreeChoice;
 
     /// What `ls` says is open in a child, started with these means.
     fn open_in_child(old_call: bool, tables: Tables) -> String {
-        let mut means = Means::find(TreeChoice::Group, None).expect("something can be started");
+        let options = SpawnerOptions {
+            trees: TreeChoice::Group,
+            ..SpawnerOptions::default()
+        };
+        let mut means = Means::find(&options).expect("something can be started");
         means.old_call = old_call;
         means.tables = tables;
         // Not close-on-exec, as a careless parent leaves it to the server.
@@ -176,9 +250,11 @@ mod tests {
             .expect("it starts");
         drop(inherited);
 
-        let pidfd = newborn.pidfd.take().expect("a fresh one has it");
+        let Some(Watch::Pidfd(pidfd)) = newborn.watch.take() else {
+            panic!("a fresh one has it");
+        };
         let ended = leader::ask(&pidfd, WaitIdOptions::empty());
-        assert!(matches!(ended, Ended::With(status) if status.exit_status() == Some(0)));
+        assert!(matches!(ended, Ended::With(Exit::Code(0))));
         let Some(Ours::Pipes { stdout, .. }) = newborn.ours.take() else {
             panic!("pipes were asked for");
         };

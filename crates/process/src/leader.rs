@@ -1,15 +1,18 @@
 //! The first process of a tree, and whether its number is still its own.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::command::Size;
+use crate::disposition::Disposition;
+use crate::exit::Exit;
 use crate::terminal::{NoTerminal, Terminal};
 use crate::tree::Tree;
+use crate::watch::Watch;
 
 /// What the clones of a [`Control`](crate::Control) and the [`ExitWatch`](crate::ExitWatch) share.
 #[derive(Debug)]
@@ -33,7 +36,7 @@ enum State {
 /// What asking for the end of a child can tell.
 pub(crate) enum Ended {
     NotYet,
-    With(WaitIdStatus),
+    With(Exit),
     /// Somebody else reaped it, or the kernel did because SIGCHLD is ignored.
     Lost,
 }
@@ -52,13 +55,21 @@ impl Leader {
         self.pid
     }
 
+    /// Of a child that has been reaped nothing is known.
+    pub(crate) fn disposition(&self, signal: crate::Signal) -> Disposition {
+        match *self.lock() {
+            State::Unreaped => Disposition::of(self.pid, signal),
+            State::Reaped => Disposition::Default,
+        }
+    }
+
     pub(crate) fn is_pty(&self) -> bool {
         self.terminal.is_some()
     }
 
     pub(crate) fn signal(&self, signal: Signal) -> io::Result<bool> {
         let state = self.lock();
-        if *state == State::Reaped {
+        if *state == State::Reaped || !self.tree.vouches() {
             return Ok(false);
         }
         if let Some(group) = self.other_foreground() {
@@ -71,6 +82,12 @@ impl Leader {
             result => result?,
         }
         Ok(true)
+    }
+
+    pub(crate) fn signal_tree(&self, signal: Signal) -> io::Result<()> {
+        let state = self.lock();
+        let unreaped = *state == State::Unreaped && self.tree.vouches();
+        self.tree.signal(self.pid, unreaped, signal)
     }
 
     pub(crate) fn kill_tree(&self) -> io::Result<()> {
@@ -97,13 +114,13 @@ impl Leader {
         self.tree.is_alive(self.pid, *state == State::Unreaped)
     }
 
-    /// Gives the number back if the child has ended; `pidfd` must be the child's.
-    pub(crate) fn reap(&self, pidfd: BorrowedFd<'_>) -> Ended {
+    /// Gives the number back if the child has ended; `watch` must be the child's.
+    pub(crate) fn reap(&self, watch: &Watch) -> Ended {
         let mut state = self.lock();
         if *state == State::Reaped {
             return Ended::Lost;
         }
-        let ended = ask(pidfd, WaitIdOptions::NOHANG);
+        let ended = watch.take();
         if !matches!(ended, Ended::NotYet) {
             *state = State::Reaped;
             self.tree.orphaned(self.pid);
@@ -137,7 +154,7 @@ pub(crate) fn ask(pidfd: impl AsFd, more: WaitIdOptions) -> Ended {
     let child = WaitId::PidFd(pidfd.as_fd());
     loop {
         match rustix::process::waitid(child.clone(), WaitIdOptions::EXITED | more) {
-            Ok(Some(status)) => return Ended::With(status),
+            Ok(Some(status)) => return Ended::With(Exit::from_status(&status)),
             Ok(None) => return Ended::NotYet,
             Err(Errno::INTR) => {}
             Err(_) => return Ended::Lost,

@@ -6,11 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::WaitIdOptions;
 
+use crate::exit::Exit;
 use crate::leader::{self, Ended};
+use crate::spawner::SpawnerOptions;
 use crate::sys::birth::{self, Closing, Trial};
 use crate::sys::clone::{self, How};
 use crate::sys::stack::ChildStack;
-use crate::tree::{Nursery, TreeChoice};
+use crate::tree::Nursery;
 
 /// Found out once for a spawner, and shared by its threads.
 #[derive(Debug)]
@@ -43,15 +45,16 @@ pub(crate) enum Tables {
 }
 
 impl Means {
-    pub(crate) fn find(trees: TreeChoice, open_files: Option<(u64, u64)>) -> io::Result<Self> {
+    pub(crate) fn find(options: &SpawnerOptions) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let old_call = !clone::has_clone3();
+        let tables = Tables::find(old_call)?;
         Ok(Self {
             null: rustix::fs::open("/dev/null", flags, Mode::empty())?,
-            open_files,
+            open_files: options.child_open_files,
             old_call,
-            tables: Tables::find(old_call)?,
-            nursery: Nursery::open(trees, old_call),
+            tables,
+            nursery: Nursery::open(options.trees, options.keeper.as_ref(), old_call, tables)?,
         })
     }
 
@@ -65,13 +68,7 @@ impl Means {
     }
 
     pub(crate) fn closing(&self) -> Closing {
-        match self.tables {
-            Tables::Shared => Closing::Unshare,
-            Tables::Copied => Closing::Range,
-            Tables::Single => Closing::Each {
-                highest: highest_descriptor(),
-            },
-        }
+        self.tables.closing()
     }
 }
 
@@ -85,16 +82,26 @@ impl Tables {
         let child = clone::attempt(how, &mut ChildStack::new()?, Trial::Unshare)?;
         match leader::ask(&child.pidfd, WaitIdOptions::empty()) {
             Ended::Lost => Err(io::Error::other(ChildrenAreLost)),
-            Ended::With(status) if status.exit_status() == Some(0) => Ok(Tables::Shared),
+            Ended::With(Exit::Code(0)) => Ok(Tables::Shared),
             _ if birth::has_close_range() => Ok(Tables::Copied),
             _ => Ok(Tables::Single),
+        }
+    }
+
+    pub(crate) fn closing(self) -> Closing {
+        match self {
+            Tables::Shared => Closing::Unshare,
+            Tables::Copied => Closing::Range,
+            Tables::Single => Closing::Each {
+                highest: highest_descriptor(),
+            },
         }
     }
 }
 
 /// Somebody may open a higher one meanwhile; what this server opens is close-on-exec, so this is a
 /// net under a net.
-fn highest_descriptor() -> RawFd {
+pub(crate) fn highest_descriptor() -> RawFd {
     let numbers = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
     let number =
         |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();

@@ -1,7 +1,6 @@
 //! A child that is running and that nobody has got yet.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use tokio::io::Interest;
@@ -15,14 +14,15 @@ use crate::leader::{Ended, Leader};
 use crate::output::{Output, Stream};
 use crate::queue::{Orphan, Queue};
 use crate::sys::register;
+use crate::watch::Watch;
 
 /// On its way from a spawner thread to the task that asked for it. When that task has gone, this
 /// is dropped, and the child is killed with everything it has started.
 #[derive(Debug)]
 pub(crate) struct Newborn {
     pub(crate) leader: Arc<Leader>,
-    /// Taken when the watch has it.
-    pub(crate) pidfd: Option<OwnedFd>,
+    /// Taken when it is registered.
+    pub(crate) watch: Option<Watch>,
     /// Taken when they are registered.
     pub(crate) ours: Option<Ours>,
     pub(crate) queue: Arc<Queue>,
@@ -36,11 +36,11 @@ impl Newborn {
             Some(ours) => streams(ours)?,
             None => (None, Vec::new()),
         };
-        let pidfd = self.pidfd.take().ok_or(io::ErrorKind::NotFound)?;
-        let pidfd = match register::descriptor(pidfd, Interest::READABLE) {
-            Ok(pidfd) => pidfd,
-            Err((pidfd, error)) => {
-                self.pidfd = Some(pidfd);
+        let watch = self.watch.take().ok_or(io::ErrorKind::NotFound)?;
+        let watch = match register::watch(watch) {
+            Ok(watch) => watch,
+            Err((watch, error)) => {
+                self.watch = Some(watch);
                 return Err(error);
             }
         };
@@ -49,7 +49,7 @@ impl Newborn {
             control: Control::new(Arc::clone(&leader)),
             stdin,
             outputs,
-            exit: ExitWatch::new(leader, pidfd, Arc::clone(&self.queue)),
+            exit: ExitWatch::new(leader, watch, Arc::clone(&self.queue)),
         })
     }
 }
@@ -80,16 +80,16 @@ fn streams(ours: Ours) -> io::Result<(Option<Input>, Vec<Output>)> {
 
 impl Drop for Newborn {
     fn drop(&mut self) {
-        let Some(pidfd) = self.pidfd.take() else {
+        let Some(watch) = self.watch.take() else {
             return;
         };
         if let Err(error) = self.leader.kill_tree() {
             tracing::warn!(%error, pid = %self.leader.pid(), "killing an abandoned child failed");
         }
         // Most often it takes a moment to die, and this may be a task's thread.
-        if let Ended::NotYet = self.leader.reap(pidfd.as_fd()) {
+        if let Ended::NotYet = self.leader.reap(&watch) {
             self.queue.adopt(Orphan {
-                pidfd,
+                watch,
                 leader: Arc::clone(&self.leader),
             });
         }

@@ -257,3 +257,35 @@ impl Output {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::sys::register;
+
+    #[tokio::test]
+    async fn draining_takes_what_was_there_and_no_more() {
+        let (read, write) = rustix::pipe::pipe().expect("a pipe");
+        rustix::io::ioctl_fionbio(&read, true).expect("it can be told");
+        let capacity = rustix::pipe::fcntl_getpipe_size(&read).expect("it has one");
+        let pipe = register::descriptor(read, Interest::READABLE).expect("it is registered");
+        let mut output = Output::pipe(Stream::Stdout, pipe);
+        let flood = std::thread::spawn(move || {
+            let mut write = std::fs::File::from(write);
+            while write.write_all(&[b'x'; 4096]).is_ok() {}
+        });
+        let end = Instant::now() + Duration::from_secs(30);
+        for _ in 0..500 {
+            while rustix::io::ioctl_fionread(output.descriptor()) != Ok(capacity as u64) {
+                assert!(Instant::now() < end, "nobody floods");
+                std::thread::yield_now();
+            }
+            assert_eq!(output.drain().concat().len(), capacity);
+        }
+        drop(output);
+        flood.join().expect("it ends with the pipe");
+    }
+}

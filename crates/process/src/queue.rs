@@ -1,7 +1,6 @@
 //! What waits for a spawner thread.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use crate::error::SpawnError;
 use crate::leader::{Ended, Leader};
 use crate::newborn::Newborn;
 use crate::prepared::Prepared;
+use crate::watch::Watch;
 
 /// How often children that nobody watches are looked at. Only while there are such.
 const ORPHAN_ROUND: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ pub(crate) struct Job {
 /// A child whose watch was dropped; reaped when it ends.
 #[derive(Debug)]
 pub(crate) struct Orphan {
-    pub(crate) pidfd: OwnedFd,
+    pub(crate) watch: Watch,
     pub(crate) leader: Arc<Leader>,
 }
 
@@ -102,7 +102,7 @@ impl Queue {
 impl State {
     fn reap_orphans(&mut self) -> Vec<Orphan> {
         let ended = |orphan: &mut Orphan| {
-            let ended = orphan.leader.reap(orphan.pidfd.as_fd());
+            let ended = orphan.leader.reap(&orphan.watch);
             !matches!(ended, Ended::NotYet)
         };
         self.orphans.extract_if(.., ended).collect()

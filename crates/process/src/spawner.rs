@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::child::Child;
 use crate::command::Command;
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
+use crate::keeper::KeeperCommand;
 use crate::means::Means;
 use crate::prepared::Prepared;
 use crate::queue::{Job, Queue};
@@ -22,6 +23,8 @@ pub struct SpawnerOptions {
     pub threads: usize,
     /// How trees are kept together.
     pub trees: TreeChoice,
+    /// What keeps them where that is a process of its own; without it there is no such kind.
+    pub keeper: Option<KeeperCommand>,
     /// How many open files a child may have, soft and hard limit; none leaves it the server's. For
     /// a server that has raised its own soft limit and gives children the original back.
     pub child_open_files: Option<(u64, u64)>,
@@ -32,13 +35,14 @@ impl Default for SpawnerOptions {
         Self {
             threads: 2,
             trees: TreeChoice::Auto,
+            keeper: None,
             child_open_files: None,
         }
     }
 }
 
 /// A handle on a few permanent threads that start programs. When the last clone goes they end, and
-/// children go on.
+/// children go on; with keepers, only those that somebody holds a part of.
 #[derive(Clone, Debug)]
 pub struct Spawner(Arc<Shared>);
 
@@ -54,9 +58,10 @@ struct Shared {
 }
 
 impl Spawner {
-    /// Looks what this host can do and starts the threads.
+    /// Looks what this host can do and starts the threads. Fails where it has no trees of the kind
+    /// that was asked for.
     pub fn new(options: SpawnerOptions) -> io::Result<Self> {
-        let means = Means::find(options.trees, options.child_open_files)?;
+        let means = Means::find(&options)?;
         let threads = options.threads.max(1);
         // From here on a failure drops it, which ends the threads there are.
         let mut shared = Shared {

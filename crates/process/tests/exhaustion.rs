@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[expect(dead_code, reason = "these tests need only a part of it")]
 mod support;
 
-use outpost_process::{Exit, SpawnErrorKind, Spawner, SpawnerOptions};
+use outpost_process::{Exit, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::*;
 
@@ -33,11 +33,12 @@ impl Drop for Taken {
     }
 }
 
-/// How much is open, without the cgroup that each spawner thread may have ready.
+/// How much is open, without the cgroups and the keepers' sockets that are kept ready.
 fn open() -> u64 {
     let entries = std::fs::read_dir("/proc/self/fd").expect("there is a proc");
     let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-    let counted = |path: &PathBuf| !path.to_string_lossy().contains("/outpost-");
+    let kept = |path: &str| path.contains("/outpost-") || path.starts_with("socket:");
+    let counted = |path: &PathBuf| !kept(&path.to_string_lossy());
     targets.filter(counted).count() as u64
 }
 
@@ -55,15 +56,18 @@ fn fill(room: usize) -> Vec<File> {
 /// One test for both, since both limits are the program's.
 #[tokio::test]
 async fn running_out_is_the_answer_to_one_start() {
-    descriptors_run_out().await;
+    descriptors_run_out(TreeChoice::Auto).await;
+    descriptors_run_out(TreeChoice::Keeper).await;
     processes_run_out().await;
 }
 
-async fn descriptors_run_out() {
+async fn descriptors_run_out(trees: TreeChoice) {
     let limit = getrlimit(Resource::Nofile);
     let most = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
     let options = SpawnerOptions {
         child_open_files: Some((most(limit.current), most(limit.maximum))),
+        trees,
+        keeper: (trees == TreeChoice::Keeper).then(keeper_command),
         ..SpawnerOptions::default()
     };
     let spawner = Spawner::new(options).expect("a spawner starts");

@@ -5,10 +5,10 @@
 #[expect(dead_code, reason = "this test needs only a part of it")]
 mod support;
 
-use outpost_process::Stdio;
+use outpost_process::{Stdio, TreeKind};
 use support::*;
 
-/// What is open, by where it leads: first the cgroups kept ready, then the rest.
+/// What is open, by where it leads: first the cgroups and keepers kept ready, then the rest.
 fn open() -> (Vec<String>, Vec<String>) {
     let entries = std::fs::read_dir("/proc/self/fd").expect("there is a proc");
     let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
@@ -20,16 +20,21 @@ fn open() -> (Vec<String>, Vec<String>) {
         .collect();
     open.sort();
     let in_grove = |path: &String| path.contains("/outpost-") && path.matches('/').count() > 1;
-    open.into_iter().partition(in_grove)
+    // Keepers have sockets.
+    open.into_iter()
+        .partition(|path| in_grove(path) || path == "socket")
 }
 
+/// All children but the mother of keepers.
 fn children() -> Vec<String> {
     let own = std::process::id().to_string();
     let entries = std::fs::read_dir("/proc")
         .expect("there is a proc")
         .flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let name = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm"));
     numbers
+        .filter(|pid| !name(pid).is_ok_and(|name| name == "keeper-mother\n"))
         .filter_map(stat)
         .filter(|stat| stat.split(' ').nth(1) == Some(&own))
         .collect()
@@ -37,15 +42,21 @@ fn children() -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_starts_leave_nothing() {
-    for spawner in [spawner(), group_spawner()] {
+    let sockets = open().0.len();
+    for spawner in spawner_of_each_kind() {
         // The first few make what stays: buffers, spare cgroups.
         some(&spawner, 20).await;
         let (_, before) = open();
         some(&spawner, 500).await;
         let (ready, after) = open();
         assert_eq!(after, before, "{:?}", spawner.tree_kind());
-        // The spawner's own directory, and one for each of its two threads.
-        assert!(ready.len() <= 3, "{ready:?}");
+        match spawner.tree_kind() {
+            // The spawner's own directory, and one for each of its two threads.
+            TreeKind::Cgroup => assert!(ready.len() <= 3 + sockets, "{ready:?}"),
+            // The mother, one for each thread, and some from before.
+            TreeKind::Keeper => assert!(ready.len() <= 1 + 2 + 16 + sockets, "{ready:?}"),
+            TreeKind::Group => assert_eq!(ready.len(), sockets, "{ready:?}"),
+        }
         assert_eq!(children(), Vec::<String>::new());
     }
 }

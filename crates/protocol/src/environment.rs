@@ -22,8 +22,23 @@ pub struct EnvironmentInfo {
     pub temp_dir: PathUri,
     /// The version of the server.
     pub executor_version: String,
+    /// How whole process trees are ended here.
+    pub process_trees: ProcessTrees,
     /// What else can be asked of this server.
     pub capabilities: EnvironmentCapabilities,
+}
+
+/// What keeps the processes of a tree together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ProcessTrees {
+    /// A cgroup for each process.
+    Cgroup,
+    /// A process above each one that inherits its orphans.
+    Keeper,
+    /// Process groups and what the host tells about descendants: a daemon may escape.
+    #[default]
+    Group,
 }
 
 /// A shell.

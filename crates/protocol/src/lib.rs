@@ -44,7 +44,7 @@ pub use base64::{Base64Bytes, InvalidBase64};
 pub use env_policy::{EnvPolicy, Inherit};
 pub use envelope::Incoming;
 pub use environment::{
-    EnvironmentCapabilities, EnvironmentInfo, EnvironmentStatus, Shell, StatusResult,
+    EnvironmentCapabilities, EnvironmentInfo, EnvironmentStatus, ProcessTrees, Shell, StatusResult,
 };
 pub use error::RpcError;
 pub use initialize::{

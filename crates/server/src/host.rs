@@ -5,8 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use outpost_engine::ServerEnvironment;
+use outpost_engine::{ServerEnvironment, TreeKind};
 use outpost_protocol::{EnvironmentCapabilities, EnvironmentInfo, PathUri, Shell};
+
+use crate::convert;
 
 /// The version of this server.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -25,9 +27,9 @@ pub struct Host {
 }
 
 impl Host {
-    /// Looks at this process and its machine.
+    /// Looks at this process and its machine, where trees are of this kind.
     #[must_use]
-    pub fn look() -> Self {
+    pub fn look(trees: TreeKind) -> Self {
         let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let home = non_empty("HOME").map(PathBuf::from);
         let tmpdir = non_empty("TMPDIR").map(|path| cwd.join(path));
@@ -50,6 +52,7 @@ impl Host {
                 temporary_directories: tmpdir.iter().map(|path| PathUri::from_path(path)).collect(),
                 temp_dir: PathUri::from_path(tmpdir.as_deref().unwrap_or(Path::new("/tmp"))),
                 executor_version: VERSION.to_owned(),
+                process_trees: convert::process_trees(trees),
                 capabilities: EnvironmentCapabilities::default(),
             },
             config_folder,

@@ -24,4 +24,7 @@ pub(crate) enum Subcommand {
     /// every process to end, kills what is left after 2s, and exits with 0. A
     /// second signal ends at once.
     Serve(Serve),
+    /// What the server starts itself as, to keep process trees
+    #[command(hide = true)]
+    Keeper,
 }

@@ -1,6 +1,6 @@
 //! `outpost serve`.
 
-use outpost_engine::Limits;
+use outpost_engine::{Limits, TreeChoice};
 use outpost_server::{Listen, Settings};
 
 use super::units::{Lease, Size, Span, at_least_one};
@@ -59,6 +59,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = Settings::default().concurrent_requests, value_parser = at_least_one)]
     pub(crate) concurrent_requests: usize,
 
+    /// How whole process trees are ended; `auto` takes the best this host has
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    pub(crate) trees: Trees,
+
     /// What to log: off, error, warn, info, debug, trace, or a filter such as
     /// outpost_server=debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
@@ -67,6 +71,30 @@ pub(crate) struct Serve {
     /// How to log
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
+}
+
+/// How whole process trees are ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Trees {
+    /// A cgroup, else a keeper, else a group
+    Auto,
+    /// A cgroup for each process
+    Cgroup,
+    /// A small process above each one, which inherits its orphans
+    Keeper,
+    /// Process groups; a daemon may escape them
+    Group,
+}
+
+impl From<Trees> for TreeChoice {
+    fn from(trees: Trees) -> Self {
+        match trees {
+            Trees::Auto => TreeChoice::Auto,
+            Trees::Cgroup => TreeChoice::Cgroup,
+            Trees::Keeper => TreeChoice::Keeper,
+            Trees::Group => TreeChoice::Group,
+        }
+    }
 }
 
 /// The form of log lines.

@@ -10,7 +10,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use crate::{args::Serve, logging, open_files};
+use crate::{args::Serve, cmd::keeper, logging, open_files};
 
 /// How long the runtime may take to let go of a blocked read of stdin.
 const LET_GO: Duration = Duration::from_millis(50);
@@ -38,6 +38,8 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     // Before anything is said: who hears of us may signal us.
     let mut ends = Ends::new().context("cannot listen for signals")?;
     let spawner = Spawner::new(SpawnerOptions {
+        trees: args.trees.into(),
+        keeper: Some(keeper::command()),
         child_open_files: open_files::raise(),
         ..SpawnerOptions::default()
     })
@@ -46,9 +48,10 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     for listen in &args.listen {
         listeners.extend(Listener::bind(listen)?);
     }
+    let host = Host::look(spawner.tree_kind());
     let engine = Engine::new(spawner, args.limits());
-    tracing::info!(trees = ?engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
-    let server = Server::new(engine, Host::look(), args.settings());
+    tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
+    let server = Server::new(engine, host, args.settings());
     let stdio = args.listen.contains(&Listen::Stdio);
     let urls: Vec<_> = listeners.iter().map(Listener::url).collect();
     for listener in listeners {

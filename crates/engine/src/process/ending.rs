@@ -1,11 +1,12 @@
 //! How a process ends.
 
 use std::{
+    io,
     sync::{MutexGuard, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
-use outpost_process::Signal;
+use outpost_process::{Disposition, Signal};
 
 use super::Process;
 use crate::{
@@ -73,15 +74,27 @@ impl Process {
         let control = &self.shared.control;
         let done = match step {
             Step::Nothing => Ok(()),
-            // A stopped process can't act on the others before it continues.
-            Step::Ask => [Signal::Hangup, Signal::Terminate, Signal::Continue]
-                .into_iter()
-                .try_for_each(|signal| control.signal(signal).map(drop)),
+            Step::Ask => self.ask_to_end(),
             Step::Kill => control.kill_tree(),
         };
         if let Err(error) = done {
             tracing::warn!(process = self.id(), ?step, %error, "failed to end");
         }
+    }
+
+    /// Hangup and terminate, to the whole tree. A program that has a farewell
+    /// for terminate and none for hangup would not live to say it, so it is
+    /// spared the hangup. A stopped process can't act on either before it
+    /// continues.
+    fn ask_to_end(&self) -> io::Result<()> {
+        let control = &self.shared.control;
+        let spared = control.disposition(Signal::Terminate) == Disposition::Caught
+            && control.disposition(Signal::Hangup) == Disposition::Default;
+        if !spared {
+            control.signal_tree(Signal::Hangup)?;
+        }
+        control.signal_tree(Signal::Terminate)?;
+        control.signal_tree(Signal::Continue)
     }
 
     pub(crate) fn ladder(&self) -> MutexGuard<'_, Ladder> {

@@ -19,8 +19,7 @@ use crate::strings::Strings;
 /// Everything one child needs, and where it leaves word when it fails.
 pub(crate) struct Birth<'a> {
     descriptors: [RawFd; 3],
-    /// A session with the first descriptor as its controlling terminal, instead of a group.
-    session: bool,
+    standing: Standing,
     limit: Option<libc::rlimit64>,
     cwd: *const c_char,
     candidates: Vec<*const c_char>,
@@ -45,6 +44,17 @@ pub(crate) enum Closing {
     Each { highest: RawFd },
 }
 
+/// What a child leads.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// A group of its own.
+    Group,
+    /// A session without a terminal.
+    Session,
+    /// A session with the first descriptor as its controlling terminal.
+    Terminal,
+}
+
 /// The strings of one program.
 pub(crate) struct Program<'a> {
     pub(crate) candidates: &'a Strings,
@@ -64,19 +74,34 @@ pub(crate) enum Stage {
     Execute,
 }
 
+impl Stage {
+    /// None for zero, which says that all went well.
+    pub(crate) fn from_number(number: i32) -> Option<Self> {
+        Some(match number {
+            0 => return None,
+            1 => Stage::Group,
+            2 => Stage::Terminal,
+            3 => Stage::Descriptors,
+            4 => Stage::Limits,
+            5 => Stage::Directory,
+            _ => Stage::Execute,
+        })
+    }
+}
+
 type Step = Result<c_long, (Stage, i32)>;
 
 impl<'a> Birth<'a> {
     pub(crate) fn new(
         program: &Program<'a>,
         descriptors: [RawFd; 3],
-        session: bool,
+        standing: Standing,
         open_files: Option<(u64, u64)>,
         closing: Closing,
     ) -> Self {
         Self {
             descriptors,
-            session,
+            standing,
             limit: open_files.map(|(soft, hard)| libc::rlimit64 {
                 rlim_cur: soft,
                 rlim_max: hard,
@@ -98,15 +123,7 @@ impl<'a> Birth<'a> {
 
     /// Where the child gave up and why, once it has exited or executed its program.
     pub(crate) fn failure(&self) -> Option<(Stage, i32)> {
-        let stage = match self.failure[0].load(Ordering::Acquire) {
-            0 => return None,
-            1 => Stage::Group,
-            2 => Stage::Terminal,
-            3 => Stage::Descriptors,
-            4 => Stage::Limits,
-            5 => Stage::Directory,
-            _ => Stage::Execute,
-        };
+        let stage = Stage::from_number(self.failure[0].load(Ordering::Acquire))?;
         Some((stage, self.failure[1].load(Ordering::Acquire)))
     }
 
@@ -114,17 +131,17 @@ impl<'a> Birth<'a> {
     fn run(&self) -> Result<Infallible, (Stage, i32)> {
         self.unshare_files()?;
         reset_signals();
-        if self.session {
+        let led = match self.standing {
             // SAFETY: no pointers.
-            check(Stage::Group, unsafe { libc::syscall(libc::SYS_setsid) })?;
+            Standing::Group => unsafe { libc::syscall(libc::SYS_setpgid, 0, 0) },
+            // SAFETY: no pointers.
+            Standing::Session | Standing::Terminal => unsafe { libc::syscall(libc::SYS_setsid) },
+        };
+        check(Stage::Group, led)?;
+        if self.standing == Standing::Terminal {
             // SAFETY: no pointers; zero means not to steal the terminal from another session.
             let taken = unsafe { libc::ioctl(self.descriptors[0], libc::TIOCSCTTY, 0) };
             check(Stage::Terminal, taken.into())?;
-        } else {
-            // SAFETY: no pointers.
-            check(Stage::Group, unsafe {
-                libc::syscall(libc::SYS_setpgid, 0, 0)
-            })?;
         }
         for (target, source) in self.descriptors.into_iter().enumerate() {
             // SAFETY: no pointers. The source is never 0, 1 or 2, so it differs from the target,

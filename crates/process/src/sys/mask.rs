@@ -19,3 +19,20 @@ pub(crate) fn block_all() -> io::Result<()> {
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
 }
+
+/// Does something with every signal blocked, and puts the mask back. For a clone by a thread that
+/// isn't a spawner's.
+pub(crate) fn while_blocked<T>(work: impl FnOnce() -> T) -> T {
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    let nothing = ptr::null();
+    // SAFETY: no set is given, so that the mask is only read, into a place valid for it.
+    let known =
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, nothing, before.as_mut_ptr()) } == 0;
+    let blocked = known && block_all().is_ok();
+    let result = work();
+    if blocked {
+        // SAFETY: the call above has filled it.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    }
+    result
+}

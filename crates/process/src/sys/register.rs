@@ -12,6 +12,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::terminal::{Registered, Terminal};
+use crate::watch::Watch;
 
 /// Registers a descriptor with the runtime of the calling task; it comes back with the error.
 pub(crate) fn descriptor(
@@ -21,6 +22,14 @@ pub(crate) fn descriptor(
     // SAFETY: an `OwnedFd` names the same open descriptor until it is dropped, and it is owned by
     // what is returned.
     unsafe { AsyncFd::register_with_interest(fd, interest) }.map_err(|error| error.into_parts())
+}
+
+/// Registers what tells of a child's end; it comes back with the error.
+pub(crate) fn watch(watch: Watch) -> Result<AsyncFd<Watch>, (Watch, io::Error)> {
+    // SAFETY: a watch keeps the `OwnedFd` it was made with until it is dropped, and it is owned by
+    // what is returned.
+    unsafe { AsyncFd::register_with_interest(watch, Interest::READABLE) }
+        .map_err(|error| error.into_parts())
 }
 
 /// Registers a terminal for both directions.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::process::{Pid, Signal};
 
 use super::table::{self, Entry};
 
@@ -36,6 +36,18 @@ impl Group {
         Ok(())
     }
 
+    /// Those who left the leader's group, and all that is left once the leader is reaped.
+    pub(super) fn beside(&self, leader: Pid, unreaped: bool) -> Vec<OwnedFd> {
+        if !unreaped {
+            let left = self.left();
+            return left.iter().filter_map(|fd| fd.try_clone().ok()).collect();
+        }
+        let group = leader.as_raw_nonzero().get();
+        let members = Kin::of(leader).find(&table::read());
+        let others = members.iter().filter(|member| member.group != group);
+        others.filter_map(Entry::hold).collect()
+    }
+
     pub(super) fn is_alive(&self, leader: Pid, unreaped: bool) -> bool {
         if unreaped {
             let mut kin = Kin::of(leader);
@@ -55,7 +67,7 @@ impl Group {
         }
         let members = Kin::of(leader).find(&table::read());
         let running = members.iter().filter(|entry| !entry.zombie);
-        *self.left() = running.filter_map(hold).take(REMEMBERED).collect();
+        *self.left() = running.filter_map(Entry::hold).take(REMEMBERED).collect();
     }
 
     fn left(&self) -> std::sync::MutexGuard<'_, Vec<OwnedFd>> {
@@ -68,38 +80,29 @@ impl Group {
 fn kill_all(leader: Pid) -> io::Result<()> {
     let mut kin = Kin::of(leader);
     let mut killed = HashSet::new();
+    let mut refused = Ok(());
     for sweep in 0..SWEEPS {
         // All are found before the first is killed: a child is known by its parent only as long
         // as that lives.
         let members = kin.find(&table::read());
         if sweep == 0 {
-            match rustix::process::kill_process_group(leader, Signal::KILL) {
-                Err(Errno::SRCH) => rustix::process::kill_process(leader, Signal::KILL)?,
-                result => result?,
-            }
+            refused = match rustix::process::kill_process_group(leader, Signal::KILL) {
+                Err(Errno::SRCH) => rustix::process::kill_process(leader, Signal::KILL),
+                result => result,
+            };
         }
         let mut fresh = false;
         for member in members.iter().filter(|member| !member.zombie) {
             if killed.insert((member.pid, member.started)) {
                 fresh = true;
-                if let Some(pidfd) = hold(member) {
-                    let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
-                }
+                member.signal(Signal::KILL);
             }
         }
         if !fresh {
             break;
         }
     }
-    Ok(())
-}
-
-/// A descriptor of the very process the table spoke of.
-fn hold(entry: &Entry) -> Option<OwnedFd> {
-    let pidfd = rustix::process::pidfd_open(entry.pid, PidfdFlags::empty()).ok()?;
-    // Asked after it was opened: if the number has changed hands, so has the time.
-    let now = table::entry(entry.pid)?;
-    (now.started == entry.started).then_some(pidfd)
+    Ok(refused?)
 }
 
 fn is_running(pidfd: &OwnedFd) -> bool {

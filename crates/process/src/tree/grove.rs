@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -16,8 +16,11 @@ use super::{cgroup, mount};
 /// Distinguishes the spawners of one program.
 static SPAWNERS: AtomicU64 = AtomicU64::new(0);
 
-/// How long the last handle waits for those that were killed. Only when there are such.
+/// How long those that were killed are waited for. Only when there are such.
 const DYING: Duration = Duration::from_millis(50);
+
+/// How many empty cgroups are kept to be used again.
+const KEPT: usize = 64;
 
 /// What our directories are called before the number of the program.
 const PREFIX: &str = "outpost-";
@@ -31,6 +34,8 @@ pub(crate) struct Grove {
     next: AtomicU64,
     /// Cgroups that were given up while something in them was still dying.
     left: Mutex<Vec<u64>>,
+    /// Empty ones that were somebody's, for the next to come.
+    used: Mutex<Vec<u64>>,
 }
 
 impl Grove {
@@ -64,7 +69,8 @@ impl Grove {
                 path,
                 directory,
                 next: AtomicU64::new(0),
-                left: Mutex::new(Vec::new()),
+                left: Mutex::default(),
+                used: Mutex::default(),
             });
         }
         Err(io::ErrorKind::AlreadyExists.into())
@@ -79,46 +85,40 @@ impl Grove {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// An empty cgroup that was somebody's.
+    pub(super) fn reuse(&self) -> Option<u64> {
+        lock(&self.used).pop()
+    }
+
+    /// Takes an empty cgroup back, to be used again if that can be or removed; says whether it could.
+    pub(super) fn take_back(&self, number: u64, reusable: bool) -> bool {
+        let clean = reusable && !cgroup::has_below(self.directory(), number);
+        let mut used = lock(&self.used);
+        if clean && used.len() < KEPT {
+            used.push(number);
+            return true;
+        }
+        drop(used);
+        cgroup::remove(self.directory(), number).is_ok()
+    }
+
     /// Takes over a cgroup whose owner has gone while something was still dying in it.
     pub(super) fn leave(&self, number: u64) {
-        self.left().push(number);
+        lock(&self.left).push(number);
     }
 
     /// Removes what was left and has died since.
     pub(super) fn tidy(&self) {
-        self.left()
-            .retain(|number| cgroup::remove(self.directory(), *number).is_err());
-    }
-
-    /// What was killed a moment ago takes a moment to be gone, and the kernel tells when the last
-    /// one is.
-    fn wait_for_the_dying(&self) {
-        let Ok(events) = cgroup::open(self.directory(), "cgroup.events", OFlags::RDONLY) else {
-            return;
-        };
-        let end = Instant::now() + DYING;
-        while cgroup::is_populated(&events) {
-            let left = end.saturating_duration_since(Instant::now());
-            let Ok(left) = Timespec::try_from(left) else {
-                return;
-            };
-            let mut change = [PollFd::new(&events, PollFlags::PRI)];
-            if !matches!(rustix::event::poll(&mut change, Some(&left)), Ok(1..)) {
-                return;
-            }
-        }
-    }
-
-    fn left(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.left).retain(|number| cgroup::remove(self.directory(), *number).is_err());
     }
 }
 
 impl Drop for Grove {
     fn drop(&mut self) {
+        lock(&self.left).append(&mut lock(&self.used));
         self.tidy();
-        if !self.left().is_empty() {
-            self.wait_for_the_dying();
+        if !lock(&self.left).is_empty() {
+            wait_for_the_dying(self.directory());
             self.tidy();
         }
         if let Err(error) = rustix::fs::rmdir(&self.path) {
@@ -127,9 +127,32 @@ impl Drop for Grove {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
+}
+
+/// What was killed a moment ago takes a moment to be gone, and the kernel tells when the last one
+/// is.
+fn wait_for_the_dying(directory: BorrowedFd<'_>) {
+    let Ok(events) = cgroup::open(directory, "cgroup.events", OFlags::RDONLY) else {
+        return;
+    };
+    let end = Instant::now() + DYING;
+    while cgroup::is_populated(&events) {
+        let left = end.saturating_duration_since(Instant::now());
+        let Ok(left) = Timespec::try_from(left) else {
+            return;
+        };
+        let mut change = [PollFd::new(&events, PollFlags::PRI)];
+        if !matches!(rustix::event::poll(&mut change, Some(&left)), Ok(1..)) {
+            return;
+        }
+    }
 }
 
 /// Ends what servers left behind that were killed: their lock is free, so nobody owns it any more.
@@ -148,6 +171,7 @@ fn sweep(own: &Path) {
         let exclusive = FlockOperation::NonBlockingLockExclusive;
         if rustix::fs::flock(&directory, exclusive).is_ok() {
             let _ = cgroup::write(directory.as_fd(), "cgroup.kill", b"1");
+            wait_for_the_dying(directory.as_fd());
             let _ = cgroup::remove_below(directory.as_fd(), 4);
             let _ = rustix::fs::unlinkat(rustix::fs::CWD, entry.path(), AtFlags::REMOVEDIR);
         }

@@ -1,23 +1,43 @@
 //! The system's table of processes.
 
-use rustix::process::Pid;
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Pid, PidfdFlags, Signal};
 
 /// One line of it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) pid: Pid,
+pub(crate) struct Entry {
+    pub(crate) pid: Pid,
     /// Zero for those the kernel started.
-    pub(super) parent: i32,
-    pub(super) group: i32,
-    pub(super) session: i32,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
     /// It has ended and wasn't reaped.
-    pub(super) zombie: bool,
+    pub(crate) zombie: bool,
     /// With the number, this names a process for good.
-    pub(super) started: u64,
+    pub(crate) started: u64,
+}
+
+impl Entry {
+    /// A descriptor of the very process this speaks of; none if it is gone.
+    pub(crate) fn hold(&self) -> Option<OwnedFd> {
+        let pidfd = rustix::process::pidfd_open(self.pid, PidfdFlags::empty()).ok()?;
+        // Asked after it was opened: if the number has changed hands, so has the time.
+        let now = entry(self.pid)?;
+        (now.started == self.started).then_some(pidfd)
+    }
+
+    /// Sends a signal to the very process this speaks of. Who is gone isn't told, and who isn't
+    /// ours to signal doesn't listen.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(pidfd) = self.hold() {
+            let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
+        }
+    }
 }
 
 /// Everything there is, each line at a moment of its own.
-pub(super) fn read() -> Vec<Entry> {
+pub(crate) fn read() -> Vec<Entry> {
     let names = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     names
         .filter_map(|name| name.file_name().to_str()?.parse().ok())
@@ -26,7 +46,7 @@ pub(super) fn read() -> Vec<Entry> {
 }
 
 /// One process, if it is there.
-pub(super) fn entry(pid: Pid) -> Option<Entry> {
+pub(crate) fn entry(pid: Pid) -> Option<Entry> {
     let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse(pid, &line)
 }

@@ -13,3 +13,4 @@ mod signals;
 mod support;
 mod terminal;
 mod tree;
+mod tree_signals;

@@ -1,7 +1,6 @@
 //! Signals: how a child starts out with them, and how they reach it.
 
 use outpost_process::{Exit, Signal, Stdio};
-use rustix::process::{Pid, WaitId, WaitIdOptions};
 
 use crate::support::*;
 
@@ -80,20 +79,10 @@ async fn the_whole_group_is_meant() {
 #[tokio::test]
 async fn stopping_and_continuing() {
     let mut child = start(&spawner(), command(&["sleep", "1000"], PIPES)).await;
-    let number = Pid::from_raw(pid(&child)).expect("a process number");
-    for (signal, seen) in [
-        (Signal::Stop, WaitIdOptions::STOPPED),
-        (Signal::Continue, WaitIdOptions::CONTINUED),
-    ] {
+    let number = pid(&child);
+    for (signal, stopped) in [(Signal::Stop, true), (Signal::Continue, false)] {
         assert!(child.control.signal(signal).expect("it is sent"));
-        let options = seen | WaitIdOptions::NOWAIT;
-        let change = move || rustix::process::waitid(WaitId::Pid(number), options);
-        let change = within("the change", tokio::task::spawn_blocking(change)).await;
-        assert!(
-            change
-                .expect("it is waited for")
-                .is_ok_and(|status| status.is_some())
-        );
+        eventually("the change", || (state(number) == Some('T')) == stopped).await;
     }
     assert!(child.control.signal(Signal::Terminate).expect("it is sent"));
     assert_eq!(

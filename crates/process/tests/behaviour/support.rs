@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use outpost_process::{
-    Child, Command, Control, Exit, Input, Output, ReadOutcome, Size, Spawner, SpawnerOptions,
-    Stdio, TreeChoice,
+    Child, Command, Control, Exit, Input, KeeperCommand, Output, ReadOutcome, Size, Spawner,
+    SpawnerOptions, Stdio, TreeChoice,
 };
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
@@ -34,6 +34,38 @@ pub(crate) fn group_spawner() -> Spawner {
     Spawner::new(options).expect("a spawner starts")
 }
 
+pub(crate) fn keeper_spawner() -> Spawner {
+    let options = SpawnerOptions {
+        trees: TreeChoice::Keeper,
+        keeper: Some(keeper_command()),
+        ..SpawnerOptions::default()
+    };
+    Spawner::new(options).expect("a spawner starts")
+}
+
+/// Nextest knows where it is when the tests are run from somewhere else than where they were built.
+pub(crate) fn keeper_command() -> KeeperCommand {
+    let built = || env!("CARGO_BIN_EXE_keeper").into();
+    KeeperCommand {
+        program: std::env::var_os("NEXTEST_BIN_EXE_keeper").map_or_else(built, Into::into),
+        args: Vec::new(),
+    }
+}
+
+/// A spawner for every kind of tree this host has, one after the other.
+pub(crate) fn spawner_of_each_kind() -> impl Iterator<Item = Spawner> {
+    let cgroups = || {
+        Spawner::new(SpawnerOptions {
+            trees: TreeChoice::Cgroup,
+            ..SpawnerOptions::default()
+        })
+    };
+    let kinds: [fn() -> Option<Spawner>; 2] = [|| Some(keeper_spawner()), || Some(group_spawner())];
+    std::iter::once_with(move || cgroups().ok())
+        .chain(kinds.into_iter().map(|kind| kind()))
+        .flatten()
+}
+
 pub(crate) fn command(argv: &[&str], stdio: Stdio) -> Command {
     Command {
         argv: argv.iter().map(OsString::from).collect(),
@@ -51,16 +83,16 @@ pub(crate) fn sh(script: &str, stdio: Stdio) -> Command {
 /// A child whose tree doesn't outlive the test, however that ends.
 pub(crate) struct Started {
     child: Child,
-    _end: KillTree,
+    end: KillTree,
 }
 
-struct KillTree(Control);
+struct KillTree(Option<Control>);
 
 impl Started {
     /// The child, without that promise.
     pub(crate) fn into_inner(self) -> Child {
-        let Started { child, _end: end } = self;
-        std::mem::forget(end);
+        let Started { child, mut end } = self;
+        end.0 = None;
         child
     }
 }
@@ -81,15 +113,17 @@ impl DerefMut for Started {
 
 impl Drop for KillTree {
     fn drop(&mut self) {
-        let _ = self.0.kill_tree();
+        if let Some(control) = &self.0 {
+            let _ = control.kill_tree();
+        }
     }
 }
 
 pub(crate) async fn start(spawner: &Spawner, command: Command) -> Started {
     let spawned = within("the start", spawner.spawn(command)).await;
     let child = spawned.expect("the program starts");
-    let end = KillTree(child.control.clone());
-    Started { child, _end: end }
+    let end = KillTree(Some(child.control.clone()));
+    Started { child, end }
 }
 
 /// A process that is none of a tree any more and doesn't outlive the test either.

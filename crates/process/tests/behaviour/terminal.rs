@@ -73,17 +73,6 @@ async fn a_closed_one_is_told_apart() {
 }
 
 #[tokio::test]
-async fn when_nobody_has_it_open_the_writer_is_told() {
-    let mut child = start(&spawner(), command(&["true"], PTY)).await;
-    finish(&mut child).await;
-    let input = child.stdin.take().expect("a terminal has input");
-    let room = within("room to write", input.writable()).await;
-    room.expect("the runtime works");
-    let error = input.try_write(b"x").expect_err("nobody reads");
-    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
-}
-
-#[tokio::test]
 async fn letting_go_of_it_hangs_up() {
     let mut child = start(&spawner(), sh("echo ready; exec sleep 1000", PTY)).await;
     expect(&mut child.outputs[0], "ready").await;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use outpost_process::{Exit, Signal, Stdio, TreeKind};
+use outpost_process::{Child, Exit, Signal, Spawner, SpawnerOptions, Stdio, TreeKind};
 
 use crate::support::*;
 
@@ -23,7 +23,18 @@ async fn the_kind_is_the_best_there_is() {
         true => TreeKind::Cgroup,
         false => TreeKind::Group,
     };
-    assert_eq!(spawner().tree_kind(), best);
+    let spawner = Spawner::new(SpawnerOptions::default()).expect("a spawner starts");
+    assert_eq!(spawner.tree_kind(), best);
+    let options = SpawnerOptions {
+        keeper: Some(keeper_command()),
+        ..SpawnerOptions::default()
+    };
+    let best = match possible {
+        true => TreeKind::Cgroup,
+        false => TreeKind::Keeper,
+    };
+    let spawner = Spawner::new(options).expect("a spawner starts");
+    assert_eq!(spawner.tree_kind(), best);
 }
 
 async fn a_daemon_is_killed_where_the_kind_can_know_it(stdio: Stdio) {
@@ -35,7 +46,7 @@ async fn a_daemon_is_killed_where_the_kind_can_know_it(stdio: Stdio) {
     child.control.kill_tree().expect("it is killed");
     assert_eq!(within("the exit", child.exit.wait()).await, Exit::Signal(9));
     match spawner.tree_kind() {
-        TreeKind::Cgroup => gone(daemon).await,
+        TreeKind::Cgroup | TreeKind::Keeper => gone(daemon).await,
         TreeKind::Group => assert!(is_running(daemon), "known limit of the kind"),
     }
 }
@@ -60,7 +71,7 @@ async fn a_daemon_left_behind_is_killed_after_the_exit_where_the_kind_can_know_i
     assert_eq!(finished.exit, Exit::Code(0));
     assert!(is_running(daemon), "a natural exit kills nothing");
     match spawner.tree_kind() {
-        TreeKind::Cgroup => {
+        TreeKind::Cgroup | TreeKind::Keeper => {
             assert!(child.control.has_leftovers());
             assert!(!child.control.signal(Signal::Kill).expect("nothing is sent"));
             assert!(is_running(daemon), "signals are for the group");
@@ -79,7 +90,7 @@ async fn a_daemon_left_behind_is_killed_after_the_exit_where_the_kind_can_know_i
 
 #[tokio::test]
 async fn what_stayed_in_the_group_is_killed_after_the_exit() {
-    for spawner in [spawner(), group_spawner()] {
+    for spawner in spawner_of_each_kind() {
         let script = "sleep 1000 >/dev/null 2>&1 & echo left $!";
         let mut child = start(&spawner, sh(script, PIPES)).await;
         let left = expect_number(&mut child.outputs[0], "left ").await;
@@ -96,7 +107,7 @@ async fn what_stayed_in_the_group_is_killed_after_the_exit() {
 
 #[tokio::test]
 async fn nothing_is_left_over_of_what_has_ended() {
-    for spawner in [spawner(), group_spawner()] {
+    for spawner in spawner_of_each_kind() {
         let mut child = start(&spawner, command(&["true"], PIPES)).await;
         within("the exit", child.exit.wait()).await;
         assert!(!child.control.has_leftovers(), "{:?}", spawner.tree_kind());
@@ -109,46 +120,31 @@ async fn nothing_is_left_over_of_what_has_ended() {
 async fn the_place_of_a_tree_goes_with_it() {
     let spawner = spawner();
     let mut child = start(&spawner, command(&["cat"], PIPES_AND_STDIN)).await;
-    let line = std::fs::read_to_string(format!("/proc/{}/cgroup", child.control.pid()));
-    let line = line.expect("it runs");
-    let path = line.lines().find_map(|line| line.strip_prefix("0::"));
-    match spawner.tree_kind() {
-        TreeKind::Group => {
-            let own = std::fs::read_to_string("/proc/self/cgroup").expect("we run");
-            assert_eq!(line, own, "it is where we are");
-        }
-        TreeKind::Cgroup => {
-            let path = path.expect("there is a cgroup");
-            let (_, name) = path.rsplit_once("/outpost-").expect("one of ours");
-            let own = own_cgroup().expect("there is a cgroup");
-            let place = own.join(format!("outpost-{name}"));
-            let grove = place.parent().expect("a parent").to_owned();
-            assert!(place.is_dir(), "{}", place.display());
-            child.control.settle();
-            assert!(place.is_dir(), "not while somebody lives there");
-            drop(child.stdin.take());
-            finish(&mut child).await;
-            assert!(!place.exists(), "settled");
-            assert!(grove.exists());
-            drop(child);
-            drop(spawner);
-            assert!(!grove.exists(), "{} is left", grove.display());
-        }
-    }
+    let Some(place) = place(&spawner, &child) else {
+        return;
+    };
+    let grove = place.parent().expect("a parent").to_owned();
+    assert!(place.is_dir(), "{}", place.display());
+    child.control.settle();
+    assert!(place.is_dir(), "not while somebody lives there");
+    drop(child.stdin.take());
+    finish(&mut child).await;
+    // It is kept for somebody else to come, empty.
+    let members = std::fs::read_to_string(place.join("cgroup.procs"));
+    assert_eq!(members.unwrap_or_default(), "");
+    assert!(grove.exists());
+    drop(child);
+    drop(spawner);
+    assert!(!grove.exists(), "{} is left", grove.display());
 }
 
 #[tokio::test]
 async fn the_place_is_freed_without_being_asked() {
     let spawner = spawner();
-    if let TreeKind::Group = spawner.tree_kind() {
-        return; // There is no place to be freed.
-    }
-    let own = own_cgroup().expect("there is a cgroup");
     let mut child = start(&spawner, command(&["sleep", "1000"], PIPES)).await;
-    let line = std::fs::read_to_string(format!("/proc/{}/cgroup", child.control.pid()));
-    let line = line.expect("it runs");
-    let (_, name) = line.rsplit_once("/outpost-").expect("one of ours");
-    let place = own.join(format!("outpost-{}", name.trim_end()));
+    let Some(place) = place(&spawner, &child) else {
+        return;
+    };
     let grove = place.parent().expect("a parent").to_owned();
     child.control.kill_tree().expect("it is killed");
     within("the exit", child.exit.wait()).await;
@@ -156,6 +152,81 @@ async fn the_place_is_freed_without_being_asked() {
     drop(spawner);
     drop(child);
     assert!(!grove.exists(), "{} is left", grove.display());
+}
+
+#[tokio::test]
+async fn a_place_somebody_lives_in_is_freed_later() {
+    let spawner = spawner();
+    let script = "sleep 1000 >/dev/null 2>&1 & echo left $!";
+    let mut child = start(&spawner, sh(script, PIPES)).await;
+    let left = expect_number(&mut child.outputs[0], "left ").await;
+    let stranger = Stranger(left);
+    finish(&mut child).await;
+    let place = in_grove(&spawner, left);
+    drop(child.into_inner());
+    assert!(is_running(left), "handles that go kill nothing");
+    let Some(place) = place else {
+        return;
+    };
+    assert!(place.is_dir(), "{}", place.display());
+    drop(stranger);
+    gone(left).await;
+    // Every start looks after what was left.
+    run(&spawner, command(&["true"], PIPES)).await;
+    let again = run(&spawner, command(&["true"], PIPES));
+    assert_eq!(again.await.exit, Exit::Code(0));
+    eventually("the removal", || !place.exists()).await;
+}
+
+#[tokio::test]
+async fn what_a_killed_server_left_behind_ends_with_the_next_start() {
+    let spawner = spawner();
+    if spawner.tree_kind() != TreeKind::Cgroup {
+        return; // A killed server's processes can't be told from others.
+    }
+    // Such a server's directory: locked as long as it lives.
+    let name = format!("outpost-test-{}", std::process::id());
+    let grove = own_cgroup().expect("there is a cgroup").join(name);
+    std::fs::create_dir(&grove).expect("it is made");
+    let lock = std::fs::File::open(&grove).expect("it is there");
+    lock.lock().expect("it is locked");
+    std::fs::create_dir(grove.join("0")).expect("it is made");
+    let mut child = start(&group_spawner(), command(&["sleep", "1000"], PIPES)).await;
+    let number = child.control.pid().to_string();
+    std::fs::write(grove.join("0/cgroup.procs"), number).expect("it is moved");
+
+    drop(crate::support::spawner());
+    assert!(
+        grove.exists() && is_running(pid(&child)),
+        "not while the server lives"
+    );
+    drop(lock);
+    drop(crate::support::spawner());
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Signal(9));
+    // It may be another start that found it, and that is still at it.
+    eventually("the removal", || !grove.exists()).await;
+}
+
+/// The place of a child, where there is such a thing; otherwise it is where we are.
+fn place(spawner: &Spawner, child: &Child) -> Option<PathBuf> {
+    in_grove(spawner, pid(child))
+}
+
+fn in_grove(spawner: &Spawner, pid: i32) -> Option<PathBuf> {
+    let cgroup = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("it runs");
+    match spawner.tree_kind() {
+        TreeKind::Keeper | TreeKind::Group => {
+            let own = std::fs::read_to_string("/proc/self/cgroup").expect("we run");
+            assert_eq!(cgroup, own);
+            None
+        }
+        TreeKind::Cgroup => {
+            let mut lines = cgroup.lines();
+            let line = lines.find_map(|line| line.strip_prefix("0::"));
+            let (_, name) = line?.rsplit_once("/outpost-").expect("one of ours");
+            Some(own_cgroup()?.join(format!("outpost-{name}")))
+        }
+    }
 }
 
 /// Found in a way of its own, to check what the crate has found.

@@ -5,5 +5,6 @@ mod process;
 
 pub(crate) use error::{resize_error, resume_refusal, start_error};
 pub(crate) use process::{
-    check_size, delivery, env_policy, process_state, signal, size, stream_name, write_status,
+    check_size, delivery, env_policy, process_state, process_trees, signal, size, stream_name,
+    write_status,
 };

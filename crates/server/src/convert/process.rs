@@ -20,6 +20,14 @@ pub(crate) fn process_state(state: engine::State) -> wire::ProcessState {
     }
 }
 
+pub(crate) fn process_trees(kind: engine::TreeKind) -> wire::ProcessTrees {
+    match kind {
+        engine::TreeKind::Cgroup => wire::ProcessTrees::Cgroup,
+        engine::TreeKind::Keeper => wire::ProcessTrees::Keeper,
+        engine::TreeKind::Group => wire::ProcessTrees::Group,
+    }
+}
+
 pub(crate) fn write_status(status: engine::WriteStatus) -> wire::WriteStatus {
     match status {
         engine::WriteStatus::Accepted => wire::WriteStatus::Accepted,

@@ -13,8 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 pub(crate) fn server(settings: Settings) -> Server {
     let spawner = Spawner::new(SpawnerOptions::default()).expect("threads can be started");
+    let host = Host::look(spawner.tree_kind());
     let engine = Engine::new(spawner, Limits::default());
-    Server::new(engine, Host::look(), settings)
+    Server::new(engine, host, settings)
 }
 
 /// A client that speaks frames, and answers pings only when told to.
