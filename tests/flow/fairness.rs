@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{over_each_transport, ready};
 
 /// What a person would call stuck. The contract's 20 ms are measured by the benchmark.
-const STUCK: Duration = Duration::from_secs(2);
+const STUCK: Duration = Duration::from_secs(5);
 
 #[tokio::test]
 async fn typing_stays_live_beside_a_flood_on_the_same_connection() {

@@ -71,21 +71,37 @@ async fn broken_frames_cost_that_connection_alone() {
 
 #[tokio::test]
 async fn small_messages_do_not_wait_for_each_other() {
-    let (_server, client) = ready().await;
-    client.start(Start::new("cat", &["cat"]).stdin()).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let unix = format!("unix://{}/socket", folder.path().display());
+    let server = outpost().listen(&unix).start().await;
+    let over_tcp = server.client().await;
+    // Where there is nothing to wait for, to compare with on a machine of any speed.
+    let over_unix = server.connect_to(&unix).await;
+    over_unix.shake_hands().await;
     let rounds = 60;
-    let start = Instant::now();
-    for round in 0..rounds {
-        // Answer and echo are two messages in a row, the second of which would wait 40 ms for
-        // the first one's acknowledgement.
-        client
-            .write("cat", format!("{round}\n"), &format!("w{round}"))
-            .await;
-        client.sees("cat", &format!("{round}\n")).await;
+    let mut took = [Duration::ZERO; 2];
+    for client in [&over_tcp, &over_unix] {
+        client.start(Start::new("cat", &["cat"]).stdin()).await;
     }
-    let took = start.elapsed();
-    assert!(took < Duration::from_millis(40) * rounds / 2, "{took:?}");
-    client.end("cat").await;
+    for round in 0..rounds {
+        for (client, took) in [&over_tcp, &over_unix].into_iter().zip(&mut took) {
+            let start = Instant::now();
+            // Answer and echo are two messages in a row, the second of which would wait 40 ms for
+            // the first one's acknowledgement.
+            let text = format!("{round}\n");
+            client.write("cat", &text, &format!("w{round}")).await;
+            client.sees("cat", &text).await;
+            *took += start.elapsed();
+        }
+    }
+    let [tcp, unix] = took;
+    let waiting = Duration::from_millis(40) * rounds;
+    assert!(
+        tcp < unix * 2 + waiting / 2,
+        "{tcp:?} over TCP, {unix:?} otherwise"
+    );
+    over_tcp.end("cat").await;
+    over_unix.end("cat").await;
 }
 
 #[tokio::test]

@@ -22,7 +22,8 @@ pub struct EnvironmentInfo {
     pub temp_dir: PathUri,
     /// The version of the server.
     pub executor_version: String,
-    /// How whole process trees are ended here.
+    /// How whole process trees are ended here. Other servers don't say.
+    #[serde(default)]
     pub process_trees: ProcessTrees,
     /// What else can be asked of this server.
     pub capabilities: EnvironmentCapabilities,

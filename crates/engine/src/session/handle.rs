@@ -2,21 +2,17 @@
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
 
-use bytes::Bytes;
 use outpost_journal::Seq;
-use outpost_process::{Signal, Size};
 use tokio::{sync::Notify, task::AbortHandle};
 
 use super::{
     Delivery, Detached, Epoch, Link, Reservation, ResumeRefusal, SessionId, Ttl, lease::Lease,
     slots::Slots,
 };
-use crate::{
-    About, Process, ReadError, ResizeError, Start, StartError, State, Watcher, WriteStatus,
-};
+use crate::{About, Process, ReadError, Start, StartError, Watcher};
 
 /// What a client wants of its session.
 #[derive(Clone, Debug)]
@@ -27,15 +23,6 @@ pub struct SessionOptions {
     pub label: Option<String>,
     /// What counts as delivered.
     pub delivery: Delivery,
-}
-
-/// What a terminate found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Terminated {
-    /// It was running, or about to, and is being ended.
-    Running,
-    /// There was nothing to end.
-    NotRunning,
 }
 
 /// A handle on a session; clones name the same one.
@@ -52,11 +39,11 @@ struct Shared {
     settled: Notify,
 }
 
-struct Inside {
+pub(super) struct Inside {
     lease: Lease,
     label: Option<String>,
     delivery: Delivery,
-    slots: Slots,
+    pub(super) slots: Slots,
     /// What processes left running that are no longer in a slot.
     leftovers: Vec<Process>,
     /// The connection that has the session.
@@ -312,80 +299,7 @@ impl Session {
         }
     }
 
-    /// Writes to a process.
-    pub async fn write(
-        &self,
-        id: &str,
-        bytes: Bytes,
-        write_id: Option<String>,
-        end: bool,
-    ) -> WriteStatus {
-        match self.find(id) {
-            Ok(process) => process.write(bytes, write_id, end).await,
-            Err(ReadError::Starting(_)) => WriteStatus::Starting,
-            Err(ReadError::Unknown(_)) => WriteStatus::UnknownProcess,
-        }
-    }
-
-    /// The client has everything of a process up to `seq`. Unknown processes
-    /// are not worth an answer.
-    pub fn acknowledge(&self, id: &str, seq: Seq) {
-        if self.delivery() == Delivery::Acked
-            && let Ok(process) = self.find(id)
-        {
-            process.advance(seq);
-        }
-    }
-
-    /// Signals a process; nobody there is nobody signalled.
-    pub fn signal(&self, id: &str, signal: Signal) {
-        if let Ok(process) = self.find(id) {
-            process.signal(signal);
-        }
-    }
-
-    /// Ends a process, or the start of one; `tree` also kills what one that
-    /// has exited left running.
-    pub fn terminate(&self, id: &str, grace: Option<Duration>, tree: bool) -> Terminated {
-        let found = {
-            let mut inside = self.inside();
-            if inside.slots.cancel(id) {
-                return Terminated::Running;
-            }
-            inside.slots.find(id).cloned()
-        };
-        let Ok(process) = found else {
-            return Terminated::NotRunning;
-        };
-        if process.is_running() {
-            process.end(grace);
-            return Terminated::Running;
-        }
-        if tree {
-            process.kill_tree();
-        }
-        Terminated::NotRunning
-    }
-
-    /// Gives a process's terminal another size.
-    pub fn resize(&self, id: &str, size: Size) -> Result<(), ResizeError> {
-        let process = self
-            .find(id)
-            .map_err(|_| ResizeError::Unknown(id.to_owned()))?;
-        if !process.is_pty() {
-            return Err(ResizeError::NotATerminal(id.to_owned()));
-        }
-        // The terminal of one that has ended has no size, and nobody misses it.
-        if process.summary().state == State::Closed {
-            return Ok(());
-        }
-        process.resize(size).map_err(|source| ResizeError::Os {
-            id: id.to_owned(),
-            source,
-        })
-    }
-
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+    pub(super) fn inside(&self) -> MutexGuard<'_, Inside> {
         self.shared
             .inside
             .lock()

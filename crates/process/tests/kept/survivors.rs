@@ -35,11 +35,16 @@ async fn a_held_part_keeps_a_tree_beyond_the_spawner() {
     assert_eq!(finished.exit, outpost_process::Exit::Code(0));
 }
 
-/// Not a test: the program that [`a_program_that_is_killed_leaves_nothing`] kills.
+/// Says to this program that it is the victim.
+const VICTIM: &str = "OUTPOST_TEST_VICTIM";
+
+/// Nothing by itself: the program that [`a_program_that_is_killed_leaves_nothing`] kills.
 #[tokio::test]
-#[ignore = "it is started by another test"]
 #[expect(clippy::print_stdout, reason = "this is how it tells its numbers")]
 async fn victim() {
+    if std::env::var_os(VICTIM).is_none() {
+        return;
+    }
     let spawner = spawner();
     let mut children = Vec::new();
     for stdio in [PIPES, PTY] {
@@ -61,7 +66,8 @@ async fn victim() {
 #[tokio::test]
 async fn a_program_that_is_killed_leaves_nothing() {
     let mut victim = Command::new(std::env::current_exe().expect("our own program"))
-        .args(["--exact", "survivors::victim", "--ignored", "--nocapture"])
+        .args(["--exact", "survivors::victim", "--nocapture"])
+        .env(VICTIM, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

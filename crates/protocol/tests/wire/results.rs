@@ -5,9 +5,9 @@ use std::path::Path;
 use outpost_protocol::{
     Empty, EnvironmentCapabilities, EnvironmentInfo, InitializeResult, ListResult, PROCESS_CLOSED,
     PROCESS_EXITED, PROCESS_OUTPUT, PROTOCOL_VERSION, PathUri, ProcessClosed, ProcessEntry,
-    ProcessExited, ProcessOutput, ProcessState, ReadChunk, ReadResult, RequestId, SandboxType,
-    ServerCapabilities, ServerInfo, Shell, StartResult, StatusResult, StreamName, TerminateResult,
-    WriteResult, WriteStatus, encode_notification, encode_response,
+    ProcessExited, ProcessOutput, ProcessState, ProcessTrees, ReadChunk, ReadResult, RequestId,
+    SandboxType, ServerCapabilities, ServerInfo, Shell, StartResult, StatusResult, StreamName,
+    TerminateResult, WriteResult, WriteStatus, encode_notification, encode_response,
 };
 use serde::Serialize;
 
@@ -43,6 +43,7 @@ fn environment_info() -> EnvironmentInfo {
         temporary_directories: vec![uri("/var/tmp")],
         temp_dir: uri("/var/tmp"),
         executor_version: "0.1.0".to_owned(),
+        process_trees: ProcessTrees::Keeper,
         capabilities: EnvironmentCapabilities::default(),
     }
 }
@@ -57,7 +58,7 @@ fn initialize() {
             version: "0.1.0".to_owned(),
         },
         user_agent: "outpost/0.1.0".to_owned(),
-        codex_home: "/home/agent/.config/outpost".to_owned(),
+        codex_home: "/srv/home/.config/outpost".to_owned(),
         platform_os: "linux".to_owned(),
         platform_family: "unix".to_owned(),
         environment_info: environment_info(),
@@ -66,19 +67,19 @@ fn initialize() {
             ..ServerCapabilities::default()
         },
     };
-    insta::assert_snapshot!(response(&result), @r#"{"id":1,"result":{"sessionId":"00000000-0000-4000-8000-000000000000","protocolVersion":"exec-server.v0","serverInfo":{"name":"outpost","version":"0.1.0"},"userAgent":"outpost/0.1.0","codexHome":"/home/agent/.config/outpost","platformOs":"linux","platformFamily":"unix","environmentInfo":{"shell":{"name":"bash","path":"/bin/bash"},"cwd":"file:///srv/my%20project","userHomeDir":null,"platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","executorVersion":"0.1.0","capabilities":{"networkProxyLaunch":false,"capabilityDiscoverySandbox":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"shellSnapshotV2":false}},"capabilities":{"acked":false,"binaryFrames":false,"closeStdin":true,"resize":false,"signals":false,"timeouts":false,"processList":false,"sessionList":false,"takeover":false,"terminateTree":false,"fsWriteStream":false,"fsWatch":false,"limits":false}}}"#);
+    insta::assert_snapshot!(response(&result), @r#"{"id":1,"result":{"sessionId":"00000000-0000-4000-8000-000000000000","protocolVersion":"exec-server.v0","serverInfo":{"name":"outpost","version":"0.1.0"},"userAgent":"outpost/0.1.0","codexHome":"/srv/home/.config/outpost","platformOs":"linux","platformFamily":"unix","environmentInfo":{"shell":{"name":"bash","path":"/bin/bash"},"cwd":"file:///srv/my%20project","userHomeDir":null,"platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","executorVersion":"0.1.0","processTrees":"keeper","capabilities":{"networkProxyLaunch":false,"capabilityDiscoverySandbox":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"shellSnapshotV2":false}},"capabilities":{"acked":false,"binaryFrames":false,"closeStdin":true,"resize":false,"signals":false,"timeouts":false,"processList":false,"sessionList":false,"takeover":false,"terminateTree":false,"fsWriteStream":false,"fsWatch":false,"limits":false}}}"#);
 }
 
 #[test]
 fn environment() {
     let info = EnvironmentInfo {
-        user_home_dir: Some(uri("/home/agent")),
+        user_home_dir: Some(uri("/srv/home")),
         ..environment_info()
     };
     insta::assert_snapshot!(
         lines([response(&info), response(&StatusResult::default())]),
         @r#"
-        {"id":1,"result":{"shell":{"name":"bash","path":"/bin/bash"},"cwd":"file:///srv/my%20project","userHomeDir":"file:///home/agent","platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","executorVersion":"0.1.0","capabilities":{"networkProxyLaunch":false,"capabilityDiscoverySandbox":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"shellSnapshotV2":false}}}
+        {"id":1,"result":{"shell":{"name":"bash","path":"/bin/bash"},"cwd":"file:///srv/my%20project","userHomeDir":"file:///srv/home","platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","executorVersion":"0.1.0","processTrees":"keeper","capabilities":{"networkProxyLaunch":false,"capabilityDiscoverySandbox":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"shellSnapshotV2":false}}}
         {"id":1,"result":{"status":"ready"}}
         "#
     );
