@@ -92,6 +92,17 @@ async fn help_of_serve_documents_every_flag() {
 
               [default: 128]
 
+          --trees <KIND>
+              How whole process trees are ended; `auto` takes the best this host has
+
+              Possible values:
+              - auto:   A cgroup, else a keeper, else a group
+              - cgroup: A cgroup for each process
+              - keeper: A small process above each one, which inherits its orphans
+              - group:  Process groups; a daemon may escape them
+
+              [default: auto]
+
           --log-level <LEVEL>
               What to log: off, error, warn, info, debug, trace, or a filter such as
               outpost_server=debug

@@ -113,27 +113,30 @@ async fn a_second_signal_ends_at_once() {
 
 #[tokio::test]
 async fn trees_and_daemons_end_with_the_server() {
-    let (mut server, client) = serving(Transport::WebSocket).await;
-    let scripts = [
-        programs::LEAVES_ITS_GROUP,
-        programs::DAEMON,
-        programs::LEAVES_A_DAEMON,
-        programs::FORKS_AND_LEAVES,
-        programs::HOLDS_THE_PIPE,
-    ];
-    for (n, script) in scripts.iter().enumerate() {
-        let id = format!("p{n}");
-        client.start(sh(&id, script)).await;
-        client.sees(&id, "ready").await;
+    for kind in ["auto", "keeper"] {
+        let mut server = outpost().args(&["--trees", kind]).start().await;
+        let client = server.client().await;
+        let scripts = [
+            programs::LEAVES_ITS_GROUP,
+            programs::DAEMON,
+            programs::LEAVES_A_DAEMON,
+            programs::FORKS_AND_LEAVES,
+            programs::HOLDS_THE_PIPE,
+        ];
+        for (n, script) in scripts.iter().enumerate() {
+            let id = format!("p{n}");
+            client.start(sh(&id, script)).await;
+            client.sees(&id, "ready").await;
+        }
+        for id in ["p2", "p3", "p4"] {
+            client.exited(id).await;
+        }
+        // The server, two with their leaders and three without.
+        server.mark().alive(1 + 2 * 2 + 3).await;
+        let since = Instant::now();
+        server.signal(Signal::TERM);
+        ends(&mut server, 0, since).await;
     }
-    client.exited("p2").await;
-    client.exited("p3").await;
-    client.exited("p4").await;
-    // The server, two with their leaders and three without.
-    server.mark().alive(1 + 2 * 2 + 3).await;
-    let since = Instant::now();
-    server.signal(Signal::TERM);
-    ends(&mut server, 0, since).await;
 }
 
 #[tokio::test]

@@ -29,6 +29,9 @@ impl Actor {
         let mut exited = false;
         let mut timed_out = false;
         while !exited || !self.outputs.is_empty() {
+            // Readiness alone never makes a task yield, and a child that is
+            // always ready would keep everybody else from hearing anything.
+            tokio::task::consume_budget().await;
             let room = self.process.has_room();
             let shared = &self.process.shared;
             let deadline = self.process.ladder().deadline();
@@ -85,6 +88,8 @@ impl Actor {
                 // A terminal that nobody holds hangs up, on a child perhaps that
                 // has closed its own end and is just about to leave.
                 if ended.stream() == Source::Pty {
+                    // Nobody has it open any more, so nobody will read from it.
+                    self.process.shared.stdin.close();
                     self.terminal = Some(ended);
                 }
             }

@@ -16,21 +16,30 @@
 //! are permanent since some things a child inherits or is tied to belong to the *thread* that made
 //! it; they are few since each start blocks one of them for as long as `execve` takes.
 //!
+//! **Starting through a keeper.** Where trees are kept by processes of our own (`keeper`), the thread
+//! has one of them ready before there is a program for it, sends it what it would have cloned with,
+//! and waits for the answer, which is a number or the same stage and `errno`: the keeper clones with
+//! the same code. What a child finds is the same as well, except that it is its keeper's child and
+//! session: it has no terminal if it was given none, even where the server has one.
+//!
 //! **Running.** Our ends of the pipes and of the terminal are non-blocking and registered with the
 //! runtime of whoever awaited the spawn. [`Output::read`] holds no buffer between two calls, so a
 //! process that is silent costs nothing here. Nothing is read that nobody asked for: a reader that
 //! stops is how a child is held back.
 //!
-//! **Ending.** [`ExitWatch::wait`] learns the status from a pidfd and leaves the child a zombie.
-//! As long as it is one, its number names nobody else, and [`Control::signal`] may use the number
-//! of its group; [`ExitWatch::reap`] takes the number away under the same lock (`leader`). What
-//! the child left running is the business of its `tree`: a cgroup knows it for as long as it
-//! lives, a process group only as far as the tables of `/proc` still tell.
+//! **Ending.** [`ExitWatch::wait`] learns the status from a pidfd, or from the child's keeper, and
+//! the child stays a zombie (`watch`). As long as it is one, its number names nobody else, and
+//! [`Control::signal`] may use the number of its group; [`ExitWatch::reap`] takes the number away
+//! under the same lock (`leader`). What the child left running is the business of its `tree`: a
+//! cgroup and a keeper know it for as long as it lives, a process group only as far as the tables of
+//! `/proc` still tell.
 //!
 //! **Giving up.** Every start reserves in one order and frees in the other; a spawn whose future
 //! is dropped kills what it had started (`newborn`). An [`ExitWatch`] that is dropped early leaves
-//! its child running, and a spawner thread reaps it later. No setting of the whole process is
-//! touched: no SIGCHLD handler, no subreaper, no signal disposition. `SIGPIPE` must be ignored, as
+//! its child running, and a spawner thread reaps it later. Handles that go kill nothing; but a
+//! program that goes takes everything along that keepers look after, however it went: the end of
+//! their sockets is the order. No setting of the whole process is touched: no SIGCHLD handler, no
+//! subreaper, no signal disposition; keepers have their own. `SIGPIPE` must be ignored, as
 //! Rust's own runtime sets it up, for [`Input::try_write`] to fail instead of killing the server.
 
 mod child;

@@ -49,6 +49,13 @@ impl Vitals {
             .count()
     }
 
+    /// The direct children that have ended and were not waited for.
+    pub fn zombies(self) -> Vec<i32> {
+        let mut children = self.children();
+        children.retain(|pid| Vitals::of(*pid).state() == Some('Z'));
+        children
+    }
+
     /// The direct children, zombies among them.
     pub fn children(self) -> Vec<i32> {
         let parent = self.pid.to_string();

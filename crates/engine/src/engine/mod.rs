@@ -18,7 +18,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    About, Limits, Process, Reservation, Session, SessionId, Start, StartError, Terminal,
+    About, Delivery, Limits, Process, Reservation, Session, SessionId, Start, StartError, Terminal,
     actor::Actor, clock, shelf::Shelf, stdin::Stdin,
 };
 
@@ -94,6 +94,7 @@ impl Engine {
         let about = Arc::clone(&reservation.about);
         let process = self.adopt(session, about, &start, child, place);
         if let Err(error) = reservation.fill(&process) {
+            process.abandon();
             process.end(Some(Duration::ZERO));
             return Err(error);
         }
@@ -137,7 +138,11 @@ impl Engine {
         self.shared.tasks.spawn(async move {
             actor.run().await;
             engine.check_out(&closed);
-            closed.delivered().await;
+            // Who acknowledges is waited for; who is pushed to has its own copy
+            // of the handle until it has been sent everything.
+            if session.delivery() == Delivery::Acked {
+                closed.delivered().await;
+            }
             drop(place);
             engine.shelve(session, closed);
         });
@@ -170,6 +175,13 @@ impl Engine {
         if !process.has_leftovers() {
             self.alive().remove(&process.key());
         }
+    }
+
+    /// Forgets every process that had left something running when it was done
+    /// and has nothing running any more: nobody tells when the last of it goes.
+    fn check_out_leftovers(&self) {
+        self.alive()
+            .retain(|_, process| !process.is_done() || process.has_leftovers());
     }
 
     fn alive(&self) -> MutexGuard<'_, HashMap<usize, Process>> {

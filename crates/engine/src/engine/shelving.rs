@@ -27,6 +27,9 @@ impl Engine {
 pub(super) async fn keep_the_shelf(engine: Engine) {
     loop {
         let gone = engine.shelf().clear(clock::now());
+        if !gone.is_empty() {
+            engine.check_out_leftovers();
+        }
         for (session, process) in gone {
             session.forget(&process);
         }

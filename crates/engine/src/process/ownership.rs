@@ -41,12 +41,12 @@ impl Process {
         }
         drop(log);
         self.shared.room.notify_one();
+        self.shared.delivered.notify_waiters();
     }
 
     /// Nobody will ever own it again.
     pub(crate) fn abandon(&self) {
         self.detach(Delivery::Push);
-        self.shared.delivered.notify_waiters();
     }
 
     /// Keeps everything until [`Process::release`]: an owner has come back.
