@@ -157,6 +157,8 @@ async fn a_value_that_makes_no_sense_is_refused_with_the_name_of_its_flag() {
         ("--concurrent-requests", "1.5"),
         ("--log-format", "xml"),
         ("--log-level", "outpost=loud"),
+        ("--log-level", "verbose"),
+        ("--trees", "none"),
     ];
     for (flag, value) in wrong {
         let ended = outpost().run(&["serve", &format!("{flag}={value}")]).await;

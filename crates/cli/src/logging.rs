@@ -7,8 +7,18 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::args::LogFormat;
 
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
 /// Sends log lines of the given level to stderr from now on.
 pub(crate) fn start(level: &str, format: LogFormat) -> anyhow::Result<()> {
+    // A filter takes any word for the name of a module, and then says nothing
+    // at all: a slip of the pen would silence the log.
+    let is_word = level.chars().all(char::is_alphanumeric);
+    anyhow::ensure!(
+        !is_word || LEVELS.iter().any(|known| level.eq_ignore_ascii_case(known)),
+        "cannot understand --log-level {level}: expected one of {}, or a filter such as outpost_server=debug",
+        LEVELS.join(", ")
+    );
     let filter = EnvFilter::try_new(level)
         .with_context(|| format!("cannot understand --log-level {level}"))?;
     let builder = fmt::Subscriber::builder()

@@ -97,8 +97,10 @@ async fn a_server_that_is_killed_leaves_nothing() {
 async fn a_process_whose_keeper_is_killed_is_lost_and_the_server_goes_on() {
     let server = outpost().args(&["--trees", "keeper"]).start().await;
     let client = server.client().await;
-    let script = "echo ready; kill -9 $PPID; exec sleep 1000";
-    client.start(sh("lost", script)).await;
+    // Not before its start has been answered, or that is what would fail.
+    let script = "echo ready; read go; kill -9 $PPID; exec sleep 1000";
+    client.start(sh("lost", script).stdin()).await;
+    client.write("lost", "go\n", "w").await;
     assert_eq!(client.closed("lost").await.code(), -1);
     server.mark().alive(1).await;
     assert_eq!(client.run(sh("next", "exit 3")).await.code(), 3);

@@ -62,7 +62,7 @@ async fn runners() {
     // Each starts the next in a session of its own and goes: nobody is there for long, nobody has
     // a parent. Bounded, for the case that nobody catches them.
     let (_folder, path) = program(
-        "case $2 in 0) for i in 1 2 3 4 5; do setsid sh $0 $1 20000 & done; exec sleep 1000 ;; esac\n\
+        "case $2 in 0) for i in 1 2 3 4 5; do setsid sh $0 $1 500 & done; exec sleep 1000 ;; esac\n\
          test $2 -gt 1 && setsid sh $0 $1 $(($2 - 1)) &",
     );
     for _ in 0..3 {

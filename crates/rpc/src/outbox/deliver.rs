@@ -99,15 +99,18 @@ impl Writer {
             if self.frames.is_empty() {
                 continue;
             }
+            // The answers are in the buffer now, which is bounded by itself. Their
+            // places must be free before the peer can have them, or who sends
+            // its next request at once would find none.
+            if !freed.is_empty() {
+                drop(freed);
+                self.outbox.answers_written();
+            }
             io.write_all(self.frames.as_bytes()).await?;
             io.flush().await?;
             self.frames.clear();
             for feed in self.filled.drain(..) {
                 feed.written();
-            }
-            if !freed.is_empty() {
-                drop(freed);
-                self.outbox.answers_written();
             }
             if self.frames.capacity() > KEEP_BYTES && self.outbox.is_quiet() {
                 self.frames.release();
@@ -116,7 +119,7 @@ impl Writer {
     }
 
     /// Fills the next write: control, then answers, then turns of the feeds.
-    /// What the answers held goes to `freed`, to be dropped once written.
+    /// What the answers held goes to `freed`.
     fn gather(&mut self, freed: &mut Vec<super::queue::Held>) -> Option<CloseReason> {
         let closing = {
             let mut state = self.outbox.state();

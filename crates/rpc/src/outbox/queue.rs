@@ -67,7 +67,7 @@ impl Answer {
     }
 }
 
-/// What an answer holds until it has been written.
+/// What an answer holds until it is on its way.
 pub(super) struct Held {
     _ticket: Option<Ticket>,
     _reservation: Option<Reservation>,

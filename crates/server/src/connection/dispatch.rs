@@ -191,10 +191,12 @@ impl Dispatch {
         {
             return reply.send::<()>(Err(refusal));
         }
-        let opened = match initialize::initialize(&self.server, &params, &self.link) {
+        let mut opened = match initialize::initialize(&self.server, &params, &self.link) {
             Err(refusal) => return reply.send::<()>(Err(refusal)),
             Ok(opened) => opened,
         };
+        // True only for what works here.
+        opened.result.capabilities.session_list = self.peer == Peer::Owner;
         self.handshake = Handshake::Answered;
         self.epoch = Some(opened.epoch);
         self.caller = Some(Caller {

@@ -69,7 +69,6 @@ pub(crate) fn initialize(
             signals: true,
             timeouts: true,
             process_list: true,
-            session_list: true,
             takeover: true,
             terminate_tree: true,
             ..ServerCapabilities::default()
