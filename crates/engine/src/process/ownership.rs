@@ -23,6 +23,9 @@ impl Process {
         log.watcher = Some(Arc::downgrade(watcher));
         start(log.journal.owner().cursor());
         drop(log);
+        // A cursor that has moved on may have made room, or have seen the end.
+        self.shared.room.notify_one();
+        self.shared.delivered.notify_waiters();
         watcher.news();
     }
 

@@ -101,7 +101,8 @@ impl Session {
     }
 
     /// Whether this attachment is still the one in force.
-    pub(crate) fn is_current(&self, epoch: Epoch) -> bool {
+    #[must_use]
+    pub fn is_current(&self, epoch: Epoch) -> bool {
         self.inside().lease.epoch() == epoch
     }
 
@@ -148,6 +149,15 @@ impl Session {
         let inside = self.inside();
         if inside.lease.is_attached(epoch) {
             process.attach(cursor, watcher, start);
+        }
+    }
+
+    /// A connection has been sent everything of a process up to `cursor`. One
+    /// that has been replaced speaks for nobody any more.
+    pub fn advance(&self, epoch: Epoch, process: &Process, cursor: Seq) {
+        let inside = self.inside();
+        if inside.lease.is_attached(epoch) {
+            process.advance(cursor);
         }
     }
 

@@ -158,3 +158,59 @@ async fn an_acked_process_is_kept_until_its_close_is_acknowledged() {
     until("it is forgotten", || session.find("p").is_err()).await;
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resuming_further_on_lets_a_held_child_go_on_at_once() {
+    let limits = Limits {
+        window_bytes: 64 * 1024,
+        ..Limits::default()
+    };
+    let engine = engine(limits);
+    let (session, epoch) = open(&engine, LONG, Delivery::Acked);
+    let process = start(&engine, &session, shell("p", "exec yes"))
+        .await
+        .unwrap();
+    let mut cursor = Cursor::attach(&session, epoch, &process, None);
+    until("it is held back", || {
+        let written = process.summary().bytes_out;
+        written >= 64 * 1024
+    })
+    .await;
+    while process.summary().next_seq > cursor.seen.next() {
+        cursor.next(1 << 20).await;
+    }
+    // All of it arrived, and no acknowledgement did.
+    engine.detach(&session, epoch);
+    let epoch = resume(&engine, &session).unwrap();
+    let before = process.summary().bytes_out;
+    let _cursor = Cursor::attach(&session, epoch, &process, Some(cursor.seen));
+    let started = std::time::Instant::now();
+    until("it goes on", || process.summary().bytes_out > before).await;
+    assert!(
+        started.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        started.elapsed()
+    );
+    session.terminate("p", None, false);
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resuming_behind_the_close_is_an_acknowledgement_of_it() {
+    let limits = Limits {
+        closed_retention: Duration::ZERO,
+        ..Limits::default()
+    };
+    let engine = engine(limits);
+    let (session, epoch) = open(&engine, LONG, Delivery::Acked);
+    let process = start(&engine, &session, shell("p", "echo x"))
+        .await
+        .unwrap();
+    until("it is closed", || process.page(Seq::START, None).closed).await;
+    engine.detach(&session, epoch);
+    let epoch = resume(&engine, &session).unwrap();
+    let last = process.summary().next_seq.previous();
+    let _cursor = Cursor::attach(&session, epoch, &process, Some(last));
+    until("it is forgotten", || session.find("p").is_err()).await;
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}

@@ -76,9 +76,12 @@ impl Writer {
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
+                // In this order: in a flood there is always news, and a peer that
+                // only reads shows that it is alive by answering pings.
+                // What was left to say when it was closed is still said.
                 biased;
-                () = self.outbox.news() => {}
                 _ = pings.tick() => self.outbox.ping(),
+                () = self.outbox.news() => {}
                 () = self.outbox.closed() => return Ok(()),
             }
             let mut freed = Vec::new();
@@ -130,12 +133,12 @@ impl Writer {
                 self.frames.control(Opcode::Ping, b"");
             }
             while self.frames.len() < self.delivery.write_bytes
-                && let Some(answer) = state.answers.pop_front()
+                && let Some(answer) = state.next_answer()
             {
                 self.frames.message(&answer.message);
                 freed.push(super::queue::Held::of(answer));
             }
-            state.close.filter(|_| state.answers.is_empty())
+            state.close.filter(|_| !state.has_answers())
         };
         while closing.is_none() && self.frames.len() < self.delivery.write_bytes {
             let Some(feed) = self.outbox.state().ready.pop_front() else {

@@ -14,8 +14,11 @@ use crate::Ticket;
 
 /// How many bytes of large answers may wait to be written, in KiB.
 const BULK_KIB: usize = 4 * 1024;
-/// A connection with more unwritten answers than this is not read from.
+/// A connection with more unwritten answers than this is not read from,
 const MANY_ANSWERS: usize = 4096;
+/// nor one with more bytes of them: ids and names come back as they were sent,
+/// and may be megabytes.
+const MANY_BYTES: usize = 2 * 1024 * 1024;
 
 /// Why we close a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +112,9 @@ struct Shared {
 #[derive(Default)]
 pub(super) struct State {
     /// Answers, in the order they were given.
-    pub(super) answers: VecDeque<Answer>,
+    answers: VecDeque<Answer>,
+    /// How many bytes they have.
+    answer_bytes: usize,
     /// Feeds that have something, in the order of their turns.
     pub(super) ready: VecDeque<Arc<dyn Feed>>,
     /// The bytes of the last ping that was not answered yet; only the last one
@@ -122,6 +127,16 @@ pub(super) struct State {
 }
 
 impl State {
+    pub(super) fn next_answer(&mut self) -> Option<Answer> {
+        let answer = self.answers.pop_front()?;
+        self.answer_bytes -= answer.message.len();
+        Some(answer)
+    }
+
+    pub(super) fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
     fn is_empty(&self) -> bool {
         self.answers.is_empty()
             && self.ready.is_empty()
@@ -148,7 +163,10 @@ impl Outbox {
 
     /// Sends an answer; before any output that isn't on its way yet.
     pub fn answer(&self, answer: Answer) {
-        self.put(|state| state.answers.push_back(answer));
+        self.put(|state| {
+            state.answer_bytes += answer.message.len();
+            state.answers.push_back(answer);
+        });
     }
 
     /// Gives a feed a turn. It must not be waiting for one already.
@@ -195,7 +213,14 @@ impl Outbox {
     /// Waits while the peer leaves too many answers unread: who doesn't listen
     /// isn't listened to.
     pub async fn listening(&self) {
-        while self.state().answers.len() > MANY_ANSWERS {
+        loop {
+            let few = {
+                let state = self.state();
+                state.answers.len() <= MANY_ANSWERS && state.answer_bytes <= MANY_BYTES
+            };
+            if few {
+                return;
+            }
             tokio::select! {
                 () = self.shared.drained.notified() => {}
                 () = self.shared.closed.cancelled() => return,

@@ -144,10 +144,16 @@ impl Dispatch {
             }
             (PROCESS_ACK, Handshake::Ready) => match (parse_params(params), &self.caller) {
                 (Ok(params), Some(caller)) => exec::acknowledge(caller, &params),
-                (Err(error), _) => self.refuse(format!("invalid params of {PROCESS_ACK}: {error}")),
+                (Err(error), _) => {
+                    let words = shortened(&error.to_string());
+                    self.refuse(format!("invalid params of {PROCESS_ACK}: {words}"));
+                }
                 (Ok(_), None) => {}
             },
-            _ => self.refuse(format!("unexpected notification method: {method}")),
+            _ => {
+                let method = shortened(method);
+                self.refuse(format!("unexpected notification method: {method}"));
+            }
         }
     }
 
@@ -166,7 +172,7 @@ impl Dispatch {
             return control.send::<()>(Err(refusal));
         }
         let Some(method) = Method::from_name(name) else {
-            return control.send::<()>(Err(RpcError::method_not_found(name)));
+            return control.send::<()>(Err(RpcError::method_not_found(&shortened(name))));
         };
         match method.lane() {
             Lane::Handshake => self.initialize(control, params),
@@ -336,6 +342,11 @@ impl Drop for Dispatch {
     }
 }
 
+/// What was sent may be megabytes long; who is told about it needs less.
+fn shortened(words: &str) -> String {
+    words.chars().take(MAX_WORDS).collect()
+}
+
 fn parsed<'a, T: Deserialize<'a>>(
     params: Option<&'a RawValue>,
     reply: Reply,
@@ -343,8 +354,7 @@ fn parsed<'a, T: Deserialize<'a>>(
     match parse_params(params) {
         Ok(params) => Some((params, reply)),
         Err(error) => {
-            // The words may quote what was sent, which may be megabytes.
-            let words: String = error.to_string().chars().take(MAX_WORDS).collect();
+            let words = shortened(&error.to_string());
             let refusal = RpcError::invalid_params(format!("invalid params: {words}"));
             reply.send::<()>(Err(refusal));
             None

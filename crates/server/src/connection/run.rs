@@ -44,7 +44,13 @@ pub(crate) async fn run(server: Server, transport: Transport) {
         let mut replaced = pin!(replaced.cancelled());
         loop {
             let read = async {
-                outbox.listening().await;
+                // Who doesn't read its answers is silent too.
+                match silence {
+                    Some(allowed) => tokio::time::timeout(allowed, outbox.listening())
+                        .await
+                        .map_err(|_| InboundError::Silent(allowed))?,
+                    None => outbox.listening().await,
+                }
                 inbound.next().await
             };
             let received = tokio::select! {

@@ -46,6 +46,8 @@ impl Feeds {
                 me: me.clone(),
                 frame: OutputFrame::new(process.id()),
                 process: process.clone(),
+                session: session.clone(),
+                epoch,
                 delivery: session.delivery(),
                 outbox: outbox.clone(),
                 feeds: Arc::downgrade(self),
@@ -73,6 +75,9 @@ struct PushFeed {
     me: Weak<PushFeed>,
     process: Process,
     frame: OutputFrame,
+    session: Session,
+    /// Which attachment of the session this is for.
+    epoch: Epoch,
     delivery: Delivery,
     outbox: Outbox,
     feeds: Weak<Feeds>,
@@ -148,6 +153,9 @@ impl Feed for PushFeed {
         // Before looking at the log: news that come from now on must put the
         // feed on the queue again.
         self.waiting.store(false, Ordering::Release);
+        if !self.session.is_current(self.epoch) {
+            return More::No;
+        }
         let mut sent = self.sent();
         let mut events = Vec::new();
         let more = self.process.events_after(sent.cursor, budget, &mut events);
@@ -165,14 +173,15 @@ impl Feed for PushFeed {
     }
 
     fn written(&self) {
-        let sent = self.sent();
+        let (cursor, closed) = {
+            let sent = self.sent();
+            (sent.cursor, sent.closed)
+        };
         // Who acknowledges says so itself.
         if self.delivery == Delivery::Push {
-            self.process.advance(sent.cursor);
+            self.session.advance(self.epoch, &self.process, cursor);
         }
-        if sent.closed
-            && let Some(feeds) = self.feeds.upgrade()
-        {
+        if closed && let Some(feeds) = self.feeds.upgrade() {
             feeds.feeds().remove(&self.process.key());
         }
     }

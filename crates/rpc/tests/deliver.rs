@@ -1,0 +1,114 @@
+//! The writer of a connection, with a feed that never runs dry.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use outpost_rpc::{
+    Answer, Feed, Frames, Framing, Inbound, More, Outbox, Received, Role,
+    outbox::{Delivery, deliver},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Always has something to say.
+struct Flood;
+
+impl Feed for Flood {
+    fn fill(&self, frames: &mut Frames, budget: usize) -> More {
+        frames.message(&vec![b'x'; budget]);
+        More::Yes
+    }
+
+    fn written(&self) {}
+}
+
+fn flooded() -> (Outbox, Inbound) {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let outbox = Outbox::new(CancellationToken::new());
+    let delivery = Delivery {
+        ping_every: Duration::from_millis(20),
+        ..Delivery::default()
+    };
+    let framing = Framing::WebSocket(Role::Server);
+    tokio::spawn(deliver(outbox.clone(), Box::new(theirs), framing, delivery));
+    outbox.ready(Arc::new(Flood));
+    let inbound = Inbound::new(
+        Box::new(ours),
+        Framing::WebSocket(Role::Client),
+        1 << 20,
+        None,
+    );
+    (outbox, inbound)
+}
+
+async fn until(inbound: &mut Inbound, wanted: impl Fn(&Received) -> bool) {
+    let found = async {
+        loop {
+            let received = inbound.next().await.expect("frames").expect("no end");
+            if wanted(&received) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), found)
+        .await
+        .expect("it comes in the middle of a flood");
+}
+
+#[tokio::test]
+async fn a_flood_does_not_keep_pings_back() {
+    let (_outbox, mut inbound) = flooded();
+    until(&mut inbound, |received| {
+        matches!(received, Received::Ping(_))
+    })
+    .await;
+    until(&mut inbound, |received| {
+        matches!(received, Received::Ping(_))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_and_pongs_overtake_a_flood() {
+    let (outbox, mut inbound) = flooded();
+    outbox.answer(Answer::new(b"answer".to_vec()));
+    until(&mut inbound, |received| {
+        *received == Received::Message(Bytes::from_static(b"answer"))
+    })
+    .await;
+    outbox.pong(Bytes::from_static(b"still here"));
+    until(&mut inbound, |received| *received == Received::Pong).await;
+}
+
+#[tokio::test]
+async fn who_leaves_megabytes_of_answers_unread_is_not_read_from() {
+    let (ours, theirs) = tokio::io::duplex(1024);
+    let outbox = Outbox::new(CancellationToken::new());
+    let framing = Framing::WebSocket(Role::Server);
+    tokio::spawn(deliver(
+        outbox.clone(),
+        Box::new(theirs),
+        framing,
+        Delivery::default(),
+    ));
+    for _ in 0..6 {
+        outbox.answer(Answer::new(vec![b'x'; 1 << 20]));
+    }
+    let waited = tokio::time::timeout(Duration::from_millis(100), outbox.listening()).await;
+    assert!(waited.is_err(), "too much is unread");
+    let mut inbound = Inbound::new(
+        Box::new(ours),
+        Framing::WebSocket(Role::Client),
+        2 << 20,
+        None,
+    );
+    let read = async {
+        for _ in 0..6 {
+            inbound.next().await.expect("frames").expect("no end");
+        }
+    };
+    let (_, listening) = tokio::join!(
+        read,
+        tokio::time::timeout(Duration::from_secs(20), outbox.listening())
+    );
+    assert!(listening.is_ok(), "now it has been read");
+}
