@@ -52,6 +52,8 @@ pub(super) enum RowName {
     Neighbour,
     /// A request behind a long poll
     Waiting,
+    /// A connection that is lost, and one that takes its place
+    ComingBack,
     /// What an idle server and an idle process cost
     StandingBy,
     /// The binary

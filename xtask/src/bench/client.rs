@@ -23,7 +23,12 @@ pub(super) struct Client {
     /// Frames that are sent before the next wait, in one write.
     pending: Vec<u8>,
     last_id: u64,
+    /// The key of the session.
+    pub(super) session: String,
 }
+
+/// What a server answers that has not noticed yet that a connection is gone.
+const STILL_ATTACHED: i64 = -32010;
 
 /// How a process is to be started.
 #[derive(Clone, Copy, Default)]
@@ -36,17 +41,52 @@ pub(super) struct Start<'a> {
 impl Client {
     /// Connects to `ws://HOST:PORT` and gets the introductions over with.
     pub(super) fn connect(url: &str) -> Result<Self> {
+        Self::introduce(url, r#"{"clientName":"outpost-bench"}"#)
+    }
+
+    /// Comes back to a session, as often as it takes the server to notice that nobody has it.
+    pub(super) fn resume(url: &str, session: &str) -> Result<Self> {
+        let hello = format!(r#"{{"clientName":"outpost-bench","resumeSessionId":"{session}"}}"#);
+        Self::introduce(url, &hello)
+    }
+
+    fn introduce(url: &str, hello: &str) -> Result<Self> {
         let (socket, early) = upgrade(url).with_context(|| format!("connecting to {url}"))?;
         let mut client = Self {
             out: socket.try_clone()?,
             frames: FrameReader::new(socket, &early),
             pending: Vec::new(),
             last_id: 0,
+            session: String::new(),
         };
-        let hello = client.request("initialize", r#"{"clientName":"outpost-bench"}"#);
-        client.answered(hello)?;
-        client.send(r#"{"method":"initialized","params":{}}"#);
-        Ok(client)
+        loop {
+            let id = client.request("initialize", hello);
+            let answer = client.whole_answer(id)?;
+            if let Some(session) = answer["result"]["sessionId"].as_str() {
+                client.session = session.to_owned();
+                client.send(r#"{"method":"initialized","params":{}}"#);
+                return Ok(client);
+            }
+            ensure!(
+                answer["error"]["code"] == STILL_ATTACHED,
+                "refused: {answer}"
+            );
+        }
+    }
+
+    /// An answer with all that is in it.
+    fn whole_answer(&mut self, id: u64) -> Result<serde_json::Value> {
+        self.flush()?;
+        loop {
+            let (opcode, place) = self.frames.next()?;
+            if opcode == Opcode::Message {
+                let message: serde_json::Value =
+                    serde_json::from_slice(self.frames.payload(place))?;
+                if message["id"] == id {
+                    return Ok(message);
+                }
+            }
+        }
     }
 
     /// Leaves a request to be sent with the next wait; its id.
@@ -113,6 +153,13 @@ impl Client {
             sent.context("writing to the server")?;
         }
         Ok(())
+    }
+
+    /// Cuts the line without a word.
+    pub(super) fn hang_up(&mut self) -> Result<()> {
+        self.out
+            .shutdown(std::net::Shutdown::Both)
+            .context("hanging up")
     }
 
     fn send(&mut self, message: &str) {

@@ -26,6 +26,8 @@ pub(super) struct LaidOut {
     program: Strings,
     argv: Strings,
     env: Strings,
+    /// None: it stays where we are, for programs that are started in a directory relative to it, and
+    /// since one may be in a directory that one can't enter.
     cwd: Strings,
 }
 
@@ -53,8 +55,6 @@ impl LaidOut {
                 laid_out.env.push(&[&name, b"=", value.as_bytes()])?;
             }
         }
-        // Where we are, for programs that are started in a directory relative to it.
-        laid_out.cwd.push(&[b"."])?;
         Ok(laid_out)
     }
 

@@ -21,6 +21,7 @@ pub(crate) struct Birth<'a> {
     descriptors: [RawFd; 3],
     standing: Standing,
     limit: Option<libc::rlimit64>,
+    /// Null to stay where we are.
     cwd: *const c_char,
     candidates: Vec<*const c_char>,
     argv: Vec<*const c_char>,
@@ -60,6 +61,7 @@ pub(crate) struct Program<'a> {
     pub(crate) candidates: &'a Strings,
     pub(crate) argv: &'a Strings,
     pub(crate) env: &'a Strings,
+    /// None to stay where we are.
     pub(crate) cwd: &'a Strings,
 }
 
@@ -158,9 +160,11 @@ impl<'a> Birth<'a> {
                 unsafe { libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_NOFILE, limit, none) };
             check(Stage::Limits, result)?;
         }
-        // SAFETY: a terminated string laid out before the clone.
-        let entered = unsafe { libc::syscall(libc::SYS_chdir, self.cwd) };
-        check(Stage::Directory, entered)?;
+        if !self.cwd.is_null() {
+            // SAFETY: a terminated string laid out before the clone.
+            let entered = unsafe { libc::syscall(libc::SYS_chdir, self.cwd) };
+            check(Stage::Directory, entered)?;
+        }
         unblock_signals();
         Err((Stage::Execute, self.execute()))
     }

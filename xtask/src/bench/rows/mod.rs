@@ -1,5 +1,6 @@
 //! The rows of the table, one file each: what the sides do in a round, and what they must reach.
 
+mod coming_back;
 mod flood;
 mod growth;
 mod many;
@@ -35,6 +36,7 @@ pub(super) fn of(name: RowName) -> Row {
         RowName::Typing => ("typing", typing::run),
         RowName::Neighbour => ("busy neighbour", neighbour::run),
         RowName::Waiting => ("waiting", waiting::run),
+        RowName::ComingBack => ("coming back", coming_back::run),
         RowName::StandingBy => ("standing by", standing_by::run),
         RowName::Size => ("size", size::run),
         RowName::Growth => ("growth", growth::run),
