@@ -53,7 +53,7 @@ async fn a_signal_behind_a_start_waits_for_it() {
 #[tokio::test]
 async fn a_resize_behind_a_start_waits_for_it() {
     let (_server, client) = ready().await;
-    for n in 0..20 {
+    for n in 0..60 {
         let id = format!("p{n}");
         let script = "read x; stty size; echo got $x";
         let start = client.request_start(sh(&id, script).tty()).await;

@@ -4,7 +4,7 @@
 use outpost_testkit::{Server, Start, sh};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, getuid, prlimit};
 
-use crate::ready;
+use crate::{ready, ready_with};
 
 /// Changes a limit of the running server; gives back what it was.
 fn limit(server: &Server, resource: Resource, current: Option<u64>) -> Rlimit {
@@ -73,7 +73,8 @@ async fn no_descriptors_for_a_connection_keep_it_waiting_and_nobody_else() {
 
 #[tokio::test]
 async fn no_processes_refuse_a_start_in_the_systems_words() {
-    let (server, client) = ready().await;
+    // Without keepers, which have a limit of their own.
+    let (server, client) = ready_with(&["--trees", "group"]).await;
     client.run(sh("first", "echo hi")).await;
     let before = limit(&server, Resource::Nproc, Some(1));
     if getuid().is_root() {

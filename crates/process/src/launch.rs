@@ -135,8 +135,8 @@ impl Launcher {
             return Err(gave_up(prepared, Stage::Execute, libc::E2BIG));
         }
         let mut answer = tether.start(&request, ends, None);
-        if answer == Err(Refusal::Unheard) {
-            // A spare one that somebody has killed meanwhile, or its mother.
+        if let Err(Refusal::Unheard(_)) = answer {
+            // A spare one that somebody has killed meanwhile, or that could not be had then.
             if let Place::Kept(another) = self.plant(prepared)? {
                 tether = another;
             }
@@ -148,10 +148,10 @@ impl Launcher {
                 Ok((pid, Tree::kept(Arc::clone(&tether)), Watch::Tether(tether)))
             }
             Err(Refusal::GaveUp(stage, errno)) => Err(gave_up(prepared, stage, errno)),
-            Err(Refusal::Os(errno)) => {
+            Err(Refusal::Os(errno) | Refusal::Unheard(Some(errno))) => {
                 Err(failed(prepared, SpawnErrorKind::Clone)(Cause::Os(errno)))
             }
-            Err(Refusal::Unheard | Refusal::Gone) => {
+            Err(Refusal::Unheard(None) | Refusal::Gone) => {
                 Err(failed(prepared, SpawnErrorKind::Tree)(Cause::KeeperGone))
             }
         }

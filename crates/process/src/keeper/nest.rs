@@ -192,10 +192,10 @@ impl Nest {
         };
         match keeper.start(&request, [null.as_fd(); 3], Some(deadline)) {
             Err(Refusal::GaveUp(Stage::Execute, libc::ENOENT)) => Ok(()),
-            Err(Refusal::Os(errno) | Refusal::GaveUp(_, errno)) => {
+            Err(Refusal::Os(errno) | Refusal::GaveUp(_, errno) | Refusal::Unheard(Some(errno))) => {
                 Err(io::Error::from_raw_os_error(errno))
             }
-            Ok(_) | Err(Refusal::Gone | Refusal::Unheard) => Err(io::Error::other(NoKeeper)),
+            Ok(_) | Err(Refusal::Gone | Refusal::Unheard(None)) => Err(io::Error::other(NoKeeper)),
         }
     }
 

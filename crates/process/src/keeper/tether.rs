@@ -36,8 +36,9 @@ pub(crate) struct Tether {
 /// Why a keeper has started nothing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It was gone before it had heard what to start; another may be asked.
-    Unheard,
+    /// It was gone before it had heard what to start, or has never been; then its mother may have said
+    /// why. That may be long ago, so another may be asked.
+    Unheard(Option<i32>),
     /// It went without a word. What it may have started is killed.
     Gone,
     /// There could be no process.
@@ -74,14 +75,15 @@ impl Tether {
         }
         match self.answer(&mut heard, deadline)? {
             Some(Report::Started { pid }) => Pid::from_raw(pid).ok_or(Refusal::Gone),
-            Some(Report::Refused { errno }) => Err(Refusal::Os(errno)),
+            Some(Report::Refused { errno }) if heard => Err(Refusal::Os(errno)),
+            Some(Report::Refused { errno }) => Err(Refusal::Unheard(Some(errno))),
             Some(Report::GaveUp { stage, errno }) => {
                 self.free.store(true, Ordering::Release);
                 Err(Refusal::GaveUp(stage, errno))
             }
             Some(Report::Ended { .. }) => Err(Refusal::Gone),
             None if heard => Err(Refusal::Gone),
-            None => Err(Refusal::Unheard),
+            None => Err(Refusal::Unheard(None)),
         }
     }
 

@@ -48,7 +48,7 @@ impl Nursery {
             TreeChoice::Keeper => keepers().map_err(unavailable(TreeKind::Keeper)),
             TreeChoice::Group => Ok(Nursery::Groups),
             TreeChoice::Auto => Ok(cgroups(old_call)
-                .inspect_err(|error| tracing::info!(%error, "no cgroup can be made here"))
+                .inspect_err(|error| tracing::debug!(%error, "no cgroup can be made here"))
                 .or_else(|_| keepers())
                 .unwrap_or_else(|error| {
                     tracing::info!(%error, "no keeper can be had; process groups are used");

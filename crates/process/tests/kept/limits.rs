@@ -26,11 +26,15 @@ async fn it_is_the_answer_to_one_start() {
     let spawner = spawner();
     let first = start(&spawner, command(&["cat"], PIPES_AND_STDIN)).await;
     let mother = mother_of(&first);
+    // The next one is made ready as soon as there is a first one, and nobody else is before it is
+    // needed.
+    eventually("the next keeper", || children_of(mother).len() == 2).await;
+    limit(mother, Some(1));
     let mut everybody = children_of(mother);
-    everybody.push(mother);
     for pid in &everybody {
         limit(*pid, Some(1));
     }
+    everybody.push(mother);
     // The first have a keeper that can't start them, the next get none.
     for _ in 0..2 * everybody.len() {
         let spawned = within("the answer", spawner.spawn(command(&["true"], PIPES))).await;

@@ -11,7 +11,7 @@ use outpost_protocol::{
 use outpost_rpc::{Admission, Answer, Framing, Lanes, Outbox};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
@@ -247,8 +247,9 @@ impl Dispatch {
                     && let Some(reply) = self.may_wait(&caller, &params.process_id, reply)
                 {
                     let key = params.process_id.clone();
+                    let waits = caller.session.is_starting(&key);
                     let job = exec::signal(caller, params, reply);
-                    self.control.run(key, job).await;
+                    self.run_control(key, waits, job).await;
                 }
             }
             Method::ProcessResize => {
@@ -256,12 +257,37 @@ impl Dispatch {
                     && let Some(reply) = self.may_wait(&caller, &params.process_id, reply)
                 {
                     let key = params.process_id.clone();
+                    let waits = caller.session.is_starting(&key);
                     let job = exec::resize(caller, params, reply);
-                    self.control.run(key, job).await;
+                    self.run_control(key, waits, job).await;
                 }
             }
             _ => reply.send::<()>(Err(RpcError::method_not_found(method.name()))),
         }
+    }
+
+    /// Runs control of a process past whatever waits in its lane. What has to
+    /// wait for a start is still followed by what was sent after it.
+    async fn run_control(
+        &self,
+        key: String,
+        waits: bool,
+        job: impl Future<Output = ()> + Send + 'static,
+    ) {
+        if !waits {
+            return self.control.run(key, job).await;
+        }
+        let (done, taken_effect) = oneshot::channel::<()>();
+        let job = async move {
+            job.await;
+            drop(done);
+        };
+        self.control.run(key.clone(), job).await;
+        let behind = async move {
+            // It is only ever dropped.
+            let _ = taken_effect.await;
+        };
+        self.lanes.run(key, behind).await;
     }
 
     /// Control that has to wait for a start counts like any other request, or
