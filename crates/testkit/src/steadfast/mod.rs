@@ -136,6 +136,8 @@ impl Steadfast {
         loop {
             match self.call("process/write", params.clone()).await {
                 Ok(answer) if answer["status"] == "accepted" => return,
+                // A start of the connection before may still be under way.
+                Ok(answer) if answer["status"] == "starting" => {}
                 Ok(answer) => panic!("{id} takes no input: {answer}"),
                 Err(CallError::Refused(error)) => panic!("{id} takes no input: {error:?}"),
                 Err(CallError::Lost) => {}
