@@ -5,42 +5,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outpost_testkit::steadfast::{Delivery, Outcome, Steadfast};
-use outpost_testkit::{Direction, Link, Server, Start, sh};
+use outpost_testkit::{CountedLines, Direction, Link, Server, Start, sh};
 
 use crate::outpost;
 
-/// Numbers that come as lines, each checked as it comes.
-#[derive(Default)]
-struct Lines {
-    rest: Vec<u8>,
-    next: u64,
-}
-
-impl Lines {
-    fn take(&mut self, bytes: &[u8]) {
-        self.rest.extend_from_slice(bytes);
-        let whole = self.rest.iter().rposition(|byte| *byte == b'\n');
-        let rest = self.rest.split_off(whole.map_or(0, |end| end + 1));
-        for line in self.rest.split_inclusive(|byte| *byte == b'\n') {
-            self.next += 1;
-            assert_eq!(
-                line,
-                format!("{}\n", self.next).as_bytes(),
-                "lost or doubled"
-            );
-        }
-        self.rest = rest;
-    }
-}
-
-fn counting() -> (Arc<Mutex<Lines>>, impl FnMut(&[u8]) + Send + 'static) {
-    let lines = Arc::new(Mutex::new(Lines::default()));
+fn counting() -> (Arc<Mutex<CountedLines>>, impl FnMut(&[u8]) + Send + 'static) {
+    let lines = Arc::new(Mutex::new(CountedLines::default()));
     let taker = Arc::clone(&lines);
     (lines, move |bytes: &[u8]| taker.lock().unwrap().take(bytes))
 }
 
-fn taken(lines: &Mutex<Lines>) -> u64 {
-    lines.lock().unwrap().next
+fn taken(lines: &Mutex<CountedLines>) -> u64 {
+    lines.lock().unwrap().count()
 }
 
 /// Cuts the link, in all the ways there are, after this or that many lines.
@@ -48,7 +24,7 @@ async fn harass(
     server: &Server,
     link: &Link,
     client: &Steadfast,
-    lines: &Mutex<Lines>,
+    lines: &Mutex<CountedLines>,
     total: u64,
     rounds: u64,
 ) {
@@ -153,6 +129,8 @@ async fn a_detached_acked_process_of_100_mb_waits_and_then_delivers_all_of_it() 
     // The link lets nothing through for a while: the process waits.
     link.stall(Direction::ToClient);
     link.cut().await;
+    // What had arrived before the cut is still taken.
+    client.lost().await;
     let before = taken(&lines);
     // sleep: nothing may arrive or be lost while the client is away
     tokio::time::sleep(Duration::from_millis(500)).await;

@@ -12,6 +12,7 @@
 //!   leave nothing that carries its mark
 //! - [`Link`] is a connection between the two that can be cut, stalled, half-closed and throttled
 //! - [`steadfast`] has a client that comes back after every cut, and checks what it gets
+//!   (what it gets is often [`CountedLines`], of which every byte can be told)
 //! - [`http`] asks without a WebSocket, [`frames`] are what one is made of
 //! - [`patience`] holds the deadlines, all of them generous: a test waits for events, and a
 //!   deadline is only there to end one that fails
@@ -20,6 +21,7 @@
 
 mod capture;
 mod client;
+mod counted_lines;
 pub mod frames;
 pub mod http;
 mod launch;
@@ -34,6 +36,7 @@ mod story;
 mod vitals;
 
 pub use client::{Client, Counted, Goodbye, RpcError, Seen};
+pub use counted_lines::CountedLines;
 pub use launch::{Ended, Launch, Transport};
 pub use link::{Direction, Link};
 pub use mark::Mark;

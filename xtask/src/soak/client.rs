@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use outpost_testkit::steadfast::{Delivery, Steadfast};
-use outpost_testkit::{Link, Mark, Start, programs, sh};
+use outpost_testkit::{CountedLines, Link, Mark, Start, programs, sh};
 use serde_json::json;
 
 use super::dice::Dice;
@@ -17,30 +17,6 @@ const MISBEHAVING: [&str; 5] = [
     programs::LEAVES_A_DAEMON,
     programs::LEAVES_ITS_GROUP,
 ];
-
-/// Numbers as lines, each compared as it comes.
-#[derive(Default)]
-struct Lines {
-    rest: Vec<u8>,
-    next: u64,
-}
-
-impl Lines {
-    fn take(&mut self, bytes: &[u8]) {
-        self.rest.extend_from_slice(bytes);
-        let whole = self.rest.iter().rposition(|byte| *byte == b'\n');
-        let rest = self.rest.split_off(whole.map_or(0, |end| end + 1));
-        for line in self.rest.split_inclusive(|byte| *byte == b'\n') {
-            self.next += 1;
-            assert_eq!(
-                line,
-                format!("{}\n", self.next).as_bytes(),
-                "lost or doubled"
-            );
-        }
-        self.rest = rest;
-    }
-}
 
 /// Opens sessions one after the other and works in them, until the time is over.
 pub(super) async fn work(
@@ -98,7 +74,7 @@ impl Worker<'_> {
             Delivery::Push => 100_000,
         };
         let total = dice.between(1, most);
-        let lines = Arc::new(Mutex::new(Lines::default()));
+        let lines = Arc::new(Mutex::new(CountedLines::default()));
         let taker = Arc::clone(&lines);
         let bytes = move |bytes: &[u8]| lock(&taker).take(bytes);
         self.client
@@ -106,13 +82,13 @@ impl Worker<'_> {
             .await;
         let outcome = self.client.closed(id).await;
         assert_eq!((outcome.code, outcome.gaps), (0, 0));
-        assert_eq!(lock(&lines).next, total);
+        assert_eq!(lock(&lines).count(), total);
         add(&self.figures.bytes, total * 7);
     }
 
     /// Everything that is typed arrives once and in order.
     async fn type_lines(&self, id: &str, count: u64) {
-        let lines = Arc::new(Mutex::new(Lines::default()));
+        let lines = Arc::new(Mutex::new(CountedLines::default()));
         let taker = Arc::clone(&lines);
         let bytes = move |bytes: &[u8]| lock(&taker).take(bytes);
         self.client
@@ -122,7 +98,7 @@ impl Worker<'_> {
             self.client.write(id, format!("{number}\n")).await;
         }
         outpost_testkit::patience::seen("all that was typed", || {
-            (lock(&lines).next == count).then_some(())
+            (lock(&lines).count() == count).then_some(())
         })
         .await;
         self.end(id).await;

@@ -89,6 +89,14 @@ impl Steadfast {
         self.shared.state().connections
     }
 
+    /// Waits until it knows that its connection is gone, and has taken all that came on it.
+    pub async fn lost(&self) {
+        self.until("the loss of the connection", |state| {
+            state.calls.is_none().then_some(())
+        })
+        .await;
+    }
+
     /// Calls a method on whichever connection there is, or comes.
     pub async fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
         let calls = self
