@@ -50,6 +50,17 @@ impl Journal {
         }
     }
 
+    /// The log of a process whose events up to `seen` are somebody else's: the
+    /// next one gets the number after it.
+    #[must_use]
+    pub fn starting_after(limits: Limits, seen: Seq) -> Self {
+        Journal {
+            next: seen.next(),
+            owner: Owner::Absent { cursor: seen },
+            ..Journal::new(limits)
+        }
+    }
+
     /// Appends output. Nothing may follow the close, and an empty chunk is no
     /// event.
     pub fn output(&mut self, stream: Stream, bytes: Bytes) {
@@ -64,6 +75,11 @@ impl Journal {
             end: self.total,
         });
         self.evict();
+    }
+
+    /// Leaves a number out: somebody has counted something that is no event.
+    pub fn skip(&mut self) {
+        self.take_number();
     }
 
     /// Appends the exit; only the first one counts.

@@ -18,10 +18,18 @@ pub struct InitializeParams {
     /// Who is calling, as exec-server clients say it.
     pub client_name: Option<String>,
     /// Who is calling, as app-server clients say it.
-    #[serde(default, deserialize_with = "optional_object")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub client_info: Option<ClientInfo>,
     /// What the client wants to be able to use.
-    #[serde(default, deserialize_with = "optional_object")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub capabilities: Option<ClientCapabilities>,
     /// The session to take up again; absent for a new one.
     pub resume_session_id: Option<String>,
@@ -29,14 +37,24 @@ pub struct InitializeParams {
     #[serde(default, skip_serializing_if = "DetachedTtl::is_unspecified")]
     pub detached_ttl_ms: DetachedTtl,
     /// A name for humans.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_label: Option<String>,
     /// Resume although another connection is attached.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub takeover: bool,
     /// How output is delivered; absent means [`Delivery::Push`].
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
     /// For each process, the last number the client has seen.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub resume_from: BTreeMap<String, u64>,
 }
 
@@ -125,6 +143,22 @@ pub struct InitializeResult {
     /// What `environment/info` would say.
     pub environment_info: EnvironmentInfo,
     /// What goes beyond the released servers.
+    pub capabilities: ServerCapabilities,
+}
+
+/// The answer to `initialize` as a client reads it: a released server says no more than which
+/// session it is, and an older one not even that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Welcome {
+    /// The key of the session; without one there is nothing that could be resumed.
+    pub session_id: Option<String>,
+    /// Who answers.
+    pub server_info: Option<ServerInfo>,
+    /// What `environment/info` would say.
+    pub environment_info: Option<EnvironmentInfo>,
+    /// What goes beyond the released servers.
+    #[serde(deserialize_with = "or_default")]
     pub capabilities: ServerCapabilities,
 }
 

@@ -9,6 +9,8 @@
 //! - **Going out**: [`encode_response`], [`encode_error`] and [`encode_notification`] append one
 //!   message to a buffer. [`OutputFrame`] does the same for `process/output` by hand, because that is
 //!   the message that carries all the bytes.
+//! - **As a client**: [`encode_request`] appends a request, and [`FromServer::parse`] opens what comes
+//!   back. [`Welcome`] and [`Ending`] are what is read of servers that say less than this one.
 //! - **Words**: [`Method`] is the table of methods; [`code`] the table of error codes; the params and
 //!   results of each method have a type of their own.
 //! - **Paths**: [`PathUri`] is the only way a path gets onto or off the wire.
@@ -25,6 +27,7 @@ mod env_policy;
 mod envelope;
 mod environment;
 mod error;
+mod from_server;
 mod initialize;
 mod malformed;
 mod method;
@@ -47,24 +50,25 @@ pub use environment::{
     EnvironmentCapabilities, EnvironmentInfo, EnvironmentStatus, ProcessTrees, Shell, StatusResult,
 };
 pub use error::RpcError;
+pub use from_server::FromServer;
 pub use initialize::{
     ClientCapabilities, ClientInfo, Delivery, DetachedTtl, InitializeParams, InitializeResult,
-    PROTOCOL_VERSION, ServerInfo,
+    PROTOCOL_VERSION, ServerInfo, Welcome,
 };
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 pub use method::{
     Family, INITIALIZED, Lane, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
     family_of_name,
 };
-pub use outgoing::{encode_error, encode_notification, encode_response};
+pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};
 pub use output_frame::OutputFrame;
 pub use params::{Empty, parse_params};
 pub use path_uri::{PathUri, PathUriError};
 pub use process::{
-    AckParams, ListResult, ProcessClosed, ProcessEntry, ProcessExited, ProcessOutput, ProcessState,
-    ReadChunk, ReadParams, ReadResult, ResizeParams, SandboxType, SignalName, SignalParams, Size,
-    StartParams, StartResult, StreamName, TerminateParams, TerminateResult, WriteParams,
-    WriteResult, WriteStatus,
+    AckParams, Ending, ListResult, ProcessClosed, ProcessEntry, ProcessExited, ProcessOutput,
+    ProcessState, ReadChunk, ReadParams, ReadResult, ResizeParams, SandboxType, SignalName,
+    SignalParams, Size, StartParams, StartResult, StreamName, TerminateParams, TerminateResult,
+    WriteParams, WriteResult, WriteStatus,
 };
 pub use request_id::RequestId;
 pub use sandbox::{Permissions, PermissionsKind, SandboxParams};

@@ -20,6 +20,13 @@ struct ErrorResponse<'a> {
 }
 
 #[derive(Serialize)]
+struct Request<'a, T> {
+    id: i64,
+    method: &'a str,
+    params: &'a T,
+}
+
+#[derive(Serialize)]
 struct Notification<'a, T> {
     method: &'a str,
     params: &'a T,
@@ -38,6 +45,16 @@ pub fn encode_response<T: Serialize>(
 pub fn encode_error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
     append(out, &ErrorResponse { id, error })
         .expect("strings, integers and JSON values can always be written to memory");
+}
+
+/// Appends `{"id":…,"method":…,"params":…}`.
+pub fn encode_request<T: Serialize>(
+    out: &mut Vec<u8>,
+    id: i64,
+    method: &str,
+    params: &T,
+) -> Result<(), serde_json::Error> {
+    append(out, &Request { id, method, params })
 }
 
 /// Appends `{"method":…,"params":…}`.

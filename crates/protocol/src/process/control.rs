@@ -48,9 +48,14 @@ pub struct TerminateParams {
     /// Which process.
     pub process_id: String,
     /// How long it is asked to end before it is made to; absent for not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
     /// Also end what an exited process left running.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub tree: bool,
 }
 

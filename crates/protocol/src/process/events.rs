@@ -37,6 +37,20 @@ pub struct ProcessExited {
     pub sandbox_denied: bool,
 }
 
+/// Params of `process/exited` as a client reads them: older servers say less.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ending {
+    /// Which process.
+    pub process_id: String,
+    /// Its number among the events of the process.
+    pub seq: u64,
+    /// How it ended.
+    pub exit_code: i32,
+    /// Whether it seems to have failed because of its sandbox, if the server says so here.
+    pub sandbox_denied: Option<bool>,
+}
+
 /// Params of `process/closed`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -10,7 +10,7 @@ mod write;
 
 pub use ack::AckParams;
 pub use control::{ResizeParams, SignalName, SignalParams, TerminateParams, TerminateResult};
-pub use events::{ProcessClosed, ProcessExited, ProcessOutput, StreamName};
+pub use events::{Ending, ProcessClosed, ProcessExited, ProcessOutput, StreamName};
 pub use list::{ListResult, ProcessEntry, ProcessState};
 pub use read::{ReadChunk, ReadParams, ReadResult};
 pub use start::{SandboxType, Size, StartParams, StartResult};

@@ -41,7 +41,8 @@ pub struct ReadResult<B = Vec<u8>> {
     pub closed: bool,
     /// What went wrong with the process other than how it ended.
     pub failure: Option<String>,
-    /// Whether it seems to have failed because of its sandbox.
+    /// Whether it seems to have failed because of its sandbox. Older servers don't say.
+    #[serde(default)]
     pub sandbox_denied: bool,
 }
 

@@ -39,15 +39,23 @@ pub struct StartParams {
     /// Not read yet.
     pub managed_network: Option<serde_json::Value>,
     /// Kept with the process, and never looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<BTreeMap<String, String>>,
     /// The size of the PTY.
-    #[serde(default, deserialize_with = "optional_object")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub size: Option<Size>,
     /// When the tree is killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// How much output to retain.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retain_bytes: Option<u64>,
     /// How long it is asked to end before it is made to.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub kill_grace_ms: Option<u64>,
 }
 
@@ -66,7 +74,8 @@ pub struct Size {
 pub struct StartResult {
     /// As it was asked for.
     pub process_id: String,
-    /// How the process is confined.
+    /// How the process is confined. Older servers don't say.
+    #[serde(default)]
     pub sandbox_type: SandboxType,
 }
 

@@ -16,7 +16,11 @@ pub struct WriteParams {
     /// Makes a retry safe; absent for a write that is never retried.
     pub write_id: Option<String>,
     /// End the input after the bytes.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub close_stdin: bool,
 }
 

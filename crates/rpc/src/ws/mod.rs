@@ -8,8 +8,10 @@ mod handshake;
 mod header;
 mod mask;
 mod messages;
+mod opening;
 
 pub use handshake::accept_key;
 pub(crate) use header::{Header, Opcode, encode_header};
 pub(crate) use mask::{Mask, MaskSource};
 pub(crate) use messages::Messages;
+pub use opening::{Opening, OpeningError, open};

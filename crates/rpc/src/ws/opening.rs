@@ -1,0 +1,157 @@
+//! The opening handshake, from the side that connects.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::{MaskSource, accept_key};
+
+/// No server has more to say about an upgrade than this.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+const HEAD_END: &[u8] = b"\r\n\r\n";
+
+/// What is asked of the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening<'a> {
+    /// What `Host` says.
+    pub host: &'a str,
+    /// The path and query of the URL.
+    pub path: &'a str,
+}
+
+/// Why there is no WebSocket.
+#[derive(Debug, thiserror::Error)]
+pub enum OpeningError {
+    /// The transport failed, or ended before the answer did.
+    #[error("failed to ask for a websocket: {0}")]
+    Io(#[from] io::Error),
+    /// The server answered with another status than 101.
+    #[error("the server answered the websocket upgrade with HTTP status {0}")]
+    Refused(u16),
+    /// What answered doesn't speak the protocol.
+    #[error("the answer to the websocket upgrade makes no sense: {0}")]
+    Nonsense(&'static str),
+}
+
+/// Asks for a WebSocket. What the server sent right behind its answer belongs
+/// to the first frames, and comes back.
+pub async fn open<S>(io: &mut S, opening: Opening<'_>) -> Result<Bytes, OpeningError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + ?Sized,
+{
+    let key = random_key();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n",
+        path = opening.path,
+        host = opening.host,
+    );
+    io.write_all(request.as_bytes()).await?;
+    io.flush().await?;
+    let mut received = BytesMut::new();
+    let end = loop {
+        if io.read_buf(&mut received).await? == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        let found = received
+            .windows(HEAD_END.len())
+            .position(|window| window == HEAD_END);
+        match found {
+            Some(at) => break at,
+            None if received.len() > MAX_HEAD_BYTES => {
+                return Err(OpeningError::Nonsense("its head has no end"));
+            }
+            None => {}
+        }
+    };
+    let head = received.split_to(end + HEAD_END.len());
+    check(&head[..end], &accept_key(key.as_bytes()))?;
+    Ok(received.freeze())
+}
+
+/// Whether this answer agrees to the upgrade that was asked for.
+fn check(head: &[u8], accept: &str) -> Result<(), OpeningError> {
+    let head = std::str::from_utf8(head).map_err(|_| OpeningError::Nonsense("it is not text"))?;
+    let mut lines = head.split("\r\n");
+    let status = lines
+        .next()
+        .and_then(|line| line.strip_prefix("HTTP/1.1 "))
+        .and_then(|rest| rest.get(..3))
+        .and_then(|code| code.parse().ok())
+        .ok_or(OpeningError::Nonsense("it is not HTTP/1.1"))?;
+    if status != 101 {
+        return Err(OpeningError::Refused(status));
+    }
+    let agrees = lines
+        .filter_map(|line| line.split_once(':'))
+        .any(|(name, value)| {
+            name.eq_ignore_ascii_case("sec-websocket-accept") && value.trim() == accept
+        });
+    if agrees {
+        Ok(())
+    } else {
+        Err(OpeningError::Nonsense("it answers another key"))
+    }
+}
+
+/// Sixteen bytes that differ from one connection to the next, as text.
+fn random_key() -> String {
+    let mut masks = MaskSource::new();
+    let bytes: [[u8; 4]; 4] = std::array::from_fn(|_| masks.draw().0);
+    base64_simd::STANDARD.encode_to_string(bytes.as_flattened())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+
+    fn outcome(head: &str) -> Result<(), String> {
+        check(head.as_bytes(), ACCEPT).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn only_the_right_answer_is_a_yes() {
+        let yes = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n";
+        assert_eq!(
+            outcome(&format!("{yes}sec-websocket-ACCEPT:  {ACCEPT}")),
+            Ok(())
+        );
+        assert!(outcome(yes).unwrap_err().contains("another key"));
+        assert!(
+            outcome("HTTP/1.1 503 Busy\r\n")
+                .unwrap_err()
+                .ends_with("503")
+        );
+        assert!(outcome("SSH-2.0-x").unwrap_err().contains("not HTTP/1.1"));
+        assert!(outcome("HTTP/1.1 1").unwrap_err().contains("not HTTP/1.1"));
+    }
+
+    #[tokio::test]
+    async fn what_follows_the_answer_is_kept() {
+        let (mut ours, mut theirs) = tokio::io::duplex(4096);
+        let opening = Opening {
+            host: "h",
+            path: "/p",
+        };
+        let server = async {
+            let mut asked = vec![0; 4096];
+            let count = theirs.read(&mut asked).await.unwrap();
+            let asked = String::from_utf8(asked[..count].to_vec()).unwrap();
+            assert!(asked.starts_with("GET /p HTTP/1.1\r\nHost: h\r\n"));
+            let key = asked
+                .lines()
+                .find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "))
+                .unwrap();
+            let accept = accept_key(key.as_bytes());
+            let answer = format!(
+                "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: {accept}\r\n\r\nframe"
+            );
+            theirs.write_all(answer.as_bytes()).await.unwrap();
+        };
+        let (early, ()) = tokio::join!(open(&mut ours, opening), server);
+        assert_eq!(early.unwrap(), "frame");
+    }
+}
