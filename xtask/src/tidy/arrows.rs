@@ -18,7 +18,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("engine", &["journal", "process", "sandbox", "files"]),
     ("rpc", &["protocol"]),
     ("server", &["engine", "protocol", "rpc"]),
-    ("client", &["engine", "protocol", "rpc"]),
+    ("client", &["engine", "journal", "protocol", "rpc"]),
     ("mcp", &["client", "engine", "protocol", "rpc"]),
     ("cli", &["server", "engine", "client", "mcp", "telemetry"]),
     ("testkit", &["protocol"]),

@@ -1,0 +1,35 @@
+//! A place where processes run.
+
+use std::pin::Pin;
+
+use outpost_protocol::{EnvironmentInfo, ProcessEntry};
+
+use crate::{Error, Process, Start};
+
+/// What a place is asked for, on its way.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// A place where processes run: this program ([`Local`](crate::Local)), or a
+/// server ([`Remote`](crate::Remote)). Whoever holds one can't tell which.
+pub trait Place: Send + Sync {
+    /// Starts a process; resolves once it runs. Dropping the future undoes the
+    /// start, whatever has become of it.
+    fn start(&self, start: Start) -> Pending<'_, Process>;
+
+    /// A handle on a process that exists already, whose events are replayed
+    /// from just after `after_seq` as far as they are retained; 0 is the
+    /// beginning. A process that was found this way isn't terminated with its
+    /// last handle.
+    fn attach(&self, id: &str, after_seq: u64) -> Pending<'_, Process>;
+
+    /// All processes of the place that are known to it, oldest first.
+    fn processes(&self) -> Pending<'_, Vec<ProcessEntry>>;
+
+    /// What it is like there.
+    fn environment(&self) -> Pending<'_, EnvironmentInfo>;
+
+    /// Leaves the place in good order. A local place ends everything it runs; a
+    /// remote one is disconnected from, and what nobody ended goes on there for
+    /// as long as its session lasts. Every later call fails.
+    fn close(&self) -> Pending<'_, ()>;
+}

@@ -1,0 +1,124 @@
+//! What is to be acknowledged, and when. Plain data with the time passed in.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+use outpost_journal::Seq;
+
+/// How many closes are remembered whose acknowledgement may have been lost.
+const MAX_CLOSES: usize = 1024;
+
+/// When something is acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Policy {
+    pub(super) bytes: usize,
+    pub(super) within: Duration,
+    pub(super) close_within: Duration,
+}
+
+/// Acknowledgements that are owed, by process.
+#[derive(Debug)]
+pub(super) struct Acks {
+    policy: Policy,
+    owed: HashMap<String, Owed>,
+    /// Closes that were acknowledged on this connection, which may be lost with
+    /// it.
+    closes: VecDeque<(String, Seq)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    seq: Seq,
+    bytes: usize,
+    closed: bool,
+    at: Instant,
+}
+
+impl Acks {
+    pub(super) fn new(policy: Policy) -> Self {
+        Acks {
+            policy,
+            owed: HashMap::new(),
+            closes: VecDeque::new(),
+        }
+    }
+
+    /// Everything of a process up to `seq` may be acknowledged, `bytes` of it
+    /// for the first time. Says when to look again at the latest.
+    ///
+    /// The server may have a smaller window than anybody would expect, so what
+    /// isn't much is acknowledged too, a little later. A process that is closed
+    /// waits for nothing.
+    pub(super) fn owe(
+        &mut self,
+        id: &str,
+        seq: Seq,
+        bytes: usize,
+        closed: bool,
+        now: Instant,
+    ) -> Instant {
+        let policy = self.policy;
+        if !self.owed.contains_key(id) {
+            let first = Owed {
+                seq,
+                bytes: 0,
+                closed: false,
+                at: now + policy.within,
+            };
+            self.owed.insert(id.to_owned(), first);
+        }
+        let Some(owed) = self.owed.get_mut(id) else {
+            unreachable!("it was put there just now");
+        };
+        owed.seq = owed.seq.max(seq);
+        owed.bytes += bytes;
+        if closed && !owed.closed {
+            owed.closed = true;
+            owed.at = now + policy.close_within;
+        } else if owed.bytes >= policy.bytes && !owed.closed {
+            owed.at = now;
+        }
+        owed.at
+    }
+
+    /// When something is due next.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.owed.values().map(|owed| owed.at).min()
+    }
+
+    /// What is due now. Once something is, closes go with it: one more costs
+    /// next to nothing.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<(String, Seq)> {
+        if self.next().is_none_or(|at| at > now) {
+            return Vec::new();
+        }
+        let due: Vec<_> = self
+            .owed
+            .extract_if(|_, owed| owed.closed || owed.at <= now)
+            .collect();
+        for (id, owed) in due.iter().filter(|(_, owed)| owed.closed) {
+            self.closes.push_back((id.clone(), owed.seq));
+            if self.closes.len() > MAX_CLOSES {
+                self.closes.pop_front();
+            }
+        }
+        due.into_iter().map(|(id, owed)| (id, owed.seq)).collect()
+    }
+
+    /// The connection is lost, and what was acknowledged on it may be: where to
+    /// resume the closed ones from.
+    pub(super) fn closes(&self) -> impl Iterator<Item = (String, u64)> + '_ {
+        let owed = self.owed.iter().filter(|(_, owed)| owed.closed);
+        let owed = owed.map(|(id, owed)| (id.clone(), owed.seq.0));
+        let sent = self.closes.iter().map(|(id, seq)| (id.clone(), seq.0));
+        sent.chain(owed)
+    }
+
+    /// A session was resumed from there.
+    pub(super) fn resumed(&mut self) {
+        self.closes.clear();
+        self.owed.retain(|_, owed| !owed.closed);
+    }
+}

@@ -1,0 +1,229 @@
+//! What is done with what the server says by itself.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
+
+use outpost_journal::Seq;
+use outpost_protocol::{
+    AckParams, Ending, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed,
+    ProcessOutput, ReadParams, ReadResult, parse_params,
+};
+use serde_json::value::RawValue;
+use tokio::time::sleep_until;
+
+use super::{
+    core::{Core, lock},
+    line::Line,
+    puzzle::Heard,
+    tracked::{Progress, Tracked},
+};
+use crate::{Error, event::stream_of};
+
+impl Core {
+    /// A process has written something.
+    pub(super) fn output(self: &Arc<Self>, line: &Line, output: ProcessOutput<'_>) {
+        let heard = Heard::Output(stream_of(output.stream), output.chunk.into_owned().into());
+        self.heard(line, &output.process_id, Seq(output.seq), heard);
+    }
+
+    /// Anything else has happened.
+    pub(super) fn notification(
+        self: &Arc<Self>,
+        line: &Line,
+        method: &str,
+        params: Option<&RawValue>,
+    ) {
+        let understood = match method {
+            PROCESS_EXITED => parse_params::<Ending>(params).map(|ending| {
+                let heard = Heard::Exited {
+                    code: ending.exit_code,
+                    sandbox_denied: ending.sandbox_denied,
+                };
+                self.heard(line, &ending.process_id, Seq(ending.seq), heard);
+            }),
+            PROCESS_CLOSED => parse_params::<ProcessClosed>(params).map(|closed| {
+                self.heard(line, &closed.process_id, Seq(closed.seq), Heard::Closed);
+            }),
+            _ => Ok(()),
+        };
+        if let Err(error) = understood {
+            tracing::warn!(%error, method, "a notification makes no sense");
+        }
+    }
+
+    fn heard(self: &Arc<Self>, line: &Line, id: &str, seq: Seq, heard: Heard) {
+        if !self.is_current(line) {
+            return;
+        }
+        let closed = heard == Heard::Closed;
+        match self.find(id) {
+            Some(tracked) => {
+                let progress = tracked.heard(seq, heard, self.is_acked());
+                self.progress(&tracked, &progress);
+            }
+            None if closed && self.strays().closed(id) => self.acknowledge(id, seq, 0, true),
+            None => {}
+        }
+    }
+
+    /// Does what has to be done about what was heard or read of a process.
+    pub(super) fn progress(self: &Arc<Self>, tracked: &Arc<Tracked>, progress: &Progress) {
+        if let Some((seq, bytes)) = progress.ackable {
+            self.acknowledge(tracked.id(), seq, bytes, progress.closed);
+        }
+        if progress.closed {
+            self.forget(tracked);
+        } else if progress.wants {
+            self.read_what_is_missing(tracked);
+        }
+    }
+
+    fn acknowledge(&self, id: &str, seq: Seq, bytes: usize, closed: bool) {
+        if !self.is_acked() {
+            return;
+        }
+        let now = now();
+        let (at, before) = {
+            let mut acks = lock(&self.acks);
+            let before = acks.next();
+            (acks.owe(id, seq, bytes, closed, now), before)
+        };
+        if at <= now {
+            self.send_acks(now);
+        } else if before.is_none_or(|before| at < before) {
+            self.acks_owed.notify_one();
+        }
+    }
+
+    /// The server may be waiting for this.
+    pub(super) fn acknowledge_now(&self, id: &str, seq: Seq) {
+        let bytes = self.options.limits.ack_bytes;
+        self.acknowledge(id, seq, bytes, false);
+    }
+
+    fn send_acks(&self, now: Instant) {
+        let Some(line) = self.line_now() else {
+            return;
+        };
+        for (process_id, seq) in lock(&self.acks).due(now) {
+            let params = AckParams {
+                process_id,
+                seq: seq.0,
+            };
+            line.notify(PROCESS_ACK, &params);
+        }
+    }
+
+    /// The task that acknowledges what nobody was in a hurry about.
+    pub(super) async fn acknowledge_later(self: Arc<Self>) {
+        loop {
+            let next = lock(&self.acks).next();
+            let due = async {
+                match next {
+                    Some(at) => sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = due => {}
+                () = self.acks_owed.notified() => continue,
+                () = self.ending.cancelled() => return self.send_acks(now()),
+            }
+            if self.line_now().is_some() {
+                self.send_acks(now());
+            } else {
+                // What isn't connected will be, or will never be again.
+                tokio::select! {
+                    line = self.line() => if line.is_err() { return },
+                    () = self.ending.cancelled() => return,
+                }
+            }
+        }
+    }
+
+    /// Reads what notifications have left out, unless somebody is at it.
+    pub(super) fn read_what_is_missing(self: &Arc<Self>, tracked: &Arc<Tracked>) {
+        if !tracked.reading.swap(true, Ordering::AcqRel) {
+            let core = Arc::clone(self);
+            let tracked = Arc::clone(tracked);
+            self.tasks.spawn(async move {
+                tokio::select! {
+                    () = core.read_until_complete(&tracked) => {}
+                    () = core.ending.cancelled() => {}
+                }
+            });
+        }
+    }
+
+    async fn read_until_complete(self: &Arc<Self>, tracked: &Arc<Tracked>) {
+        loop {
+            let Some(after) = tracked.wants().filter(|_| !tracked.record.is_over()) else {
+                tracked.reading.store(false, Ordering::Release);
+                // Something may have gone missing between the two.
+                if tracked.wants().is_none()
+                    || tracked.record.is_over()
+                    || tracked.reading.swap(true, Ordering::AcqRel)
+                {
+                    return;
+                }
+                continue;
+            };
+            let params = read_after(tracked.id(), after);
+            let page = self.again(Method::ProcessRead, &params).await;
+            self.read(tracked, page);
+        }
+    }
+
+    /// Puts what was read into its place.
+    pub(super) fn read(
+        self: &Arc<Self>,
+        tracked: &Arc<Tracked>,
+        page: Result<ReadResult<Vec<u8>>, Error>,
+    ) {
+        let outcome = match page {
+            Ok(page) => {
+                let failure = page.failure.clone();
+                tracked.page(page).and_then(|progress| match failure {
+                    Some(message) => Err(Error::ProcessFailed {
+                        id: tracked.id().to_owned(),
+                        message,
+                    }),
+                    None => Ok(progress),
+                })
+            }
+            Err(error) => match tracked.unreadable() {
+                (progress, true) => Ok(progress),
+                (_, false) => Err(error),
+            },
+        };
+        match outcome {
+            Ok(progress) => {
+                if let Some((seq, bytes)) = progress.ackable {
+                    self.acknowledge(tracked.id(), seq, bytes, progress.closed);
+                }
+                if progress.closed {
+                    self.forget(tracked);
+                }
+            }
+            Err(error) => self.fail_one(tracked, error),
+        }
+    }
+}
+
+/// All that is retained behind a number; not cut short, since only then a page
+/// tells where the exit stands.
+pub(super) fn read_after(id: &str, after: Seq) -> ReadParams {
+    ReadParams {
+        process_id: id.to_owned(),
+        after_seq: Some(after.0),
+        max_bytes: None,
+        wait_ms: Some(0),
+    }
+}
+
+/// The runtime's time, which tests can stop.
+pub(super) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}

@@ -1,0 +1,168 @@
+//! The task of a connection: it reads, from the first byte to the last.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use outpost_protocol::{FromServer, MAX_MESSAGE_BYTES, RequestId, RpcError, encode_error};
+use outpost_rpc::{Answer, Framing, Inbound, InboundError, Received, outbox};
+use tokio::{process::Child, task::JoinHandle};
+
+use super::{
+    Transport,
+    core::Core,
+    line::{Call, Line},
+    recovery::Loss,
+};
+
+/// The close code of a server whose session somebody else has taken.
+const TAKEN_OVER: u16 = 4001;
+
+/// Serves a connection. It belongs to the core, whose end ends it.
+pub(super) fn attend(core: &Arc<Core>, line: &Arc<Line>, transport: Transport) {
+    let Transport {
+        read,
+        write,
+        framing,
+        early,
+        child,
+    } = transport;
+    let limits = &core.options.limits;
+    let silence = matches!(framing, Framing::WebSocket(_)).then_some(limits.silence);
+    let mut inbound = Inbound::new(read, framing, MAX_MESSAGE_BYTES, silence);
+    inbound.already_received(&early);
+    let delivery = outbox::Delivery {
+        close_within: limits.close_within,
+        ..outbox::Delivery::default()
+    };
+    let outbox = line.outbox.clone();
+    let writer = core
+        .tasks
+        .spawn(outbox::deliver(outbox, write, framing, delivery));
+    let attending = Attending {
+        core: Arc::clone(core),
+        line: Arc::clone(line),
+        inbound,
+        writer,
+        child,
+    };
+    core.tasks.spawn(attending.run());
+}
+
+struct Attending {
+    core: Arc<Core>,
+    line: Arc<Line>,
+    inbound: Inbound,
+    writer: JoinHandle<()>,
+    /// The server, if it was launched for this connection.
+    child: Option<Child>,
+}
+
+impl Attending {
+    async fn run(mut self) {
+        let ending = self.core.ending.clone();
+        let loss = tokio::select! {
+            loss = self.listen() => loss,
+            () = ending.cancelled() => {
+                self.line.close();
+                // A peer that doesn't read misses the farewell.
+                let farewell = self.core.options.limits.close_within * 2;
+                let _ = tokio::time::timeout(farewell, &mut self.writer).await;
+                for_good("the place was closed")
+            }
+        };
+        self.writer.abort();
+        let unknown = self.line.lose(loss);
+        self.core.add_strays(unknown);
+        self.line.announce_loss();
+        if let Some(child) = self.child.take() {
+            // Its streams have to end first, which are in these two.
+            let _ = (&mut self.writer).await;
+            drop(self.inbound);
+            see_off(child, self.core.options.limits.launched_ends_within).await;
+        }
+    }
+
+    async fn listen(&mut self) -> Loss {
+        loop {
+            let received = tokio::select! {
+                biased;
+                () = self.line.gone.cancelled() => return passing("it can't be written to"),
+                received = self.inbound.next() => received,
+            };
+            match received {
+                Ok(Some(Received::Message(message))) => self.message(&message),
+                Ok(Some(Received::Ping(payload))) => self.line.outbox.pong(payload),
+                Ok(Some(Received::Pong)) => {}
+                Ok(Some(Received::TooLong)) => {
+                    return passing("a message was larger than a message may be");
+                }
+                Ok(Some(Received::Close(Some(TAKEN_OVER)))) => {
+                    return for_good("the session was taken over by another connection");
+                }
+                Ok(Some(Received::Close(code))) => {
+                    let code = code.map_or_else(String::new, |code| format!(" with code {code}"));
+                    return passing(format!("the server closed the connection{code}"));
+                }
+                Ok(None) => return passing("the connection ended"),
+                Err(InboundError::Io(error)) => return passing(error.to_string()),
+                Err(error) => return passing(error.to_string()),
+            }
+        }
+    }
+
+    fn message(&self, message: &Bytes) {
+        match FromServer::parse(message) {
+            Ok(FromServer::Output(output)) => self.core.output(&self.line, output),
+            Ok(FromServer::Notification { method, params }) => {
+                self.core.notification(&self.line, &method, params);
+            }
+            Ok(FromServer::Response { id, result }) => {
+                self.answer(&id, Ok(message.slice_ref(result.get().as_bytes())));
+            }
+            Ok(FromServer::Error { id, error }) => match id {
+                Some(id) => self.answer(&id, Err(error)),
+                None => tracing::debug!(%error, "the server complains"),
+            },
+            Ok(FromServer::Request { id, method }) => {
+                let mut answer = Vec::new();
+                encode_error(&mut answer, &id, &RpcError::method_not_found(&method));
+                self.line.outbox.answer(Answer::new(answer));
+            }
+            Err(error) => tracing::warn!(%error, "a message of the server makes no sense"),
+        }
+    }
+
+    fn answer(&self, id: &RequestId, answer: Result<Bytes, RpcError>) {
+        let RequestId::Integer(id) = id else {
+            return tracing::debug!("an answer to nothing that was asked");
+        };
+        match self.line.answered(*id) {
+            // Who has stopped waiting doesn't want it.
+            Some(Call::Reply { reply, .. }) => drop(reply.send(answer)),
+            Some(Call::Settles(process)) => self.core.strays().settled(&process),
+            None => tracing::debug!("an answer to nothing that was asked"),
+        }
+    }
+}
+
+/// A launched server ends with its input, and is made to if it doesn't.
+async fn see_off(mut child: Child, within: Duration) {
+    if tokio::time::timeout(within, child.wait()).await.is_err() {
+        tracing::warn!("a launched server did not end with its input, and is killed");
+        let _ = child.kill().await;
+    }
+}
+
+fn passing(reason: impl Into<String>) -> Loss {
+    Loss {
+        reason: reason.into(),
+        for_good: false,
+    }
+}
+
+fn for_good(reason: &str) -> Loss {
+    Loss {
+        reason: reason.to_owned(),
+        for_good: true,
+    }
+}

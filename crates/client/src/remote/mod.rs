@@ -1,0 +1,38 @@
+//! The place behind a server.
+//!
+//! - [`dial`] makes byte streams of [`address`]es and [`launch`]ed commands,
+//!   with [`tls`] where it is wanted
+//! - [`line`] is one connection: calls and their answers, and its [`listen`]er;
+//!   [`handshake`] opens or resumes the session on it
+//! - [`core`] is what outlives a connection; [`calls`] are made through it,
+//!   [`hearing`] is what it does with notifications, and [`strays`] are processes
+//!   that nobody wants
+//! - [`tracked`] is one process, whose [`puzzle`] puts events into their order;
+//!   [`acks`] says what is acknowledged, and when
+//! - [`supervise`] is the task that brings a lost connection back, the way that
+//!   [`recovery`] decides
+//! - [`place`] and [`reins`] are what the outside sees, set up by [`options`]
+
+mod acks;
+mod address;
+mod calls;
+mod core;
+mod dial;
+mod handshake;
+mod hearing;
+mod launch;
+mod line;
+mod listen;
+mod options;
+mod place;
+mod puzzle;
+mod recovery;
+mod reins;
+mod strays;
+mod supervise;
+mod tls;
+mod tracked;
+
+pub use dial::{DialError, Dialer, Transport};
+pub use options::{DeliveryChoice, Lease, RemoteLimits, RemoteOptions};
+pub use place::{Remote, Standing};

@@ -1,0 +1,336 @@
+//! The remote place.
+
+use std::sync::Arc;
+
+use outpost_journal::Seq;
+use outpost_protocol::{
+    Empty, EnvironmentInfo, ListResult, Method, PathUri, ProcessEntry, RpcError,
+    ServerCapabilities, SessionEntry, SessionListResult, StartParams, StartResult, code,
+};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+use super::{
+    Dialer, RemoteOptions,
+    core::Core,
+    dial::UrlDialer,
+    handshake::Session,
+    hearing::read_after,
+    launch::LaunchDialer,
+    line::CallError,
+    listen::attend,
+    reins::{RemoteReins, announced},
+    tracked::Tracked,
+};
+use crate::{
+    Error, Pending, Place, Process, Start,
+    process::{Handle, Reins},
+};
+
+/// How long to wait before a session that is still attached is asked for again.
+const ATTACHED_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// How the connection of a remote place stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// All is well.
+    Connected,
+    /// The connection is lost, and is being brought back. Calls wait.
+    Recovering,
+    /// It can't be brought back. Every call fails.
+    Failed {
+        /// What became of it.
+        reason: Arc<str>,
+    },
+}
+
+/// Processes behind a server. Clones name the same place; when the last of them
+/// is gone, with all its processes, the connection is closed.
+///
+/// What was not terminated goes on as long as the session lasts without a
+/// connection, and can be taken up again by its [`session_id`](Self::session_id).
+#[derive(Clone)]
+pub struct Remote {
+    guard: Arc<Guard>,
+}
+
+/// Ends the tasks of a place with its last user.
+pub(super) struct Guard {
+    pub(super) core: Arc<Core>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.core.ending.cancel();
+        self.core.tasks.close();
+    }
+}
+
+impl Remote {
+    /// Connects to `ws://HOST:PORT`, `wss://HOST:PORT` or `unix:///PATH`.
+    pub async fn connect(url: &str, options: RemoteOptions) -> Result<Self, Error> {
+        let dialer = UrlDialer {
+            url: url.to_owned(),
+            tls: options.tls.clone(),
+        };
+        Self::over(Arc::new(dialer), options).await
+    }
+
+    /// Launches a server and speaks to it through its standard input and output.
+    /// It ends with the place, and so does everything it runs; a connection to
+    /// it can't be brought back.
+    pub async fn launch(
+        command: std::process::Command,
+        options: RemoteOptions,
+    ) -> Result<Self, Error> {
+        Self::over(Arc::new(LaunchDialer::new(command)), options).await
+    }
+
+    /// Connects in a way of the caller's own.
+    pub async fn over(dialer: Arc<dyn Dialer>, options: RemoteOptions) -> Result<Self, Error> {
+        let within = options.limits.connect_within;
+        let core = Arc::new(Core::new(dialer, options));
+        // From here on, whoever stops waiting ends it all.
+        let guard = Arc::new(Guard { core });
+        let connected = timeout(within, guard.core.connect()).await;
+        connected.map_err(|_| Error::TimedOut {
+            attempt: "connecting",
+            within,
+        })??;
+        Ok(Remote { guard })
+    }
+
+    /// The key of the session, with which it can be taken up again. Whoever has
+    /// it can do that. A server without sessions has none.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        self.core().session_id()
+    }
+
+    /// What the server says it can do beyond the released ones.
+    #[must_use]
+    pub fn capabilities(&self) -> ServerCapabilities {
+        self.core().capabilities()
+    }
+
+    /// How the connection stands, now and from now on.
+    #[must_use]
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.core().standing.subscribe()
+    }
+
+    /// All sessions of the server, for its owner. Beyond the released servers:
+    /// `sessionList`.
+    pub async fn sessions(&self) -> Result<Vec<SessionEntry>, Error> {
+        announced(self.capabilities().session_list, "sessionList")?;
+        let list: SessionListResult = self.core().again(Method::SessionList, &Empty {}).await?;
+        Ok(list.sessions)
+    }
+
+    /// Ends the session and everything that runs in it, and waits for that.
+    /// Beyond the released servers: `session/close` comes with `processList`.
+    pub async fn close_session(&self) -> Result<(), Error> {
+        announced(self.capabilities().process_list, "processList")?;
+        let Empty {} = self.core().once(Method::SessionClose, &Empty {}).await?;
+        self.core().session_ended();
+        Ok(())
+    }
+
+    fn core(&self) -> &Arc<Core> {
+        &self.guard.core
+    }
+
+    async fn start_process(&self, mut start: Start) -> Result<Process, Error> {
+        let core = self.core();
+        check(&start, core.capabilities())?;
+        let cwd = match start.cwd.take() {
+            Some(cwd) => PathUri::from_path(&cwd),
+            None => self.environment().await?.cwd,
+        };
+        let id = start.id.take().unwrap_or_else(|| core.next_name());
+        let params = start.into_params(id, cwd);
+        let tracked = core.expect(&params)?;
+        let mut undo = Undo {
+            core,
+            tracked: &tracked,
+            unknown: true,
+        };
+        let line = match core.line().await {
+            Ok(line) => line,
+            Err(error) => {
+                undo.unknown = false;
+                core.remove(&tracked);
+                return Err(error);
+            }
+        };
+        let starts = Some(params.process_id.clone());
+        let answer: Result<StartResult, _> =
+            line.call_for(Method::ProcessStart, &params, starts).await;
+        undo.unknown = false;
+        match answer {
+            Ok(_) => Ok(self.handle(&tracked, false)),
+            Err(error) => {
+                core.remove(&tracked);
+                // Whether a start whose answer is lost took place is settled when
+                // the connection is back.
+                Err(Error::from(error).of_start())
+            }
+        }
+    }
+
+    async fn attach_to(&self, id: String, after: Seq) -> Result<Process, Error> {
+        let core = self.core();
+        if let Some(tracked) = core.find(&id) {
+            return Ok(self.handle(&tracked, true));
+        }
+        // Known from now on, so that nothing is missed behind what is read.
+        let tracked = Tracked::adrift(core, &id, after);
+        core.follow(&tracked);
+        let page = core
+            .again(Method::ProcessRead, &read_after(&id, after))
+            .await
+            .and_then(|page| tracked.page(page));
+        match page {
+            Ok(progress) => {
+                let process = self.handle(&tracked, true);
+                core.progress(&tracked, &progress);
+                Ok(process)
+            }
+            Err(error) => {
+                core.remove(&tracked);
+                Err(error)
+            }
+        }
+    }
+
+    fn handle(&self, tracked: &Arc<Tracked>, detached: bool) -> Process {
+        if let Some(handle) = tracked.handle() {
+            return Process::new(handle);
+        }
+        let reins: Box<dyn Reins> = Box::new(RemoteReins {
+            guard: Arc::clone(&self.guard),
+            tracked: Arc::clone(tracked),
+        });
+        let handle = Handle::new(Arc::clone(&tracked.record), reins, detached);
+        tracked.set_handle(&handle);
+        Process::new(handle)
+    }
+}
+
+impl Place for Remote {
+    fn start(&self, start: Start) -> Pending<'_, Process> {
+        Box::pin(self.start_process(start))
+    }
+
+    fn attach(&self, id: &str, after_seq: u64) -> Pending<'_, Process> {
+        Box::pin(self.attach_to(id.to_owned(), Seq(after_seq)))
+    }
+
+    fn processes(&self) -> Pending<'_, Vec<ProcessEntry>> {
+        Box::pin(async {
+            announced(self.capabilities().process_list, "processList")?;
+            let list: ListResult = self.core().again(Method::ProcessList, &Empty {}).await?;
+            Ok(list.processes)
+        })
+    }
+
+    fn environment(&self) -> Pending<'_, EnvironmentInfo> {
+        Box::pin(async {
+            let core = self.core();
+            let known = core.welcome.get().and_then(|w| w.environment_info.clone());
+            match known {
+                Some(info) => core.line().await.map(|_| info),
+                None => core.again(Method::EnvironmentInfo, &Empty {}).await,
+            }
+        })
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        Box::pin(async {
+            let core = self.core();
+            core.ending.cancel();
+            core.tasks.close();
+            core.tasks.wait().await;
+            Ok(())
+        })
+    }
+}
+
+/// What a server has to announce before it is asked for such a start.
+fn check(start: &Start, can: ServerCapabilities) -> Result<(), Error> {
+    if start.size.is_some() {
+        announced(can.resize, "resize")?;
+    }
+    if start.timeout.is_some() {
+        announced(can.timeouts, "timeouts")?;
+    }
+    if start.kill_grace.is_some() {
+        announced(can.terminate_tree, "terminateTree")?;
+    }
+    Ok(())
+}
+
+/// Ends a process whose start nobody waits for any more.
+struct Undo<'a> {
+    core: &'a Arc<Core>,
+    tracked: &'a Arc<Tracked>,
+    unknown: bool,
+}
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if self.unknown {
+            self.core.remove(self.tracked);
+            self.core.strays().add(self.tracked.id());
+            self.core.end_unwanted(self.tracked.id());
+        }
+    }
+}
+
+impl Core {
+    /// Makes the first connection, and has it looked after.
+    async fn connect(self: &Arc<Self>) -> Result<(), Error> {
+        let transport = self.dialer.dial().await;
+        let transport = transport.map_err(|source| Error::Unreachable {
+            address: self.dialer.name(),
+            source: Arc::new(source),
+        })?;
+        let line = self.next_line();
+        attend(self, &line, transport);
+        let welcome = loop {
+            let session = match &self.options.resume {
+                None => Session::New,
+                Some(id) => Session::Resume {
+                    id,
+                    takeover: self.options.takeover,
+                },
+            };
+            match self.shake_hands(&line, session).await {
+                // The server may not have noticed that its last owner is gone.
+                Err(CallError::Refused(refusal)) if refusal.code == code::SESSION_ATTACHED => {
+                    sleep(ATTACHED_PAUSE).await;
+                }
+                answer => break answer?,
+            }
+        };
+        self.opened(welcome);
+        self.tasks.spawn(Arc::clone(self).supervise(line));
+        self.tasks.spawn(Arc::clone(self).acknowledge_later());
+        Ok(())
+    }
+
+    /// Makes room for what will be heard of a process that is about to start;
+    /// its events may come before the answer.
+    fn expect(self: &Arc<Self>, params: &StartParams) -> Result<Arc<Tracked>, Error> {
+        let id = &params.process_id;
+        if self.find(id).is_some_and(|known| !known.record.is_over()) {
+            let words = format!("process {id} already exists");
+            return Err(Error::from(RpcError::invalid_request(words)).of_start());
+        }
+        let tracked = Tracked::new(self, id);
+        self.follow(&tracked);
+        Ok(tracked)
+    }
+}

@@ -1,0 +1,201 @@
+//! The task that brings a lost connection back.
+
+use std::{sync::Arc, time::Instant};
+
+use outpost_protocol::{Method, TerminateResult};
+use tokio::{
+    task::JoinSet,
+    time::{sleep_until, timeout, timeout_at},
+};
+
+use super::{
+    Standing,
+    core::{Core, lock, terminate},
+    handshake::{Session, trouble},
+    hearing::{now, read_after},
+    line::{CallError, Line},
+    listen::attend,
+    recovery::{Loss, Recovery, Step, Trouble},
+};
+use crate::Error;
+
+impl Core {
+    /// Looks after the connection until it is lost for good, or nobody wants it
+    /// any more.
+    pub(super) async fn supervise(self: Arc<Self>, line: Arc<Line>) {
+        let ending = self.ending.clone();
+        tokio::select! {
+            () = self.keep_connected(line) => {}
+            () = ending.cancelled() => self.fail(&"the place was closed".into()),
+        }
+    }
+
+    async fn keep_connected(self: &Arc<Self>, mut line: Arc<Line>) {
+        let resumable = self.dialer.redials() && self.session_id().is_some();
+        let within = self.options.limits.recover_within;
+        let mut recovery = Recovery::connected(line.number, within, resumable);
+        loop {
+            let loss: Loss = line.lost().await;
+            let step = recovery.lost(line.number, &loss, now());
+            if let Step::Dial { .. } = step {
+                tracing::debug!(reason = loss.reason, "connection lost");
+                self.standing.send_replace(Standing::Recovering);
+            }
+            match self.recover(&mut recovery, step).await {
+                Ok(new) => line = new,
+                Err(reason) => return self.fail(&reason),
+            }
+        }
+    }
+
+    /// Does what the recovery says, until there is a connection or no hope.
+    async fn recover(
+        self: &Arc<Self>,
+        recovery: &mut Recovery,
+        mut step: Step,
+    ) -> Result<Arc<Line>, Arc<str>> {
+        let mut candidate: Option<Arc<Line>> = None;
+        loop {
+            step = match step {
+                Step::Fail { reason } => {
+                    if let Some(line) = candidate {
+                        line.gone.cancel();
+                    }
+                    return Err(reason);
+                }
+                Step::Dial { at } => {
+                    if let Some(line) = candidate.take() {
+                        line.gone.cancel();
+                    }
+                    sleep_until(at.into()).await;
+                    match self.within(recovery, self.dial()).await {
+                        Ok(line) => {
+                            candidate = Some(line);
+                            Step::Resume { at: now() }
+                        }
+                        Err(trouble) => recovery.failed(&trouble, now()),
+                    }
+                }
+                Step::Resume { at } => match candidate.clone() {
+                    None => Step::Dial { at },
+                    Some(line) => {
+                        sleep_until(at.into()).await;
+                        match self.within(recovery, self.resume(&line)).await {
+                            Ok(()) => recovery.resumed(now()),
+                            Err(trouble) => recovery.failed(&trouble, now()),
+                        }
+                    }
+                },
+                Step::CatchUp => match candidate.clone() {
+                    None => Step::Dial { at: now() },
+                    Some(line) => {
+                        let deadline = recovery.deadline().unwrap_or_else(now);
+                        match timeout_at(deadline.into(), self.catch_up(&line)).await {
+                            Ok(Ok(())) => recovery.caught_up(line.number, now()),
+                            Ok(Err(reason)) => {
+                                let for_good = false;
+                                let trouble = Trouble::Unreachable { reason, for_good };
+                                recovery.failed(&trouble, now())
+                            }
+                            Err(_) => recovery.timed_out(),
+                        }
+                    }
+                },
+                Step::GoOn | Step::Nothing => match candidate {
+                    Some(line) => {
+                        self.standing.send_replace(Standing::Connected);
+                        return Ok(line);
+                    }
+                    None => Step::Dial { at: now() },
+                },
+            };
+        }
+    }
+
+    /// Gives a try its time, and no more than is left.
+    async fn within<T>(
+        &self,
+        recovery: &Recovery,
+        attempt: impl Future<Output = Result<T, Trouble>>,
+    ) -> Result<T, Trouble> {
+        let left = recovery
+            .deadline()
+            .map_or_else(Default::default, |deadline: Instant| {
+                deadline.saturating_duration_since(now())
+            });
+        let within = left.min(self.options.limits.attempt_within);
+        match timeout(within, attempt).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Trouble::Unreachable {
+                reason: format!("no answer within {within:?}"),
+                for_good: false,
+            }),
+        }
+    }
+
+    /// A new connection, with its reader running: a busy process must not clog
+    /// it before the session is resumed.
+    async fn dial(self: &Arc<Self>) -> Result<Arc<Line>, Trouble> {
+        let transport = self.dialer.dial().await;
+        let transport = transport.map_err(|error| Trouble::Unreachable {
+            for_good: error.is_permanent(),
+            reason: error.to_string(),
+        })?;
+        let line = self.next_line();
+        attend(self, &line, transport);
+        Ok(line)
+    }
+
+    async fn resume(&self, line: &Line) -> Result<(), Trouble> {
+        let Some(id) = self.session_id() else {
+            return Err(Trouble::Refused {
+                reason: "there is no session to resume".to_owned(),
+            });
+        };
+        let session = Session::Resume {
+            id,
+            takeover: false,
+        };
+        self.shake_hands(line, session).await.map_err(trouble)?;
+        lock(&self.acks).resumed();
+        Ok(())
+    }
+
+    /// Ends what nobody wants, then reads what was missed of everything else.
+    /// Fails only if the connection does.
+    async fn catch_up(self: &Arc<Self>, line: &Arc<Line>) -> Result<(), String> {
+        let unsettled = self.strays().unsettled();
+        for id in unsettled {
+            let params = terminate(&id);
+            let ended: Result<TerminateResult, _> =
+                line.call(Method::ProcessTerminate, &params).await;
+            if let Err(CallError::Lost(reason)) = ended {
+                return Err(reason);
+            }
+            self.strays().settled(&id);
+        }
+        if self.is_acked() {
+            // Everything comes by itself, from where we said.
+            return Ok(());
+        }
+        let mut reads = JoinSet::new();
+        for tracked in self.alive() {
+            let (core, line) = (Arc::clone(self), Arc::clone(line));
+            reads.spawn(async move {
+                let params = read_after(tracked.id(), tracked.last());
+                let page = line.call(Method::ProcessRead, &params).await;
+                if let Err(CallError::Lost(reason)) = page {
+                    return Err(reason);
+                }
+                core.read(&tracked, page.map_err(Error::from));
+                Ok(())
+            });
+        }
+        while let Some(read) = reads.join_next().await {
+            if let Ok(outcome) = read {
+                outcome?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,11 @@
+//! Every case on every kind of place: who holds one can't tell which it is.
+
+mod attaching;
+mod control;
+mod ending;
+mod events;
+mod input;
+mod places;
+mod polling;
+mod refusals;
+mod speed;
