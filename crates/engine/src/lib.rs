@@ -20,6 +20,7 @@
 
 mod actor;
 mod clock;
+mod ebb;
 mod engine;
 mod environment;
 mod error;
@@ -39,7 +40,7 @@ pub use limits::Limits;
 pub use outpost_journal::{Chunk, Event, Exit, Page, Seq, Stream};
 pub use outpost_process::{
     KeeperCommand, Signal, Size, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice,
-    TreeKind, keeper,
+    TreeKind, give_back_memory, heed_children, keeper,
 };
 pub use process::{Process, State, Summary, Watcher};
 pub use session::{

@@ -31,6 +31,8 @@ pub struct Limits {
     /// How long what is ended with its session or the server has, between
     /// being asked to and being made to.
     pub end_grace: Duration,
+    /// How much output processes have to give up before it is worth mention.
+    pub ebb_bytes: u64,
     /// How many bytes are taken from a child in one go.
     pub read_bytes: usize,
 }
@@ -51,6 +53,7 @@ impl Default for Limits {
             stdin_bytes: 1024 * 1024,
             write_ids: 4096,
             end_grace: Duration::from_secs(2),
+            ebb_bytes: 16 * 1024 * 1024,
             read_bytes: 64 * 1024,
         }
     }

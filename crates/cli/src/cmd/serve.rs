@@ -1,6 +1,6 @@
 //! `outpost serve`: listens until it is told to end.
 
-use std::{io::Write, process::ExitCode, time::Duration};
+use std::{convert::Infallible, io::Write, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use outpost_engine::{Engine, Spawner, SpawnerOptions};
@@ -14,6 +14,9 @@ use crate::{args::Serve, cmd::keeper, logging, open_files};
 
 /// How long the runtime may take to let go of a blocked read of stdin.
 const LET_GO: Duration = Duration::from_millis(50);
+
+/// What ends together is given back together.
+const EBB: Duration = Duration::from_secs(1);
 
 /// Runs the server; problems before it serves are one line and exit code 1.
 pub(crate) fn run(args: &Serve) -> ExitCode {
@@ -37,6 +40,7 @@ fn try_run(args: &Serve) -> anyhow::Result<ExitCode> {
 async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     // Before anything is said: who hears of us may signal us.
     let mut ends = Ends::new().context("cannot listen for signals")?;
+    outpost_engine::heed_children().context("cannot undo that SIGCHLD is ignored")?;
     let spawner = Spawner::new(SpawnerOptions {
         trees: args.trees.into(),
         keeper: Some(keeper::command()),
@@ -51,7 +55,7 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     let host = Host::look(spawner.tree_kind());
     let engine = Engine::new(spawner, args.limits());
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
-    let server = Server::new(engine, host, args.settings());
+    let server = Server::new(engine.clone(), host, args.settings());
     let stdio = args.listen.contains(&Listen::Stdio);
     let urls: Vec<_> = listeners.iter().map(Listener::url).collect();
     for listener in listeners {
@@ -61,6 +65,7 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     tokio::select! {
         () = lines(&server), if stdio => tracing::info!("end of input"),
         name = ends.next() => tracing::info!(signal = name, "ending"),
+        never = give_memory_back(&engine) => match never {},
     }
     tokio::select! {
         all_gone = server.shutdown() => {
@@ -75,6 +80,16 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
             server.kill_all();
             Ok(ExitCode::FAILURE)
         }
+    }
+}
+
+/// Returns what a flood has left in the allocator's store, a while after it.
+async fn give_memory_back(engine: &Engine) -> Infallible {
+    loop {
+        engine.ebbed().await;
+        tokio::time::sleep(EBB).await;
+        // If it can't be done now, the next flood will bring it up again.
+        let _ = tokio::task::spawn_blocking(outpost_engine::give_back_memory).await;
     }
 }
 
@@ -102,9 +117,6 @@ struct Ends {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    /// Not waited for. Who started us may have set it to be ignored, and then
-    /// the status of every child would be lost.
-    _child: Signal,
 }
 
 impl Ends {
@@ -113,7 +125,6 @@ impl Ends {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
-            _child: signal(SignalKind::child())?,
         })
     }
 

@@ -19,7 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     About, Delivery, Limits, Process, Reservation, Session, SessionId, Start, StartError, Terminal,
-    actor::Actor, clock, shelf::Shelf, stdin::Stdin,
+    actor::Actor, clock, ebb::Ebb, shelf::Shelf, stdin::Stdin,
 };
 
 /// Processes and sessions of one server; clones name the same engine.
@@ -40,6 +40,7 @@ struct Shared {
     shelf: Mutex<Shelf<(Session, Process)>>,
     /// Wakes the janitor: something was put on the shelf.
     shelved: Notify,
+    ebb: Arc<Ebb>,
     /// Every task of the engine.
     tasks: TaskTracker,
     /// Cancelled when the engine ends, for tasks that only wait for time.
@@ -64,6 +65,7 @@ impl Engine {
                 alive: Mutex::default(),
                 shelf: Mutex::new(shelf),
                 shelved: Notify::new(),
+                ebb: Arc::default(),
                 tasks: TaskTracker::new(),
                 ending: CancellationToken::new(),
             }),
@@ -76,6 +78,12 @@ impl Engine {
     #[must_use]
     pub fn tree_kind(&self) -> TreeKind {
         self.shared.spawner.tree_kind()
+    }
+
+    /// Waits until processes that are gone have freed so much since the last
+    /// time that it is worth giving back to the system. For one task at a time.
+    pub async fn ebbed(&self) {
+        self.shared.ebb.reaches(self.shared.limits.ebb_bytes).await;
     }
 
     /// Starts a process in the slot that was reserved for it.
@@ -119,14 +127,20 @@ impl Engine {
             window_bytes: limits.window_bytes,
         });
         let stdin = Stdin::new(child.stdin, limits.stdin_bytes, limits.write_ids);
-        let process = Process::new(about, child.control, journal, stdin);
+        let process = Process::new(
+            about,
+            child.control,
+            journal,
+            stdin,
+            Arc::clone(&self.shared.ebb),
+        );
         // Waited for from its first byte, or what it writes before its owner
         // has heard of it might be gone by then.
         process.wait_for_owner();
         let actor = Actor {
             process: process.clone(),
             outputs: child.outputs,
-            terminal: None,
+            ended: Vec::new(),
             exit: child.exit,
             timeout_at: start.timeout.map(|timeout| clock::now() + timeout),
             read_bytes: limits.read_bytes,

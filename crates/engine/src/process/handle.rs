@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use crate::{
     About,
+    ebb::Ebb,
     ladder::Ladder,
     stdin::{Stdin, WriteStatus},
 };
@@ -67,6 +68,15 @@ pub(crate) struct Shared {
     pub(super) ladder: Mutex<Ladder>,
     /// Wakes the actor: the ladder has a new deadline.
     pub(crate) ladder_moved: Notify,
+    /// Hears what this one had retained, when it goes.
+    ebb: Arc<Ebb>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let log = self.log.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.ebb.add(log.journal.retained_bytes());
+    }
 }
 
 pub(super) struct Log {
@@ -77,7 +87,13 @@ pub(super) struct Log {
 }
 
 impl Process {
-    pub(crate) fn new(about: Arc<About>, control: Control, journal: Journal, stdin: Stdin) -> Self {
+    pub(crate) fn new(
+        about: Arc<About>,
+        control: Control,
+        journal: Journal,
+        stdin: Stdin,
+        ebb: Arc<Ebb>,
+    ) -> Self {
         Process {
             shared: Arc::new(Shared {
                 about,
@@ -93,6 +109,7 @@ impl Process {
                 actor_done: AtomicBool::new(false),
                 ladder: Mutex::default(),
                 ladder_moved: Notify::new(),
+                ebb,
             }),
         }
     }
