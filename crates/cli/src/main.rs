@@ -2,8 +2,11 @@
 
 mod args;
 mod cmd;
+mod console;
+mod exit;
 mod logging;
 mod open_files;
+mod target;
 
 use std::process::ExitCode;
 
@@ -14,6 +17,8 @@ use crate::args::{Arguments, Subcommand};
 fn main() -> ExitCode {
     match Arguments::parse().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(&serve),
+        Subcommand::Run(run) => cmd::run::run(&run),
+        Subcommand::GuardTerminal => console::guard::run(),
         Subcommand::Keeper => cmd::keeper::run(),
     }
 }

@@ -1,0 +1,101 @@
+//! `outpost run`.
+
+use super::units::Span;
+
+/// What to run, where, and how.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost run -- cargo test                       here, its whole tree ended with it
+  outpost run --timeout 30s -- ./flaky.sh         exit code 124 when the time is over
+  outpost run -t -- htop                          on a terminal of its own
+  tar c . | outpost run --on ws://10.0.0.7:7777 -- tar x -C /srv
+  outpost run --on 'stdio:ssh build outpost serve --listen stdio://' -- make
+  outpost run --detach -- make -j8                prints an id for logs, attach and kill
+
+The exit code is the command's own; 128+N if signal N ended it, 124 if its time
+was over, 127 if it was not found, 126 if it can't be executed, 255 if the
+connection was lost for good.")]
+pub(crate) struct Run {
+    /// Give the command a terminal, of the size of this one
+    #[arg(short, long)]
+    pub(crate) tty: bool,
+
+    /// Pass on what is typed here. Input from a file or a pipe is passed on
+    /// anyway
+    #[arg(short, long)]
+    pub(crate) interactive: bool,
+
+    /// Leave it running in the background, and print its id. Without --on, in a
+    /// server of your own that is started when needed
+    #[arg(short, long, conflicts_with_all = ["interactive"])]
+    pub(crate) detach: bool,
+
+    /// The directory to run it in; here, or where the server is
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<String>,
+
+    /// Set a variable, or with its name alone take it from here; may be given
+    /// more than once
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<Variable>,
+
+    /// End it with its whole tree after this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<Span>,
+
+    #[command(flatten)]
+    pub(crate) on: On,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// Which server to use.
+#[derive(clap::Args, Debug)]
+pub(crate) struct On {
+    /// The server to use: ws://HOST:PORT, wss://HOST:PORT, unix:///PATH, or
+    /// stdio:COMMAND to launch one and speak to it through its input and output
+    #[arg(long, value_name = "URL")]
+    pub(crate) on: Option<String>,
+}
+
+/// A variable of the command's environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    /// None for whatever it is here.
+    pub(crate) value: Option<String>,
+}
+
+impl std::str::FromStr for Variable {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (text, None),
+        };
+        if name.is_empty() {
+            return Err("expected NAME=VALUE or NAME");
+        }
+        Ok(Variable {
+            name: name.to_owned(),
+            value,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_has_a_name_and_perhaps_a_value() {
+        let variable = |text: &str| text.parse::<Variable>().map(|v| (v.name, v.value));
+        assert_eq!(variable("A=b=c"), Ok(("A".into(), Some("b=c".into()))));
+        assert_eq!(variable("A="), Ok(("A".into(), Some(String::new()))));
+        assert_eq!(variable("A"), Ok(("A".into(), None)));
+        assert!(variable("=b").is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! What a person is told beside the output of a process.
+
+use std::io::Write;
+
+use outpost_client::{Remote, Standing};
+
+use super::RawMode;
+
+/// Writes lines to standard error that fit whatever mode the terminal is in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notice {
+    /// A terminal in raw mode stays in its column at the end of a line.
+    raw: bool,
+}
+
+impl Notice {
+    /// Where nothing has been done to the terminal.
+    pub(crate) fn plain() -> Self {
+        Notice { raw: false }
+    }
+
+    /// Where the terminal may be in raw mode.
+    pub(crate) fn beside(raw_mode: Option<&RawMode>) -> Self {
+        Notice {
+            raw: raw_mode.is_some(),
+        }
+    }
+
+    pub(crate) fn say(self, text: &str) {
+        let mut stderr = std::io::stderr().lock();
+        // Nobody is left to hear it if this fails.
+        let _ = if self.raw {
+            write!(stderr, "\r\noutpost: {text}\r\n")
+        } else {
+            writeln!(stderr, "outpost: {text}")
+        };
+    }
+
+    /// Tells of each change of the connection, for as long as it is polled.
+    pub(crate) async fn follow(self, remote: Option<&Remote>) {
+        let Some(remote) = remote else {
+            return std::future::pending::<()>().await;
+        };
+        let mut standing = remote.standing();
+        let mut lost = false;
+        while standing.changed().await.is_ok() {
+            let now = standing.borrow_and_update().clone();
+            match now {
+                Standing::Recovering if !lost => self.say("connection lost, reconnecting…"),
+                Standing::Connected if lost => self.say("connected again"),
+                // The process fails with the same words.
+                _ => {}
+            }
+            lost = now == Standing::Recovering;
+        }
+        std::future::pending::<()>().await;
+    }
+}
