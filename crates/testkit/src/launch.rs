@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
@@ -57,6 +57,11 @@ impl Launch {
             clean: false,
             prelude: None,
         }
+    }
+
+    /// Where the binary is, for who starts it in a way of its own.
+    pub fn binary(&self) -> &Path {
+        &self.binary
     }
 
     /// Reached in another way.

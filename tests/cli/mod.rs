@@ -1,0 +1,51 @@
+//! Commands for people, as they are typed: on pipes and on a real terminal.
+
+mod run;
+mod run_on;
+mod terminal;
+
+use std::process::{Output, Stdio};
+
+use outpost_testkit::{Mark, patience};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, Command};
+
+use crate::outpost;
+
+/// The program with these arguments, on pipes; what it starts carries the mark.
+fn command(args: &[&str], mark: &Mark) -> Command {
+    let mut command = Command::new(outpost().binary());
+    command
+        .args(args)
+        .env(Mark::VARIABLE, mark.as_str())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs it to its end with this input, and sees that nothing is left.
+async fn outcome(args: &[&str], input: &[u8]) -> Output {
+    let mark = Mark::new();
+    let mut child = command(args, &mark).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    let feeding = async {
+        // One that isn't read to its end is no mistake of ours.
+        let _ = stdin.write_all(input).await;
+        drop(stdin);
+    };
+    let (output, ()) = tokio::join!(ended(child), feeding);
+    mark.gone().await;
+    output
+}
+
+async fn ended(child: Child) -> Output {
+    patience::soon("the end of the program", child.wait_with_output())
+        .await
+        .expect("it can be waited for")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("it is text")
+}
