@@ -44,6 +44,8 @@ pub(super) enum RowName {
     Many,
     /// 1 GiB out of a pipe
     Flood,
+    /// 1 GiB through `outpost run`, without a server
+    Embedded,
     /// 128 MiB out of a terminal
     Pty,
     /// A keystroke and its echo
@@ -58,7 +60,7 @@ pub(super) enum RowName {
     StandingBy,
     /// The binary
     Size,
-    /// The same with 10, 100 and 1,000 processes standing by
+    /// The same with 10, 100 and 1,000 processes standing by, and 1, 10 and 100 connections
     Growth,
 }
 

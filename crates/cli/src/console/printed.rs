@@ -1,6 +1,10 @@
 //! What comes out of a process.
 
-use std::io::{self, Write};
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    os::fd::AsFd,
+};
 
 use bytes::Bytes;
 use outpost_client::{Event, Events, StreamName};
@@ -12,10 +16,68 @@ use super::Ending;
 /// a screen holds, and no flood.
 const BEFORE_BYTES: usize = 64 * 1024;
 
+/// What is written at once by a process that has much to say; then it is worth
+/// giving the pipe behind us more room.
+const SURGE_BYTES: usize = 64 * 1024;
+const GROWN_PIPE: usize = 1024 * 1024;
+
+/// Standard output and standard error, without the buffer that looks for lines.
+struct Streams {
+    stdout: File,
+    stderr: File,
+    grown: bool,
+}
+
+impl Streams {
+    fn ours() -> io::Result<Self> {
+        let file = |stream: &dyn AsFd| Ok::<_, io::Error>(File::from(rustix::io::dup(stream)?));
+        Ok(Streams {
+            stdout: file(&io::stdout())?,
+            stderr: file(&io::stderr())?,
+            grown: false,
+        })
+    }
+
+    /// Standard output may be a pager that waits for its reader, so this waits
+    /// too.
+    fn write(&mut self, stream: StreamName, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() >= SURGE_BYTES && !self.grown {
+            self.grown = true;
+            // Most often it isn't a pipe, or the user has enough large ones.
+            let _ = rustix::pipe::fcntl_setpipe_size(&self.stdout, GROWN_PIPE);
+        }
+        block_in_place(|| match stream {
+            StreamName::Stdout | StreamName::Pty => self.stdout.write_all(bytes),
+            StreamName::Stderr => self.stderr.write_all(bytes),
+        })
+    }
+
+    /// Writes the end of what was collected, and forgets it.
+    fn write_last(&mut self, before: &mut Vec<(StreamName, Bytes)>) -> io::Result<()> {
+        let mut left = BEFORE_BYTES;
+        let mut from = before.len();
+        while from > 0 && left > 0 {
+            from -= 1;
+            let (_, bytes) = &mut before[from];
+            let kept = bytes.len().min(left);
+            *bytes = bytes.slice(bytes.len() - kept..);
+            left -= kept;
+        }
+        for (stream, bytes) in before.drain(..).skip(from) {
+            self.write(stream, &bytes)?;
+        }
+        Ok(())
+    }
+}
+
 /// Writes everything to stdout and stderr until the process is closed. What has
 /// a lower number than `since` happened before anybody looked; of that, the end
 /// is shown.
 pub(super) async fn print(events: &mut Events, since: u64) -> Ending {
+    let mut streams = match Streams::ours() {
+        Ok(streams) => streams,
+        Err(error) => return Ending::Unheard(error),
+    };
     let mut before = Vec::new();
     let mut code = None;
     while let Some(event) = events.next().await {
@@ -23,17 +85,18 @@ pub(super) async fn print(events: &mut Events, since: u64) -> Ending {
             Event::Output { seq, stream, bytes } if seq < since => {
                 before.push((stream, bytes));
                 if seq + 1 == since {
-                    write_last(&mut before)
+                    streams.write_last(&mut before)
                 } else {
                     Ok(())
                 }
             }
             Event::Output { stream, bytes, .. } => {
-                write_last(&mut before).and_then(|()| write(stream, &bytes))
+                let last = streams.write_last(&mut before);
+                last.and_then(|()| streams.write(stream, &bytes))
             }
             Event::Exited { code: exit, .. } => {
                 code = Some(exit);
-                write_last(&mut before)
+                streams.write_last(&mut before)
             }
             Event::Closed { .. } => break,
             Event::Failed { message } => return Ending::Failed(message),
@@ -46,34 +109,4 @@ pub(super) async fn print(events: &mut Events, since: u64) -> Ending {
         Some(code) => Ending::Exited(code),
         None => Ending::Failed("it was closed without an exit".to_owned()),
     }
-}
-
-/// Writes the end of what was collected, and forgets it.
-fn write_last(before: &mut Vec<(StreamName, Bytes)>) -> io::Result<()> {
-    let mut left = BEFORE_BYTES;
-    let mut from = before.len();
-    while from > 0 && left > 0 {
-        from -= 1;
-        let (_, bytes) = &mut before[from];
-        let kept = bytes.len().min(left);
-        *bytes = bytes.slice(bytes.len() - kept..);
-        left -= kept;
-    }
-    for (stream, bytes) in before.drain(..).skip(from) {
-        write(stream, &bytes)?;
-    }
-    Ok(())
-}
-
-/// Standard output may be a pager that waits for its reader, so this waits too.
-fn write(stream: StreamName, bytes: &[u8]) -> io::Result<()> {
-    block_in_place(|| match stream {
-        StreamName::Stdout | StreamName::Pty => whole(&mut io::stdout().lock(), bytes),
-        StreamName::Stderr => whole(&mut io::stderr().lock(), bytes),
-    })
-}
-
-fn whole(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    out.write_all(bytes)?;
-    out.flush()
 }

@@ -1,6 +1,7 @@
 //! The rows of the table, one file each: what the sides do in a round, and what they must reach.
 
 mod coming_back;
+mod embedded;
 mod flood;
 mod growth;
 mod many;
@@ -32,6 +33,7 @@ pub(super) fn of(name: RowName) -> Row {
         RowName::OneShot => ("one-shot", one_shot::run),
         RowName::Many => ("many at once", many::run),
         RowName::Flood => ("flood", flood::run),
+        RowName::Embedded => ("embedded", embedded::run),
         RowName::Pty => ("PTY flood", pty::run),
         RowName::Typing => ("typing", typing::run),
         RowName::Neighbour => ("busy neighbour", neighbour::run),
