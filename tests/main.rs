@@ -6,9 +6,11 @@
 //! - [`serve`]: the command line, listening, ending
 //! - [`recording`]: a conversation of a released client, said again
 //! - [`reliability`]: sessions that hold, ends that are whole
+//! - [`client`]: our own client, over links that are cut
 //! - [`chaos`]: whatever a client could say
 
 mod chaos;
+mod client;
 mod flow;
 mod process;
 mod recording;

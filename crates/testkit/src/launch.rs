@@ -47,13 +47,18 @@ impl Launch {
     /// compiled.
     pub fn of(built: &str) -> Self {
         Launch {
-            binary: env::var_os(BINARY_VARIABLE).map_or_else(|| built.into(), Into::into),
+            binary: Self::binary(built),
             transport: Transport::WebSocket,
             args: Vec::new(),
             more_listeners: 0,
             env: Vec::new(),
             clean: false,
         }
+    }
+
+    /// Where the binary is now that was at `built` when the tests were compiled.
+    pub fn binary(built: &str) -> PathBuf {
+        env::var_os(BINARY_VARIABLE).map_or_else(|| built.into(), Into::into)
     }
 
     /// Reached in another way.
