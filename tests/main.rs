@@ -7,10 +7,12 @@
 //! - [`cli`]: running commands from the command line
 //! - [`recording`]: a conversation of a released client, said again
 //! - [`reliability`]: sessions that hold, ends that are whole
+//! - [`client`]: our own client, over links that are cut
 //! - [`chaos`]: whatever a client could say
 
 mod chaos;
 mod cli;
+mod client;
 mod flow;
 mod process;
 mod recording;

@@ -91,6 +91,14 @@ impl Journal {
         }
     }
 
+    /// The exit was among what [`Journal::starting_after`] left out. It counts as
+    /// the last of that.
+    pub fn had_exited(&mut self, exit: Exit) {
+        if self.exit.is_none() {
+            self.exit = Some((self.next.previous(), exit));
+        }
+    }
+
     /// Appends the close; it is always last, and only once.
     pub fn close(&mut self) {
         debug_assert!(self.exit.is_some(), "close before the exit");

@@ -259,16 +259,22 @@ impl Inner {
     }
 
     fn record(self: &Arc<Self>, process: &engine::Process, after: Seq) -> Known {
-        let mut oldest = Vec::new();
-        process.events_after(after, 0, &mut oldest);
-        let next = match oldest.first() {
+        let summary = process.summary();
+        let mut events = Vec::new();
+        process.events_after(after, usize::MAX, &mut events);
+        let next = match events.first() {
             Some(event) => event.seq(),
-            None => process.summary().next_seq,
+            None => summary.next_seq,
         };
+        let is_exit = |event: &engine::Event| matches!(event, engine::Event::Exited { .. });
+        let earlier_exit = summary.exit.filter(|_| !events.iter().any(is_exit));
         let bell = Bell::default();
         let source = Box::new(bell.clone());
         let id = process.id().to_owned();
         let record = Arc::new(Record::new(id, self.limits, next.previous(), source));
+        if earlier_exit.is_some() {
+            record.begin_after(next.previous(), earlier_exit);
+        }
         let pump = Pump {
             session: self.session.clone(),
             epoch: self.epoch,

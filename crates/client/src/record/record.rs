@@ -15,6 +15,12 @@ use crate::{Error, Event, Page, event::Fact};
 /// How many bytes a stream takes over in one go.
 const BATCH_BYTES: usize = 256 * 1024;
 
+/// The exit of a process that was closed without one.
+const UNKNOWN_EXIT: Exit = Exit {
+    code: -1,
+    sandbox_denied: false,
+};
+
 /// Where the facts of a record come from.
 pub(crate) trait Source: Send + Sync {
     /// There is room again where there was none. Called by whoever has read:
@@ -60,10 +66,14 @@ impl Record {
         &self.id
     }
 
-    /// Begins anew behind another number, before anything was published.
-    pub(crate) fn begin_after(&self, after: Seq) {
+    /// Begins anew behind another number, before anything was published; `exit`
+    /// if the process had exited by then.
+    pub(crate) fn begin_after(&self, after: Seq, exit: Option<Exit>) {
         let mut inside = self.inside();
         inside.journal = Journal::starting_after(self.limits, after);
+        if let Some(exit) = exit {
+            inside.journal.had_exited(exit);
+        }
         inside.readers = Readers::expecting_one_at(after);
         inside.settle();
         self.last.send_replace(after.0);
@@ -81,8 +91,13 @@ impl Record {
                 // Some servers number chunks that hold nothing.
                 Fact::Output(_, bytes) if bytes.is_empty() => inside.journal.skip(),
                 Fact::Output(stream, bytes) => inside.journal.output(stream, bytes),
+                // Nor do all of them tell everything once and in its order.
+                Fact::Exited(_) if inside.journal.exit().is_some() => inside.journal.skip(),
                 Fact::Exited(exit) => inside.journal.exited(exit),
-                Fact::Closed => inside.journal.close(),
+                Fact::Closed => {
+                    inside.journal.had_exited(UNKNOWN_EXIT);
+                    inside.journal.close();
+                }
             }
         }
         let room = inside.journal.has_room();

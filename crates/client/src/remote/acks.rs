@@ -122,3 +122,75 @@ impl Acks {
         self.owed.retain(|_, owed| !owed.closed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: Policy = Policy {
+        bytes: 100,
+        within: Duration::from_millis(50),
+        close_within: Duration::from_secs(1),
+    };
+
+    fn due(acks: &mut Acks, now: Instant) -> Vec<(String, u64)> {
+        let mut due: Vec<_> = acks
+            .due(now)
+            .into_iter()
+            .map(|(id, seq)| (id, seq.0))
+            .collect();
+        due.sort();
+        due
+    }
+
+    #[test]
+    fn much_at_once_and_little_later() {
+        let now = Instant::now();
+        let mut acks = Acks::new(POLICY);
+        assert_eq!(acks.owe("a", Seq(1), 60, false, now), now + POLICY.within);
+        assert_eq!(due(&mut acks, now), []);
+        assert_eq!(acks.owe("a", Seq(2), 60, false, now), now);
+        assert_eq!(due(&mut acks, now), [("a".to_owned(), 2)]);
+        assert_eq!(acks.next(), None);
+        acks.owe("a", Seq(3), 1, false, now);
+        let later = now + POLICY.within;
+        assert_eq!(due(&mut acks, later), [("a".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn a_close_waits_for_company() {
+        let now = Instant::now();
+        let mut acks = Acks::new(POLICY);
+        acks.owe("short", Seq(1), 5, false, now);
+        assert_eq!(
+            acks.owe("short", Seq(3), 0, true, now),
+            now + POLICY.close_within,
+            "nothing waits for it any more"
+        );
+        assert_eq!(due(&mut acks, now + POLICY.within), []);
+        acks.owe("busy", Seq(9), 100, false, now);
+        assert_eq!(
+            due(&mut acks, now),
+            [("busy".to_owned(), 9), ("short".to_owned(), 3)]
+        );
+    }
+
+    #[test]
+    fn closes_are_said_again_until_a_session_was_resumed_with_them() {
+        let now = Instant::now();
+        let mut acks = Acks::new(POLICY);
+        acks.owe("sent", Seq(3), 0, true, now);
+        acks.due(now + POLICY.close_within);
+        acks.owe("owed", Seq(4), 0, true, now);
+        acks.owe("open", Seq(5), 1, false, now);
+        let mut closes: Vec<_> = acks.closes().collect();
+        closes.sort();
+        assert_eq!(closes, [("owed".to_owned(), 4), ("sent".to_owned(), 3)]);
+        acks.resumed();
+        assert_eq!(acks.closes().count(), 0);
+        assert_eq!(
+            due(&mut acks, now + POLICY.within),
+            [("open".to_owned(), 5)]
+        );
+    }
+}

@@ -43,6 +43,8 @@ pub(super) struct Puzzle {
     /// Where it begins isn't known yet: everything is kept aside until the first
     /// page.
     adrift: bool,
+    /// It had exited before the number that it begins behind.
+    earlier_exit: Option<Exit>,
 }
 
 #[derive(Debug)]
@@ -66,6 +68,7 @@ impl Puzzle {
             exit: None,
             closed: false,
             adrift: false,
+            earlier_exit: None,
         }
     }
 
@@ -86,6 +89,10 @@ impl Puzzle {
         self.adrift
     }
 
+    pub(super) fn earlier_exit(&self) -> Option<Exit> {
+        self.earlier_exit
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -93,7 +100,7 @@ impl Puzzle {
     /// A notification has come. What can be published goes to `out`. Without
     /// room output isn't kept: it can be read when there is some.
     pub(super) fn offer(&mut self, seq: Seq, heard: Heard, room: bool, out: &mut Vec<Fact>) {
-        if seq < self.next {
+        if seq < self.next || self.closed {
             return;
         }
         self.heard = self.heard.max(seq);
@@ -131,7 +138,8 @@ impl Puzzle {
 
     /// Where to read from, if something is known to be missing.
     pub(super) fn wants(&self) -> Option<Seq> {
-        (self.adrift || self.heard >= self.next).then(|| self.next.previous())
+        let missing = self.adrift || (self.heard >= self.next && !self.closed);
+        missing.then(|| self.next.previous())
     }
 
     /// An answer to a read has come that wasn't cut short.
@@ -169,17 +177,21 @@ impl Puzzle {
         }
     }
 
-    /// Nothing can be read any more: what is missing of an exit stays unknown.
-    pub(super) fn settle_for_less(&mut self, out: &mut Vec<Fact>) {
+    /// Nothing can be read any more: what is missing of an exit stays unknown. Says
+    /// whether that was all that was missing.
+    pub(super) fn settle_for_less(&mut self, out: &mut Vec<Fact>) -> bool {
+        let mut helps = false;
         for piece in self.aside.values_mut() {
             if let Piece::Exit { code } = *piece {
                 *piece = Piece::Fact(Fact::Exited(Exit {
                     code,
                     sandbox_denied: false,
                 }));
+                helps = true;
             }
         }
         self.publish(out);
+        self.closed || (helps && self.wants().is_none())
     }
 
     /// A page doesn't say which number the exit has. Output is only ever
@@ -189,6 +201,9 @@ impl Puzzle {
     fn place_exit(&mut self, exit: Exit, end: Seq) {
         let known = self.exit.or_else(|| self.last_missing(end));
         let Some(seq) = known.filter(|seq| *seq >= self.next) else {
+            if self.adrift {
+                self.earlier_exit = Some(exit);
+            }
             return;
         };
         self.exit = Some(seq);
@@ -209,7 +224,7 @@ impl Puzzle {
     }
 
     fn put_aside(&mut self, seq: Seq, piece: Piece) {
-        if seq < self.next {
+        if seq < self.next || self.closed {
             return;
         }
         if let Entry::Vacant(place) = self.aside.entry(seq) {
@@ -266,3 +281,6 @@ fn size_of(piece: &Piece) -> usize {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -193,3 +193,115 @@ fn pause(tries: u32) -> Duration {
     let doubled = FIRST_PAUSE.saturating_mul(1 << tries.saturating_sub(1).min(10));
     doubled.min(LONGEST_PAUSE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WITHIN: Duration = Duration::from_secs(25);
+    const FIRST: LineNumber = LineNumber(1);
+
+    fn loss() -> Loss {
+        Loss {
+            reason: "it ended".to_owned(),
+            for_good: false,
+        }
+    }
+
+    fn unreachable() -> Trouble {
+        Trouble::Unreachable {
+            reason: "refused".to_owned(),
+            for_good: false,
+        }
+    }
+
+    #[test]
+    fn only_the_current_connection_counts() {
+        let now = Instant::now();
+        let mut recovery = Recovery::connected(LineNumber(2), WITHIN, true);
+        assert_eq!(recovery.lost(FIRST, &loss(), now), Step::Nothing);
+        assert_eq!(recovery.failed(&unreachable(), now), Step::Nothing);
+        assert_eq!(
+            recovery.lost(LineNumber(2), &loss(), now),
+            Step::Dial { at: now }
+        );
+        assert_eq!(recovery.lost(LineNumber(2), &loss(), now), Step::Nothing);
+        assert_eq!(recovery.caught_up(LineNumber(2), now), Step::Nothing);
+        assert_eq!(recovery.resumed(now), Step::CatchUp);
+        assert_eq!(recovery.caught_up(LineNumber(5), now), Step::GoOn);
+        assert_eq!(recovery.lost(LineNumber(4), &loss(), now), Step::Nothing);
+    }
+
+    #[test]
+    fn tries_come_less_and_less_often_until_the_deadline() {
+        let start = Instant::now();
+        let mut now = start;
+        let mut recovery = Recovery::connected(FIRST, WITHIN, true);
+        recovery.lost(FIRST, &loss(), now);
+        let mut tries = 0;
+        let reason = loop {
+            match recovery.failed(&unreachable(), now) {
+                Step::Dial { at } => {
+                    assert!(at > now && at - now <= LONGEST_PAUSE);
+                    now = at;
+                    tries += 1;
+                }
+                Step::Fail { reason } => break reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!((20..60).contains(&tries), "{tries}");
+        assert!(now < start + WITHIN && now > start + WITHIN - 2 * LONGEST_PAUSE);
+        assert_eq!(&*reason, "it ended; no way back within 25s: refused");
+        assert_eq!(recovery.resumed(now), Step::Nothing, "it is over");
+    }
+
+    #[test]
+    fn what_is_meant_is_believed() {
+        let now = Instant::now();
+        let mut recovery = Recovery::connected(FIRST, WITHIN, false);
+        let reason = "it ended".into();
+        assert_eq!(recovery.lost(FIRST, &loss(), now), Step::Fail { reason });
+        let mut recovery = Recovery::connected(FIRST, WITHIN, true);
+        recovery.lost(FIRST, &loss(), now);
+        let refused = Trouble::Refused {
+            reason: "unknown session".to_owned(),
+        };
+        let reason = "it ended; unknown session".into();
+        assert_eq!(recovery.failed(&refused, now), Step::Fail { reason });
+        let mut recovery = Recovery::connected(FIRST, WITHIN, true);
+        let taken = Loss {
+            for_good: true,
+            ..loss()
+        };
+        let step = recovery.lost(FIRST, &taken, now);
+        assert!(matches!(step, Step::Fail { .. }));
+    }
+
+    #[test]
+    fn a_session_that_is_still_attached_is_asked_for_on_the_same_connection() {
+        let now = Instant::now();
+        let mut recovery = Recovery::connected(FIRST, WITHIN, true);
+        recovery.lost(FIRST, &loss(), now);
+        let at = now + ATTACHED_PAUSE;
+        assert_eq!(
+            recovery.failed(&Trouble::StillAttached, now),
+            Step::Resume { at }
+        );
+        let late = now + WITHIN - ATTACHED_PAUSE;
+        let step = recovery.failed(&Trouble::StillAttached, late);
+        assert!(matches!(step, Step::Fail { .. }), "{step:?}");
+    }
+
+    #[test]
+    fn too_late_is_too_late_even_when_it_works() {
+        let now = Instant::now();
+        let mut recovery = Recovery::connected(FIRST, WITHIN, true);
+        recovery.lost(FIRST, &loss(), now);
+        let mut other = recovery.clone();
+        assert!(matches!(recovery.resumed(now + WITHIN), Step::Fail { .. }));
+        assert_eq!(other.resumed(now), Step::CatchUp);
+        let step = other.caught_up(LineNumber(2), now + WITHIN);
+        assert!(matches!(step, Step::Fail { .. }), "{step:?}");
+    }
+}

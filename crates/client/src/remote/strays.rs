@@ -51,3 +51,31 @@ impl Strays {
         self.unsettled.retain(|unsettled| unsettled != id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn told_once_and_remembered_until_the_close() {
+        let mut strays = Strays::default();
+        strays.add("a");
+        strays.add_unsettled("a".to_owned());
+        strays.add_unsettled("a".to_owned());
+        assert_eq!(strays.unsettled(), ["a"]);
+        strays.settled("a");
+        assert!(strays.unsettled().is_empty());
+        assert!(strays.closed("a"));
+        assert!(!strays.closed("a"));
+    }
+
+    #[test]
+    fn there_is_an_end_to_remembering() {
+        let mut strays = Strays::default();
+        for number in 0..=MAX_STRAYS {
+            strays.add(&number.to_string());
+        }
+        assert!(!strays.closed("0"));
+        assert!(strays.closed("1"));
+    }
+}

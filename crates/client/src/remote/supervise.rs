@@ -164,16 +164,7 @@ impl Core {
     /// Ends what nobody wants, then reads what was missed of everything else.
     /// Fails only if the connection does.
     async fn catch_up(self: &Arc<Self>, line: &Arc<Line>) -> Result<(), String> {
-        let unsettled = self.strays().unsettled();
-        for id in unsettled {
-            let params = terminate(&id);
-            let ended: Result<TerminateResult, _> =
-                line.call(Method::ProcessTerminate, &params).await;
-            if let Err(CallError::Lost(reason)) = ended {
-                return Err(reason);
-            }
-            self.strays().settled(&id);
-        }
+        self.settle(line).await?;
         if self.is_acked() {
             // Everything comes by itself, from where we said.
             return Ok(());
@@ -195,6 +186,22 @@ impl Core {
             if let Ok(outcome) = read {
                 outcome?;
             }
+        }
+        // Some may have turned out to be lost.
+        self.settle(line).await
+    }
+
+    /// Tells the server to end what nobody wants.
+    async fn settle(&self, line: &Line) -> Result<(), String> {
+        let unsettled = self.strays().unsettled();
+        for id in unsettled {
+            let params = terminate(&id);
+            let ended: Result<TerminateResult, _> =
+                line.call(Method::ProcessTerminate, &params).await;
+            if let Err(CallError::Lost(reason)) = ended {
+                return Err(reason);
+            }
+            self.strays().settled(&id);
         }
         Ok(())
     }

@@ -114,7 +114,8 @@ impl Tracked {
         let outcome = puzzle.page(page, &mut facts);
         if adrift {
             let first = Seq(puzzle.next().0 - facts.len() as u64);
-            self.record.begin_after(first.previous());
+            let exit = puzzle.earlier_exit();
+            self.record.begin_after(first.previous(), exit);
             self.ackable.store(first.previous().0, Ordering::Release);
         }
         let progress = self.published(&puzzle, facts, true);
@@ -132,8 +133,7 @@ impl Tracked {
     pub(super) fn unreadable(&self) -> (Progress, bool) {
         let mut puzzle = self.puzzle();
         let mut facts = Vec::new();
-        puzzle.settle_for_less(&mut facts);
-        let fine = puzzle.wants().is_none();
+        let fine = puzzle.settle_for_less(&mut facts);
         (self.published(&puzzle, facts, true), fine)
     }
 

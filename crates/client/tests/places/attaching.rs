@@ -24,6 +24,12 @@ async fn a_process_is_found_by_its_name() {
         let found = place.attach("f", 1).await.unwrap();
         let mut events = found.events_after(1);
         assert_eq!(told(&mut events, 1).await.stdout(), "two\n");
+        // Behind the exit, it is still known how it ended.
+        drop((found, events));
+        let found = place.attach("f", 3).await.unwrap();
+        assert_eq!(soon("the exit", found.wait()).await.unwrap().code, 0);
+        let mut events = found.events_after(3);
+        assert!(told(&mut events, 3).await.closed);
     })
     .await;
 }

@@ -4,6 +4,7 @@ mod base64;
 mod envelope;
 mod envelope_model;
 mod error_table;
+mod from_server;
 mod method;
 mod output_frame;
 mod params;

@@ -1,0 +1,11 @@
+//! What a remote place does when things go wrong, against a server that does
+//! exactly what each test wants, over memory, with time that stands still.
+
+mod acknowledging;
+mod catching_up;
+mod failing;
+mod older_servers;
+mod resuming;
+mod sim;
+mod starts;
+mod thrift;
