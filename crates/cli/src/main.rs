@@ -2,8 +2,11 @@
 
 mod args;
 mod cmd;
+mod detached;
+mod home;
 mod logging;
 mod open_files;
+mod render;
 
 use std::process::ExitCode;
 
@@ -14,6 +17,12 @@ use crate::args::{Arguments, Subcommand};
 fn main() -> ExitCode {
     match Arguments::parse().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(&serve),
+        Subcommand::Run(run) => cmd::run::run(&run),
+        Subcommand::Ps(ps) => cmd::ps::run(&ps),
+        Subcommand::Logs(logs) => cmd::logs::run(&logs),
+        Subcommand::Kill(kill) => cmd::kill::run(&kill),
+        Subcommand::Stop => cmd::stop::run(),
+        Subcommand::Completions(completions) => cmd::completions::run(&completions),
         Subcommand::Keeper => cmd::keeper::run(),
     }
 }

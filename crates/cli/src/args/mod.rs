@@ -1,9 +1,15 @@
 //! What can be said on the command line.
 
+mod detached;
+mod run;
 mod serve;
+pub(crate) mod signal;
 mod units;
 
+pub(crate) use detached::{Completions, Kill, Logs, On, Ps};
+pub(crate) use run::Run;
 pub(crate) use serve::{LogFormat, Serve};
+pub(crate) use units::Span;
 
 /// Runs processes for agents, tools and people, on whatever machine it stands
 /// on.
@@ -24,6 +30,27 @@ pub(crate) enum Subcommand {
     /// every process to end, kills what is left after 2s, and exits with 0. A
     /// second signal ends at once.
     Serve(Serve),
+    /// Run a command
+    Run(Run),
+    /// List detached work: what was started with `run --detach`
+    ///
+    /// Work that has ended stays in the list for an hour. Without --on it is
+    /// what runs on your own server; where that isn't running nothing is.
+    Ps(Ps),
+    /// Show what detached work has written, as far as it is retained
+    Logs(Logs),
+    /// End detached work, with everything it has started
+    ///
+    /// It is asked to end, and killed if it hasn't after 5s. With --signal it
+    /// gets that signal and nothing else.
+    Kill(Kill),
+    /// End your own server, with everything it runs
+    Stop,
+    /// Print completions for a shell
+    #[command(after_help = "Examples:
+  outpost completions bash > ~/.local/share/bash-completion/completions/outpost
+  outpost completions fish > ~/.config/fish/completions/outpost.fish")]
+    Completions(Completions),
     /// What the server starts itself as, to keep process trees
     #[command(hide = true)]
     Keeper,

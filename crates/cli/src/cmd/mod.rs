@@ -1,4 +1,11 @@
 //! The subcommands, one file each.
 
+pub(crate) mod completions;
 pub(crate) mod keeper;
+pub(crate) mod kill;
+pub(crate) mod logs;
+pub(crate) mod ps;
+pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod stop;
+mod task;

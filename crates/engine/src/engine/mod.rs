@@ -18,8 +18,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    About, Delivery, Limits, Process, Reservation, Session, SessionId, Start, StartError, Terminal,
-    actor::Actor, clock, shelf::Shelf, stdin::Stdin,
+    About, Attendance, Delivery, Limits, Process, Reservation, Session, SessionId, Start,
+    StartError, Terminal, actor::Actor, clock, shelf::Shelf, stdin::Stdin,
 };
 
 /// Processes and sessions of one server; clones name the same engine.
@@ -40,6 +40,9 @@ struct Shared {
     shelf: Mutex<Shelf<(Session, Process)>>,
     /// Wakes the janitor: something was put on the shelf.
     shelved: Notify,
+    /// Every process that is starting, running or still readable, and whoever
+    /// else says so.
+    attendance: Attendance,
     /// Every task of the engine.
     tasks: TaskTracker,
     /// Cancelled when the engine ends, for tasks that only wait for time.
@@ -64,6 +67,7 @@ impl Engine {
                 alive: Mutex::default(),
                 shelf: Mutex::new(shelf),
                 shelved: Notify::new(),
+                attendance: Attendance::new(),
                 tasks: TaskTracker::new(),
                 ending: CancellationToken::new(),
             }),
@@ -76,6 +80,12 @@ impl Engine {
     #[must_use]
     pub fn tree_kind(&self) -> TreeKind {
         self.shared.spawner.tree_kind()
+    }
+
+    /// Who is there: a process is, from its start until it is forgotten.
+    #[must_use]
+    pub fn attendance(&self) -> &Attendance {
+        &self.shared.attendance
     }
 
     /// Starts a process in the slot that was reserved for it.
