@@ -1,7 +1,7 @@
 //! Every way to reach a server.
 
 use outpost_client::{Error, Place as _, Remote, RemoteOptions};
-use outpost_testkit::{Launch, Transport, patience};
+use outpost_testkit::{Transport, patience};
 
 use super::{connect, run, script};
 use crate::outpost;
@@ -20,7 +20,7 @@ async fn by_url() {
 #[tokio::test(flavor = "multi_thread")]
 async fn by_a_command() {
     let server = outpost().start().await;
-    let mut command = std::process::Command::new(crate::outpost().binary().to_owned());
+    let mut command = std::process::Command::new(crate::outpost().binary());
     command.args(["serve", "--listen", "stdio"]);
     command.stderr(std::process::Stdio::null());
     let remote = Remote::launch(command, RemoteOptions::default())

@@ -3,9 +3,12 @@
 mod args;
 mod cmd;
 mod console;
+mod detached;
 mod exit;
+mod home;
 mod logging;
 mod open_files;
+mod render;
 mod target;
 
 use std::process::ExitCode;
@@ -18,6 +21,12 @@ fn main() -> ExitCode {
     match Arguments::parse().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(&serve),
         Subcommand::Run(run) => cmd::run::run(&run),
+        Subcommand::Ps(ps) => cmd::ps::run(&ps),
+        Subcommand::Logs(logs) => cmd::logs::run(&logs),
+        Subcommand::Attach(attach) => cmd::attach::run(&attach),
+        Subcommand::Kill(kill) => cmd::kill::run(&kill),
+        Subcommand::Stop => cmd::stop::run(),
+        Subcommand::Completions(completions) => cmd::completions::run(&completions),
         Subcommand::GuardTerminal => console::guard::run(),
         Subcommand::Keeper => cmd::keeper::run(),
     }

@@ -88,12 +88,12 @@ pub use outpost_engine::{KeeperCommand, Limits, TreeChoice};
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
     EnvPolicy, EnvironmentInfo, Inherit, ProcessEntry, ProcessState, SandboxParams,
-    ServerCapabilities, SessionEntry, SignalName, Size, StreamName,
+    ServerCapabilities, ServerInfo, SessionEntry, SignalName, Size, StreamName,
 };
 pub use place::{Pending, Place};
 pub use process::{Events, OutputReader, Process, Stdin, Terminate};
 pub use remote::{
-    DeliveryChoice, DialError, Dialer, Lease, Remote, RemoteLimits, RemoteOptions, Standing,
-    Transport,
+    DeliveryChoice, DialError, Dialer, Distant, Lease, Remote, RemoteLimits, RemoteOptions,
+    Standing, Transport,
 };
 pub use start::Start;

@@ -19,6 +19,7 @@
 //!   bytes.
 
 mod actor;
+mod attendance;
 mod clock;
 mod ebb;
 mod engine;
@@ -33,6 +34,7 @@ mod start;
 mod stdin;
 mod write_ids;
 
+pub use attendance::{Attendance, Presence};
 pub use engine::{Engine, Resume};
 pub use environment::{EnvPolicy, Inherit, ServerEnvironment};
 pub use error::{ReadError, ResizeError, StartError};

@@ -73,5 +73,5 @@ pub use process::{
 pub use request_id::RequestId;
 pub use sandbox::{Permissions, PermissionsKind, SandboxParams};
 pub use server_capabilities::ServerCapabilities;
-pub use session::{SessionEntry, SessionListResult};
+pub use session::{SessionCloseParams, SessionEntry, SessionListResult};
 pub use trace::TraceContext;

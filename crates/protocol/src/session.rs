@@ -1,8 +1,17 @@
-//! `session/list`: what there is on this server.
+//! `session/list` and `session/close`: what there is on this server, and its end.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ProcessEntry;
+
+/// Params of `session/close`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionCloseParams {
+    /// Which one, for the owner of the server; absent for the caller's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
 
 /// The answer to `session/list`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,10 +17,12 @@ use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf, ws};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
-    sync::OwnedSemaphorePermit,
 };
 
-use crate::{Peer, Server, connection, server::Transport};
+use crate::{
+    Peer, Server, connection,
+    server::{Place, Transport},
+};
 
 type Reply = Response<Full<Bytes>>;
 
@@ -88,11 +90,7 @@ pub(crate) fn accept<S: Socket>(server: &Server, socket: S) {
     });
 }
 
-fn answer<S: Socket>(
-    server: &Server,
-    place: &Arc<OwnedSemaphorePermit>,
-    request: Request<Incoming>,
-) -> Reply {
+fn answer<S: Socket>(server: &Server, place: &Arc<Place>, request: Request<Incoming>) -> Reply {
     // A page in a browser can reach loopback, but can't hide where it is from.
     if request.headers().contains_key(header::ORIGIN) {
         return text(
@@ -146,11 +144,7 @@ fn answer<S: Socket>(
 }
 
 /// Turns the socket into a connection once the reply is out.
-fn upgrade<S: Socket>(
-    server: &Server,
-    place: Arc<OwnedSemaphorePermit>,
-    request: Request<Incoming>,
-) {
+fn upgrade<S: Socket>(server: &Server, place: Arc<Place>, request: Request<Incoming>) {
     let running = server.clone();
     server.tasks().spawn(async move {
         let upgraded = tokio::select! {

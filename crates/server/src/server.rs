@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outpost_engine::Engine;
+use outpost_engine::{Engine, Presence};
 use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -25,6 +25,12 @@ struct Shared {
     tasks: TaskTracker,
     /// Cancelled when the server ends: nobody accepts, connections close.
     ending: CancellationToken,
+}
+
+/// A place among the connections, which counts as somebody being there.
+pub(crate) struct Place {
+    _permit: OwnedSemaphorePermit,
+    _presence: Presence,
 }
 
 /// A byte stream that carries messages, and what was read of it already.
@@ -82,12 +88,23 @@ impl Server {
     }
 
     /// A place for one more connection, if there is one.
-    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.shared.places).try_acquire_owned().ok()
+    pub(crate) fn place(&self) -> Option<Place> {
+        let permit = Arc::clone(&self.shared.places).try_acquire_owned().ok()?;
+        Some(Place {
+            _permit: permit,
+            _presence: self.shared.engine.attendance().enter(),
+        })
+    }
+
+    /// Waits until there has been nothing to do for so long: no connection, and
+    /// no process that is starting, running or still readable.
+    pub async fn idle_for(&self, span: Duration) {
+        self.shared.engine.attendance().deserted_for(span).await;
     }
 
     /// Serves one stream of lines until its input ends.
     pub async fn serve_lines(&self, read: ReadHalf, write: WriteHalf) {
+        let _presence = self.shared.engine.attendance().enter();
         let transport = Transport {
             read,
             write,
@@ -101,6 +118,7 @@ impl Server {
     /// Serves one stream of WebSocket frames, its handshake done; for tests and
     /// for those who bring their own listener.
     pub async fn serve_websocket(&self, read: ReadHalf, write: WriteHalf, peer: Peer) {
+        let _presence = self.shared.engine.attendance().enter();
         let transport = Transport {
             read,
             write,

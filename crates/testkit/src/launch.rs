@@ -49,7 +49,7 @@ impl Launch {
     /// compiled.
     pub fn of(built: &str) -> Self {
         Launch {
-            binary: Self::binary(built),
+            binary: env::var_os(BINARY_VARIABLE).map_or_else(|| built.into(), Into::into),
             transport: Transport::WebSocket,
             args: Vec::new(),
             more_listeners: 0,

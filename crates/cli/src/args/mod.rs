@@ -1,11 +1,19 @@
 //! What can be said on the command line.
 
+mod attach;
+mod detached;
+mod on;
 mod run;
 mod serve;
+pub(crate) mod signal;
 mod units;
 
-pub(crate) use run::{On, Run, Variable};
+pub(crate) use attach::Attach;
+pub(crate) use detached::{Completions, Kill, Logs, Ps};
+pub(crate) use on::On;
+pub(crate) use run::{Run, Variable};
 pub(crate) use serve::{LogFormat, Serve};
+pub(crate) use units::Span;
 
 /// Runs processes for agents, tools and people, on whatever machine it stands
 /// on.
@@ -33,6 +41,31 @@ pub(crate) enum Subcommand {
     /// nothing of its tree is left. A lost connection is brought back without
     /// its noticing.
     Run(Run),
+    /// List detached work: what was started with `run --detach`
+    ///
+    /// Work that has ended stays in the list for an hour. Without --on it is
+    /// what runs on your own server; where that isn't running nothing is.
+    Ps(Ps),
+    /// Show what detached work has written, as far as it is retained
+    Logs(Logs),
+    /// Connect this terminal with detached work, where it was left
+    ///
+    /// Shows the end of what it has written and then goes on: keys, Ctrl-C and
+    /// the size of the window reach it. Ctrl-] leaves it running. Another
+    /// terminal that is attached to it is disconnected.
+    Attach(Attach),
+    /// End detached work, with everything it has started
+    ///
+    /// It is asked to end, and killed if it hasn't after 5s. With --signal it
+    /// gets that signal and nothing else.
+    Kill(Kill),
+    /// End your own server, with everything it runs
+    Stop,
+    /// Print completions for a shell
+    #[command(after_help = "Examples:
+  outpost completions bash > ~/.local/share/bash-completion/completions/outpost
+  outpost completions fish > ~/.config/fish/completions/outpost.fish")]
+    Completions(Completions),
     /// What puts a terminal back if we are killed
     #[command(hide = true)]
     GuardTerminal,

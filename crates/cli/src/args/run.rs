@@ -1,6 +1,6 @@
 //! `outpost run`.
 
-use super::units::Span;
+use super::{On, Span};
 
 /// What to run, where, and how.
 #[derive(clap::Args, Debug)]
@@ -47,17 +47,13 @@ pub(crate) struct Run {
     pub(crate) on: On,
 
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
     pub(crate) command: Vec<String>,
-}
-
-/// Which server to use.
-#[derive(clap::Args, Debug)]
-pub(crate) struct On {
-    /// The server to use: ws://HOST:PORT, wss://HOST:PORT, unix:///PATH, or
-    /// stdio:COMMAND to launch one and speak to it through its input and output
-    #[arg(long, value_name = "URL")]
-    pub(crate) on: Option<String>,
 }
 
 /// A variable of the command's environment.

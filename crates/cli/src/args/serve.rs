@@ -59,6 +59,16 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = Settings::default().concurrent_requests, value_parser = at_least_one)]
     pub(crate) concurrent_requests: usize,
 
+    /// End when for this long there was no connection, and no process running or
+    /// still readable
+    #[arg(long, value_name = "TIME")]
+    pub(crate) exit_when_idle: Option<Span>,
+
+    /// Leave the terminal, and let go of stdout once it has said where we listen;
+    /// for those who start a server behind the back of a person
+    #[arg(long, hide = true)]
+    pub(crate) background: bool,
+
     /// How whole process trees are ended; `auto` takes the best this host has
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub(crate) trees: Trees,

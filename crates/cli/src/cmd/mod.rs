@@ -1,5 +1,12 @@
 //! The subcommands, one file each.
 
+pub(crate) mod attach;
+pub(crate) mod completions;
 pub(crate) mod keeper;
+pub(crate) mod kill;
+pub(crate) mod logs;
+pub(crate) mod ps;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod stop;
+mod task;

@@ -10,7 +10,11 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use crate::{args::Serve, cmd::keeper, logging, open_files};
+use crate::{
+    args::{Serve, Span},
+    cmd::keeper,
+    logging, open_files,
+};
 
 /// How long the runtime may take to let go of a blocked read of stdin.
 const LET_GO: Duration = Duration::from_millis(50);
@@ -30,6 +34,9 @@ pub(crate) fn run(args: &Serve) -> ExitCode {
 }
 
 fn try_run(args: &Serve) -> anyhow::Result<ExitCode> {
+    if args.background {
+        rustix::process::setsid().context("cannot leave the terminal")?;
+    }
     logging::start(&args.log_level, args.log_format)?;
     let runtime = Runtime::new().context("cannot start the runtime")?;
     let code = runtime.block_on(serve(args));
@@ -62,8 +69,12 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
         tokio::spawn(listener.serve(server.clone()));
     }
     announce(&urls, stdio).context("cannot say where we listen")?;
+    if args.background {
+        let_go_of_stdout().context("cannot let go of stdout")?;
+    }
     tokio::select! {
         () = lines(&server), if stdio => tracing::info!("end of input"),
+        () = idle(&server, args.exit_when_idle) => tracing::info!("ending: there was nothing to do"),
         name = ends.next() => tracing::info!(signal = name, "ending"),
         never = give_memory_back(&engine) => match never {},
     }
@@ -102,6 +113,21 @@ fn announce(urls: &[String], stdio: bool) -> std::io::Result<()> {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(lines.as_bytes())?;
         stdout.flush()
+    }
+}
+
+/// Who waited for us to listen has heard so; nobody reads any further.
+fn let_go_of_stdout() -> std::io::Result<()> {
+    let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok(())
+}
+
+/// Waits until there has been nothing to do for long enough, if that matters.
+async fn idle(server: &Server, span: Option<Span>) {
+    match span {
+        Some(Span(span)) => server.idle_for(span).await,
+        None => std::future::pending().await,
     }
 }
 

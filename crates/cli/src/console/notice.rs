@@ -5,6 +5,7 @@ use std::io::Write;
 use outpost_client::{Remote, Standing};
 
 use super::RawMode;
+use crate::render::out::note;
 
 /// Writes lines to standard error that fit whatever mode the terminal is in.
 #[derive(Clone, Copy, Debug)]
@@ -14,11 +15,6 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// Where nothing has been done to the terminal.
-    pub(crate) fn plain() -> Self {
-        Notice { raw: false }
-    }
-
     /// Where the terminal may be in raw mode.
     pub(crate) fn beside(raw_mode: Option<&RawMode>) -> Self {
         Notice {
@@ -27,13 +23,12 @@ impl Notice {
     }
 
     pub(crate) fn say(self, text: &str) {
-        let mut stderr = std::io::stderr().lock();
-        // Nobody is left to hear it if this fails.
-        let _ = if self.raw {
-            write!(stderr, "\r\noutpost: {text}\r\n")
+        if self.raw {
+            // Nobody is left to hear it if this fails.
+            let _ = write!(std::io::stderr(), "\r\noutpost: {text}\r\n");
         } else {
-            writeln!(stderr, "outpost: {text}")
-        };
+            note(text);
+        }
     }
 
     /// Tells of each change of the connection, for as long as it is polled.

@@ -264,6 +264,7 @@ pub(super) fn terminate(id: &str) -> TerminateParams {
         process_id: id.to_owned(),
         grace_ms: None,
         tree: false,
+        session_id: None,
     }
 }
 

@@ -74,6 +74,19 @@ pub enum DialError {
 }
 
 impl DialError {
+    /// Whether nobody listens there, or whoever did was just leaving.
+    #[must_use]
+    pub fn is_nobody_there(&self) -> bool {
+        match self {
+            DialError::Connect(error) => matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ),
+            DialError::Opening(OpeningError::Io(_)) => true,
+            _ => false,
+        }
+    }
+
     /// Whether trying again is pointless.
     pub(super) fn is_permanent(&self) -> bool {
         match self {

@@ -220,6 +220,7 @@ pub(super) fn read_after(id: &str, after: Seq) -> ReadParams {
         after_seq: Some(after.0),
         max_bytes: None,
         wait_ms: Some(0),
+        session_id: None,
     }
 }
 

@@ -11,13 +11,15 @@
 //!   [`acks`] says what is acknowledged, and when
 //! - [`supervise`] is the task that brings a lost connection back, the way that
 //!   [`recovery`] decides
-//! - [`place`] and [`reins`] are what the outside sees, set up by [`options`]
+//! - [`place`] and [`reins`] are what the outside sees, set up by [`options`];
+//!   [`distant`] is a process that is looked at and not followed
 
 mod acks;
 mod address;
 mod calls;
 mod core;
 mod dial;
+mod distant;
 mod handshake;
 mod hearing;
 mod launch;
@@ -34,5 +36,6 @@ mod tls;
 mod tracked;
 
 pub use dial::{DialError, Dialer, Transport};
+pub use distant::Distant;
 pub use options::{DeliveryChoice, Lease, RemoteLimits, RemoteOptions};
 pub use place::{Remote, Standing};

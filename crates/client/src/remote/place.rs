@@ -5,7 +5,8 @@ use std::sync::Arc;
 use outpost_journal::Seq;
 use outpost_protocol::{
     Empty, EnvironmentInfo, ListResult, Method, PathUri, ProcessEntry, RpcError,
-    ServerCapabilities, SessionEntry, SessionListResult, StartParams, StartResult, code,
+    ServerCapabilities, ServerInfo, SessionCloseParams, SessionEntry, SessionListResult,
+    StartParams, StartResult, code,
 };
 use tokio::{
     sync::watch,
@@ -13,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    Dialer, RemoteOptions,
+    Dialer, Distant, RemoteOptions,
     core::Core,
     dial::UrlDialer,
     handshake::Session,
@@ -115,6 +116,12 @@ impl Remote {
         self.core().capabilities()
     }
 
+    /// Who answers, if the server says so.
+    #[must_use]
+    pub fn server_info(&self) -> Option<&ServerInfo> {
+        self.core().welcome.get()?.server_info.as_ref()
+    }
+
     /// How the connection stands, now and from now on.
     #[must_use]
     pub fn standing(&self) -> watch::Receiver<Standing> {
@@ -136,6 +143,25 @@ impl Remote {
         let Empty {} = self.core().once(Method::SessionClose, &Empty {}).await?;
         self.core().session_ended();
         Ok(())
+    }
+
+    /// Ends another session and everything that runs in it, and waits for that;
+    /// for the owner of the server. Beyond the released servers: `sessionList`.
+    pub async fn end_session(&self, session_id: &str) -> Result<(), Error> {
+        announced(self.capabilities().session_list, "sessionList")?;
+        let params = SessionCloseParams {
+            session_id: Some(session_id.to_owned()),
+        };
+        let Empty {} = self.core().once(Method::SessionClose, &params).await?;
+        Ok(())
+    }
+
+    /// A process to look at from a distance, in a way that nobody else notices:
+    /// of this session or, for the owner of the server, of the given one.
+    #[must_use]
+    pub fn distant(&self, session_id: Option<&str>, process_id: &str) -> Distant {
+        let session = session_id.map(str::to_owned);
+        Distant::new(Arc::clone(&self.guard), session, process_id.to_owned())
     }
 
     fn core(&self) -> &Arc<Core> {

@@ -70,6 +70,7 @@ impl Reins for RemoteReins {
             let params = SignalParams {
                 process_id: self.id(),
                 signal,
+                session_id: None,
             };
             let Empty {} = self.core().once(Method::ProcessSignal, &params).await?;
             Ok(())
@@ -97,6 +98,7 @@ impl Reins for RemoteReins {
                 process_id: self.id(),
                 grace_ms: how.grace.map(millis),
                 tree: how.tree,
+                session_id: None,
             };
             let result: TerminateResult =
                 self.core().once(Method::ProcessTerminate, &params).await?;

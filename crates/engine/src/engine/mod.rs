@@ -18,8 +18,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    About, Delivery, Limits, Process, Reservation, Session, SessionId, Start, StartError, Terminal,
-    actor::Actor, clock, ebb::Ebb, shelf::Shelf, stdin::Stdin,
+    About, Attendance, Delivery, Limits, Process, Reservation, Session, SessionId, Start,
+    StartError, Terminal, actor::Actor, clock, ebb::Ebb, shelf::Shelf, stdin::Stdin,
 };
 
 /// Processes and sessions of one server; clones name the same engine.
@@ -41,6 +41,9 @@ struct Shared {
     /// Wakes the janitor: something was put on the shelf.
     shelved: Notify,
     ebb: Arc<Ebb>,
+    /// Every process that is starting, running or still readable, and whoever
+    /// else says so.
+    attendance: Attendance,
     /// Every task of the engine.
     tasks: TaskTracker,
     /// Cancelled when the engine ends, for tasks that only wait for time.
@@ -66,6 +69,7 @@ impl Engine {
                 shelf: Mutex::new(shelf),
                 shelved: Notify::new(),
                 ebb: Arc::default(),
+                attendance: Attendance::new(),
                 tasks: TaskTracker::new(),
                 ending: CancellationToken::new(),
             }),
@@ -84,6 +88,12 @@ impl Engine {
     /// time that it is worth giving back to the system. For one task at a time.
     pub async fn ebbed(&self) {
         self.shared.ebb.reaches(self.shared.limits.ebb_bytes).await;
+    }
+
+    /// Who is there: a process is, from its start until it is forgotten.
+    #[must_use]
+    pub fn attendance(&self) -> &Attendance {
+        &self.shared.attendance
     }
 
     /// Starts a process in the slot that was reserved for it.

@@ -33,7 +33,7 @@ impl Engine {
         if sessions.len() >= self.shared.limits.max_sessions || self.shared.ending.is_cancelled() {
             return None;
         }
-        let (session, epoch) = Session::new(options, link);
+        let (session, epoch) = Session::new(options, link, self.attendance().clone());
         sessions.insert(session.id().clone(), session.clone());
         Some((session, epoch))
     }
@@ -76,6 +76,17 @@ impl Engine {
                 }
             }
         });
+    }
+
+    /// A session by its name, without attaching to it; none if it has ended or
+    /// its time is over.
+    #[must_use]
+    pub fn find_session(&self, id: &str) -> Option<Session> {
+        let session = self.sessions().get(&SessionId::claimed(id)).cloned()?;
+        let over = session
+            .expires()
+            .is_some_and(|expires| clock::now() >= expires);
+        (!over).then_some(session)
     }
 
     /// Every session, oldest first.

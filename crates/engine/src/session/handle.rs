@@ -12,7 +12,7 @@ use super::{
     Delivery, Detached, Epoch, Link, Reservation, ResumeRefusal, SessionId, Ttl, lease::Lease,
     slots::Slots,
 };
-use crate::{About, Process, ReadError, Start, StartError, Watcher};
+use crate::{About, Attendance, Process, ReadError, Start, StartError, Watcher};
 
 /// What a client wants of its session.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ struct Shared {
     id: SessionId,
     created_at: SystemTime,
     inside: Mutex<Inside>,
+    /// Where its processes are counted.
+    attendance: Attendance,
     /// Wakes those who wait for a start, whenever one succeeds or fails.
     settled: Notify,
 }
@@ -54,7 +56,11 @@ pub(super) struct Inside {
 
 impl Session {
     /// A new session, attached to the connection that made it.
-    pub(crate) fn new(options: SessionOptions, link: Arc<dyn Link>) -> (Session, Epoch) {
+    pub(crate) fn new(
+        options: SessionOptions,
+        link: Arc<dyn Link>,
+        attendance: Attendance,
+    ) -> (Session, Epoch) {
         let lease = Lease::new(options.ttl);
         let epoch = lease.epoch();
         let session = Session {
@@ -70,6 +76,7 @@ impl Session {
                     link: Some(link),
                     timer: None,
                 }),
+                attendance,
                 settled: Notify::new(),
             }),
         };
@@ -256,7 +263,9 @@ impl Session {
         if inside.lease.has_ended() {
             return Err(StartError::SessionEnded);
         }
-        inside.slots.reserve(Arc::clone(&about))?;
+        inside
+            .slots
+            .reserve(Arc::clone(&about), self.shared.attendance.enter())?;
         Ok(Reservation::new(self.clone(), about))
     }
 

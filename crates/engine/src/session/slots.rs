@@ -3,11 +3,18 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::Session;
-use crate::{About, Process, ReadError, StartError};
+use crate::{About, Presence, Process, ReadError, StartError};
 
 #[derive(Default)]
 pub(super) struct Slots {
-    slots: HashMap<String, Slot>,
+    slots: HashMap<String, Taken>,
+}
+
+/// A slot that somebody has.
+struct Taken {
+    slot: Slot,
+    /// As long as it has a slot, a process counts as being there.
+    _presence: Presence,
 }
 
 pub(super) enum Slot {
@@ -19,7 +26,11 @@ pub(super) enum Slot {
 
 impl Slots {
     /// Takes a name for a process that is about to start.
-    pub(super) fn reserve(&mut self, about: Arc<About>) -> Result<(), StartError> {
+    pub(super) fn reserve(
+        &mut self,
+        about: Arc<About>,
+        presence: Presence,
+    ) -> Result<(), StartError> {
         let id = about.id.clone();
         if self.slots.contains_key(&id) {
             return Err(StartError::Exists(id));
@@ -28,13 +39,17 @@ impl Slots {
             about,
             cancelled: false,
         };
-        self.slots.insert(id, slot);
+        let taken = Taken {
+            slot,
+            _presence: presence,
+        };
+        self.slots.insert(id, taken);
         Ok(())
     }
 
     /// Puts the process where its name was reserved.
     pub(super) fn fill(&mut self, id: &str, process: &Process) -> Result<(), StartError> {
-        match self.slots.get_mut(id) {
+        match self.slot_mut(id) {
             Some(
                 slot @ Slot::Starting {
                     cancelled: false, ..
@@ -54,15 +69,23 @@ impl Slots {
         }
     }
 
+    fn slot(&self, id: &str) -> Option<&Slot> {
+        self.slots.get(id).map(|taken| &taken.slot)
+    }
+
+    fn slot_mut(&mut self, id: &str) -> Option<&mut Slot> {
+        self.slots.get_mut(id).map(|taken| &mut taken.slot)
+    }
+
     /// Frees a name that was reserved and not used.
     fn free(&mut self, id: &str) {
-        if matches!(self.slots.get(id), Some(Slot::Starting { .. })) {
+        if matches!(self.slot(id), Some(Slot::Starting { .. })) {
             self.slots.remove(id);
         }
     }
 
     pub(super) fn find(&self, id: &str) -> Result<&Process, ReadError> {
-        match self.slots.get(id) {
+        match self.slot(id) {
             Some(Slot::Live(process)) => Ok(process),
             Some(Slot::Starting { .. }) => Err(ReadError::Starting(id.to_owned())),
             None => Err(ReadError::Unknown(id.to_owned())),
@@ -71,7 +94,7 @@ impl Slots {
 
     /// Cancels a start; says whether there was one.
     pub(super) fn cancel(&mut self, id: &str) -> bool {
-        match self.slots.get_mut(id) {
+        match self.slot_mut(id) {
             Some(Slot::Starting { cancelled, .. }) => {
                 *cancelled = true;
                 true
@@ -81,7 +104,7 @@ impl Slots {
     }
 
     fn is_cancelled(&self, id: &str) -> Result<(), StartError> {
-        match self.slots.get(id) {
+        match self.slot(id) {
             Some(Slot::Starting {
                 cancelled: false, ..
             }) => Ok(()),
@@ -93,13 +116,12 @@ impl Slots {
     }
 
     pub(super) fn is_starting(&self, id: &str) -> bool {
-        matches!(self.slots.get(id), Some(Slot::Starting { .. }))
+        matches!(self.slot(id), Some(Slot::Starting { .. }))
     }
 
     /// Frees the slot of this very process; says whether it had one.
     pub(super) fn forget(&mut self, process: &Process) -> bool {
-        let same =
-            matches!(self.slots.get(process.id()), Some(Slot::Live(live)) if live.is(process));
+        let same = matches!(self.slot(process.id()), Some(Slot::Live(live)) if live.is(process));
         if same {
             self.slots.remove(process.id());
         }
@@ -107,14 +129,14 @@ impl Slots {
     }
 
     pub(super) fn live(&self) -> impl Iterator<Item = &Process> {
-        self.slots.values().filter_map(|slot| match slot {
+        self.slots.values().filter_map(|taken| match &taken.slot {
             Slot::Live(process) => Some(process),
             Slot::Starting { .. } => None,
         })
     }
 
     pub(super) fn starting(&self) -> impl Iterator<Item = &Arc<About>> {
-        self.slots.values().filter_map(|slot| match slot {
+        self.slots.values().filter_map(|taken| match &taken.slot {
             Slot::Starting { about, .. } => Some(about),
             Slot::Live(_) => None,
         })

@@ -13,6 +13,9 @@ pub struct SignalParams {
     pub process_id: String,
     /// What its whole group gets.
     pub signal: SignalName,
+    /// The session it is in, for the owner of the server; absent for the caller's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
 }
 
 /// Signals, in words that mean the same on every host.
@@ -57,6 +60,9 @@ pub struct TerminateParams {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub tree: bool,
+    /// The session it is in, for the owner of the server; absent for the caller's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
 }
 
 /// The answer to `process/terminate`.

@@ -17,6 +17,9 @@ pub struct ReadParams {
     pub max_bytes: Option<u64>,
     /// How long to wait when there is nothing to say.
     pub wait_ms: Option<u64>,
+    /// The session it is in, for the owner of the server; absent for the caller's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
 }
 
 /// The answer to `process/read`.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use outpost_protocol::{
     Delivery, DetachedTtl, Empty, EnvPolicy, Inherit, InitializeParams, PermissionsKind,
-    ReadParams, ResizeParams, SignalName, SignalParams, Size, StartParams, TerminateParams,
-    WriteParams, parse_params,
+    ReadParams, ResizeParams, SessionCloseParams, SignalName, SignalParams, Size, StartParams,
+    TerminateParams, WriteParams, parse_params,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -198,10 +198,11 @@ fn null_is_absent_exactly_where_absent_is_allowed() {
             "includeOnly",
         ],
     );
-    check::<ReadParams>(&process, &["afterSeq", "maxBytes", "waitMs"]);
+    check::<ReadParams>(&process, &["afterSeq", "maxBytes", "waitMs", "sessionId"]);
     check::<WriteParams>(&process, &["chunk", "writeId", "closeStdin"]);
-    check::<SignalParams>(&json!({"processId": "p", "signal": "kill"}), &[]);
-    check::<TerminateParams>(&process, &["graceMs", "tree"]);
+    check::<SignalParams>(&json!({"processId": "p", "signal": "kill"}), &["sessionId"]);
+    check::<SessionCloseParams>(&json!({}), &["sessionId"]);
+    check::<TerminateParams>(&process, &["graceMs", "tree", "sessionId"]);
     check::<ResizeParams>(
         &json!({"processId": "p", "size": {"rows": 1, "cols": 1}}),
         &[],

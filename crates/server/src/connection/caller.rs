@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use outpost_engine::Session;
+use outpost_engine::{ResumeRefusal, Session};
+use outpost_protocol::RpcError;
 use outpost_rpc::Outbox;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Peer, Server};
+use crate::{Peer, Server, convert};
 
 /// A connection after its handshake, as its requests see it.
 #[derive(Clone)]
@@ -25,4 +26,30 @@ pub(crate) struct Caller {
     pub(crate) asides: TaskTracker,
     /// Who is at the other end.
     pub(crate) peer: Peer,
+    /// The session is one that this connection only looks into: nothing that is
+    /// done there counts as its client having done it.
+    pub(crate) visiting: bool,
+}
+
+impl Caller {
+    /// Who asks, about the session that a request names; only the owner of the
+    /// server may name one.
+    pub(crate) fn about(self, session: Option<&str>) -> Result<Caller, RpcError> {
+        let Some(id) = session else {
+            return Ok(self);
+        };
+        if self.peer != Peer::Owner {
+            return Err(RpcError::invalid_request(
+                "sessionId is for the owner of the server, over a unix socket",
+            ));
+        }
+        match self.server.engine().find_session(id) {
+            Some(session) => Ok(Caller {
+                session,
+                visiting: true,
+                ..self
+            }),
+            None => Err(convert::resume_refusal(ResumeRefusal::Gone, id)),
+        }
+    }
 }

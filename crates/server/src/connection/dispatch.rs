@@ -5,8 +5,8 @@ use std::sync::Arc;
 use outpost_engine::{Epoch, Seq};
 use outpost_protocol::{
     Family, INITIALIZED, Incoming, InitializeParams, Lane, Malformed, Method, PROCESS_ACK,
-    ReadParams, RequestId, ResizeParams, RpcError, SignalParams, StartParams, TerminateParams,
-    WriteParams, encode_error, family_of_name, parse_params,
+    ReadParams, RequestId, ResizeParams, RpcError, SessionCloseParams, SignalParams, StartParams,
+    TerminateParams, WriteParams, encode_error, family_of_name, parse_params,
 };
 use outpost_rpc::{Admission, Answer, Framing, Lanes, Outbox};
 use serde::Deserialize;
@@ -15,14 +15,14 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use super::{Caller, ConnectionLink, Handshake, Reply};
+use super::{
+    Caller, ConnectionLink, Handshake, Reply,
+    params::{Reaching, lane, parsed, reached, shortened},
+};
 use crate::{
     Peer, Server,
     faces::{environment, exec, initialize, session},
 };
-
-/// How much of a parser's complaint is passed on.
-const MAX_WORDS: usize = 300;
 
 /// The dispatcher of one connection; owned by the task that reads it.
 pub(super) struct Dispatch {
@@ -214,6 +214,7 @@ impl Dispatch {
             replaced: self.link.replaced.clone(),
             asides: self.asides.clone(),
             peer: self.peer,
+            visiting: false,
         });
         reply.send(Ok(opened.result));
         // What a resumed session has goes on from where its client was.
@@ -237,17 +238,18 @@ impl Dispatch {
             Method::EnvironmentInfo => reply.send(Ok(environment::info(self.server.host()))),
             Method::EnvironmentStatus => reply.send(Ok(environment::status())),
             Method::ProcessTerminate => {
-                if let Some((caller, params, reply)) = self.called::<TerminateParams>(params, reply)
+                if let Some((caller, params, reply)) =
+                    self.reaching::<TerminateParams>(params, reply)
                 {
                     reply.send(exec::terminate(&caller, &params));
                 }
             }
             Method::ProcessSignal => {
-                if let Some((caller, params, reply)) = self.called::<SignalParams>(params, reply)
+                if let Some((caller, params, reply)) = self.reaching::<SignalParams>(params, reply)
                     && let Some(reply) = self.may_wait(&caller, &params.process_id, reply)
                 {
-                    let key = params.process_id.clone();
-                    let waits = caller.session.is_starting(&key);
+                    let key = lane(&params.process_id, &params);
+                    let waits = caller.session.is_starting(&params.process_id);
                     let job = exec::signal(caller, params, reply);
                     self.run_control(key, waits, job).await;
                 }
@@ -316,8 +318,8 @@ impl Dispatch {
                 }
             }
             Method::ProcessRead => {
-                if let Some((caller, params, reply)) = self.called::<ReadParams>(params, reply) {
-                    let key = params.process_id.clone();
+                if let Some((caller, params, reply)) = self.reaching::<ReadParams>(params, reply) {
+                    let key = lane(&params.process_id, &params);
                     self.lanes.run(key, exec::read(caller, params, reply)).await;
                 }
             }
@@ -340,7 +342,8 @@ impl Dispatch {
                 }
             }
             Method::SessionClose => {
-                if let Some(caller) = self.caller.clone() {
+                if let Some((caller, _, reply)) = self.reaching::<SessionCloseParams>(params, reply)
+                {
                     self.server.tasks().spawn(session::close(caller, reply));
                 }
             }
@@ -359,31 +362,20 @@ impl Dispatch {
         let caller = self.caller.clone()?;
         Some((caller, params, reply))
     }
+
+    /// The same, where the params may name another session than the caller's.
+    fn reaching<'a, T: Deserialize<'a> + Reaching>(
+        &self,
+        params: Option<&'a RawValue>,
+        reply: Reply,
+    ) -> Option<(Caller, T, Reply)> {
+        reached(self.called(params, reply)?)
+    }
 }
 
 /// However the connection's task ends, even by a panic, the session is let go.
 impl Drop for Dispatch {
     fn drop(&mut self) {
         self.end();
-    }
-}
-
-/// What was sent may be megabytes long; who is told about it needs less.
-fn shortened(words: &str) -> String {
-    words.chars().take(MAX_WORDS).collect()
-}
-
-fn parsed<'a, T: Deserialize<'a>>(
-    params: Option<&'a RawValue>,
-    reply: Reply,
-) -> Option<(T, Reply)> {
-    match parse_params(params) {
-        Ok(params) => Some((params, reply)),
-        Err(error) => {
-            let words = shortened(&error.to_string());
-            let refusal = RpcError::invalid_params(format!("invalid params: {words}"));
-            reply.send::<()>(Err(refusal));
-            None
-        }
     }
 }

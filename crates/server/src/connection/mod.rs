@@ -4,6 +4,7 @@ mod caller;
 mod dispatch;
 mod handshake;
 mod link;
+mod params;
 mod reply;
 mod run;
 

@@ -11,9 +11,9 @@ use crate::{
     connection::{Caller, Reply},
 };
 
-/// Ends the caller's session, and answers when nothing of it is left.
+/// Ends a session, and answers when nothing of it is left.
 pub(crate) async fn close(caller: Caller, reply: Reply) {
-    tracing::info!(session = %caller.session.id(), "session closed by its client");
+    tracing::info!(session = %caller.session.id(), by_owner = caller.visiting, "session closed");
     caller.server.engine().end_session(&caller.session).await;
     reply.send(Ok(Empty {}));
 }

@@ -1,5 +1,6 @@
 //! `outpost run`: a command, here or on a server, as if it were right here.
 
+mod detach;
 mod environment;
 
 use std::{
@@ -11,19 +12,29 @@ use std::{
 use anyhow::Context;
 use outpost_client::{Local, LocalOptions, Place, Process, Remote, RemoteOptions, Start};
 
+use super::task::perform;
 use crate::{
     args::Run,
     cmd::keeper,
     console::{Conversation, Ending, Notice, RawMode, Signals, Typed, converse, window_size},
-    exit, open_files, target,
+    exit, open_files,
+    render::out::note,
+    target,
 };
 
 /// Runs the command; the exit code is its own.
 pub(crate) fn run(args: &Run) -> ExitCode {
-    exit::with_runtime(try_run(args))
+    perform(async {
+        let ran = match args.detach {
+            true => detach::detach(args).await,
+            false => run_here(args).await,
+        };
+        Ok(ran.unwrap_or_else(|error| exit::with_error(&error)))
+    })
 }
 
-async fn try_run(args: &Run) -> anyhow::Result<ExitCode> {
+/// Runs it with our streams as its own.
+async fn run_here(args: &Run) -> anyhow::Result<ExitCode> {
     // Before anything is started: what comes from now on is for the command.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let (place, remote) = place(args).await?;
@@ -45,7 +56,7 @@ async fn try_run(args: &Run) -> anyhow::Result<ExitCode> {
     drop(process);
     // What the command has left running here ends with us.
     if let Err(error) = place.close().await {
-        Notice::plain().say(&error.to_string());
+        note(&error.to_string());
     }
     Ok(code)
 }

@@ -60,7 +60,9 @@ async fn answer(
         () = caller.gone.cancelled() => return,
     };
     let page = process.page(after, max_bytes);
-    process.release();
+    if !caller.visiting {
+        process.release();
+    }
     let chunks = page.chunks.into_iter().map(|chunk| ReadChunk {
         seq: chunk.seq.0,
         stream: convert::stream_name(chunk.stream),

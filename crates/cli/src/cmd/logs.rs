@@ -1,0 +1,82 @@
+//! `outpost logs`: what a process has written.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::Context;
+use outpost_client::{Chunk, StreamName};
+
+use super::task::perform;
+use crate::{
+    args::Logs,
+    detached::{self, Site},
+    render::{
+        amount::amount,
+        out::note,
+        transcript::{Piece, Transcript},
+    },
+};
+
+/// The exit code of what was interrupted, as shells have it.
+const INTERRUPTED: i32 = 130;
+/// How much is asked for at once.
+const PAGE_BYTES: usize = 256 * 1024;
+/// How long one question may wait for news; then it is asked again.
+const WAIT: Duration = Duration::from_secs(30);
+
+pub(crate) fn run(args: &Logs) -> ExitCode {
+    perform(logs(args))
+}
+
+async fn logs(args: &Logs) -> anyhow::Result<ExitCode> {
+    if args.follow {
+        // In a task of its own: a write may be waiting for a reader that has
+        // stopped.
+        tokio::spawn(async {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                std::process::exit(INTERRUPTED);
+            }
+        });
+    }
+    let site = Site::of(args.on.on.as_deref());
+    let opened = detached::open(&site, &args.id).await?;
+    let process = opened.process();
+    let mut transcript = Transcript::new(&opened.found.entry, args.follow);
+    let wait = if args.follow { WAIT } else { Duration::ZERO };
+    while let Some(after) = transcript.next() {
+        let page = process.read(after, Some(PAGE_BYTES), wait).await;
+        let page = page.context("cannot read what the process has written")?;
+        for piece in transcript.take(page) {
+            show(&piece)?;
+        }
+        io::stdout().flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(piece: &Piece) -> io::Result<()> {
+    match piece {
+        Piece::LostBefore(bytes) => {
+            note(&format!(
+                "the first {} are no longer retained",
+                amount(*bytes)
+            ));
+            Ok(())
+        }
+        Piece::LostHere => {
+            note("some output is missing here: it was gone before it was read");
+            Ok(())
+        }
+        Piece::Output(chunk) => write(chunk),
+    }
+}
+
+fn write(chunk: &Chunk) -> io::Result<()> {
+    match chunk.stream {
+        StreamName::Stdout | StreamName::Pty => io::stdout().write_all(&chunk.bytes),
+        StreamName::Stderr => io::stderr().write_all(&chunk.bytes),
+    }
+}

@@ -1,0 +1,26 @@
+//! A command that talks to a server, from its beginning to its exit code.
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::Context;
+use tokio::runtime::Builder;
+
+use crate::render::out::conclude;
+
+/// How long the runtime may take to let go of what still blocks.
+const LET_GO: Duration = Duration::from_millis(50);
+
+/// Runs a command to its end; what goes wrong is one line and exit code 1.
+pub(super) fn perform(command: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime");
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return conclude(Err(error)),
+    };
+    let outcome = runtime.block_on(command);
+    runtime.shutdown_timeout(LET_GO);
+    conclude(outcome)
+}

@@ -1,0 +1,17 @@
+//! All that is printed for people.
+//!
+//! - [`table`] aligns columns, [`ago`] says how long ago, [`paint`] has the
+//!   colours, [`command_line`] writes arguments as a person would type them,
+//!   [`amount`] writes numbers of bytes
+//! - [`processes`] is the table that `outpost ps` shows
+//! - [`transcript`] puts the output of a process into its order
+//! - [`out`] is where it goes, and what it means when nobody reads it
+
+pub(crate) mod ago;
+pub(crate) mod amount;
+pub(crate) mod command_line;
+pub(crate) mod out;
+pub(crate) mod paint;
+pub(crate) mod processes;
+pub(crate) mod table;
+pub(crate) mod transcript;

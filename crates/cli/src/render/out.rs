@@ -1,0 +1,44 @@
+//! Where it is printed, and what it means when nobody reads it.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+/// Prints lines to stdout.
+pub(crate) fn lines<S: AsRef<str>>(lines: impl IntoIterator<Item = S>) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for line in lines {
+        writeln!(stdout, "{}", line.as_ref())?;
+    }
+    stdout.flush()
+}
+
+/// How many characters fit a line of stdout, where that is a terminal.
+pub(crate) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// Says something beside the output. Who doesn't listen to that misses nothing.
+pub(crate) fn note(words: &str) {
+    let _ = writeln!(io::stderr(), "outpost: {words}");
+}
+
+/// The end of a command. A reader that has seen enough, as `head` does, is no
+/// failure.
+pub(crate) fn conclude(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+    match outcome {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.downcast_ref::<io::Error>().is_some_and(broken)
+}

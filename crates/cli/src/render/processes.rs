@@ -1,0 +1,112 @@
+//! The table of processes.
+
+use std::time::Duration;
+
+use outpost_client::{ProcessEntry, ProcessState, SessionEntry};
+
+use super::{
+    ago::ago,
+    paint::{Paint, Tone},
+    table::{Cell, lines},
+};
+use crate::detached::command_of;
+
+/// The lines of the table, the heading first. `now` is since 1970.
+pub(crate) fn table(
+    processes: &[(&SessionEntry, &ProcessEntry)],
+    now: Duration,
+    width: Option<usize>,
+    paint: Paint,
+) -> Vec<String> {
+    let rows: Vec<_> = processes
+        .iter()
+        .map(|(session, process)| row(session, process, now))
+        .collect();
+    lines(
+        ["ID", "STATE", "STARTED", "PID", "COMMAND"],
+        &rows,
+        width,
+        paint,
+    )
+}
+
+fn row(session: &SessionEntry, process: &ProcessEntry, now: Duration) -> [Cell; 5] {
+    let since = now.saturating_sub(Duration::from_millis(process.started_at_ms));
+    [
+        Cell::plain(super::command_line::visible(&process.process_id)),
+        state(process, session.attached),
+        Cell::plain(ago(since)),
+        Cell::plain(process.pid.map_or("-".to_owned(), |pid| pid.to_string())),
+        Cell::plain(command_of(session, &process.argv)),
+    ]
+}
+
+fn state(process: &ProcessEntry, attached: bool) -> Cell {
+    let code = process.exit_code.unwrap_or(-1);
+    let (mut words, tone) = match process.state {
+        ProcessState::Starting => ("starting".to_owned(), Tone::Good),
+        ProcessState::Running => ("running".to_owned(), Tone::Good),
+        ProcessState::Exited | ProcessState::Closed => {
+            let tone = if code == 0 { Tone::Quiet } else { Tone::Bad };
+            (format!("exited {code}"), tone)
+        }
+    };
+    // Somebody it left running holds its output.
+    if process.state == ProcessState::Exited {
+        words.push_str(", open");
+    }
+    if attached {
+        words.push_str(", attached");
+    }
+    Cell::toned(words, tone)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn process(id: &str, state: &str, exit_code: Option<i32>) -> ProcessEntry {
+        serde_json::from_value(json!({
+            "processId": id, "pid": if state == "starting" { None } else { Some(4711) },
+            "argv": ["sh", "-c", "sleep 10"], "cwd": "file:///", "tty": false,
+            "startedAtMs": 1_000, "state": state, "exitCode": exit_code, "nextSeq": 1, "bytesOut": 0
+        }))
+        .unwrap()
+    }
+
+    fn session(label: Option<&str>, attached: bool) -> SessionEntry {
+        SessionEntry {
+            session_id: "key".to_owned(),
+            label: label.map(str::to_owned),
+            attached,
+            created_at_ms: 0,
+            expires_at_ms: None,
+            processes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn everything_a_person_wants_to_know() {
+        let (ours, attached) = (session(Some("$ make"), false), session(Some("$ top"), true));
+        let others = session(None, false);
+        let rows = [
+            process("k3xabcde", "running", None),
+            process("zzzzzzzz", "running", None),
+            process("p1", "exited", Some(0)),
+            process("p2", "closed", Some(143)),
+            process("p3", "starting", None),
+        ];
+        let shown = [
+            (&ours, &rows[0]),
+            (&attached, &rows[1]),
+            (&others, &rows[2]),
+            (&others, &rows[3]),
+            (&others, &rows[4]),
+        ];
+        let paint = Paint::on(&std::fs::File::open("/dev/null").unwrap());
+        let table = table(&shown, Duration::from_secs(121), None, paint);
+        insta::assert_snapshot!(table.join("\n"), @"");
+    }
+}
