@@ -1,5 +1,6 @@
 //! Commands for people, as they are typed: on pipes and on a real terminal.
 
+mod attach;
 mod run;
 mod run_on;
 mod terminal;
