@@ -90,9 +90,8 @@ impl Core {
             let before = acks.next();
             (acks.owe(id, seq, bytes, closed, now), before)
         };
-        if at <= now {
-            self.send_acks(now);
-        } else if before.is_none_or(|before| at < before) {
+        let sent = at <= now && self.send_acks(now);
+        if !sent && before.is_none_or(|before| at < before) {
             self.acks_owed.notify_one();
         }
     }
@@ -103,9 +102,10 @@ impl Core {
         self.acknowledge(id, seq, bytes, false);
     }
 
-    fn send_acks(&self, now: Instant) {
+    /// Sends what is due, if there is a connection.
+    fn send_acks(&self, now: Instant) -> bool {
         let Some(line) = self.line_now() else {
-            return;
+            return false;
         };
         for (process_id, seq) in lock(&self.acks).due(now) {
             let params = AckParams {
@@ -114,6 +114,7 @@ impl Core {
             };
             line.notify(PROCESS_ACK, &params);
         }
+        true
     }
 
     /// The task that acknowledges what nobody was in a hurry about.
@@ -129,11 +130,9 @@ impl Core {
             tokio::select! {
                 () = due => {}
                 () = self.acks_owed.notified() => continue,
-                () = self.ending.cancelled() => return self.send_acks(now()),
+                () = self.ending.cancelled() => return,
             }
-            if self.line_now().is_some() {
-                self.send_acks(now());
-            } else {
+            if !self.send_acks(now()) {
                 // What isn't connected will be, or will never be again.
                 tokio::select! {
                     line = self.line() => if line.is_err() { return },
