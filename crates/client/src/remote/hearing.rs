@@ -226,3 +226,38 @@ pub(super) fn read_after(id: &str, after: Seq) -> ReadParams {
 pub(super) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DialError, Dialer, RemoteOptions, Transport};
+
+    struct Nowhere;
+
+    impl Dialer for Nowhere {
+        fn dial(
+            &self,
+        ) -> std::pin::Pin<Box<dyn Future<Output = Result<Transport, DialError>> + Send + '_>>
+        {
+            Box::pin(async { Err(DialError::Spent) })
+        }
+
+        fn name(&self) -> String {
+            "nowhere".to_owned()
+        }
+    }
+
+    #[test]
+    fn only_the_newest_connection_is_listened_to() {
+        let core = Arc::new(Core::new(Arc::new(Nowhere), RemoteOptions::default()));
+        let tracked = Tracked::new(&core, "p");
+        core.follow(&tracked);
+        let (old, new) = (core.next_line(), core.next_line());
+        let params = r#"{"processId":"p","seq":1,"exitCode":3,"sandboxDenied":false}"#;
+        let params = RawValue::from_string(params.to_owned()).unwrap();
+        core.notification(&old, PROCESS_EXITED, Some(&params));
+        assert!(tracked.record.exit().is_none());
+        core.notification(&new, PROCESS_EXITED, Some(&params));
+        assert_eq!(tracked.record.exit().map(|exit| exit.code), Some(3));
+    }
+}
