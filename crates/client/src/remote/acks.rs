@@ -23,6 +23,8 @@ pub(super) struct Policy {
 pub(super) struct Acks {
     policy: Policy,
     owed: HashMap<String, Owed>,
+    /// Nothing is due before this; something may be a little later.
+    soonest: Option<Instant>,
     /// Closes that were acknowledged on this connection, which may be lost with
     /// it.
     closes: VecDeque<(String, Seq)>,
@@ -41,6 +43,7 @@ impl Acks {
         Acks {
             policy,
             owed: HashMap::new(),
+            soonest: None,
             closes: VecDeque::new(),
         }
     }
@@ -80,24 +83,25 @@ impl Acks {
         } else if owed.bytes >= policy.bytes && !owed.closed {
             owed.at = now;
         }
-        owed.at
+        let at = owed.at;
+        self.soonest = Some(self.soonest.map_or(at, |soonest| soonest.min(at)));
+        at
     }
 
-    /// When something is due next.
+    /// When to look for what is due.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.owed.values().map(|owed| owed.at).min()
+        self.soonest
     }
 
     /// What is due now. Once something is, closes go with it: one more costs
     /// next to nothing.
     pub(super) fn due(&mut self, now: Instant) -> Vec<(String, Seq)> {
-        if self.next().is_none_or(|at| at > now) {
-            return Vec::new();
-        }
+        let any = self.owed.values().any(|owed| owed.at <= now);
         let due: Vec<_> = self
             .owed
-            .extract_if(|_, owed| owed.closed || owed.at <= now)
+            .extract_if(|_, owed| any && (owed.closed || owed.at <= now))
             .collect();
+        self.soonest = self.owed.values().map(|owed| owed.at).min();
         for (id, owed) in due.iter().filter(|(_, owed)| owed.closed) {
             self.closes.push_back((id.clone(), owed.seq));
             if self.closes.len() > MAX_CLOSES {
@@ -168,6 +172,7 @@ mod tests {
             "nothing waits for it any more"
         );
         assert_eq!(due(&mut acks, now + POLICY.within), []);
+        assert_eq!(acks.next(), Some(now + POLICY.close_within));
         acks.owe("busy", Seq(9), 100, false, now);
         assert_eq!(
             due(&mut acks, now),

@@ -90,9 +90,8 @@ impl Core {
             let before = acks.next();
             (acks.owe(id, seq, bytes, closed, now), before)
         };
-        if at <= now {
-            self.send_acks(now);
-        } else if before.is_none_or(|before| at < before) {
+        let sent = at <= now && self.send_acks(now);
+        if !sent && before.is_none_or(|before| at < before) {
             self.acks_owed.notify_one();
         }
     }
@@ -103,9 +102,10 @@ impl Core {
         self.acknowledge(id, seq, bytes, false);
     }
 
-    fn send_acks(&self, now: Instant) {
+    /// Sends what is due, if there is a connection.
+    fn send_acks(&self, now: Instant) -> bool {
         let Some(line) = self.line_now() else {
-            return;
+            return false;
         };
         for (process_id, seq) in lock(&self.acks).due(now) {
             let params = AckParams {
@@ -114,6 +114,7 @@ impl Core {
             };
             line.notify(PROCESS_ACK, &params);
         }
+        true
     }
 
     /// The task that acknowledges what nobody was in a hurry about.
@@ -129,11 +130,9 @@ impl Core {
             tokio::select! {
                 () = due => {}
                 () = self.acks_owed.notified() => continue,
-                () = self.ending.cancelled() => return self.send_acks(now()),
+                () = self.ending.cancelled() => return,
             }
-            if self.line_now().is_some() {
-                self.send_acks(now());
-            } else {
+            if !self.send_acks(now()) {
                 // What isn't connected will be, or will never be again.
                 tokio::select! {
                     line = self.line() => if line.is_err() { return },
@@ -227,4 +226,39 @@ pub(super) fn read_after(id: &str, after: Seq) -> ReadParams {
 /// The runtime's time, which tests can stop.
 pub(super) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DialError, Dialer, RemoteOptions, Transport};
+
+    struct Nowhere;
+
+    impl Dialer for Nowhere {
+        fn dial(
+            &self,
+        ) -> std::pin::Pin<Box<dyn Future<Output = Result<Transport, DialError>> + Send + '_>>
+        {
+            Box::pin(async { Err(DialError::Spent) })
+        }
+
+        fn name(&self) -> String {
+            "nowhere".to_owned()
+        }
+    }
+
+    #[test]
+    fn only_the_newest_connection_is_listened_to() {
+        let core = Arc::new(Core::new(Arc::new(Nowhere), RemoteOptions::default()));
+        let tracked = Tracked::new(&core, "p");
+        core.follow(&tracked);
+        let (old, new) = (core.next_line(), core.next_line());
+        let params = r#"{"processId":"p","seq":1,"exitCode":3,"sandboxDenied":false}"#;
+        let params = RawValue::from_string(params.to_owned()).unwrap();
+        core.notification(&old, PROCESS_EXITED, Some(&params));
+        assert!(tracked.record.exit().is_none());
+        core.notification(&new, PROCESS_EXITED, Some(&params));
+        assert_eq!(tracked.record.exit().map(|exit| exit.code), Some(3));
+    }
 }

@@ -18,7 +18,7 @@ use super::{
     core::Core,
     dial::UrlDialer,
     handshake::Session,
-    hearing::read_after,
+    hearing::{now, read_after},
     launch::LaunchDialer,
     line::CallError,
     listen::attend,
@@ -172,8 +172,12 @@ impl Remote {
         let core = self.core();
         check(&start, core.capabilities())?;
         let cwd = match start.cwd.take() {
-            Some(cwd) => PathUri::from_path(&cwd),
-            None => self.environment().await?.cwd,
+            Some(cwd) if cwd.is_absolute() => PathUri::from_path(&cwd),
+            // Relative to where the place is.
+            relative => {
+                let base = self.environment().await?.cwd.into_path();
+                PathUri::from_path(&base.join(relative.unwrap_or_default()))
+            }
         };
         let id = start.id.take().unwrap_or_else(|| core.next_name());
         let params = start.into_params(id, cwd);
@@ -318,6 +322,7 @@ impl Drop for Undo<'_> {
 impl Core {
     /// Makes the first connection, and has it looked after.
     async fn connect(self: &Arc<Self>) -> Result<(), Error> {
+        let deadline = now() + self.options.limits.connect_within;
         let transport = self.dialer.dial().await;
         let transport = transport.map_err(|source| Error::Unreachable {
             address: self.dialer.name(),
@@ -335,7 +340,10 @@ impl Core {
             };
             match self.shake_hands(&line, session).await {
                 // The server may not have noticed that its last owner is gone.
-                Err(CallError::Refused(refusal)) if refusal.code == code::SESSION_ATTACHED => {
+                Err(CallError::Refused(refusal))
+                    if refusal.code == code::SESSION_ATTACHED
+                        && now() + ATTACHED_PAUSE < deadline =>
+                {
                     sleep(ATTACHED_PAUSE).await;
                 }
                 answer => break answer?,

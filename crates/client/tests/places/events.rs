@@ -62,6 +62,8 @@ async fn nothing_is_lost_before_the_first_reader_comes() {
         soon("some output", wake.wait_for(|last| *last > 3))
             .await
             .unwrap();
+        // sleep: it must not run ahead, and what doesn't happen has no event
+        tokio::time::sleep(Duration::from_millis(100)).await;
         let told = story(&process).await;
         let lines = told.stdout();
         assert_eq!(lines.lines().count(), 1_000_000);

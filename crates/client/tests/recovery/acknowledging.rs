@@ -112,3 +112,23 @@ async fn a_resume_goes_on_from_what_was_acknowledged_without_a_read() {
     assert!(rest.await.is_err());
     drop((slow, quick, done));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_came_during_the_handshake_is_acknowledged_afterwards() {
+    let mut sim = Sim::new();
+    let (remote, mut line) = sim.connect(capable()).await;
+    let process = started(&remote, &mut line, "p").await;
+    let mut wake = process.wake();
+    drop(line);
+    let mut line = sim.accept().await;
+    let hello = line.asked_for("initialize").await;
+    // As much as a small window of the server; it waits then.
+    line.output("p", 1, &vec![b'x'; 4 * PIECE]).await;
+    soon("all of it", wake.wait_for(|last| *last == 1))
+        .await
+        .unwrap();
+    line.answer(&hello, capable()).await;
+    line.said("initialized").await;
+    let ack = line.said("process/ack").await;
+    assert_eq!(ack, json!({"processId": "p", "seq": 1}));
+}

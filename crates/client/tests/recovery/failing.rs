@@ -145,3 +145,29 @@ async fn a_first_connection_that_is_not_answered_is_given_up() {
         "cannot connect to the simulated server: connection refused"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_somebody_keeps_is_refused_in_the_end() {
+    let mut sim = Sim::new();
+    let options = outpost_client::RemoteOptions {
+        resume: Some(SESSION.to_owned()),
+        ..outpost_client::RemoteOptions::default()
+    };
+    let connecting = outpost_client::Remote::over(sim.shared_dialer(), options);
+    let serving = async {
+        let mut line = sim.accept().await;
+        loop {
+            let hello = line.asked_for("initialize").await;
+            let words = format!("session {SESSION} is already attached to another connection");
+            line.refuse(&hello, -32010, &words).await;
+        }
+    };
+    let error = tokio::select! {
+        connected = connecting => connected.err().unwrap(),
+        () = serving => unreachable!("it goes on for ever"),
+    };
+    assert_eq!(
+        error.to_string(),
+        "session 0f0f0f0f… is already attached to another connection (-32010)"
+    );
+}
