@@ -123,7 +123,7 @@ impl Launch {
         }
     }
 
-    fn spawn(&self, args: &[String], mark: &Mark) -> Child {
+    pub(crate) fn spawn(&self, args: &[String], mark: &Mark) -> Child {
         let mut command = Command::new(&self.binary);
         command
             .args(args)
