@@ -4,7 +4,7 @@
 //! - [`process`]: what can be done with a process, verb by verb
 //! - [`flow`]: order, limits, slow readers
 //! - [`serve`]: the command line, listening, ending
-//! - [`cli`]: running commands from the command line
+//! - [`cli`]: the commands for people
 //! - [`recording`]: a conversation of a released client, said again
 //! - [`reliability`]: sessions that hold, ends that are whole
 //! - [`client`]: our own client, over links that are cut

@@ -1,17 +1,30 @@
 //! Commands for people, as they are typed: on pipes and on a real terminal.
 
 mod attach;
+mod completions;
+mod detached;
+mod elsewhere;
+mod home;
+mod kill;
+mod logs;
+mod ps;
 mod run;
 mod run_on;
+mod stop;
 mod terminal;
 
 use std::process::{Output, Stdio};
 
-use outpost_testkit::{Mark, patience};
+use outpost_testkit::{Home, Mark, patience};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
 use crate::outpost;
+
+/// A user who has no server yet.
+fn home() -> Home {
+    Home::of(env!("CARGO_BIN_EXE_outpost"))
+}
 
 /// The program with these arguments, on pipes; what it starts carries the mark.
 fn command(args: &[&str], mark: &Mark) -> Command {

@@ -18,8 +18,14 @@ async fn help_says_what_there_is() {
     Usage: outpost <COMMAND>
 
     Commands:
-      serve  Serve the exec protocol: clients start processes here and follow them
-      help   Print this message or the help of the given subcommand(s)
+      serve        Serve the exec protocol: clients start processes here and follow them
+      run          Run a command
+      ps           List detached work: what was started with `run --detach`
+      logs         Show what detached work has written, as far as it is retained
+      kill         End detached work, with everything it has started
+      stop         End your own server, with everything it runs
+      completions  Print completions for a shell
+      help         Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
@@ -91,6 +97,9 @@ async fn help_of_serve_documents_every_flag() {
               How many ordinary requests of one connection run at once; control is never counted
 
               [default: 128]
+
+          --exit-when-idle <TIME>
+              End when for this long there was no connection, and no process running or still readable
 
           --trees <KIND>
               How whole process trees are ended; `auto` takes the best this host has

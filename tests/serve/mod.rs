@@ -4,6 +4,7 @@ mod announcing;
 mod command_line;
 mod ending;
 mod ending_stdio;
+mod idle;
 mod limits;
 mod listening;
 mod logs;

@@ -137,7 +137,7 @@ impl Launch {
         }
     }
 
-    fn spawn(&self, args: &[String], mark: &Mark) -> Child {
+    pub(crate) fn spawn(&self, args: &[String], mark: &Mark) -> Child {
         let mut command = match &self.prelude {
             Some(prelude) => {
                 let mut shell = Command::new("sh");

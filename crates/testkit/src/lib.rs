@@ -13,6 +13,7 @@
 //! - [`Link`] is a connection between the two that can be cut, stalled, half-closed and throttled
 //! - [`steadfast`] has a client that comes back after every cut, and checks what it gets
 //!   (what it gets is often [`CountedLines`], of which every byte can be told)
+//! - [`Home`] is a runtime directory of its own, for commands that use the server of their user
 //! - [`http`] asks without a WebSocket, [`frames`] are what one is made of
 //! - [`patience`] holds the deadlines, all of them generous: a test waits for events, and a
 //!   deadline is only there to end one that fails
@@ -23,6 +24,7 @@ mod capture;
 mod client;
 mod counted_lines;
 pub mod frames;
+mod home;
 pub mod http;
 mod launch;
 mod link;
@@ -37,6 +39,7 @@ mod vitals;
 
 pub use client::{Client, Counted, Goodbye, RpcError, Seen};
 pub use counted_lines::CountedLines;
+pub use home::{Home, Watched};
 pub use launch::{Ended, Launch, Transport};
 pub use link::{Direction, Link};
 pub use mark::Mark;

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The exit code of what was interrupted, as shells have it.
-const INTERRUPTED: i32 = 130;
+const INTERRUPTED: u8 = 130;
 /// How much is asked for at once.
 const PAGE_BYTES: usize = 256 * 1024;
 /// How long one question may wait for news; then it is asked again.
@@ -32,15 +32,19 @@ pub(crate) fn run(args: &Logs) -> ExitCode {
 }
 
 async fn logs(args: &Logs) -> anyhow::Result<ExitCode> {
-    if args.follow {
-        // In a task of its own: a write may be waiting for a reader that has
-        // stopped.
-        tokio::spawn(async {
-            if tokio::signal::ctrl_c().await.is_ok() {
-                std::process::exit(INTERRUPTED);
-            }
-        });
+    if !args.follow {
+        return transcribe(args).await;
     }
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted.context("cannot listen for signals")?;
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        outcome = transcribe(args) => outcome,
+    }
+}
+
+async fn transcribe(args: &Logs) -> anyhow::Result<ExitCode> {
     let site = Site::of(args.on.on.as_deref());
     let opened = detached::open(&site, &args.id).await?;
     let process = opened.process();
@@ -49,12 +53,16 @@ async fn logs(args: &Logs) -> anyhow::Result<ExitCode> {
     while let Some(after) = transcript.next() {
         let page = process.read(after, Some(PAGE_BYTES), wait).await;
         let page = page.context("cannot read what the process has written")?;
-        for piece in transcript.take(page) {
-            show(&piece)?;
-        }
-        io::stdout().flush()?;
+        let pieces = transcript.take(page);
+        // Beside everything else: who reads may have stopped.
+        tokio::task::spawn_blocking(move || show_all(&pieces)).await??;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn show_all(pieces: &[Piece]) -> io::Result<()> {
+    pieces.iter().try_for_each(show)?;
+    io::stdout().flush()
 }
 
 fn show(piece: &Piece) -> io::Result<()> {

@@ -107,6 +107,13 @@ mod tests {
         ];
         let paint = Paint::on(&std::fs::File::open("/dev/null").unwrap());
         let table = table(&shown, Duration::from_secs(121), None, paint);
-        insta::assert_snapshot!(table.join("\n"), @"");
+        insta::assert_snapshot!(table.join("\n"), @r"
+        ID        STATE              STARTED    PID   COMMAND
+        k3xabcde  running            2 min ago  4711  make
+        zzzzzzzz  running, attached  2 min ago  4711  top
+        p1        exited 0, open     2 min ago  4711  sh -c 'sleep 10'
+        p2        exited 143         2 min ago  4711  sh -c 'sleep 10'
+        p3        starting           2 min ago  -     sh -c 'sleep 10'
+        ");
     }
 }

@@ -2,6 +2,7 @@
 
 mod attaching;
 mod control;
+mod distance;
 mod ending;
 mod events;
 mod input;

@@ -74,9 +74,10 @@ enum Wire {
 }
 
 /// Reaches a server of this program. It ends with its dialer.
-struct InMemory {
+pub(crate) struct InMemory {
     server: Server,
     wire: Wire,
+    who: Peer,
 }
 
 impl InMemory {
@@ -86,7 +87,23 @@ impl InMemory {
         let host = Host::look(spawner.tree_kind());
         let engine = Engine::new(spawner, Limits::default());
         let server = Server::new(engine, host, Settings::default());
-        InMemory { server, wire }
+        InMemory {
+            server,
+            wire,
+            who: Peer::Anybody,
+        }
+    }
+
+    /// Whoever dials is the owner of the server.
+    pub(crate) fn of_owner() -> Self {
+        let mut dialer = InMemory::new(Wire::WebSocket);
+        dialer.who = Peer::Owner;
+        dialer
+    }
+
+    /// Whoever dials could be anybody.
+    pub(crate) fn of_anybody() -> Self {
+        InMemory::new(Wire::WebSocket)
     }
 }
 
@@ -95,11 +112,11 @@ impl Dialer for InMemory {
         let (ours, theirs) = duplex(64 * 1024);
         let (read, write) = split(theirs);
         let server = self.server.clone();
-        let wire = self.wire;
+        let (wire, who) = (self.wire, self.who);
         tokio::spawn(async move {
             let (read, write) = (Box::new(read), Box::new(write));
             match wire {
-                Wire::WebSocket => server.serve_websocket(read, write, Peer::Anybody).await,
+                Wire::WebSocket => server.serve_websocket(read, write, who).await,
                 Wire::Lines => server.serve_lines(read, write).await,
             }
         });

@@ -3,6 +3,8 @@
 
 mod anything;
 mod handshake;
+mod idle;
 mod leases;
 mod liveness;
 mod peer;
+mod reach;

@@ -12,9 +12,13 @@ use tokio::io::{AsyncWriteExt, DuplexStream, WriteHalf, duplex, split};
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 pub(crate) fn server(settings: Settings) -> Server {
+    server_with(settings, Limits::default())
+}
+
+pub(crate) fn server_with(settings: Settings, limits: Limits) -> Server {
     let spawner = Spawner::new(SpawnerOptions::default()).expect("threads can be started");
     let host = Host::look(spawner.tree_kind());
-    let engine = Engine::new(spawner, Limits::default());
+    let engine = Engine::new(spawner, limits);
     Server::new(engine, host, settings)
 }
 

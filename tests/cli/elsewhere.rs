@@ -1,0 +1,70 @@
+//! Detached work on a server that was named.
+
+use outpost_testkit::{Server, Transport};
+
+use crate::outpost;
+
+async fn on(transport: Transport) -> (Server, String) {
+    let args = ["--max-session-ttl", "unlimited"];
+    let server = outpost().on(transport).args(&args).start().await;
+    let url = server.urls()[0].clone();
+    (server, url)
+}
+
+/// Runs a command that has to succeed, and gives what it printed.
+async fn output(args: &[&str]) -> String {
+    let ended = outpost().run(args).await;
+    assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
+    ended.stdout
+}
+
+#[tokio::test]
+async fn over_a_unix_socket_it_is_as_at_home() {
+    let (_server, url) = on(Transport::Unix).await;
+    let script = "echo hi; exec sleep 1000";
+    let id = output(&["run", "--detach", "--on", &url, "--", "sh", "-c", script]).await;
+    let id = id.trim_end();
+    assert_eq!(id.len(), 8, "{id}");
+    let ps = output(&["ps", "--on", &url]).await;
+    assert!(ps.contains(&format!("{id}  running")), "{ps}");
+    output(&["kill", "--on", &url, &id[..4]]).await;
+    assert_eq!(output(&["logs", "--on", &url, "-f", id]).await, "hi\n");
+}
+
+#[tokio::test]
+async fn over_tcp_the_key_of_the_session_is_part_of_the_id() {
+    let (server, url) = on(Transport::WebSocket).await;
+    let script = "echo hi; exec sleep 1000";
+    let id = output(&["run", "--detach", "--on", &url, "--", "sh", "-c", script]).await;
+    let id = id.trim_end();
+    let (session, process) = id.split_once('/').expect("SESSION/PROCESS");
+    assert_eq!((session.len(), process.len()), (36, 8), "{id}");
+    let kill = output(&["kill", "--on", &url, id]).await;
+    assert!(kill.starts_with(&format!("{process} has ended")), "{kill}");
+    assert_eq!(output(&["logs", "--on", &url, "-f", id]).await, "hi\n");
+
+    let short = outpost().run(&["logs", "--on", &url, process]).await;
+    assert_eq!(short.code, Some(1));
+    assert!(short.stderr.contains("SESSION/PROCESS"), "{short:?}");
+    let unknown = outpost()
+        .run(&["logs", "--on", &url, &format!("{session}/nope")])
+        .await;
+    assert_eq!(unknown.code, Some(1));
+    assert!(unknown.stderr.contains("no process nope"), "{unknown:?}");
+    assert!(!unknown.stderr.contains(session), "keys stay out of errors");
+    assert!(!server.stderr().contains(session), "and out of the log");
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_nothing_says_so() {
+    let server = outpost().start().await;
+    let url = &server.urls()[0];
+    let refused = outpost()
+        .run(&["run", "--detach", "--on", url, "--", "true"])
+        .await;
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
+    assert!(
+        refused.stderr.contains("--max-session-ttl unlimited"),
+        "{refused:?}"
+    );
+}
