@@ -89,13 +89,14 @@ async fn a_start_that_nobody_waits_for_is_undone() {
     on_every_place(async |place| {
         for round in 0..5_u32 {
             let mut start = place.start(sh("exec sleep 600").id(format!("u{round}")));
-            // A first step, and no second.
-            let step = std::future::poll_fn(|cx| {
-                std::task::Poll::Ready(start.as_mut().poll(cx).is_ready())
-            });
-            let ready = step.await;
+            // A first step, and no second. Where that was enough, the process is
+            // dropped with the answer.
+            std::future::poll_fn(|cx| {
+                let _ = start.as_mut().poll(cx);
+                std::task::Poll::Ready(())
+            })
+            .await;
             drop(start);
-            assert!(!ready, "nothing starts in one step");
         }
         soon("an empty place", async {
             loop {
