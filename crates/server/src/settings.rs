@@ -76,7 +76,7 @@ impl Default for Settings {
             command_env: EnvPolicy::default(),
             command_timeout: Duration::from_secs(10),
             output_bytes_cap: 1024 * 1024,
-            kept_output_bytes: 32 * 1024 * 1024,
+            kept_output_bytes: 16 * 1024 * 1024,
             drain_within: Duration::from_secs(2),
             shutdown_within: Duration::from_millis(4500),
         }

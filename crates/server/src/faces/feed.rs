@@ -22,9 +22,9 @@ pub(crate) trait Teller: Send + 'static {
         false
     }
 
-    /// Whether all output is absorbed from now on. It is then taken where it
-    /// happens, and the process waits for nobody's turn on the wire.
-    fn is_silent(&self) -> bool {
+    /// Whether some of the output is absorbed from now on. It is then taken
+    /// where it happens, and the process waits for nobody's turn on the wire.
+    fn absorbs(&self) -> bool {
         false
     }
 
@@ -64,7 +64,7 @@ impl Feeds {
                 delivery: session.delivery(),
                 outbox: outbox.clone(),
                 feeds: Arc::downgrade(self),
-                silent: AtomicBool::new(teller.is_silent()),
+                absorbs: AtomicBool::new(teller.absorbs()),
                 sent: Mutex::new(Sent {
                     cursor: Seq::START,
                     closed: false,
@@ -97,8 +97,8 @@ struct PushFeed<T> {
     outbox: Outbox,
     feeds: Weak<Feeds>,
     sent: Mutex<Sent<T>>,
-    /// Whether output is taken where it happens; once set it stays.
-    silent: AtomicBool,
+    /// Whether output may be taken where it happens; once set it stays.
+    absorbs: AtomicBool,
     /// Whether it is on the ready queue already.
     waiting: AtomicBool,
 }
@@ -124,7 +124,8 @@ impl<T: Teller> PushFeed<T> {
         }
     }
 
-    /// Takes what nobody is told of; says whether something else is behind it.
+    /// Takes what nobody is told of, up to what somebody is; says whether there
+    /// is such a thing.
     fn absorb(&self) -> bool {
         let mut sent = self.sent();
         let mut events = Vec::new();
@@ -153,7 +154,7 @@ pub(crate) fn notify<T: Serialize>(frames: &mut Frames, method: &str, params: &T
 
 impl<T: Teller> Watcher for PushFeed<T> {
     fn news(&self) {
-        if !self.silent.load(Ordering::Acquire) || self.absorb() {
+        if !self.absorbs.load(Ordering::Acquire) || self.absorb() {
             self.wait_for_turn();
         }
     }
@@ -177,8 +178,8 @@ impl<T: Teller> Feed for PushFeed<T> {
             sent.cursor = event.seq();
             sent.closed |= matches!(event, Event::Closed { .. });
         }
-        if sent.teller.is_silent() {
-            self.silent.store(true, Ordering::Release);
+        if sent.teller.absorbs() {
+            self.absorbs.store(true, Ordering::Release);
         }
         // Whoever sets the mark puts the feed on the queue.
         if more && !self.waiting.swap(true, Ordering::AcqRel) {

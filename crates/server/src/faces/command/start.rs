@@ -54,10 +54,13 @@ async fn try_exec(
         Output::Kept { cap }
     };
     let host = scope.server().host();
+    let here = host.info.cwd.as_path();
     let wish = Wish {
         name,
         argv: params.command,
-        cwd: host.info.cwd.as_path().join(params.cwd.unwrap_or_default()),
+        cwd: params
+            .cwd
+            .map_or_else(|| here.to_owned(), |cwd| here.join(cwd)),
         env: host
             .environment
             .for_child(Some(&settings.command_env), params.env),

@@ -90,8 +90,8 @@ impl<W: Words> Teller for Account<W> {
         }
     }
 
-    fn is_silent(&self) -> bool {
-        self.stdout.is_silent() && self.stderr.is_silent()
+    fn absorbs(&self) -> bool {
+        self.stdout.is_silent() || self.stderr.is_silent()
     }
 
     fn tell(&mut self, frames: &mut Frames, event: &Event) {

@@ -1,0 +1,214 @@
+//! The faces whose processes belong to a connection: times and bounds that
+//! nobody wants to wait for.
+
+use std::time::Duration;
+
+use outpost_server::Settings;
+use serde_json::{Value, json};
+use tokio::time::advance;
+
+use crate::{
+    peer::{Peer, server},
+    standing::Standing,
+};
+
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// Nobody is to be pinged or dropped for being silent meanwhile.
+fn patient() -> Settings {
+    Settings {
+        silence: Duration::from_secs(1_000_000),
+        ..Settings::default()
+    }
+}
+
+async fn client(settings: Settings) -> Peer {
+    let mut peer = Peer::connect(&server(settings));
+    let params = json!({"clientName": "t", "capabilities": {"experimentalApi": true}});
+    peer.initialize(params).await;
+    peer
+}
+
+fn spawn(script: &str, more: Value) -> Value {
+    with(
+        json!({"command": ["sh", "-c", script], "processHandle": "p", "cwd": "/"}),
+        more,
+    )
+}
+
+fn command(script: &str, more: Value) -> Value {
+    with(json!({"command": ["sh", "-c", script]}), more)
+}
+
+fn with(mut params: Value, more: Value) -> Value {
+    let Value::Object(more) = more else {
+        panic!("{more} is no object");
+    };
+    for (name, value) in more {
+        params[name] = value;
+    }
+    params
+}
+
+async fn request(peer: &mut Peer, id: i64, method: &str, params: Value) {
+    peer.send(&json!({"id": id, "method": method, "params": params}))
+        .await;
+}
+
+/// Whether a message has come by now. What was under way is given its chance.
+async fn exit_code_by_now(peer: &mut Peer) -> Option<Value> {
+    request(peer, 1000, "environment/status", json!({})).await;
+    let mut code = None;
+    loop {
+        let message = peer.message().await;
+        if message["id"] == 1000 {
+            return code;
+        }
+        if message["method"] == "process/exited" {
+            code = Some(message["params"]["exitCode"].clone());
+        }
+        if message["id"] == 7 {
+            code = Some(message["result"]["exitCode"].clone());
+        }
+    }
+}
+
+async fn exit_code(peer: &mut Peer) -> Value {
+    loop {
+        let message = peer.message().await;
+        if message["method"] == "process/exited" {
+            return message["params"]["exitCode"].clone();
+        }
+        if message["id"] == 7 {
+            return message["result"]["exitCode"].clone();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_has_ten_seconds() {
+    let _standing = Standing::still();
+    for method in ["process/spawn", "command/exec"] {
+        let mut peer = client(patient()).await;
+        let id = "echo ready; exec sleep 1000";
+        let streamed = json!({"streamStdoutStderr": true, "processId": "p"});
+        request(&mut peer, 7, method, spawn(id, streamed)).await;
+        // Its time runs once it does.
+        while !peer.message().await["params"]["deltaBase64"].is_string() {}
+        advance(Duration::from_secs(10) - MOMENT).await;
+        assert_eq!(exit_code_by_now(&mut peer).await, None, "{method}");
+        advance(2 * MOMENT).await;
+        assert_eq!(exit_code(&mut peer).await, 124, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn or_as_long_as_it_wants() {
+    let _standing = Standing::still();
+    let cases = [
+        ("process/spawn", json!({"timeoutMs": null})),
+        ("command/exec", json!({"disableTimeout": true})),
+    ];
+    for (method, more) in cases {
+        let mut peer = client(patient()).await;
+        let streamed = json!({"streamStdoutStderr": true, "streamStdin": true, "processId": "p"});
+        let params = with(spawn("echo ready; read x; exit 4", streamed), more);
+        request(&mut peer, 7, method, params).await;
+        while !peer.message().await["params"]["deltaBase64"].is_string() {}
+        advance(Duration::from_secs(100_000)).await;
+        assert_eq!(exit_code_by_now(&mut peer).await, None, "{method}");
+        let write = match method {
+            "process/spawn" => "process/writeStdin",
+            _ => "command/exec/write",
+        };
+        let params = json!({"processHandle": "p", "processId": "p", "closeStdin": true});
+        request(&mut peer, 8, write, params).await;
+        assert_eq!(exit_code(&mut peer).await, 4, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn output_is_waited_for_two_seconds_after_the_exit() {
+    let _standing = Standing::still();
+    let mut peer = client(patient()).await;
+    let script = "sleep 1000 & echo early";
+    let streamed = json!({"streamStdin": true});
+    request(&mut peer, 7, "process/spawn", spawn(script, streamed)).await;
+    // Its exit shows in that it is no longer running.
+    loop {
+        let params = json!({"processHandle": "p", "deltaBase64": ""});
+        let answer = peer.call("process/writeStdin", params).await;
+        if answer["error"]["message"] == "process \"p\" is no longer running" {
+            break;
+        }
+    }
+    advance(Duration::from_secs(2) - MOMENT).await;
+    assert_eq!(exit_code_by_now(&mut peer).await, None);
+    advance(2 * MOMENT).await;
+    let exited = peer.message().await;
+    let expected = json!({
+        "processHandle": "p", "exitCode": 0, "stdout": "early\n", "stdoutCapReached": false,
+        "stderr": "", "stderrCapReached": false, "outputDrainTimedOut": true,
+    });
+    assert_eq!(exited["params"], expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_for_the_end_is_bounded_whatever_the_cap() {
+    let _standing = Standing::still();
+    let settings = Settings {
+        kept_output_bytes: 5,
+        ..patient()
+    };
+    let mut peer = client(settings).await;
+    for cap in [
+        json!({"disableOutputCap": true}),
+        json!({"outputBytesCap": 1000}),
+    ] {
+        let script = "printf 0123456789; printf 01234 >&2; exit 3";
+        let answer = peer.call("command/exec", command(script, cap)).await;
+        let expected = json!({"exitCode": 3, "stdout": "01234", "stderr": "01234"});
+        assert_eq!(answer["result"], expected);
+    }
+    let uncapped = json!({"outputBytesCap": null});
+    request(
+        &mut peer,
+        7,
+        "process/spawn",
+        spawn("printf 0123456", uncapped),
+    )
+    .await;
+    assert_eq!(peer.message().await["result"], json!({}));
+    let exited = peer.message().await;
+    assert_eq!(exited["params"]["stdout"], "01234");
+    assert_eq!(exited["params"]["stdoutCapReached"], true);
+    // What is streamed isn't kept, so nothing is cut.
+    let streamed = json!({"outputBytesCap": null, "streamStdoutStderr": true});
+    request(
+        &mut peer,
+        7,
+        "process/spawn",
+        spawn("printf 0123456", streamed),
+    )
+    .await;
+    assert_eq!(peer.message().await["result"], json!({}));
+    assert_eq!(
+        peer.message().await["params"]["deltaBase64"],
+        "MDEyMzQ1Ng=="
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_have_the_environment_that_is_configured() {
+    let _standing = Standing::still();
+    let mut settings = patient();
+    settings.command_env.include_only = vec!["PATH".to_owned()];
+    settings
+        .command_env
+        .set
+        .insert("DROPPED".to_owned(), "x".to_owned());
+    let mut peer = client(settings).await;
+    let params = json!({"command": ["env"], "env": {"GIVEN": "y", "PATH": null}});
+    let answer = peer.call("command/exec", params).await;
+    assert_eq!(answer["result"]["stdout"], "GIVEN=y\n");
+}
