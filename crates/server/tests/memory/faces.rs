@@ -85,18 +85,51 @@ async fn exit_code(peer: &mut Peer) -> Value {
     }
 }
 
+/// Says what it is told, and ends at the end of its input.
+const ECHO: &str = "echo ready; while read x; do echo $x; done; exit 4";
+
+/// Starts it, so that its time runs.
+async fn start_echo(peer: &mut Peer, method: &str, more: Value) {
+    let streams = json!({"streamStdoutStderr": true, "streamStdin": true, "processId": "p"});
+    let params = with(spawn(ECHO, streams), more);
+    request(peer, 7, method, params).await;
+    hears(peer, "cmVhZHkK").await;
+}
+
+/// The method that writes to what another has started.
+fn write_of(method: &str) -> &'static str {
+    match method {
+        "process/spawn" => "process/writeStdin",
+        _ => "command/exec/write",
+    }
+}
+
+/// Whether it is alive: it has to answer.
+async fn is_alive(peer: &mut Peer, method: &str) {
+    let params = json!({"processHandle": "p", "processId": "p", "deltaBase64": "d29yZAo="});
+    request(peer, 8, write_of(method), params).await;
+    hears(peer, "d29yZAo=").await;
+}
+
+async fn hears(peer: &mut Peer, delta: &str) {
+    loop {
+        let message = peer.message().await;
+        assert!(message["error"].is_null(), "{message}");
+        assert_ne!(message["method"], "process/exited", "{message}");
+        if message["params"]["deltaBase64"] == delta {
+            return;
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_process_has_ten_seconds() {
     let _standing = Standing::still();
     for method in ["process/spawn", "command/exec"] {
         let mut peer = client(patient()).await;
-        let id = "echo ready; exec sleep 1000";
-        let streamed = json!({"streamStdoutStderr": true, "processId": "p"});
-        request(&mut peer, 7, method, spawn(id, streamed)).await;
-        // Its time runs once it does.
-        while !peer.message().await["params"]["deltaBase64"].is_string() {}
+        start_echo(&mut peer, method, json!({})).await;
         advance(Duration::from_secs(10) - MOMENT).await;
-        assert_eq!(exit_code_by_now(&mut peer).await, None, "{method}");
+        is_alive(&mut peer, method).await;
         advance(2 * MOMENT).await;
         assert_eq!(exit_code(&mut peer).await, 124, "{method}");
     }
@@ -111,18 +144,11 @@ async fn or_as_long_as_it_wants() {
     ];
     for (method, more) in cases {
         let mut peer = client(patient()).await;
-        let streamed = json!({"streamStdoutStderr": true, "streamStdin": true, "processId": "p"});
-        let params = with(spawn("echo ready; read x; exit 4", streamed), more);
-        request(&mut peer, 7, method, params).await;
-        while !peer.message().await["params"]["deltaBase64"].is_string() {}
+        start_echo(&mut peer, method, more).await;
         advance(Duration::from_secs(100_000)).await;
-        assert_eq!(exit_code_by_now(&mut peer).await, None, "{method}");
-        let write = match method {
-            "process/spawn" => "process/writeStdin",
-            _ => "command/exec/write",
-        };
+        is_alive(&mut peer, method).await;
         let params = json!({"processHandle": "p", "processId": "p", "closeStdin": true});
-        request(&mut peer, 8, write, params).await;
+        request(&mut peer, 8, write_of(method), params).await;
         assert_eq!(exit_code(&mut peer).await, 4, "{method}");
     }
 }
