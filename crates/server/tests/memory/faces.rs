@@ -55,22 +55,23 @@ async fn request(peer: &mut Peer, id: i64, method: &str, params: Value) {
         .await;
 }
 
-/// Whether a message has come by now. What was under way is given its chance.
+/// How it ended, if that is known by now. Answers overtake notifications, so
+/// one would prove nothing.
 async fn exit_code_by_now(peer: &mut Peer) -> Option<Value> {
-    request(peer, 1000, "environment/status", json!({})).await;
     let mut code = None;
-    loop {
-        let message = peer.message().await;
-        if message["id"] == 1000 {
-            return code;
-        }
-        if message["method"] == "process/exited" {
-            code = Some(message["params"]["exitCode"].clone());
-        }
-        if message["id"] == 7 {
-            code = Some(message["result"]["exitCode"].clone());
+    for id in 1000..1050 {
+        request(peer, id, "environment/status", json!({})).await;
+        loop {
+            let message = peer.message().await;
+            if message["id"] == id {
+                break;
+            }
+            if message["method"] == "process/exited" {
+                code = Some(message["params"]["exitCode"].clone());
+            }
         }
     }
+    code
 }
 
 async fn exit_code(peer: &mut Peer) -> Value {
