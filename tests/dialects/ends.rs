@@ -197,7 +197,7 @@ async fn a_taken_over_connection_takes_its_own_along() {
     let introduction = json!({"clientName": "x", "capabilities": {"experimentalApi": true}});
     let session = client.call("initialize", introduction).await["sessionId"].clone();
     Face::Spawn
-        .begin(&client, "p", "exec sleep 1000", json!({}))
+        .begin(&client, "p", "exec sleep 1000", json!({"timeoutMs": null}))
         .await;
     server.mark().alive(2).await;
     let second = server.connect().await;
