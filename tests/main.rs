@@ -2,6 +2,7 @@
 //!
 //! - [`wire`]: messages, the handshake, HTTP
 //! - [`process`]: what can be done with a process, verb by verb
+//! - [`dialects`]: the other faces, whose processes belong to a connection
 //! - [`flow`]: order, limits, slow readers
 //! - [`serve`]: the command line, listening, ending
 //! - [`recording`]: a conversation of a released client, said again
@@ -9,6 +10,7 @@
 //! - [`chaos`]: whatever a client could say
 
 mod chaos;
+mod dialects;
 mod flow;
 mod process;
 mod recording;

@@ -21,6 +21,7 @@
 pub mod base64;
 pub mod code;
 
+mod app;
 mod env_policy;
 mod envelope;
 mod environment;
@@ -28,6 +29,7 @@ mod error;
 mod initialize;
 mod malformed;
 mod method;
+mod native_path;
 mod outgoing;
 mod output_frame;
 mod params;
@@ -37,9 +39,17 @@ mod request_id;
 mod sandbox;
 mod server_capabilities;
 mod session;
+mod setting;
 mod trace;
 mod vet;
 
+pub use app::{
+    CommandOutput, CommandParams, CommandResizeParams, CommandResult, CommandTerminateParams,
+    CommandWriteParams, DeltaFrame, KillParams, NetworkAccess, ResizePtyParams, SandboxPolicy,
+    SpawnExited, SpawnOutput, SpawnParams, V0ExecParams, V0ExecResult, V0Exited, V0Output,
+    V0TerminateParams, V0TerminateResult, V0WriteParams, V0WriteResult, WriteStdinParams,
+    names_argv,
+};
 pub use base64::{Base64Bytes, InvalidBase64};
 pub use env_policy::{EnvPolicy, Inherit};
 pub use envelope::Incoming;
@@ -53,9 +63,10 @@ pub use initialize::{
 };
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 pub use method::{
-    Family, INITIALIZED, Lane, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
-    family_of_name,
+    COMMAND_EXITED, COMMAND_OUTPUT_DELTA, Family, INITIALIZED, Lane, Method, PROCESS_ACK,
+    PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA, family_of_name,
 };
+pub use native_path::NativePath;
 pub use outgoing::{encode_error, encode_notification, encode_response};
 pub use output_frame::OutputFrame;
 pub use params::{Empty, parse_params};
@@ -70,4 +81,5 @@ pub use request_id::RequestId;
 pub use sandbox::{Permissions, PermissionsKind, SandboxParams};
 pub use server_capabilities::ServerCapabilities;
 pub use session::{SessionEntry, SessionListResult};
+pub use setting::Setting;
 pub use trace::TraceContext;

@@ -32,6 +32,8 @@ struct Shared {
     limits: Limits,
     spawner: Spawner,
     sessions: Mutex<HashMap<SessionId, Session>>,
+    /// Sessions that belong to one connection each, which ends them.
+    private_sessions: Mutex<HashMap<SessionId, Session>>,
     /// Every process that may have something running, whether or not its
     /// session is still known.
     alive: Mutex<HashMap<usize, Process>>,
@@ -62,6 +64,7 @@ impl Engine {
                 limits,
                 spawner,
                 sessions: Mutex::default(),
+                private_sessions: Mutex::default(),
                 alive: Mutex::default(),
                 shelf: Mutex::new(shelf),
                 shelved: Notify::new(),
@@ -143,6 +146,7 @@ impl Engine {
             ended: Vec::new(),
             exit: child.exit,
             timeout_at: start.timeout.map(|timeout| clock::now() + timeout),
+            drain: start.drain,
             read_bytes: limits.read_bytes,
         };
         let engine = self.clone();
@@ -158,7 +162,13 @@ impl Engine {
                 closed.delivered().await;
             }
             drop(place);
-            engine.shelve(session, closed);
+            if session.is_private() {
+                // Its owner has been told everything, and says itself when the
+                // name is free.
+                engine.check_out_leftovers();
+            } else {
+                engine.shelve(session, closed);
+            }
         });
         process
     }
@@ -170,6 +180,10 @@ impl Engine {
         let sessions: Vec<_> = self.sessions().values().cloned().collect();
         for session in sessions {
             self.begin_end(&session);
+        }
+        let private: Vec<_> = self.private_sessions().values().cloned().collect();
+        for session in private {
+            self.end_private_session(&session);
         }
         self.shared.tasks.close();
         tokio::time::timeout(within, self.shared.tasks.wait())
@@ -201,6 +215,13 @@ impl Engine {
     fn alive(&self) -> MutexGuard<'_, HashMap<usize, Process>> {
         self.shared
             .alive
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn private_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
+        self.shared
+            .private_sessions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

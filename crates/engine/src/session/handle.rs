@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use outpost_journal::Seq;
@@ -34,6 +34,8 @@ pub struct Session {
 struct Shared {
     id: SessionId,
     created_at: SystemTime,
+    /// Whether it belongs to one connection and is known to nobody else.
+    private: bool,
     inside: Mutex<Inside>,
     /// Wakes those who wait for a start, whenever one succeeds or fails.
     settled: Notify,
@@ -55,19 +57,38 @@ pub(super) struct Inside {
 impl Session {
     /// A new session, attached to the connection that made it.
     pub(crate) fn new(options: SessionOptions, link: Arc<dyn Link>) -> (Session, Epoch) {
+        Self::with(options, Some(link), false)
+    }
+
+    /// A new session for the connection that made it, and for no other.
+    pub(crate) fn private() -> (Session, Epoch) {
+        let options = SessionOptions {
+            ttl: Ttl::For(Duration::ZERO),
+            label: None,
+            delivery: Delivery::Push,
+        };
+        Self::with(options, None, true)
+    }
+
+    fn with(
+        options: SessionOptions,
+        link: Option<Arc<dyn Link>>,
+        private: bool,
+    ) -> (Session, Epoch) {
         let lease = Lease::new(options.ttl);
         let epoch = lease.epoch();
         let session = Session {
             shared: Arc::new(Shared {
                 id: SessionId::random(),
                 created_at: SystemTime::now(),
+                private,
                 inside: Mutex::new(Inside {
                     lease,
                     label: options.label,
                     delivery: options.delivery,
                     slots: Slots::default(),
                     leftovers: Vec::new(),
-                    link: Some(link),
+                    link,
                     timer: None,
                 }),
                 settled: Notify::new(),
@@ -80,6 +101,11 @@ impl Session {
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.shared.id
+    }
+
+    /// Whether it belongs to one connection and is known to nobody else.
+    pub(crate) fn is_private(&self) -> bool {
+        self.shared.private
     }
 
     /// Its name for people.
@@ -296,9 +322,9 @@ impl Session {
         }
     }
 
-    /// Forgets a process that was closed long enough ago. What it left running
+    /// Forgets a process that nobody will ask for any more. What it left running
     /// stays with the session.
-    pub(crate) fn forget(&self, process: &Process) {
+    pub fn forget(&self, process: &Process) {
         let mut inside = self.inside();
         if inside.slots.forget(process) {
             inside.leftovers.retain(Process::has_leftovers);

@@ -30,6 +30,7 @@ pub(crate) fn shell(id: &str, script: &str) -> Start {
         terminal: Terminal::Pipes { stdin: true },
         metadata: std::collections::BTreeMap::new(),
         timeout: None,
+        drain: None,
         retain_bytes: None,
         kill_grace: Duration::ZERO,
     }

@@ -1,5 +1,6 @@
 //! The contract of the wire, as seen from outside the crate.
 
+mod app;
 mod base64;
 mod envelope;
 mod envelope_model;

@@ -1,5 +1,7 @@
 //! The words of a process, theirs and ours.
 
+use std::collections::BTreeMap;
+
 use outpost_engine as engine;
 use outpost_protocol as wire;
 use outpost_protocol::RpcError;
@@ -74,6 +76,13 @@ pub(crate) fn check_size(size: wire::Size) -> Result<(), RpcError> {
         ));
     }
     Ok(())
+}
+
+/// Variables that are set and none that is unset.
+pub(crate) fn overlay(env: BTreeMap<String, String>) -> BTreeMap<String, Option<String>> {
+    env.into_iter()
+        .map(|(name, value)| (name, Some(value)))
+        .collect()
 }
 
 pub(crate) fn env_policy(policy: wire::EnvPolicy) -> engine::EnvPolicy {

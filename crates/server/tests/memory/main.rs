@@ -2,7 +2,9 @@
 //! somebody waits for it.
 
 mod anything;
+mod faces;
 mod handshake;
 mod leases;
 mod liveness;
 mod peer;
+mod standing;

@@ -77,7 +77,7 @@ fn start_of(caller: &Caller, params: StartParams) -> Start {
     let policy = params.env_policy.map(convert::env_policy);
     let environment = &caller.server.host().environment;
     Start {
-        env: environment.for_child(policy.as_ref(), params.env),
+        env: environment.for_child(policy.as_ref(), convert::overlay(params.env)),
         id: params.process_id,
         argv: params.argv,
         arg0: params.arg0,
@@ -91,6 +91,7 @@ fn start_of(caller: &Caller, params: StartParams) -> Start {
         },
         metadata: params.metadata.unwrap_or_default(),
         timeout: params.timeout_ms.map(Duration::from_millis),
+        drain: None,
         retain_bytes: params
             .retain_bytes
             .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
