@@ -4,11 +4,13 @@
 //! - [`process`]: what can be done with a process, verb by verb
 //! - [`flow`]: order, limits, slow readers
 //! - [`serve`]: the command line, listening, ending
+//! - [`config`]: files, variables, flags, and what is shown of them
 //! - [`recording`]: a conversation of a released client, said again
 //! - [`reliability`]: sessions that hold, ends that are whole
 //! - [`chaos`]: whatever a client could say
 
 mod chaos;
+mod config;
 mod flow;
 mod process;
 mod recording;

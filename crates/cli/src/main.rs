@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod config;
 mod logging;
 mod open_files;
 
@@ -13,7 +14,8 @@ use crate::args::{Arguments, Subcommand};
 
 fn main() -> ExitCode {
     match Arguments::parse().subcommand {
-        Subcommand::Serve(serve) => cmd::serve::run(&serve),
+        Subcommand::Serve(serve) => cmd::serve::run(serve),
+        Subcommand::Config(config) => cmd::config::run(&config),
         Subcommand::Keeper => cmd::keeper::run(),
     }
 }

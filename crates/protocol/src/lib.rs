@@ -21,6 +21,7 @@
 pub mod base64;
 pub mod code;
 
+mod config;
 mod env_policy;
 mod envelope;
 mod environment;
@@ -41,6 +42,7 @@ mod trace;
 mod vet;
 
 pub use base64::{Base64Bytes, InvalidBase64};
+pub use config::{ConfigLayer, ConfigOrigin, ConfigReadParams, ConfigReadResult, ConfigSource};
 pub use env_policy::{EnvPolicy, Inherit};
 pub use envelope::Incoming;
 pub use environment::{

@@ -38,6 +38,8 @@ pub enum Method {
     SessionClose,
     /// `session/list`
     SessionList,
+    /// `config/read`
+    ConfigRead,
 }
 
 /// Methods that are refused with the same words before the handshake is over.
@@ -90,7 +92,7 @@ const fn row(method: Method, name: &'static str, family: Family, lane: Lane) -> 
 
 /// In the order of the enum, so that a method is its own index.
 #[rustfmt::skip]
-const TABLE: [Row; 12] = [
+const TABLE: [Row; 13] = [
     row(Method::Initialize,        "initialize",         Family::Handshake,         Lane::Handshake),
     row(Method::ProcessStart,      "process/start",      Family::Exec,              Lane::Process),
     row(Method::ProcessRead,       "process/read",       Family::Exec,              Lane::Process),
@@ -103,6 +105,7 @@ const TABLE: [Row; 12] = [
     row(Method::EnvironmentStatus, "environment/status", Family::EnvironmentStatus, Lane::Control),
     row(Method::SessionClose,      "session/close",      Family::Exec,              Lane::Free),
     row(Method::SessionList,       "session/list",       Family::Exec,              Lane::Free),
+    row(Method::ConfigRead,        "config/read",        Family::App,               Lane::Free),
 ];
 
 /// Families that are known by how their names begin, whether or not they are served.

@@ -24,5 +24,7 @@ mod settings;
 
 pub use host::Host;
 pub use listen::{Listen, ListenError, Listener, ParseListenError};
+/// The words of [`Host::configuration`].
+pub use outpost_protocol::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource};
 pub use server::{Peer, Server};
 pub use settings::Settings;

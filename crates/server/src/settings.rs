@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outpost_engine::Ttl;
+use outpost_engine::{EnvPolicy, Ttl};
 use outpost_protocol::MAX_MESSAGE_BYTES;
 use outpost_rpc::outbox::Delivery;
 
@@ -33,6 +33,9 @@ pub struct Settings {
     pub session_ttl: Duration,
     /// The most that a client may ask for.
     pub max_session_ttl: Ttl,
+    /// What of the server's environment reaches a process whose client doesn't
+    /// say.
+    pub env_policy: EnvPolicy,
     /// When another connection wants a session, how long the one that has it
     /// may take to show that it is alive.
     pub stir_within: Duration,
@@ -57,6 +60,7 @@ impl Default for Settings {
             unsent_bytes: 128 * 1024,
             session_ttl: Duration::from_secs(30),
             max_session_ttl: Ttl::For(Duration::from_secs(24 * 60 * 60)),
+            env_policy: EnvPolicy::default(),
             stir_within: Duration::from_secs(3),
             last_answers_within: Duration::from_millis(500),
             shutdown_within: Duration::from_millis(4500),

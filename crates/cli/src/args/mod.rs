@@ -1,9 +1,11 @@
 //! What can be said on the command line.
 
+mod config;
 mod serve;
-mod units;
+pub(crate) mod units;
 
-pub(crate) use serve::{LogFormat, Serve};
+pub(crate) use config::{Config, ConfigPath, ConfigShow, ConfigSubcommand};
+pub(crate) use serve::Serve;
 
 /// Runs processes for agents, tools and people, on whatever machine it stands
 /// on.
@@ -24,6 +26,8 @@ pub(crate) enum Subcommand {
     /// every process to end, kills what is left after 2s, and exits with 0. A
     /// second signal ends at once.
     Serve(Serve),
+    /// Show how the server would be configured, and by whom
+    Config(Config),
     /// What the server starts itself as, to keep process trees
     #[command(hide = true)]
     Keeper,

@@ -18,7 +18,7 @@ use tracing::Instrument;
 use super::{Caller, ConnectionLink, Handshake, Reply};
 use crate::{
     Peer, Server,
-    faces::{environment, exec, initialize, session},
+    faces::{config, environment, exec, initialize, session},
 };
 
 /// How much of a parser's complaint is passed on.
@@ -339,6 +339,7 @@ impl Dispatch {
                     reply.send(session::list(caller));
                 }
             }
+            Method::ConfigRead => reply.send(config::read(self.server.host(), params)),
             Method::SessionClose => {
                 if let Some(caller) = self.caller.clone() {
                     self.server.tasks().spawn(session::close(caller, reply));
