@@ -20,11 +20,16 @@ async fn help_says_what_there_is() {
     Commands:
       serve   Serve the exec protocol: clients start processes here and follow them
       config  Show how the server would be configured, and by whom
+      schema  Write the protocol down as JSON Schema
       help    Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
       -V, --version  Print version
+
+    Examples:
+      outpost serve --listen ws://127.0.0.1:7777
+      outpost config show --origins
     ");
 }
 

@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     match Arguments::parse().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(serve),
         Subcommand::Config(config) => cmd::config::run(&config),
+        Subcommand::Schema(schema) => cmd::schema::run(&schema),
         Subcommand::Keeper => cmd::keeper::run(),
     }
 }

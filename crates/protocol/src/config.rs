@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::params::or_default;
 
 /// Params of `config/read`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigReadParams {
     /// Also tell what each source says by itself.
@@ -17,7 +18,7 @@ pub struct ConfigReadParams {
 }
 
 /// The answer to `config/read`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigReadResult {
     /// What is in force, as a file would say it, without secrets.
     pub config: Map<String, Value>,
@@ -29,7 +30,7 @@ pub struct ConfigReadResult {
 }
 
 /// Where a value is from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigOrigin {
     /// The source.
     pub name: ConfigSource,
@@ -38,7 +39,7 @@ pub struct ConfigOrigin {
 }
 
 /// One source of settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigLayer {
     /// The source.
     pub name: ConfigSource,
@@ -49,7 +50,7 @@ pub struct ConfigLayer {
 }
 
 /// Who can say how a server is to be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ConfigSource {
     /// The flags it was started with.

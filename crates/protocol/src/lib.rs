@@ -11,6 +11,7 @@
 //!   the message that carries all the bytes.
 //! - **Words**: [`Method`] is the table of methods; [`code`] the table of error codes; the params and
 //!   results of each method have a type of their own.
+//! - **Written down**: [`schema`] describes all of it as JSON Schema, from the types themselves.
 //! - **Paths**: [`PathUri`] is the only way a path gets onto or off the wire.
 //!
 //! Types only say what can be *written*. Rules about what is *sensible* (an empty `argv`, a zero
@@ -20,6 +21,7 @@
 
 pub mod base64;
 pub mod code;
+pub mod schema;
 
 mod config;
 mod env_policy;
@@ -55,8 +57,8 @@ pub use initialize::{
 };
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 pub use method::{
-    Family, INITIALIZED, Lane, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
-    family_of_name,
+    Family, INITIALIZED, Lane, Method, NOTIFICATIONS, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED,
+    PROCESS_OUTPUT, family_of_name,
 };
 pub use outgoing::{encode_error, encode_notification, encode_response};
 pub use output_frame::OutputFrame;

@@ -11,6 +11,15 @@ pub const PROCESS_EXITED: &str = "process/exited";
 /// Notification of the server: nothing will follow of a process.
 pub const PROCESS_CLOSED: &str = "process/closed";
 
+/// All notifications, of either side.
+pub const NOTIFICATIONS: [&str; 5] = [
+    INITIALIZED,
+    PROCESS_ACK,
+    PROCESS_OUTPUT,
+    PROCESS_EXITED,
+    PROCESS_CLOSED,
+];
+
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {

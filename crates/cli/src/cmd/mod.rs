@@ -2,4 +2,5 @@
 
 pub(crate) mod config;
 pub(crate) mod keeper;
+pub(crate) mod schema;
 pub(crate) mod serve;
