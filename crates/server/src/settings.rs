@@ -33,15 +33,14 @@ pub struct Settings {
     pub session_ttl: Duration,
     /// The most that a client may ask for.
     pub max_session_ttl: Ttl,
-    /// What of the server's environment reaches a process whose client doesn't
-    /// say.
-    pub env_policy: EnvPolicy,
     /// When another connection wants a session, how long the one that has it
     /// may take to show that it is alive.
     pub stir_within: Duration,
     /// How long the last answers may take when the input of a connection on
     /// stdio has ended.
     pub last_answers_within: Duration,
+    /// What of the server's environment a `command/exec` gets.
+    pub command_env: EnvPolicy,
     /// How long the end of the server may take, all in all.
     pub shutdown_within: Duration,
 }
@@ -60,9 +59,9 @@ impl Default for Settings {
             unsent_bytes: 128 * 1024,
             session_ttl: Duration::from_secs(30),
             max_session_ttl: Ttl::For(Duration::from_secs(24 * 60 * 60)),
-            env_policy: EnvPolicy::default(),
             stir_within: Duration::from_secs(3),
             last_answers_within: Duration::from_millis(500),
+            command_env: EnvPolicy::default(),
             shutdown_within: Duration::from_millis(4500),
         }
     }

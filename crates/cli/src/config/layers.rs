@@ -74,7 +74,7 @@ mod tests {
                 environment::layer(SETTINGS, variables).unwrap(),
                 of_file(
                     SETTINGS,
-                    Source::User("/home/me/o.toml".into()),
+                    Source::User("/u/o.toml".into()),
                     "max_sessions = 3\nretain_bytes = 3\nmax_session_ttl = \"unlimited\"",
                 ),
                 of_file(
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(origin("max_sessions"), json!({"type": "environment"}));
         assert_eq!(
             origin("retain_bytes"),
-            json!({"type": "user", "file": "/home/me/o.toml"})
+            json!({"type": "user", "file": "/u/o.toml"})
         );
         assert_eq!(
             origin("window_bytes"),
@@ -150,7 +150,7 @@ mod tests {
         let first: Vec<_> = table.lines().take(4).collect();
         insta::assert_snapshot!(first.join("\n"), @r#"
         listen                                           = ["stdio://"]  # --listen
-        retain_bytes                                     = 3             # /home/me/o.toml:2
+        retain_bytes                                     = 3             # /u/o.toml:2
         window_bytes                                     = 4             # /etc/o.toml:2
         closed_retention                                 = "30s"         # default
         "#);

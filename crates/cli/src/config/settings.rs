@@ -150,8 +150,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
         meaning: "What of the server's environment `command/exec` starts from: `all`, `core` or `none`",
         secret: false,
         field: &Member::<Inherit> {
-            get: |c| c.settings.env_policy.inherit,
-            set: |c, inherit| c.settings.env_policy.inherit = inherit,
+            get: |c| c.settings.command_env.inherit,
+            set: |c, inherit| c.settings.command_env.inherit = inherit,
         },
     },
     Setting {
@@ -160,8 +160,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
         meaning: "Whether names that look like secrets (`*KEY*`, `*SECRET*`, `*TOKEN*`) stay",
         secret: false,
         field: &Member::<bool> {
-            get: |c| c.settings.env_policy.ignore_default_excludes,
-            set: |c, ignore| c.settings.env_policy.ignore_default_excludes = ignore,
+            get: |c| c.settings.command_env.ignore_default_excludes,
+            set: |c, ignore| c.settings.command_env.ignore_default_excludes = ignore,
         },
     },
     Setting {
@@ -170,8 +170,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
         meaning: "Patterns of names to drop",
         secret: false,
         field: &Member::<Vec<String>> {
-            get: |c| c.settings.env_policy.exclude.clone(),
-            set: |c, patterns| c.settings.env_policy.exclude = patterns,
+            get: |c| c.settings.command_env.exclude.clone(),
+            set: |c, patterns| c.settings.command_env.exclude = patterns,
         },
     },
     Setting {
@@ -181,8 +181,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
         // Who gives a variable to every process may well give a password.
         secret: true,
         field: &Member::<BTreeMap<String, String>> {
-            get: |c| c.settings.env_policy.set.clone(),
-            set: |c, variables| c.settings.env_policy.set = variables,
+            get: |c| c.settings.command_env.set.clone(),
+            set: |c, variables| c.settings.command_env.set = variables,
         },
     },
     Setting {
@@ -191,8 +191,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
         meaning: "If not empty, patterns of the only names to keep",
         secret: false,
         field: &Member::<Vec<String>> {
-            get: |c| c.settings.env_policy.include_only.clone(),
-            set: |c, patterns| c.settings.env_policy.include_only = patterns,
+            get: |c| c.settings.command_env.include_only.clone(),
+            set: |c, patterns| c.settings.command_env.include_only = patterns,
         },
     },
 ];
