@@ -226,3 +226,18 @@ async fn a_child_has_no_signal_blocked_or_ignored() {
         assert_eq!(text, expected, "{id}");
     }
 }
+
+#[tokio::test]
+async fn what_the_servers_starter_ignores_is_neither_lost_nor_passed_on() {
+    // What is ignored stays so over an exec, and ignored children leave no exit code behind.
+    let server = crate::outpost()
+        .after("trap '' CHLD USR1 TERM PIPE")
+        .start()
+        .await;
+    let client = server.client().await;
+    let story = client
+        .run(sh("p", "grep ^SigIgn /proc/self/status; exit 7"))
+        .await;
+    assert_eq!(story.text(), "SigIgn:\t0000000000000000\n");
+    assert_eq!(story.code(), 7);
+}

@@ -109,3 +109,28 @@ async fn arguments_that_are_too_long_are_refused_in_the_systems_words() {
     );
     assert!(refused.message.len() < 1000, "and without all of them");
 }
+
+#[tokio::test]
+async fn no_disk_for_the_log_costs_the_log_and_nothing_else() {
+    let server = crate::outpost()
+        .args(&["--log-level", "trace"])
+        .after("exec 2>/dev/full")
+        .start()
+        .await;
+    let client = server.client().await;
+    for number in 0..20 {
+        let id = format!("p{number}");
+        assert_eq!(client.run(sh(&id, "echo hi")).await.text(), "hi\n");
+    }
+}
+
+#[tokio::test]
+async fn no_disk_for_the_url_is_one_line_and_exit_code_1() {
+    let ended = crate::outpost()
+        .after("exec >/dev/full")
+        .run(&["serve"])
+        .await;
+    assert_eq!(ended.code, Some(1));
+    let said = "outpost: cannot say where we listen: No space left on device (os error 28)\n";
+    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+}

@@ -63,6 +63,9 @@ pub(crate) fn start(level: &LogLevel, format: LogFormat) -> anyhow::Result<()> {
         .with_context(|| format!("cannot understand log level {level}"))?;
     let builder = fmt::Subscriber::builder()
         .with_env_filter(filter)
+        // A line that can't be written is lost. Complaining about it, to the same stderr, would
+        // panic where that is a full disk.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     match format {
         LogFormat::Json => tracing::subscriber::set_global_default(builder.json().finish()),

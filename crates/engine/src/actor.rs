@@ -15,8 +15,10 @@ pub(crate) struct Actor {
     pub(crate) process: Process,
     /// The streams that have not ended.
     pub(crate) outputs: Vec<Output>,
-    /// A terminal whose output has ended, until the child has too.
-    pub(crate) terminal: Option<Output>,
+    /// The streams that have. They stay open for as long as the child may
+    /// live: a terminal that nobody holds hangs up, on a child perhaps that has
+    /// closed its own end and is just about to leave.
+    pub(crate) ended: Vec<Output>,
     pub(crate) exit: ExitWatch,
     pub(crate) timeout_at: Option<Instant>,
     pub(crate) read_bytes: usize,
@@ -42,11 +44,13 @@ impl Actor {
                     self.drain();
                     let code = if timed_out { TIMED_OUT } else { exit.code() };
                     self.process.append_exit(Exit { code, sandbox_denied: false });
-                    self.exit.reap();
                     // Most often that was all: then the close goes out with the
                     // exit, and nobody is woken twice.
                     for index in (0..self.outputs.len()).rev() {
                         self.read(index);
+                    }
+                    if !self.outputs.is_empty() {
+                        self.exit.reap();
                     }
                 }
                 index = readable(&self.outputs), if room && !self.outputs.is_empty() => {
@@ -66,8 +70,12 @@ impl Actor {
             }
         }
         self.process.shared.stdin.close();
-        self.terminal = None;
         self.process.append_close();
+        // All that is left is tidying up: who waits for the end hears of it
+        // before.
+        tokio::task::yield_now().await;
+        self.ended.clear();
+        self.exit.reap();
         self.process.see_the_ladder_through().await;
         self.process.shared.control.settle();
         self.process.actor_is_done();
@@ -85,13 +93,11 @@ impl Actor {
             ReadOutcome::Empty => {}
             ReadOutcome::End => {
                 let ended = self.outputs.swap_remove(index);
-                // A terminal that nobody holds hangs up, on a child perhaps that
-                // has closed its own end and is just about to leave.
                 if ended.stream() == Source::Pty {
                     // Nobody has it open any more, so nobody will read from it.
                     self.process.shared.stdin.close();
-                    self.terminal = Some(ended);
                 }
+                self.ended.push(ended);
             }
         }
     }

@@ -39,7 +39,7 @@ pub use limits::Limits;
 pub use outpost_journal::{Chunk, Event, Exit, Page, Seq, Stream};
 pub use outpost_process::{
     KeeperCommand, Signal, Size, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice,
-    TreeKind, keeper,
+    TreeKind, heed_children, keeper,
 };
 pub use process::{Process, State, Summary, Watcher};
 pub use session::{

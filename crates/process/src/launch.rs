@@ -102,10 +102,12 @@ impl Launcher {
             standing(prepared),
             self.means.open_files,
             self.means.closing(),
+            self.means.dispositions,
         );
         let how = How {
             old_call: self.means.old_call,
             share_files: self.means.share_files(),
+            clear_handlers: self.means.dispositions.cleared,
             cgroup: cgroup.as_ref().map(AsFd::as_fd),
         };
         let (entry, argument) = birth.entry();

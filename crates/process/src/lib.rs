@@ -39,7 +39,8 @@
 //! its child running, and a spawner thread reaps it later. Handles that go kill nothing; but a
 //! program that goes takes everything along that keepers look after, however it went: the end of
 //! their sockets is the order. No setting of the whole process is touched: no SIGCHLD handler, no
-//! subreaper, no signal disposition; keepers have their own. `SIGPIPE` must be ignored, as
+//! subreaper, no signal disposition; keepers have their own, and [`heed_children`] is for a program to
+//! call. `SIGPIPE` must be ignored, as
 //! Rust's own runtime sets it up, for [`Input::try_write`] to fail instead of killing the server.
 
 mod child;
@@ -80,5 +81,6 @@ pub use keeper::KeeperCommand;
 pub use output::{Output, ReadOutcome, Stream};
 pub use signal::Signal;
 pub use spawner::{Spawner, SpawnerOptions};
+pub use sys::dispositions::heed_children;
 pub use terminal::NoTerminal;
 pub use tree::{TreeChoice, TreeKind};

@@ -11,6 +11,7 @@ use crate::leader::{self, Ended};
 use crate::spawner::SpawnerOptions;
 use crate::sys::birth::{self, Closing, Trial};
 use crate::sys::clone::{self, How};
+use crate::sys::dispositions::Dispositions;
 use crate::sys::stack::ChildStack;
 use crate::tree::Nursery;
 
@@ -23,6 +24,7 @@ pub(crate) struct Means {
     /// `clone3` is refused, as in old containers.
     pub(crate) old_call: bool,
     pub(crate) tables: Tables,
+    pub(crate) dispositions: Dispositions,
     pub(crate) nursery: Nursery,
 }
 
@@ -54,6 +56,7 @@ impl Means {
             open_files: options.child_open_files,
             old_call,
             tables,
+            dispositions: Dispositions::find(old_call)?,
             nursery: Nursery::open(options.trees, options.keeper.as_ref(), old_call, tables)?,
         })
     }
@@ -77,7 +80,7 @@ impl Tables {
         let how = How {
             old_call,
             share_files: true,
-            cgroup: None,
+            ..How::default()
         };
         let child = clone::attempt(how, &mut ChildStack::new()?, Trial::Unshare)?;
         match leader::ask(&child.pidfd, WaitIdOptions::empty()) {

@@ -14,9 +14,15 @@ const THREAD_STACK: usize = 256 * 1024;
 
 /// Starts a thread that serves `queue` until it is closed.
 pub(crate) fn start(means: Arc<Means>, queue: Arc<Queue>) -> io::Result<JoinHandle<()>> {
+    // A handler for them can't run in a child that has none.
+    let no_handlers = means.dispositions.cleared;
     let mut launcher = Launcher::new(means, Arc::clone(&queue))?;
     let work = move || {
-        if let Err(error) = mask::block_all() {
+        let hear = || match no_handlers {
+            true => mask::hear_of_children(),
+            false => Ok(()),
+        };
+        if let Err(error) = mask::block_all().and_then(|()| hear()) {
             tracing::error!(%error, "a spawner thread can't block signals");
         }
         while let Some(job) = queue.next() {

@@ -40,6 +40,8 @@ pub struct Launch {
     more_listeners: usize,
     env: Vec<(OsString, OsString)>,
     clean: bool,
+    /// Shell commands that come before it in the same process.
+    prelude: Option<String>,
 }
 
 impl Launch {
@@ -53,6 +55,7 @@ impl Launch {
             more_listeners: 0,
             env: Vec::new(),
             clean: false,
+            prelude: None,
         }
     }
 
@@ -83,6 +86,12 @@ impl Launch {
     /// With nothing in its environment but what is given here.
     pub fn env_clear(mut self) -> Self {
         self.clean = true;
+        self
+    }
+
+    /// As a shell starts it that has done this before.
+    pub fn after(mut self, prelude: &str) -> Self {
+        self.prelude = Some(format!("{prelude}; exec \"$0\" \"$@\""));
         self
     }
 
@@ -124,7 +133,14 @@ impl Launch {
     }
 
     fn spawn(&self, args: &[String], mark: &Mark) -> Child {
-        let mut command = Command::new(&self.binary);
+        let mut command = match &self.prelude {
+            Some(prelude) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", prelude]).arg(&self.binary);
+                shell
+            }
+            None => Command::new(&self.binary),
+        };
         command
             .args(args)
             .stdin(Stdio::piped())

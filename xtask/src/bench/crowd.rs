@@ -37,6 +37,21 @@ impl Crowd {
         Ok(Self { names, memory_each })
     }
 
+    /// The same with a connection for each, which are given back. They are whole crowds of one, so
+    /// what is dismissed later is the first alone; the others end with their server.
+    pub(super) fn gather_apart(link: &mut Link, count: usize) -> Result<(Self, Vec<Client>)> {
+        let Link { client, server } = link;
+        let pid = server.pid();
+        let names = start(client, 1)?;
+        let mut others = vec![joined(server.url())?];
+        let before = settled(pid)?;
+        for _ in 0..count {
+            others.push(joined(server.url())?);
+        }
+        let memory_each = (settled(pid)? - before) / count as f64;
+        Ok((Self { names, memory_each }, others))
+    }
+
     /// Ends them all. A server of which they are left ends them too, so this may fail.
     pub(super) fn dismiss(&self, client: &mut Client) -> Result<()> {
         for names in self.names.chunks(AT_ONCE) {
@@ -49,6 +64,13 @@ impl Crowd {
         }
         Ok(())
     }
+}
+
+/// One more connection, with a process that stands by.
+fn joined(url: &str) -> Result<Client> {
+    let mut client = Client::connect(url)?;
+    start(&mut client, 1)?;
+    Ok(client)
 }
 
 /// The memory a server holds once it is quiet.

@@ -4,11 +4,13 @@
 //! - [`client`] is one client's work: what it does is drawn at random, what it gets is compared
 //! - [`trouble`] is what happens to its link meanwhile
 //! - [`noise`] is somebody who talks nonsense to the same server
+//! - [`gigabyte`] is one process that is followed over a thousand cuts
 //! - [`figures`] counts, and says whether all is back where it was
 
 mod client;
 mod dice;
 mod figures;
+mod gigabyte;
 mod noise;
 mod trouble;
 
@@ -35,6 +37,9 @@ pub(crate) struct Args {
     /// Draw the same again; printed by every run
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Before that, compare a gigabyte of acknowledged output over a thousand cuts
+    #[arg(long)]
+    gigabyte: bool,
     /// More arguments for `outpost serve`, such as --trees keeper
     #[arg(last = true)]
     serve: Vec<String>,
@@ -77,6 +82,10 @@ async fn soak(args: &Args) -> Result<()> {
         "seed {seed}, {} clients, {} min",
         args.clients, args.minutes
     );
+
+    if args.gigabyte {
+        gigabyte::run(&server, seed).await?;
+    }
 
     // Once through everything, so that what is allocated once doesn't look like a leak.
     let figures = Arc::new(Figures::default());

@@ -44,6 +44,7 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
 async fn serve(config: InForce, reading: ConfigReadResult) -> anyhow::Result<ExitCode> {
     // Before anything is said: who hears of us may signal us.
     let mut ends = Ends::new().context("cannot listen for signals")?;
+    outpost_engine::heed_children().context("cannot undo that SIGCHLD is ignored")?;
     let spawner = Spawner::new(SpawnerOptions {
         trees: config.trees,
         keeper: Some(keeper::command()),
@@ -112,9 +113,6 @@ struct Ends {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    /// Not waited for. Who started us may have set it to be ignored, and then
-    /// the status of every child would be lost.
-    _child: Signal,
 }
 
 impl Ends {
@@ -123,7 +121,6 @@ impl Ends {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
-            _child: signal(SignalKind::child())?,
         })
     }
 

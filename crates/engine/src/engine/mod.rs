@@ -126,7 +126,7 @@ impl Engine {
         let actor = Actor {
             process: process.clone(),
             outputs: child.outputs,
-            terminal: None,
+            ended: Vec::new(),
             exit: child.exit,
             timeout_at: start.timeout.map(|timeout| clock::now() + timeout),
             read_bytes: limits.read_bytes,

@@ -22,6 +22,7 @@ use crate::leader;
 use crate::sys::birth::Birth;
 use crate::sys::children::{self, ChildSignals, News};
 use crate::sys::clone::{self, Cloned, How};
+use crate::sys::dispositions::Dispositions;
 use crate::sys::stack::ChildStack;
 
 /// What lasts from one program to the next.
@@ -108,11 +109,11 @@ fn start(request: Received, ways: Ways) -> Report {
         request.standing,
         request.open_files,
         ways.closing,
+        Dispositions::EACH,
     );
     let how = How {
         old_call: ways.old_call,
-        share_files: false,
-        cgroup: None,
+        ..How::default()
     };
     let (entry, argument) = birth.entry();
     // SAFETY: the entry of a `Birth` is made for this, and the birth outlives the clone.

@@ -23,6 +23,7 @@ use crate::means::Tables;
 use crate::strings::{HasNul, Strings};
 use crate::sys::birth::{Birth, Program, Stage, Standing};
 use crate::sys::clone::{self, Cloned, How};
+use crate::sys::dispositions::Dispositions;
 use crate::sys::mask;
 use crate::sys::stack::ChildStack;
 
@@ -148,11 +149,12 @@ impl Nest {
             Standing::Session,
             None,
             closing,
+            Dispositions::EACH,
         );
         let how = How {
             old_call: self.old_call,
             share_files: self.tables == Tables::Shared,
-            cgroup: None,
+            ..How::default()
         };
         let (entry, argument) = birth.entry();
         let mut stack = ChildStack::new()?;

@@ -14,6 +14,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::clone::Entry;
+use super::dispositions::Dispositions;
 use crate::strings::Strings;
 
 /// Everything one child needs, and where it leaves word when it fails.
@@ -27,6 +28,7 @@ pub(crate) struct Birth<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
     closing: Closing,
+    dispositions: Dispositions,
     /// Written by the child, read by the thread that cloned it: a [`Stage`], then an `errno`.
     failure: [AtomicI32; 2],
     /// The pointers point into strings that outlive this.
@@ -100,6 +102,7 @@ impl<'a> Birth<'a> {
         standing: Standing,
         open_files: Option<(u64, u64)>,
         closing: Closing,
+        dispositions: Dispositions,
     ) -> Self {
         Self {
             descriptors,
@@ -113,6 +116,7 @@ impl<'a> Birth<'a> {
             argv: program.argv.pointers(),
             env: program.env.pointers(),
             closing,
+            dispositions,
             failure: [AtomicI32::new(0), AtomicI32::new(0)],
             strings: PhantomData,
         }
@@ -132,7 +136,7 @@ impl<'a> Birth<'a> {
     /// Becomes the program, or says why not.
     fn run(&self) -> Result<Infallible, (Stage, i32)> {
         self.unshare_files()?;
-        reset_signals();
+        put_back_signals(self.dispositions.put_back);
         let led = match self.standing {
             // SAFETY: no pointers.
             Standing::Group => unsafe { libc::syscall(libc::SYS_setpgid, 0, 0) },
@@ -268,14 +272,15 @@ fn unshare_from(first: c_uint) -> c_long {
     unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, flags) }
 }
 
-/// Puts every signal back to its default. Those with a handler would be by `execve`, but could run
-/// in our memory before; those that are ignored would stay so.
-fn reset_signals() {
+/// Puts signals back to their defaults, see [`Dispositions`].
+fn put_back_signals(which: u64) {
     // A zeroed `struct sigaction` of the kernel, whatever its order: default, no flags, no mask.
     let default = [0_u64; 8];
     let none = std::ptr::null_mut::<c_void>();
-    let mut signal = 1;
-    while signal <= 64 {
+    let mut left = which;
+    while left != 0 {
+        let signal = left.trailing_zeros() + 1;
+        left &= left - 1;
         // SAFETY: the struct is longer than any the kernel reads; the old one isn't asked for.
         // Refused for SIGKILL and SIGSTOP, which are as they should be.
         unsafe {
@@ -287,7 +292,6 @@ fn reset_signals() {
                 8_usize,
             )
         };
-        signal += 1;
     }
 }
 

@@ -25,6 +25,9 @@ pub(crate) struct Cloned {
 /// `CLONE_INTO_CGROUP`, which fits no `c_int`.
 const INTO_CGROUP: u64 = 0x2_0000_0000;
 
+/// `CLONE_CLEAR_SIGHAND`, which fits none either.
+const CLEAR_SIGHAND: u64 = 0x1_0000_0000;
+
 /// The child shares our memory, we stand still until it no longer does, and we get a pidfd.
 const FLAGS: c_int = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
 
@@ -46,6 +49,8 @@ pub(crate) struct How<'a> {
     pub(crate) old_call: bool,
     /// The child shares our table of descriptors and must part with it before it changes anything.
     pub(crate) share_files: bool,
+    /// No handler of ours is left in the child. Not by the older call.
+    pub(crate) clear_handlers: bool,
     /// Where the child is to be from its first instruction; otherwise where we are.
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
 }
@@ -77,8 +82,9 @@ pub(crate) unsafe fn clone(
         }
     } else {
         let flags = u64::from((FLAGS | files).cast_unsigned());
+        let cleared = if how.clear_handlers { CLEAR_SIGHAND } else { 0 };
         let mut arguments = Arguments {
-            flags: flags | how.cgroup.map_or(0, |_| INTO_CGROUP),
+            flags: flags | cleared | how.cgroup.map_or(0, |_| INTO_CGROUP),
             pidfd: (&raw mut pidfd).expose_provenance() as u64,
             exit_signal: libc::SIGCHLD as u64,
             stack: stack.bottom().expose_provenance() as u64,

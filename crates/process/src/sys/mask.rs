@@ -20,6 +20,22 @@ pub(crate) fn block_all() -> io::Result<()> {
     }
 }
 
+/// Lets this thread hear of its children. A signal that the program leaves at its default goes
+/// nowhere then; while it is blocked in the thread that made a child, the kernel has to keep it and
+/// wakes another thread for nothing.
+pub(crate) fn hear_of_children() -> io::Result<()> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the pointer is valid for writes of a `sigset_t`, which this initializes.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: the set is initialized.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD) };
+    // SAFETY: the set is initialized; the old mask is not asked for.
+    match unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut()) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
 /// Does something with every signal blocked, and puts the mask back. For a clone by a thread that
 /// isn't a spawner's.
 pub(crate) fn while_blocked<T>(work: impl FnOnce() -> T) -> T {

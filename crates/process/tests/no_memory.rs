@@ -1,0 +1,30 @@
+//! Where there is no memory, nothing can be prepared for starting programs, and that is an error in
+//! the system's words. Alone in its program, since the limit is the program's.
+
+#[path = "behaviour/support.rs"]
+#[expect(dead_code, reason = "this test needs only a part of it")]
+mod support;
+
+use outpost_process::{Exit, Spawner, SpawnerOptions};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use support::*;
+
+#[tokio::test]
+async fn no_memory_is_an_error_and_no_end() {
+    let before = getrlimit(Resource::As);
+    // Less than there is: nothing more can be mapped, while what is there stays.
+    let none = Rlimit {
+        current: Some(1024 * 1024),
+        ..before
+    };
+    setrlimit(Resource::As, none).expect("a limit may be lowered");
+    let refused = Spawner::new(SpawnerOptions::default());
+    setrlimit(Resource::As, before).expect("and raised again");
+    let error = refused
+        .expect_err("there is no memory for stacks")
+        .to_string();
+    assert!(error.contains("Cannot allocate memory"), "{error}");
+
+    let finished = run(&spawner(), sh("exit 3", PIPES)).await;
+    assert_eq!(finished.exit, Exit::Code(3));
+}
