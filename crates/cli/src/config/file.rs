@@ -222,6 +222,34 @@ mod tests {
     }
 
     #[test]
+    fn numbers_may_be_written_in_all_ways_of_the_format() {
+        for text in [
+            "65_536",
+            "+65536",
+            "0x1_0000",
+            "0o200000",
+            "0b1_00000000_00000000",
+        ] {
+            let layer = read(&format!("retain_bytes = {text}")).unwrap();
+            assert_eq!(layer.entries[0].value, json!("64KiB"), "{text}");
+        }
+        for text in ["-1", "1e3", "inf", "99999999999999999999999"] {
+            assert!(read(&format!("retain_bytes = {text}")).is_err(), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_in_a_file_is_taken_or_named(text in r#"[a-z_.=\[\]{}"'0-9,# \n\r\\-]{0,60}"#) {
+            if let Err(error) = read(&text) {
+                let words = error.to_string();
+                proptest::prop_assert!(words.starts_with("o.toml:"), "{}", words);
+                proptest::prop_assert!(!words.contains('\n'), "{}", words);
+            }
+        }
+    }
+
+    #[test]
     fn somebody_elses_words_stay_in_one_line_of_bounded_length() {
         let key = "k".repeat(10_000);
         let words = read(&format!("\"a\\u001b[2J\\n{key}\" = 1"))

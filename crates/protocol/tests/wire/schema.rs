@@ -1,6 +1,6 @@
 //! The wire as JSON Schema, held to what is really said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jsonschema::Validator;
 use outpost_protocol::schema::{BUNDLE, documents, file_name};
@@ -91,6 +91,44 @@ fn every_name_is_on_the_page_about_the_protocol() {
         );
         let said = page.contains(&format!("\"method\":\"{name}\""));
         assert!(said, "docs/protocol.md shows no exchange with {name}");
+    }
+}
+
+/// The names of all members of all objects in a schema.
+fn members(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(words) => {
+            for (word, inner) in words {
+                if let ("properties", Some(properties)) = (word.as_str(), inner.as_object()) {
+                    found.extend(properties.keys().cloned());
+                }
+                members(inner, found);
+            }
+        }
+        Value::Array(schemas) => {
+            for schema in schemas {
+                members(schema, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_member_is_on_the_page_about_the_protocol() {
+    let page = include_str!("../../../../docs/protocol.md");
+    let words: BTreeSet<&str> = page
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .collect();
+    for (file, document) in documents() {
+        let mut names = Vec::new();
+        members(&document, &mut names);
+        for name in names {
+            assert!(
+                words.contains(name.as_str()),
+                "docs/protocol.md says nothing about {name} of {file}"
+            );
+        }
     }
 }
 
