@@ -225,7 +225,53 @@ fn what_is_wrong_does_not_fit() {
     for message in wrong {
         assert!(!bundle.is_valid(&message), "{message}");
     }
-    let result = part(&documents["process-terminate.json"], "result");
-    assert!(!result.is_valid(&json!({})));
-    assert!(result.is_valid(&json!({"running": true})));
+}
+
+#[test]
+fn null_fits_where_something_may_be_left_out() {
+    let documents = documents();
+    let bundle = validator(&documents[BUNDLE]);
+    let about = json!({"processId": "p", "argv": ["a"], "cwd": "file:///"});
+    for name in [
+        "env",
+        "envPolicy",
+        "tty",
+        "arg0",
+        "sandbox",
+        "size",
+        "timeoutMs",
+    ] {
+        let mut params = about.clone();
+        params[name] = Value::Null;
+        accepts(
+            &bundle,
+            &json!({"id": 1, "method": "process/start", "params": params}),
+        );
+    }
+    for name in ["processId", "argv", "cwd"] {
+        let mut params = about.clone();
+        params[name] = Value::Null;
+        let message = json!({"id": 1, "method": "process/start", "params": params});
+        assert!(!bundle.is_valid(&message), "{name}");
+    }
+    accepts(
+        &bundle,
+        &json!({"id": "x", "method": "session/close", "params": null, "trace": null}),
+    );
+}
+
+#[test]
+fn a_result_has_every_member_that_is_written() {
+    let documents = documents();
+    let result = part(&documents["process-read.json"], "result");
+    let whole = json!({
+        "chunks": [], "nextSeq": 1, "exited": false, "exitCode": null, "closed": false,
+        "failure": null, "sandboxDenied": false,
+    });
+    accepts(&result, &whole);
+    for name in whole.as_object().unwrap().keys() {
+        let mut less = whole.clone();
+        less.as_object_mut().unwrap().remove(name);
+        assert!(!result.is_valid(&less), "without {name}");
+    }
 }
