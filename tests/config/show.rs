@@ -1,8 +1,10 @@
 //! `outpost config show` and `outpost config path`.
 
+use outpost_testkit::Start;
 use serde_json::{Value, json};
 
 use super::{User, text};
+use crate::ready;
 
 const FILE: &str = "retain_bytes = \"64KiB\"
 
@@ -39,6 +41,22 @@ async fn people_see_what_is_in_force_and_where_to_change_it() {
     }
     assert!(!shown.stdout.contains("hush"), "{}", shown.stdout);
     assert!(!shown.stdout.contains('\x1b'), "colours are for terminals");
+}
+
+#[tokio::test]
+async fn on_a_terminal_there_are_colours_unless_somebody_wants_none() {
+    let (server, client) = ready().await;
+    let program = std::fs::read_link(format!("/proc/{}/exe", server.pid())).expect("a program");
+    let argv = [text(&program), "config", "show"];
+    for (id, env, coloured) in [
+        ("colours", &[("TERM", "xterm")][..], true),
+        ("none", &[("TERM", "xterm"), ("NO_COLOR", "1")], false),
+    ] {
+        let start = Start::new(id, &argv).env(env).with("tty", true);
+        let shown = client.run(start).await.text();
+        assert!(shown.contains("retain_bytes"), "{shown}");
+        assert_eq!(shown.contains('\x1b'), coloured, "{id}: {shown}");
+    }
 }
 
 #[tokio::test]

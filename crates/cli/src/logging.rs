@@ -1,9 +1,11 @@
 //! Log lines on stderr.
 
-use std::{io::IsTerminal, str::FromStr};
+use std::str::FromStr;
 
 use anyhow::Context;
 use tracing_subscriber::{EnvFilter, filter, fmt};
+
+use crate::colour;
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -70,8 +72,7 @@ pub(crate) fn start(level: &LogLevel, format: LogFormat) -> anyhow::Result<()> {
     match format {
         LogFormat::Json => tracing::subscriber::set_global_default(builder.json().finish()),
         LogFormat::Text => {
-            let coloured =
-                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            let coloured = colour::wanted(&std::io::stderr());
             tracing::subscriber::set_global_default(
                 builder.with_ansi(coloured).with_target(false).finish(),
             )

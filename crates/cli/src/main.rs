@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod colour;
 mod config;
 mod logging;
 mod open_files;

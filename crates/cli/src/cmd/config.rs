@@ -1,7 +1,7 @@
 //! `outpost config`: what is in force, and where it is from.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     process::ExitCode,
 };
 
@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::{
     args::{Config, ConfigPath, ConfigShow, ConfigSubcommand},
+    colour,
     config::{self, Layer, Places, Show, Source},
 };
 
@@ -36,10 +37,9 @@ pub(crate) fn run(args: &Config) -> ExitCode {
 fn shown(args: &ConfigShow) -> anyhow::Result<String> {
     let layers = config::load(Layer::new(Source::CommandLine), args.config.clone())?;
     if !args.json {
-        let coloured = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let show = Show {
             origins: args.origins,
-            coloured,
+            coloured: colour::wanted(&io::stdout()),
         };
         return Ok(show.table(&layers));
     }

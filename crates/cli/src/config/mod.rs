@@ -13,7 +13,7 @@
 //! - [`InForce`] is the outcome, in the types that the engine and the server
 //!   want. [`reading`] is the outcome for people and programs, with the secrets
 //!   masked.
-//! - [`load`] is the shell around it: it asks where the files are, and reads
+//! - [`load()`] is the shell around it: it asks where the files are, and reads
 //!   them.
 //!
 //! A value is JSON on its way, in the form a file would have it; what a type
