@@ -19,6 +19,7 @@
 //! A value is JSON on its way, in the form a file would have it; what a type
 //! accepts and how it is written is [`spoken`]'s business.
 
+mod choice;
 mod environment;
 mod error;
 mod field;
