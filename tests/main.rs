@@ -5,16 +5,20 @@
 //! - [`dialects`]: the other faces, whose processes belong to a connection
 //! - [`flow`]: order, limits, slow readers
 //! - [`serve`]: the command line, listening, ending
+//! - [`config`]: files, variables, flags, and what is shown of them
+//! - [`schema`]: the protocol, written down
 //! - [`recording`]: a conversation of a released client, said again
 //! - [`reliability`]: sessions that hold, ends that are whole
 //! - [`chaos`]: whatever a client could say
 
 mod chaos;
+mod config;
 mod dialects;
 mod flow;
 mod process;
 mod recording;
 mod reliability;
+mod schema;
 mod serve;
 mod wire;
 

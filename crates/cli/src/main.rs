@@ -2,6 +2,8 @@
 
 mod args;
 mod cmd;
+mod colour;
+mod config;
 mod logging;
 mod open_files;
 
@@ -13,7 +15,9 @@ use crate::args::{Arguments, Subcommand};
 
 fn main() -> ExitCode {
     match Arguments::parse().subcommand {
-        Subcommand::Serve(serve) => cmd::serve::run(&serve),
+        Subcommand::Serve(serve) => cmd::serve::run(serve),
+        Subcommand::Config(config) => cmd::config::run(&config),
+        Subcommand::Schema(schema) => cmd::schema::run(&schema),
         Subcommand::Keeper => cmd::keeper::run(),
     }
 }

@@ -11,6 +11,7 @@
 //!   the message that carries all the bytes.
 //! - **Words**: [`Method`] is the table of methods; [`code`] the table of error codes; the params and
 //!   results of each method have a type of their own.
+//! - **Written down**: [`schema`] describes all of it as JSON Schema, from the types themselves.
 //! - **Paths**: [`PathUri`] is the only way a path gets onto or off the wire.
 //!
 //! Types only say what can be *written*. Rules about what is *sensible* (an empty `argv`, a zero
@@ -20,8 +21,10 @@
 
 pub mod base64;
 pub mod code;
+pub mod schema;
 
 mod app;
+mod config;
 mod env_policy;
 mod envelope;
 mod environment;
@@ -51,6 +54,7 @@ pub use app::{
     names_argv,
 };
 pub use base64::{Base64Bytes, InvalidBase64};
+pub use config::{ConfigLayer, ConfigOrigin, ConfigReadParams, ConfigReadResult, ConfigSource};
 pub use env_policy::{EnvPolicy, Inherit};
 pub use envelope::Incoming;
 pub use environment::{
@@ -63,8 +67,9 @@ pub use initialize::{
 };
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 pub use method::{
-    COMMAND_EXITED, COMMAND_OUTPUT_DELTA, Family, INITIALIZED, Lane, Method, PROCESS_ACK,
-    PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA, family_of_name,
+    COMMAND_EXITED, COMMAND_OUTPUT_DELTA, Family, INITIALIZED, Lane, Method, NOTIFICATIONS,
+    PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA,
+    family_of_name,
 };
 pub use native_path::NativePath;
 pub use outgoing::{encode_error, encode_notification, encode_response};

@@ -17,6 +17,18 @@ pub const COMMAND_OUTPUT_DELTA: &str = "command/exec/outputDelta";
 /// Notification of the server: a command of the first exec protocol has ended.
 pub const COMMAND_EXITED: &str = "command/exec/exited";
 
+/// All notifications, of either side.
+pub const NOTIFICATIONS: [&str; 8] = [
+    INITIALIZED,
+    PROCESS_ACK,
+    PROCESS_OUTPUT,
+    PROCESS_EXITED,
+    PROCESS_CLOSED,
+    PROCESS_OUTPUT_DELTA,
+    COMMAND_OUTPUT_DELTA,
+    COMMAND_EXITED,
+];
+
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
@@ -60,6 +72,8 @@ pub enum Method {
     SessionClose,
     /// `session/list`
     SessionList,
+    /// `config/read`
+    ConfigRead,
 }
 
 /// Methods that are refused with the same words before the handshake is over.
@@ -112,7 +126,7 @@ const fn row(method: Method, name: &'static str, family: Family, lane: Lane) -> 
 
 /// In the order of the enum, so that a method is its own index.
 #[rustfmt::skip]
-const TABLE: [Row; 20] = [
+const TABLE: [Row; 21] = [
     row(Method::Initialize,           "initialize",             Family::Handshake,         Lane::Handshake),
     row(Method::ProcessStart,         "process/start",          Family::Exec,              Lane::Process),
     row(Method::ProcessRead,          "process/read",           Family::Exec,              Lane::Process),
@@ -133,6 +147,7 @@ const TABLE: [Row; 20] = [
     row(Method::EnvironmentStatus,    "environment/status",     Family::EnvironmentStatus, Lane::Control),
     row(Method::SessionClose,         "session/close",          Family::Exec,              Lane::Free),
     row(Method::SessionList,          "session/list",           Family::Exec,              Lane::Free),
+    row(Method::ConfigRead,           "config/read",            Family::App,               Lane::Free),
 ];
 
 /// Families that are known by how their names begin, whether or not they are served.

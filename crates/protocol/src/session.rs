@@ -1,18 +1,19 @@
 //! `session/list`: what there is on this server.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ProcessEntry;
 
 /// The answer to `session/list`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionListResult {
     /// All sessions, oldest first.
     pub sessions: Vec<SessionEntry>,
 }
 
 /// One session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionEntry {
     /// Its key: who has it can resume the session, and the owner may.

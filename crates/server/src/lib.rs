@@ -24,5 +24,9 @@ mod settings;
 
 pub use host::Host;
 pub use listen::{Listen, ListenError, Listener, ParseListenError};
+/// The wire as JSON Schema.
+pub use outpost_protocol::schema;
+/// The words of [`Host::configuration`].
+pub use outpost_protocol::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource};
 pub use server::{Peer, Server};
 pub use settings::Settings;

@@ -1,14 +1,23 @@
 //! What can be said on the command line.
 
+mod config;
+mod schema;
 mod serve;
-mod units;
+#[cfg(test)]
+mod tests;
+pub(crate) mod units;
 
-pub(crate) use serve::{LogFormat, Serve};
+pub(crate) use config::{Config, ConfigPath, ConfigShow, ConfigSubcommand};
+pub(crate) use schema::Schema;
+pub(crate) use serve::Serve;
 
 /// Runs processes for agents, tools and people, on whatever machine it stands
 /// on.
 #[derive(clap::Parser, Debug)]
 #[command(name = "outpost", version, about, long_about = None)]
+#[command(after_help = "Examples:
+  outpost serve --listen ws://127.0.0.1:7777
+  outpost config show --origins")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) subcommand: Subcommand,
@@ -24,6 +33,14 @@ pub(crate) enum Subcommand {
     /// every process to end, kills what is left after 2s, and exits with 0. A
     /// second signal ends at once.
     Serve(Serve),
+    /// Show how the server would be configured, and by whom
+    Config(Config),
+    /// Write the protocol down as JSON Schema
+    ///
+    /// One file for each method and notification, and outpost.json, which has all
+    /// of them. A file of a method describes the request; its params and its
+    /// result are under $defs.
+    Schema(Schema),
     /// What the server starts itself as, to keep process trees
     #[command(hide = true)]
     Keeper,

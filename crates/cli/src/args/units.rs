@@ -81,12 +81,8 @@ impl fmt::Display for Lease {
 }
 
 /// A number of things, at least one.
-pub(crate) fn at_least_one(text: &str) -> Result<usize, &'static str> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("expected a whole number greater than 0"),
-        Ok(number) => Ok(number),
-    }
-}
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) usize);
 
 #[cfg(test)]
 mod tests {

@@ -4,13 +4,18 @@ use std::{convert::Infallible, io::Write, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use outpost_engine::{Engine, Spawner, SpawnerOptions};
-use outpost_server::{Host, Listen, Listener, Server};
+use outpost_server::{ConfigReadResult, Host, Listen, Listener, Server};
 use tokio::{
     runtime::Runtime,
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use crate::{args::Serve, cmd::keeper, logging, open_files};
+use crate::{
+    args::Serve,
+    cmd::keeper,
+    config::{self, InForce},
+    logging, open_files,
+};
 
 /// How long the runtime may take to let go of a blocked read of stdin.
 const LET_GO: Duration = Duration::from_millis(50);
@@ -19,7 +24,7 @@ const LET_GO: Duration = Duration::from_millis(50);
 const EBB: Duration = Duration::from_secs(1);
 
 /// Runs the server; problems before it serves are one line and exit code 1.
-pub(crate) fn run(args: &Serve) -> ExitCode {
+pub(crate) fn run(args: Serve) -> ExitCode {
     match try_run(args) {
         Ok(code) => code,
         Err(error) => {
@@ -29,34 +34,39 @@ pub(crate) fn run(args: &Serve) -> ExitCode {
     }
 }
 
-fn try_run(args: &Serve) -> anyhow::Result<ExitCode> {
-    logging::start(&args.log_level, args.log_format)?;
+fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
+    let layers = config::load(args.flags, args.config)?;
+    let in_force = layers.in_force()?;
+    logging::start(&in_force.log_level, in_force.log_format)?;
     let runtime = Runtime::new().context("cannot start the runtime")?;
-    let code = runtime.block_on(serve(args));
+    let code = runtime.block_on(serve(in_force, config::reading::reading(&layers)));
     runtime.shutdown_timeout(LET_GO);
     code
 }
 
-async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
+async fn serve(config: InForce, reading: ConfigReadResult) -> anyhow::Result<ExitCode> {
     // Before anything is said: who hears of us may signal us.
     let mut ends = Ends::new().context("cannot listen for signals")?;
     outpost_engine::heed_children().context("cannot undo that SIGCHLD is ignored")?;
     let spawner = Spawner::new(SpawnerOptions {
-        trees: args.trees.into(),
+        trees: config.trees,
         keeper: Some(keeper::command()),
         child_open_files: open_files::raise(),
         ..SpawnerOptions::default()
     })
     .context("cannot prepare to start processes")?;
     let mut listeners = Vec::new();
-    for listen in &args.listen {
+    for listen in &config.listen {
         listeners.extend(Listener::bind(listen)?);
     }
-    let host = Host::look(spawner.tree_kind());
-    let engine = Engine::new(spawner, args.limits());
+    let host = Host {
+        configuration: reading,
+        ..Host::look(spawner.tree_kind())
+    };
+    let engine = Engine::new(spawner, config.limits);
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
-    let server = Server::new(engine.clone(), host, args.settings());
-    let stdio = args.listen.contains(&Listen::Stdio);
+    let server = Server::new(engine.clone(), host, config.settings);
+    let stdio = config.listen.contains(&Listen::Stdio);
     let urls: Vec<_> = listeners.iter().map(Listener::url).collect();
     for listener in listeners {
         tokio::spawn(listener.serve(server.clone()));

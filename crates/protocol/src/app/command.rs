@@ -4,15 +4,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SandboxPolicy;
-use crate::base64::as_text;
+use crate::base64::{Base64Bytes, as_text};
 use crate::params::{object, optional_object, or_default};
 use crate::{Size, StreamName};
 
 /// Params of `command/exec`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandParams {
     /// The program and its arguments.
@@ -54,7 +55,7 @@ pub struct CommandParams {
 }
 
 /// The answer to `command/exec`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandResult {
     /// How it ended.
@@ -66,7 +67,7 @@ pub struct CommandResult {
 }
 
 /// Params of `command/exec/write`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandWriteParams {
     /// Which process.
@@ -79,7 +80,7 @@ pub struct CommandWriteParams {
 }
 
 /// Params of `command/exec/resize`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandResizeParams {
     /// Which process.
@@ -90,7 +91,7 @@ pub struct CommandResizeParams {
 }
 
 /// Params of `command/exec/terminate`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandTerminateParams {
     /// Which process.
@@ -98,7 +99,7 @@ pub struct CommandTerminateParams {
 }
 
 /// Params of `command/exec/outputDelta`, which is sent through [`DeltaFrame`](crate::DeltaFrame).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandOutput<'a> {
     /// Which process.
@@ -107,6 +108,7 @@ pub struct CommandOutput<'a> {
     pub stream: StreamName,
     /// The bytes.
     #[serde(with = "as_text")]
+    #[schemars(with = "Base64Bytes")]
     pub delta_base64: Cow<'a, [u8]>,
     /// Whether nothing more of this stream is told.
     pub cap_reached: bool,

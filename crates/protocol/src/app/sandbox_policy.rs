@@ -1,12 +1,13 @@
 //! What a `command/exec` may be confined to.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::NativePath;
 use crate::params::or_default;
 
 /// `sandboxPolicy` of `command/exec`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum SandboxPolicy {
     /// Not confined.
@@ -39,7 +40,7 @@ pub enum SandboxPolicy {
 }
 
 /// Whether there is a network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum NetworkAccess {
     /// None.

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base64::as_text;
+use crate::base64::{Base64Bytes, as_text};
 use crate::params::{object, optional_object, or_default};
 use crate::{NativePath, Setting, Size, StreamName};
 
 /// Params of `process/spawn`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpawnParams {
     /// The program and its arguments.
@@ -43,7 +44,7 @@ pub struct SpawnParams {
 }
 
 /// Params of `process/writeStdin`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteStdinParams {
     /// Which process.
@@ -56,7 +57,7 @@ pub struct WriteStdinParams {
 }
 
 /// Params of `process/resizePty`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResizePtyParams {
     /// Which process.
@@ -67,7 +68,7 @@ pub struct ResizePtyParams {
 }
 
 /// Params of `process/kill`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KillParams {
     /// Which process.
@@ -75,7 +76,7 @@ pub struct KillParams {
 }
 
 /// Params of `process/outputDelta`, which is sent through [`DeltaFrame`](crate::DeltaFrame).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpawnOutput<'a> {
     /// Which process.
@@ -84,13 +85,14 @@ pub struct SpawnOutput<'a> {
     pub stream: StreamName,
     /// The bytes.
     #[serde(with = "as_text")]
+    #[schemars(with = "Base64Bytes")]
     pub delta_base64: Cow<'a, [u8]>,
     /// Whether nothing more of this stream is told.
     pub cap_reached: bool,
 }
 
 /// Params of the `process/exited` of a spawned process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpawnExited {
     /// Which process.

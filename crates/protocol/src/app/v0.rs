@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,7 +13,7 @@ use crate::params::{or_default, parse_params};
 use crate::{Base64Bytes, NativePath, StreamName};
 
 /// Params of `command/exec`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0ExecParams {
     /// The client's own key for the process.
@@ -35,7 +36,7 @@ pub struct V0ExecParams {
 }
 
 /// The answer to `command/exec`: it has started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0ExecResult {
     /// As it was asked for.
@@ -53,7 +54,7 @@ pub struct V0ExecResult {
 }
 
 /// Params of `command/exec/write`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0WriteParams {
     /// Which process.
@@ -63,14 +64,14 @@ pub struct V0WriteParams {
 }
 
 /// The answer to `command/exec/write`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct V0WriteResult {
     /// Always true.
     pub accepted: bool,
 }
 
 /// Params of `command/exec/terminate`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0TerminateParams {
     /// Which process.
@@ -78,14 +79,14 @@ pub struct V0TerminateParams {
 }
 
 /// The answer to `command/exec/terminate`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct V0TerminateResult {
     /// Whether it was running, and is now being ended.
     pub running: bool,
 }
 
 /// Params of `command/exec/outputDelta`, which is sent through [`DeltaFrame`](crate::DeltaFrame).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0Output<'a> {
     /// Which process.
@@ -94,11 +95,12 @@ pub struct V0Output<'a> {
     pub stream: StreamName,
     /// The bytes.
     #[serde(with = "as_text")]
+    #[schemars(with = "Base64Bytes")]
     pub chunk: Cow<'a, [u8]>,
 }
 
 /// Params of `command/exec/exited`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0Exited {
     /// Which process.

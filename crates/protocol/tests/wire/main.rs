@@ -10,4 +10,5 @@ mod output_frame;
 mod params;
 mod path_uri;
 mod results;
+mod schema;
 mod trace;

@@ -36,6 +36,7 @@ fn table() {
     EnvironmentStatus environment/status family="environment status" lane=Control
     SessionClose session/close family="exec" lane=Free
     SessionList session/list family="exec" lane=Free
+    ConfigRead config/read family="app-server" lane=Free
     "#);
 }
 

@@ -1,4 +1,5 @@
-//! Requests of the faces whose processes belong to the connection.
+//! Requests in the words of the app-server: the faces whose processes belong to the
+//! connection, and the configuration.
 
 use outpost_protocol::{
     CommandParams, CommandResizeParams, CommandTerminateParams, CommandWriteParams, KillParams,
@@ -13,7 +14,7 @@ use super::{
     dispatch::{Dispatch, shortened},
     scopes::{Face, Scopes},
 };
-use crate::faces::{command, spawn, v0};
+use crate::faces::{command, config, spawn, v0};
 
 /// What a connection has to do with these faces.
 #[derive(Default)]
@@ -54,6 +55,11 @@ impl Dispatch {
             reply,
         };
         match method {
+            Method::ConfigRead => {
+                if let Some((params, reply)) = call.parsed() {
+                    reply.send(Ok(config::read(self.server.host(), params)));
+                }
+            }
             Method::ProcessSpawn
             | Method::ProcessWriteStdin
             | Method::ProcessResizePty
