@@ -66,8 +66,10 @@ async fn what_is_told_at_the_end_or_not_at_all_is_not_held_back() {
             let client = server.connect().await;
             introduce(&client).await;
             let file = server.folder().join("done");
+            let streamed = more["streamStdoutStderr"] == true;
             let mut more = more;
             more["outputBytesCap"] = json!(10);
+            more["streamStdin"] = json!(true);
             // A flood on the same connection, of which the client reads nothing.
             let mut flood = match face {
                 Face::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
@@ -75,13 +77,18 @@ async fn what_is_told_at_the_end_or_not_at_all_is_not_held_back() {
             };
             flood["streamStdoutStderr"] = json!(true);
             let script = format!(
-                "printf 0123456789; sleep 0.3; head -c 30000000 /dev/zero; touch '{}'",
+                "printf 0123456789; read x; head -c 30000000 /dev/zero; touch '{}'",
                 file.display()
             );
             let run = face.begin(&client, "p", &script, more).await;
             let flood = face.begin(&client, "f", "exec cat /dev/zero", flood).await;
             face.sees(&client, "f", "\0").await;
+            if streamed {
+                face.sees(&client, "p", "0123456789").await;
+            }
             client.stop_reading();
+            let go = face.about("p", json!({"deltaBase64": "Cg=="}));
+            client.request(face.write(), go).await;
             patience::seen("the end of what is not held back", || {
                 file.exists().then_some(())
             })

@@ -16,6 +16,15 @@ pub enum Setting<T> {
 }
 
 impl<T> Setting<T> {
+    /// The same, where a client says it with two members: a value, and a switch that turns it off.
+    pub fn switched(value: Option<T>, off: bool) -> Self {
+        match value {
+            _ if off => Self::Off,
+            None => Self::Unspecified,
+            Some(value) => Self::Value(value),
+        }
+    }
+
     /// What holds in the end, where `default` is what the server has.
     pub fn or(self, default: T) -> Option<T> {
         match self {

@@ -156,9 +156,11 @@ impl Engine {
         self.shared.tasks.spawn(async move {
             actor.run().await;
             engine.check_out(&closed);
-            // Who acknowledges is waited for; who is pushed to has its own copy
-            // of the handle until it has been sent everything.
-            if session.delivery() == Delivery::Acked {
+            // Who acknowledges is waited for, and so is the one connection that a
+            // private session has: what is kept for it is kept by a process that
+            // counts. Who is pushed to otherwise has its own copy of the handle
+            // until it has been sent everything.
+            if session.is_private() || session.delivery() == Delivery::Acked {
                 closed.delivered().await;
             }
             drop(place);

@@ -327,6 +327,10 @@ impl Session {
     pub fn forget(&self, process: &Process) {
         let mut inside = self.inside();
         if inside.slots.forget(process) {
+            if self.is_private() {
+                // Its one owner has had everything, and won't say so again.
+                process.abandon();
+            }
             inside.leftovers.retain(Process::has_leftovers);
             if process.has_leftovers() {
                 process.forget_output();

@@ -3,9 +3,16 @@
 
 use std::time::Duration;
 
-use outpost_engine::{Delivery, End, Event, Limits, ReadError, ResumeRefusal, Start, StartError};
+use outpost_engine::{
+    Delivery, End, Event, Limits, Process, ReadError, ResumeRefusal, Start, StartError,
+};
 
-use crate::owner::{Cursor, engine, is_alive, open, resume, shell, until};
+use crate::owner::{Cursor, PATIENCE, engine, is_alive, open, resume, shell, until};
+
+/// How often, and after how long each time, something is looked at that must
+/// not happen.
+const LOOKS: u32 = 20;
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Reads until the end; says how the streams ended, and what was written.
 async fn ended(cursor: &mut Cursor) -> (End, Vec<u8>) {
@@ -68,6 +75,57 @@ async fn its_end_kills_at_once_what_runs_and_what_was_left() {
     let late = session.reserve(&shell("late", "true")).err();
     assert!(matches!(late, Some(StartError::SessionEnded)), "{late:?}");
     assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_told_of_an_end_counts_on() {
+    let engine = engine(Limits {
+        max_processes: 1,
+        ..Limits::default()
+    });
+    let (session, epoch) = engine.open_private_session().expect("the engine runs");
+    let run = async |id: &str| {
+        let start = shell(id, "true");
+        let reservation = session.reserve(&start)?;
+        engine.start(&session, reservation, start).await
+    };
+    let told = run("told").await.unwrap();
+    // Sees the end, and doesn't say so.
+    ended(&mut Cursor::attach(&session, epoch, &told, None)).await;
+    for nth in 0..LOOKS {
+        let refused = run(&format!("early {nth}")).await.err();
+        assert!(matches!(refused, Some(StartError::TooMany)), "{refused:?}");
+        // sleep: a place that must not become free
+        tokio::time::sleep(LOOK).await;
+    }
+    session.forget(&told);
+    until_started(async || run("untold").await).await;
+    // The end of the connection is the end of waiting, too.
+    engine.end_private_session(&session);
+    let (next, _) = engine.open_private_session().expect("the engine runs");
+    until_started(async || {
+        let start = shell("next", "true");
+        let reservation = next.reserve(&start)?;
+        engine.start(&next, reservation, start).await
+    })
+    .await;
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+/// Starts something as soon as there is a place.
+async fn until_started(start: impl AsyncFn() -> Result<Process, StartError>) -> Process {
+    tokio::time::timeout(PATIENCE, async {
+        loop {
+            match start().await {
+                Ok(process) => return process,
+                // sleep: nobody tells when a place is free
+                Err(StartError::TooMany) => tokio::time::sleep(LOOK).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    })
+    .await
+    .expect("a place becomes free")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -68,6 +68,22 @@ pub(crate) fn size(size: wire::Size) -> engine::Size {
     }
 }
 
+/// A terminal that nobody gave a size.
+pub(crate) const DEFAULT_SIZE: engine::Size = engine::Size { rows: 24, cols: 80 };
+
+/// The longest name that a client may give to something, in bytes.
+const MAX_NAME_BYTES: usize = 256;
+
+/// A name that a client has given, in the member that is called `what`.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), RpcError> {
+    if name.len() > MAX_NAME_BYTES {
+        return Err(RpcError::invalid_params(format!(
+            "{what} must be at most {MAX_NAME_BYTES} bytes long"
+        )));
+    }
+    Ok(())
+}
+
 /// A terminal has at least one row and one column.
 pub(crate) fn check_size(size: wire::Size) -> Result<(), RpcError> {
     if size.rows == 0 || size.cols == 0 {

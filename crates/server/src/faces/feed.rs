@@ -68,6 +68,7 @@ impl Feeds {
                 sent: Mutex::new(Sent {
                     cursor: Seq::START,
                     closed: false,
+                    tells_next: false,
                     teller,
                 }),
                 waiting: AtomicBool::new(false),
@@ -107,6 +108,10 @@ struct PushFeed<T> {
 struct Sent<T> {
     cursor: Seq,
     closed: bool,
+    /// Whether the event behind the cursor is known to be one that the client
+    /// is told of. Who doesn't read may be far behind, and looking through all
+    /// of that again at every event would take longer and longer.
+    tells_next: bool,
     teller: T,
 }
 
@@ -128,11 +133,15 @@ impl<T: Teller> PushFeed<T> {
     /// is such a thing.
     fn absorb(&self) -> bool {
         let mut sent = self.sent();
+        if sent.tells_next {
+            return true;
+        }
         let mut events = Vec::new();
         self.process
             .events_after(sent.cursor, usize::MAX, &mut events);
         for event in &events {
             if !sent.teller.absorb(event) {
+                sent.tells_next = true;
                 return true;
             }
             sent.cursor = event.seq();
@@ -171,6 +180,7 @@ impl<T: Teller> Feed for PushFeed<T> {
         let mut sent = self.sent();
         let mut events = Vec::new();
         let more = self.process.events_after(sent.cursor, budget, &mut events);
+        sent.tells_next = false;
         for event in &events {
             if !sent.teller.absorb(event) {
                 sent.teller.tell(frames, event);

@@ -1,17 +1,14 @@
 //! `command/exec`.
 
 use outpost_engine::Process;
-use outpost_protocol::{CommandParams, RpcError};
+use outpost_protocol::{CommandParams, DeltaFrame, RpcError, Setting};
 
 use super::{confinement, words::CommandWords};
 use crate::{
     connection::{Reply, Scope},
-    convert::COMMAND,
+    convert::{self, COMMAND},
     faces::scoped::{Account, Output, Wish},
 };
-
-/// The longest `processId`, in bytes.
-const MAX_ID_BYTES: usize = 256;
 
 /// Starts a command. It is answered when it is over, behind all that is told
 /// of it before. `name` is what the scope knows it by.
@@ -19,8 +16,10 @@ pub(crate) async fn exec(scope: Scope, name: String, params: CommandParams, repl
     match try_exec(&scope, name, params).await {
         Err(refusal) => reply.send::<()>(Err(refusal)),
         Ok((process, output)) => {
-            let words = CommandWords::new(&process, reply);
-            scope.follow(&process, Account::new(&scope, &process, output, words));
+            let frame = DeltaFrame::command(process.id());
+            let words = CommandWords::new(reply);
+            let account = Account::new(&scope, &process, output, frame, words);
+            scope.follow(&process, account);
         }
     }
 }
@@ -34,25 +33,12 @@ async fn try_exec(
     confinement::check_pair(&params)?;
     check(&params)?;
     let terminal = Wish::terminal(&COMMAND, params.tty, params.stream_stdin, params.size)?;
-    let millis = match params.disable_timeout {
-        true => None,
-        false => Some(
-            params
-                .timeout_ms
-                .unwrap_or(settings.command_timeout.as_millis() as i64),
-        ),
-    };
-    let timeout = Wish::timeout(&COMMAND, millis)?;
-    let cap = match params.disable_output_cap {
-        true => None,
-        false => Some(params.output_bytes_cap.unwrap_or(settings.output_bytes_cap)),
-    };
+    let millis = Setting::switched(params.timeout_ms, params.disable_timeout);
+    let timeout = Wish::timeout(&COMMAND, millis, settings)?;
+    let cap = Setting::switched(params.output_bytes_cap, params.disable_output_cap);
+    let streamed = params.tty || params.stream_stdout_stderr;
+    let output = Output::new(streamed, cap, settings);
     confinement::check(&params)?;
-    let output = if params.tty || params.stream_stdout_stderr {
-        Output::Streamed { cap }
-    } else {
-        Output::Kept { cap }
-    };
     let host = scope.server().host();
     let here = host.info.cwd.as_path();
     let wish = Wish {
@@ -89,7 +75,7 @@ fn check(params: &CommandParams) -> Result<(), RpcError> {
                 "command/exec tty or streaming requires a client-supplied processId",
             ))
         }
-        Some(id) if id.len() > MAX_ID_BYTES => invalid("processId must be at most 256 bytes long"),
-        _ => Ok(()),
+        None => Ok(()),
+        Some(id) => convert::check_name("processId", id),
     }
 }

@@ -4,15 +4,15 @@ use outpost_engine::{End, Event, Process, Session, Stream};
 use outpost_protocol::{DeltaFrame, StreamName};
 use outpost_rpc::Frames;
 
-use super::{Output, share::Share};
+use super::{
+    Output,
+    share::{Portion, Share},
+};
 use crate::{connection::Scope, faces::feed::Teller};
 
-/// How a face says it.
+/// How a face says that it is over.
 pub(crate) trait Words: Send + 'static {
-    /// Bytes were written; `last` if nothing more of this stream is told.
-    fn delta(&self, frames: &mut Frames, stream: StreamName, bytes: &[u8], last: bool);
-
-    /// It is over. Said once.
+    /// Said once.
     fn ended(&mut self, frames: &mut Frames, process: &Process, ended: Ended);
 }
 
@@ -33,6 +33,8 @@ pub(crate) struct Ended {
 pub(crate) struct Account<W> {
     process: Process,
     session: Session,
+    /// Writes its output.
+    frame: DeltaFrame,
     words: W,
     stdout: Share,
     stderr: Share,
@@ -40,7 +42,13 @@ pub(crate) struct Account<W> {
 }
 
 impl<W: Words> Account<W> {
-    pub(crate) fn new(scope: &Scope, process: &Process, output: Output, words: W) -> Self {
+    pub(crate) fn new(
+        scope: &Scope,
+        process: &Process,
+        output: Output,
+        frame: DeltaFrame,
+        words: W,
+    ) -> Self {
         let bound = scope.server().settings().kept_output_bytes;
         let share = || match output {
             Output::Streamed { cap } => Share::streamed(cap),
@@ -49,6 +57,7 @@ impl<W: Words> Account<W> {
         Account {
             process: process.clone(),
             session: scope.session().clone(),
+            frame,
             words,
             stdout: share(),
             stderr: share(),
@@ -98,26 +107,14 @@ impl<W: Words> Teller for Account<W> {
         match event {
             Event::Output(chunk) => {
                 let (stream, share) = self.share(chunk.stream);
-                if let Some(portion) = share.take(chunk.bytes.len()) {
-                    let bytes = &chunk.bytes[..portion.len];
-                    self.words.delta(frames, stream, bytes, portion.last);
+                if let Some(Portion { len, last }) = share.take(chunk.bytes.len()) {
+                    let out = frames.begin(self.frame.encoded_len(stream, len, last));
+                    self.frame.encode(out, stream, &chunk.bytes[..len], last);
+                    frames.finish();
                 }
             }
             Event::Closed { end, .. } => self.end(frames, *end),
             Event::Exited { .. } => {}
         }
     }
-}
-
-/// Appends a notification of output.
-pub(crate) fn append_delta(
-    frames: &mut Frames,
-    frame: &DeltaFrame,
-    stream: StreamName,
-    bytes: &[u8],
-    last: bool,
-) {
-    let out = frames.begin(frame.encoded_len(stream, bytes.len(), last));
-    frame.encode(out, stream, bytes, last);
-    frames.finish();
 }

@@ -6,6 +6,6 @@ mod control;
 mod share;
 mod wish;
 
-pub(crate) use account::{Account, Ended, Words, append_delta};
+pub(crate) use account::{Account, Ended, Words};
 pub(crate) use control::{kill, resize, write};
 pub(crate) use wish::{Output, Wish};

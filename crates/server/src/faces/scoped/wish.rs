@@ -3,15 +3,12 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use outpost_engine::{Size, Start, Terminal};
-use outpost_protocol::{self as wire, RpcError};
+use outpost_protocol::{self as wire, RpcError, Setting};
 
 use crate::{
     Settings,
     convert::{self, Dialect},
 };
-
-/// A terminal that nobody gave a size.
-const DEFAULT_SIZE: Size = Size { rows: 24, cols: 80 };
 
 /// How a client hears of output. The cap is per stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +17,18 @@ pub(crate) enum Output {
     Streamed { cap: Option<u64> },
     /// At the end, as text.
     Kept { cap: Option<u64> },
+}
+
+impl Output {
+    /// As the client wants it, or as the server has it.
+    pub(crate) fn new(streamed: bool, cap: Setting<u64>, settings: &Settings) -> Self {
+        let cap = cap.or(settings.output_bytes_cap);
+        if streamed {
+            Output::Streamed { cap }
+        } else {
+            Output::Kept { cap }
+        }
+    }
 }
 
 /// A process that is asked for.
@@ -50,7 +59,7 @@ impl Wish {
             };
         }
         match size {
-            None => Ok(Terminal::Pty(DEFAULT_SIZE)),
+            None => Ok(Terminal::Pty(convert::DEFAULT_SIZE)),
             Some(size) => sized(dialect, size).map(Terminal::Pty),
         }
     }
@@ -58,14 +67,16 @@ impl Wish {
     /// The time a process has.
     pub(crate) fn timeout(
         dialect: &Dialect,
-        millis: Option<i64>,
+        millis: Setting<i64>,
+        settings: &Settings,
     ) -> Result<Option<Duration>, RpcError> {
-        let Some(millis) = millis else {
-            return Ok(None);
-        };
-        match u64::try_from(millis) {
-            Ok(millis) => Ok(Some(Duration::from_millis(millis))),
-            Err(_) => Err(dialect.negative_timeout(millis)),
+        match millis {
+            Setting::Unspecified => Ok(Some(settings.command_timeout)),
+            Setting::Off => Ok(None),
+            Setting::Value(millis) => match u64::try_from(millis) {
+                Ok(millis) => Ok(Some(Duration::from_millis(millis))),
+                Err(_) => Err(dialect.negative_timeout(millis)),
+            },
         }
     }
 

@@ -1,17 +1,14 @@
 //! `process/spawn`.
 
 use outpost_engine::{EnvPolicy, Process};
-use outpost_protocol::{Empty, RpcError, SpawnParams};
+use outpost_protocol::{DeltaFrame, Empty, RpcError, SpawnParams};
 
 use super::words::SpawnWords;
 use crate::{
     connection::{Reply, Scope},
-    convert::SPAWN,
+    convert::{self, SPAWN},
     faces::scoped::{Account, Output, Wish},
 };
-
-/// The longest `processHandle`, in bytes.
-const MAX_HANDLE_BYTES: usize = 256;
 
 /// Starts a process, answers, and then begins to tell of it: the answer always
 /// comes first.
@@ -20,8 +17,9 @@ pub(crate) async fn spawn(scope: Scope, params: SpawnParams, reply: Reply) {
         Err(refusal) => reply.send::<()>(Err(refusal)),
         Ok((process, output)) => {
             reply.send(Ok(Empty {}));
-            let words = SpawnWords::new(&process);
-            scope.follow(&process, Account::new(&scope, &process, output, words));
+            let frame = DeltaFrame::spawn(process.id());
+            let account = Account::new(&scope, &process, output, frame, SpawnWords);
+            scope.follow(&process, account);
         }
     }
 }
@@ -34,20 +32,11 @@ async fn try_spawn(scope: &Scope, params: SpawnParams) -> Result<(Process, Outpu
     if params.process_handle.is_empty() {
         return Err(RpcError::invalid_request("processHandle must not be empty"));
     }
-    if params.process_handle.len() > MAX_HANDLE_BYTES {
-        return Err(RpcError::invalid_params(
-            "processHandle must be at most 256 bytes long",
-        ));
-    }
+    convert::check_name("processHandle", &params.process_handle)?;
     let terminal = Wish::terminal(&SPAWN, params.tty, params.stream_stdin, params.size)?;
-    let default_timeout = settings.command_timeout.as_millis() as i64;
-    let timeout = Wish::timeout(&SPAWN, params.timeout_ms.or(default_timeout))?;
-    let cap = params.output_bytes_cap.or(settings.output_bytes_cap);
-    let output = if params.tty || params.stream_stdout_stderr {
-        Output::Streamed { cap }
-    } else {
-        Output::Kept { cap }
-    };
+    let timeout = Wish::timeout(&SPAWN, params.timeout_ms, settings)?;
+    let streamed = params.tty || params.stream_stdout_stderr;
+    let output = Output::new(streamed, params.output_bytes_cap, settings);
     // Nothing is kept from it: it is the server's own environment.
     let all = EnvPolicy {
         ignore_default_excludes: true,

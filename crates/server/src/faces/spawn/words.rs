@@ -1,32 +1,18 @@
-//! `process/outputDelta` and `process/exited`.
+//! `process/exited`.
 
 use outpost_engine::Process;
-use outpost_protocol::{DeltaFrame, PROCESS_EXITED, SpawnExited, StreamName};
+use outpost_protocol::{PROCESS_EXITED, SpawnExited};
 use outpost_rpc::Frames;
 
 use crate::faces::{
     feed::notify,
-    scoped::{Ended, Words, append_delta},
+    scoped::{Ended, Words},
 };
 
-/// Tells of a spawned process.
-pub(super) struct SpawnWords {
-    frame: DeltaFrame,
-}
-
-impl SpawnWords {
-    pub(super) fn new(process: &Process) -> Self {
-        SpawnWords {
-            frame: DeltaFrame::spawn(process.id()),
-        }
-    }
-}
+/// Tells how a spawned process ended.
+pub(super) struct SpawnWords;
 
 impl Words for SpawnWords {
-    fn delta(&self, frames: &mut Frames, stream: StreamName, bytes: &[u8], last: bool) {
-        append_delta(frames, &self.frame, stream, bytes, last);
-    }
-
     fn ended(&mut self, frames: &mut Frames, process: &Process, ended: Ended) {
         let exited = SpawnExited {
             process_handle: process.id().to_owned(),

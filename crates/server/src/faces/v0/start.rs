@@ -1,7 +1,7 @@
 //! `command/exec` with `argv`.
 
-use outpost_engine::{Process, Size, Start, Terminal};
-use outpost_protocol::{RpcError, V0ExecParams, V0ExecResult};
+use outpost_engine::{Process, Start, Terminal};
+use outpost_protocol::{DeltaFrame, RpcError, V0ExecParams, V0ExecResult};
 
 use super::words::V0Words;
 use crate::{
@@ -9,11 +9,6 @@ use crate::{
     convert,
     faces::scoped::{Account, Output, Wish},
 };
-
-/// The longest `processId`, in bytes.
-const MAX_ID_BYTES: usize = 256;
-/// This face knows no sizes.
-const SIZE: Size = Size { rows: 24, cols: 80 };
 
 /// Starts a process, answers, and then begins to tell of it: the answer always
 /// comes first.
@@ -29,9 +24,10 @@ pub(crate) async fn exec(scope: Scope, params: V0ExecParams, reply: Reply) {
                 stdout: None,
                 stderr: None,
             }));
-            let words = V0Words::new(&process);
+            let frame = DeltaFrame::v0(process.id());
             let output = Output::Streamed { cap: None };
-            scope.follow(&process, Account::new(&scope, &process, output, words));
+            let account = Account::new(&scope, &process, output, frame, V0Words);
+            scope.follow(&process, account);
         }
     }
 }
@@ -44,16 +40,15 @@ async fn try_exec(scope: &Scope, params: V0ExecParams) -> Result<Process, RpcErr
     if params.process_id.is_empty() {
         return invalid("processId must not be empty");
     }
-    if params.process_id.len() > MAX_ID_BYTES {
-        return invalid("processId must be at most 256 bytes long");
-    }
+    convert::check_name("processId", &params.process_id)?;
     let wish = Wish {
         name: params.process_id,
         argv: params.argv,
         cwd: params.cwd.into_path(),
         env: (scope.server().host().environment).for_child(None, convert::overlay(params.env)),
         terminal: if params.tty {
-            Terminal::Pty(SIZE)
+            // This face knows no sizes.
+            Terminal::Pty(convert::DEFAULT_SIZE)
         } else {
             Terminal::Pipes { stdin: false }
         },
