@@ -222,6 +222,8 @@ async fn the_first_call_decides_what_command_exec_means_on_a_connection() {
         error.parts(),
         (-32601, "unknown method: command/exec/resize")
     );
+    // It is about commands alone.
+    client.call("config/read", json!({})).await;
     // Another connection has not been told.
     let other = server.client().await;
     assert_eq!(

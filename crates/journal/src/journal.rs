@@ -256,7 +256,12 @@ impl Journal {
     /// Whether more may be read from the child now.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        let most = (self.limits.retain_bytes + self.limits.window_bytes) as u64;
+        let Limits {
+            retain_bytes,
+            window_bytes,
+            ..
+        } = self.limits;
+        let most = retain_bytes.saturating_add(window_bytes) as u64;
         if self.held && self.retained_bytes() >= most {
             return false;
         }

@@ -302,3 +302,17 @@ fn a_reader_waits_only_when_there_is_nothing_to_say() {
     journal.close(End::Whole);
     assert!(journal.has_news_for(Seq(99)), "a close never waits");
 }
+
+#[test]
+fn limits_may_be_as_large_as_numbers_get() {
+    let mut journal = Journal::new(Limits {
+        retain_bytes: usize::MAX,
+        retain_chunks: usize::MAX,
+        window_bytes: usize::MAX,
+    });
+    journal.attach(Seq::START);
+    journal.hold();
+    journal.output(Stream::Stdout, Bytes::from_static(b"a"));
+    assert!(journal.has_room());
+    assert_eq!(journal.retained_bytes(), 1);
+}

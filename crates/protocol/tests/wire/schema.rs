@@ -219,6 +219,13 @@ fn what_is_wrong_does_not_fit() {
         json!({"id": 1, "method": "process/signal", "params": {"processId": "p", "signal": "KILL"}}),
         json!({"id": 1, "method": "initialize", "params": {"detachedTtlMs": "1s"}}),
         json!({"id": 1, "method": "config/read", "params": {"includeLayers": 1}}),
+        json!({"id": 1, "method": "process/spawn", "params": {"command": ["a"], "processHandle": "p", "cwd": "a/b"}}),
+        json!({"id": 1, "method": "process/spawn", "params": {"command": ["a"], "processHandle": "p", "cwd": "/", "timeoutMs": "1s"}}),
+        json!({"id": 1, "method": "command/exec", "params": {"processId": "p"}}),
+        json!({"id": 1, "method": "command/exec", "params": {"command": ["a"], "sandboxPolicy": {"type": "none"}}}),
+        json!({"id": 1, "method": "command/exec", "params": {"processId": "p", "argv": ["a"]}}),
+        json!({"method": "command/exec/outputDelta", "params": {"processId": "p", "stream": "stdout"}}),
+        json!({"method": "process/exited", "params": {"processHandle": "p", "exitCode": 0}}),
         json!({"id": 1, "method": "no/such"}),
     ];
     let bundle = validator(&documents[BUNDLE]);
@@ -247,6 +254,22 @@ fn null_fits_where_something_may_be_left_out() {
             &bundle,
             &json!({"id": 1, "method": "process/start", "params": params}),
         );
+    }
+    // Off, for one face, and as absent for the other.
+    for message in [
+        json!({"id": 1, "method": "process/spawn", "params": {
+            "command": ["a"], "processHandle": "p", "cwd": "/", "env": {"A": null},
+            "outputBytesCap": null, "timeoutMs": null, "size": null,
+        }}),
+        json!({"id": 1, "method": "command/exec", "params": {
+            "command": ["a"], "processId": null, "cwd": null, "env": null,
+            "outputBytesCap": null, "timeoutMs": null, "sandboxPolicy": null,
+        }}),
+        json!({"id": 1, "method": "command/exec", "params": {
+            "processId": "p", "argv": ["a"], "cwd": "/", "outputBytesCap": null, "arg0": null,
+        }}),
+    ] {
+        accepts(&bundle, &message);
     }
     for name in ["processId", "argv", "cwd"] {
         let mut params = about.clone();
