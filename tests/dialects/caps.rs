@@ -121,8 +121,8 @@ async fn nothing_at_all_with_a_cap_of_zero() {
 async fn no_answer_is_larger_than_the_server_can_bear() {
     everywhere(async |face, _, client| {
         let uncapped = match face {
-            Face::Spawn => json!({"outputBytesCap": null}),
-            Face::Command => json!({"outputBytesCap": u64::MAX}),
+            Face::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
+            Face::Command => json!({"outputBytesCap": u64::MAX, "disableTimeout": true}),
         };
         let script = "head -c 20000000 /dev/zero | tr '\\0' x; exit 3";
         let outcome = face.run(client, "p", script, uncapped).await;

@@ -36,7 +36,7 @@ async fn what_it_wrote_in_time_is_told() {
     everywhere(async |face, _, client| {
         let script = "echo said; exec sleep 1000";
         let outcome = face
-            .run(client, "p", script, json!({"timeoutMs": 500}))
+            .run(client, "p", script, json!({"timeoutMs": 1000}))
             .await;
         assert_eq!((outcome.exit_code, &*outcome.stdout), (124, "said\n"));
         let outcome = face

@@ -79,7 +79,7 @@ async fn a_pipe_that_somebody_holds_keeps_the_end_for_two_seconds() {
             let outcome = run.end(client).await;
             let took = begun.elapsed();
             assert!(took > Duration::from_millis(1900), "{took:?}");
-            assert!(took < Duration::from_secs(4), "{took:?}");
+            assert!(took < Duration::from_secs(10), "{took:?}");
             assert_eq!(outcome.exit_code, 0);
             let told = outcome.stdout + &face.told(client, id, "stdout");
             assert_eq!(told, "ready\n");
@@ -110,8 +110,8 @@ async fn much_output_is_all_there() {
         let bytes = 3_000_000;
         let script = format!("head -c {bytes} /dev/zero | tr '\\0' x; echo end >&2");
         let uncapped = match face {
-            Face::Spawn => json!({"outputBytesCap": null}),
-            Face::Command => json!({"disableOutputCap": true}),
+            Face::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
+            Face::Command => json!({"disableOutputCap": true, "disableTimeout": true}),
         };
         let outcome = face.run(client, "p", &script, uncapped.clone()).await;
         assert_eq!(outcome.stdout.len(), bytes);

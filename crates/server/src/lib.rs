@@ -11,7 +11,8 @@
 //! own beyond a cursor.
 //!
 //! When a connection ends its session is detached, not ended: the engine decides
-//! what becomes of it.
+//! what becomes of it. Three faces (`spawn`, `command`, `v0`) have processes that
+//! belong to the connection: they are in private sessions, which end with it.
 
 mod connection;
 mod convert;

@@ -173,8 +173,14 @@ impl Session {
         start: impl FnOnce(Seq),
     ) {
         let inside = self.inside();
-        if inside.lease.is_attached(epoch) {
+        let is_attached = inside.lease.is_attached(epoch);
+        if is_attached {
             process.attach(cursor, watcher, start);
+        }
+        drop(inside);
+        // Without the lock: who hears of it may have something to ask.
+        if is_attached {
+            watcher.news();
         }
     }
 

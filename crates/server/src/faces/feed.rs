@@ -145,7 +145,6 @@ impl<T: Teller> PushFeed<T> {
                 return true;
             }
             sent.cursor = event.seq();
-            // Not by way of the session: this may be its own turn to speak.
             self.process.advance(sent.cursor);
         }
         false
