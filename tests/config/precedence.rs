@@ -1,5 +1,6 @@
 //! Who prevails, seen by what the server does.
 
+use outpost_testkit::{Start, Story};
 use serde_json::json;
 
 use super::{User, text};
@@ -56,4 +57,29 @@ async fn a_server_listens_where_its_file_says() {
     let ended = user.outpost().run(&["serve"]).await;
     // The end of its input is the end of a server on stdio.
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}
+
+#[tokio::test]
+async fn numbers_may_be_as_large_as_can_be_said() {
+    let times = "500000000000years";
+    let most = i64::MAX;
+    let user = User::with_file(&format!(
+        "session_ttl = \"{times}\"\nmax_session_ttl = \"unlimited\"\nclosed_retention = \"{times}\"\n\
+         retain_bytes = {most}\nwindow_bytes = {most}\nmax_sessions = {most}\n\
+         max_processes = {most}\nmax_connections = {most}\nconcurrent_requests = {most}"
+    ));
+    let server = user.outpost().start().await;
+    let client = server.connect().await;
+    let session = client.shake_hands().await["sessionId"].clone();
+    client.run(Start::new("p", &["echo", "out"])).await;
+    client.cut().await;
+    // It was let go and taken up again, which both need a time.
+    let client = server.connect().await;
+    let params = json!({"clientName": "t", "resumeSessionId": session, "takeover": true});
+    client.call("initialize", params).await;
+    client.notify("initialized", json!({})).await;
+    assert_eq!(
+        Story::page_bytes(&client.read("p", json!({})).await),
+        b"out\n"
+    );
 }

@@ -45,7 +45,7 @@ impl Actor {
             tokio::select! {
                 exit = self.exit.wait(), if !exited => {
                     exited = true;
-                    give_up_at = self.drain.map(|drain| clock::now() + drain);
+                    give_up_at = self.drain.map(|drain| clock::after(clock::now(), drain));
                     self.drain();
                     let code = if timed_out { TIMED_OUT } else { exit.code() };
                     self.process.append_exit(Exit { code, sandbox_denied: false });

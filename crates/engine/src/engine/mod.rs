@@ -60,7 +60,9 @@ impl Engine {
         );
         let engine = Engine {
             shared: Arc::new(Shared {
-                places: Arc::new(Semaphore::new(limits.max_processes)),
+                places: Arc::new(Semaphore::new(
+                    limits.max_processes.min(Semaphore::MAX_PERMITS),
+                )),
                 limits,
                 spawner,
                 sessions: Mutex::default(),
@@ -145,7 +147,9 @@ impl Engine {
             outputs: child.outputs,
             ended: Vec::new(),
             exit: child.exit,
-            timeout_at: start.timeout.map(|timeout| clock::now() + timeout),
+            timeout_at: start
+                .timeout
+                .map(|timeout| clock::after(clock::now(), timeout)),
             drain: start.drain,
             read_bytes: limits.read_bytes,
         };

@@ -212,12 +212,15 @@ impl Dispatch {
         self.handshake = Handshake::Answered;
         self.epoch = Some(opened.epoch);
         let capabilities = params.capabilities.unwrap_or_default();
+        let concurrent_requests = self.server.settings().concurrent_requests;
         self.app.is_experimental = capabilities.experimental_api;
         self.caller = Some(Caller {
             server: self.server.clone(),
             outbox: self.outbox.clone(),
             session: opened.session.clone(),
-            running: Arc::new(Semaphore::new(self.server.settings().concurrent_requests)),
+            running: Arc::new(Semaphore::new(
+                concurrent_requests.min(Semaphore::MAX_PERMITS),
+            )),
             gone: self.link.gone.clone(),
             replaced: self.link.replaced.clone(),
             asides: self.asides.clone(),
