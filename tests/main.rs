@@ -2,9 +2,12 @@
 //!
 //! - [`wire`]: messages, the handshake, HTTP
 //! - [`process`]: what can be done with a process, verb by verb
+//! - [`dialects`]: the other faces, whose processes belong to a connection
 //! - [`flow`]: order, limits, slow readers
 //! - [`serve`]: the command line, listening, ending
 //! - [`cli`]: the commands for people
+//! - [`config`]: files, variables, flags, and what is shown of them
+//! - [`schema`]: the protocol, written down
 //! - [`recording`]: a conversation of a released client, said again
 //! - [`reliability`]: sessions that hold, ends that are whole
 //! - [`client`]: our own client, over links that are cut
@@ -13,10 +16,13 @@
 mod chaos;
 mod cli;
 mod client;
+mod config;
+mod dialects;
 mod flow;
 mod process;
 mod recording;
 mod reliability;
+mod schema;
 mod serve;
 mod wire;
 

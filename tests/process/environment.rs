@@ -28,7 +28,7 @@ const OF_THE_SERVER: &[(&str, &str)] = &[
     ("my_secret_thing", "s"),
     ("GITHUB_TOKEN", "t"),
     ("MONKEY", "banana"),
-    ("OUTPOST_ANYTHING", "o"),
+    ("OUTPOST_SESSION_TTL", "31s"),
 ];
 
 const CORE: &[&str] = &[

@@ -30,6 +30,10 @@ async fn help_says_what_there_is() {
     Options:
       -h, --help     Print help
       -V, --version  Print version
+
+    Examples:
+      outpost serve --listen ws://127.0.0.1:7777
+      outpost config show --origins
     ");
 }
 
@@ -37,7 +41,7 @@ async fn help_says_what_there_is() {
 async fn help_of_serve_documents_every_flag() {
     let help = outpost().run(&["serve", "--help"]).await;
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
-    insta::assert_snapshot!(lines(&help.stdout), @"
+    insta::assert_snapshot!(lines(&help.stdout), @r#"
     Serve the exec protocol: clients start processes here and follow them
 
     Prints one line with its URL for each socket it listens on, as soon as it accepts connections; logs
@@ -127,6 +131,9 @@ async fn help_of_serve_documents_every_flag() {
 
               [default: text]
 
+          --config <FILE>
+              The file to read instead of the user's outpost.toml [env: OUTPOST_CONFIG]
+
       -h, --help
               Print help (see a summary with '-h')
 
@@ -135,7 +142,10 @@ async fn help_of_serve_documents_every_flag() {
       outpost serve --listen ws://127.0.0.1:7777
       outpost serve --listen unix:///run/user/1000/outpost.sock
       outpost serve --listen stdio://                 one client, on stdin and stdout
-    ");
+
+    Every flag can also be set by a variable (OUTPOST_RETAIN_BYTES=4MiB) or in
+    outpost.toml (retain_bytes = "4MiB"); `outpost config show` tells what is in force.
+    "#);
 }
 
 #[tokio::test]

@@ -1,26 +1,68 @@
 //! Log lines on stderr.
 
-use std::io::IsTerminal;
+use std::str::FromStr;
 
 use anyhow::Context;
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing_subscriber::{EnvFilter, filter, fmt};
 
-use crate::args::LogFormat;
+use crate::colour;
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
+/// What is logged: a level, or a filter that says it for each part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogLevel(String);
+
+/// Why a text says nothing about what to log.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WrongLevel {
+    #[error("expected one of {}, or a filter such as outpost_server=debug", LEVELS.join(", "))]
+    Unknown,
+    #[error("expected a filter such as outpost_server=debug: {0}")]
+    Filter(#[from] filter::ParseError),
+}
+
+impl LogLevel {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for LogLevel {
+    fn default() -> Self {
+        LogLevel("info".to_owned())
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = WrongLevel;
+
+    fn from_str(text: &str) -> Result<Self, WrongLevel> {
+        // A filter takes any word for the name of a module, and then says
+        // nothing at all: a slip of the pen would silence the log.
+        let is_word = text.chars().all(char::is_alphanumeric);
+        if is_word && !LEVELS.iter().any(|known| text.eq_ignore_ascii_case(known)) {
+            return Err(WrongLevel::Unknown);
+        }
+        EnvFilter::try_new(text)?;
+        Ok(LogLevel(text.to_owned()))
+    }
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
 /// Sends log lines of the given level to stderr from now on.
-pub(crate) fn start(level: &str, format: LogFormat) -> anyhow::Result<()> {
-    // A filter takes any word for the name of a module, and then says nothing
-    // at all: a slip of the pen would silence the log.
-    let is_word = level.chars().all(char::is_alphanumeric);
-    anyhow::ensure!(
-        !is_word || LEVELS.iter().any(|known| level.eq_ignore_ascii_case(known)),
-        "cannot understand --log-level {level}: expected one of {}, or a filter such as outpost_server=debug",
-        LEVELS.join(", ")
-    );
+pub(crate) fn start(level: &LogLevel, format: LogFormat) -> anyhow::Result<()> {
+    let level = level.as_str();
     let filter = EnvFilter::try_new(level)
-        .with_context(|| format!("cannot understand --log-level {level}"))?;
+        .with_context(|| format!("cannot understand log level {level}"))?;
     let builder = fmt::Subscriber::builder()
         .with_env_filter(filter)
         // A line that can't be written is lost. Complaining about it, to the same stderr, would
@@ -30,8 +72,7 @@ pub(crate) fn start(level: &str, format: LogFormat) -> anyhow::Result<()> {
     match format {
         LogFormat::Json => tracing::subscriber::set_global_default(builder.json().finish()),
         LogFormat::Text => {
-            let coloured =
-                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            let coloured = colour::wanted(&std::io::stderr());
             tracing::subscriber::set_global_default(
                 builder.with_ansi(coloured).with_target(false).finish(),
             )

@@ -2,6 +2,8 @@
 
 mod args;
 mod cmd;
+mod colour;
+mod config;
 mod console;
 mod detached;
 mod exit;
@@ -19,7 +21,7 @@ use crate::args::{Arguments, Subcommand};
 
 fn main() -> ExitCode {
     match Arguments::parse().subcommand {
-        Subcommand::Serve(serve) => cmd::serve::run(&serve),
+        Subcommand::Serve(serve) => cmd::serve::run(serve),
         Subcommand::Run(run) => cmd::run::run(&run),
         Subcommand::Ps(ps) => cmd::ps::run(&ps),
         Subcommand::Logs(logs) => cmd::logs::run(&logs),
@@ -27,6 +29,8 @@ fn main() -> ExitCode {
         Subcommand::Kill(kill) => cmd::kill::run(&kill),
         Subcommand::Stop => cmd::stop::run(),
         Subcommand::Completions(completions) => cmd::completions::run(&completions),
+        Subcommand::Config(config) => cmd::config::run(&config),
+        Subcommand::Schema(schema) => cmd::schema::run(&schema),
         Subcommand::GuardTerminal => console::guard::run(),
         Subcommand::Keeper => cmd::keeper::run(),
     }

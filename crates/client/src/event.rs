@@ -86,7 +86,7 @@ impl From<journal::Event> for Event {
                 code: exit.code,
                 sandbox_denied: exit.sandbox_denied,
             },
-            journal::Event::Closed { seq } => Event::Closed { seq: seq.0 },
+            journal::Event::Closed { seq, .. } => Event::Closed { seq: seq.0 },
         }
     }
 }

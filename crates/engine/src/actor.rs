@@ -1,8 +1,8 @@
 //! The one task of a process: reads its output, feeds its input, ends it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use outpost_journal::{Exit, Stream};
+use outpost_journal::{End, Exit, Stream};
 use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source};
 use tokio::time::sleep_until;
 
@@ -21,6 +21,8 @@ pub(crate) struct Actor {
     pub(crate) ended: Vec<Output>,
     pub(crate) exit: ExitWatch,
     pub(crate) timeout_at: Option<Instant>,
+    /// How long streams that are still open are read on after the exit.
+    pub(crate) drain: Option<Duration>,
     pub(crate) read_bytes: usize,
 }
 
@@ -30,6 +32,8 @@ impl Actor {
     pub(crate) async fn run(mut self) {
         let mut exited = false;
         let mut timed_out = false;
+        let mut give_up_at = None;
+        let mut end = End::Whole;
         while !exited || !self.outputs.is_empty() {
             // Readiness alone never makes a task yield, and a child that is
             // always ready would keep everybody else from hearing anything.
@@ -41,6 +45,7 @@ impl Actor {
             tokio::select! {
                 exit = self.exit.wait(), if !exited => {
                     exited = true;
+                    give_up_at = self.drain.map(|drain| clock::after(clock::now(), drain));
                     self.drain();
                     let code = if timed_out { TIMED_OUT } else { exit.code() };
                     self.process.append_exit(Exit { code, sandbox_denied: false });
@@ -65,12 +70,16 @@ impl Actor {
                 }
                 () = until(timeout), if !exited => {
                     timed_out = true;
-                    self.process.end(Some(std::time::Duration::ZERO));
+                    self.process.end(Some(Duration::ZERO));
+                }
+                () = until(give_up_at) => {
+                    end = End::GivenUp;
+                    self.outputs.clear();
                 }
             }
         }
         self.process.shared.stdin.close();
-        self.process.append_close();
+        self.process.append_close(end);
         // All that is left is tidying up: who waits for the end hears of it
         // before.
         tokio::task::yield_now().await;

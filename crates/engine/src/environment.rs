@@ -57,16 +57,20 @@ impl ServerEnvironment {
     }
 
     /// The environment of a child: what the policy gives, with the request's
-    /// own variables on top, or exactly those where there is no policy.
+    /// own variables on top, or exactly those where there is no policy. A name
+    /// without a value is unset.
     #[must_use]
     pub fn for_child(
         &self,
         policy: Option<&EnvPolicy>,
-        overlay: BTreeMap<String, String>,
+        overlay: BTreeMap<String, Option<String>>,
     ) -> Vec<(OsString, OsString)> {
         let mut result = policy.map(|policy| self.apply(policy)).unwrap_or_default();
         for (name, value) in overlay {
-            result.insert(name.into(), value.into());
+            match value {
+                Some(value) => result.insert(name.into(), value.into()),
+                None => result.remove(&OsString::from(name)),
+            };
         }
         result.into_iter().collect()
     }
@@ -161,7 +165,7 @@ mod tests {
     fn names(policy: &EnvPolicy, overlay: &[(&str, &str)]) -> Vec<String> {
         let overlay = overlay
             .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())))
             .collect();
         server()
             .for_child(Some(policy), overlay)
@@ -172,11 +176,19 @@ mod tests {
 
     #[test]
     fn without_a_policy_the_request_is_the_whole_environment() {
-        let only = BTreeMap::from([("ONLY".to_owned(), "this".to_owned())]);
+        let only = BTreeMap::from([("ONLY".to_owned(), Some("this".to_owned()))]);
         assert_eq!(
             server().for_child(None, only),
             [("ONLY".into(), "this".into())]
         );
+    }
+
+    #[test]
+    fn a_name_without_a_value_is_unset() {
+        let overlay = BTreeMap::from([("PATH".to_owned(), None), ("NEVER_WAS".to_owned(), None)]);
+        let env = server().for_child(Some(&EnvPolicy::default()), overlay);
+        let names: Vec<_> = env.iter().map(|(name, _)| name.to_str().unwrap()).collect();
+        assert_eq!(names, ["AWS_REGION", "EDITOR", "HOME"]);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::clock;
+
 /// How far the end of a process has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ladder {
@@ -29,7 +31,7 @@ impl Ladder {
     /// Somebody wants the process to end, with so much grace. Who asks again
     /// can only shorten it.
     pub(crate) fn end(&mut self, now: Instant, grace: Duration) -> Step {
-        let kill_at = now + grace;
+        let kill_at = clock::after(now, grace);
         match *self {
             Ladder::Killed => Step::Nothing,
             _ if grace.is_zero() => {

@@ -39,7 +39,7 @@ pub use engine::{Engine, Resume};
 pub use environment::{EnvPolicy, Inherit, ServerEnvironment};
 pub use error::{ReadError, ResizeError, StartError};
 pub use limits::Limits;
-pub use outpost_journal::{Chunk, Event, Exit, Page, Seq, Stream};
+pub use outpost_journal::{Chunk, End, Event, Exit, Page, Seq, Stream};
 pub use outpost_process::{
     KeeperCommand, Signal, Size, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice,
     TreeKind, give_back_memory, heed_children, keeper,

@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::clock;
+
 /// What is on the shelf, oldest first. `T` says whose it is.
 #[derive(Debug)]
 pub(crate) struct Shelf<T> {
@@ -37,7 +39,7 @@ impl<T> Shelf<T> {
     pub(crate) fn put(&mut self, now: Instant, what: T, bytes: u64) {
         self.bytes += bytes;
         self.items.push_back(Item {
-            expires: now + self.keep,
+            expires: clock::after(now, self.keep),
             bytes,
             what,
         });
@@ -69,6 +71,18 @@ impl<T> Shelf<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn things_may_stay_as_long_as_can_be_said() {
+        let now = Instant::now();
+        let mut shelf = Shelf::new(Duration::MAX, 3, 100);
+        shelf.put(now, 1, 10);
+        assert!(
+            shelf
+                .clear(now + Duration::from_secs(1_000_000_000))
+                .is_empty()
+        );
+    }
 
     #[test]
     fn things_go_by_age_by_number_and_by_size() {

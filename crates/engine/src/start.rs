@@ -40,6 +40,9 @@ pub struct Start {
     pub metadata: BTreeMap<String, String>,
     /// When this is over the tree is killed, and the exit code is 124.
     pub timeout: Option<Duration>,
+    /// How long its streams are read on after its exit, while somebody else
+    /// holds them open; then they are given up. Without it: until they end.
+    pub drain: Option<Duration>,
     /// Own retention, up to the server's.
     pub retain_bytes: Option<usize>,
     /// The grace of a terminate that names none.
@@ -57,6 +60,8 @@ pub struct About {
     pub cwd: PathBuf,
     /// Whether it runs on a terminal.
     pub tty: bool,
+    /// Whether it was started with an input that can be written.
+    pub takes_input: bool,
     /// What the client wanted kept with it.
     pub metadata: BTreeMap<String, String>,
     /// When it was asked for.
@@ -72,6 +77,7 @@ impl About {
             argv: start.argv.clone(),
             cwd: start.cwd.clone(),
             tty: matches!(start.terminal, Terminal::Pty(_)),
+            takes_input: start.terminal != Terminal::Pipes { stdin: false },
             metadata: start.metadata.clone(),
             started_at: SystemTime::now(),
             kill_grace: start.kill_grace,

@@ -35,6 +35,15 @@ pub struct Exit {
     pub sandbox_denied: bool,
 }
 
+/// How the streams of a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Nobody can write to them any more.
+    Whole,
+    /// Somebody held them open for longer than they were waited for.
+    GivenUp,
+}
+
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -47,10 +56,12 @@ pub enum Event {
         /// The status.
         exit: Exit,
     },
-    /// Every stream has ended; nothing follows.
+    /// Nothing follows.
     Closed {
         /// The event's number.
         seq: Seq,
+        /// How the streams ended.
+        end: End,
     },
 }
 
@@ -60,7 +71,7 @@ impl Event {
     pub fn seq(&self) -> Seq {
         match self {
             Event::Output(chunk) => chunk.seq,
-            Event::Exited { seq, .. } | Event::Closed { seq } => *seq,
+            Event::Exited { seq, .. } | Event::Closed { seq, .. } => *seq,
         }
     }
 }

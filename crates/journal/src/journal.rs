@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::{Chunk, Event, Exit, Limits, Owner, Page, Seq, Stream};
+use crate::{Chunk, End, Event, Exit, Limits, Owner, Page, Seq, Stream};
 
 /// An output event as it is kept, with its place in the stream of all bytes,
 /// so that "how many bytes lie behind this cursor" needs no summing up.
@@ -27,7 +27,7 @@ pub struct Journal {
     /// All output bytes ever appended.
     total: u64,
     exit: Option<(Seq, Exit)>,
-    closed: Option<Seq>,
+    closed: Option<(Seq, End)>,
     owner: Owner,
     /// Nothing is evicted: an owner has just come back and may want to read
     /// what it missed.
@@ -100,11 +100,11 @@ impl Journal {
     }
 
     /// Appends the close; it is always last, and only once.
-    pub fn close(&mut self) {
+    pub fn close(&mut self, end: End) {
         debug_assert!(self.exit.is_some(), "close before the exit");
         if self.closed.is_none() {
             let seq = self.take_number();
-            self.closed = Some(seq);
+            self.closed = Some((seq, end));
         }
     }
 
@@ -126,7 +126,7 @@ impl Journal {
         self.exit.map(|(_, exit)| exit)
     }
 
-    /// Whether every stream has ended.
+    /// Whether nothing follows any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.is_some()
@@ -157,7 +157,7 @@ impl Journal {
     pub fn events_after(&self, cursor: Seq) -> impl Iterator<Item = Event> + '_ {
         let mut chunks = self.kept.range(self.first_after(cursor)..).peekable();
         let mut exit = self.exit.filter(|(seq, _)| *seq > cursor);
-        let mut closed = self.closed.filter(|seq| *seq > cursor);
+        let mut closed = self.closed.filter(|(seq, _)| *seq > cursor);
         std::iter::from_fn(move || {
             let chunk_seq = chunks.peek().map(|kept| kept.chunk.seq);
             if let Some((seq, status)) = exit
@@ -169,7 +169,7 @@ impl Journal {
             if let Some(kept) = chunks.next() {
                 return Some(Event::Output(kept.chunk.clone()));
             }
-            closed.take().map(|seq| Event::Closed { seq })
+            closed.take().map(|(seq, end)| Event::Closed { seq, end })
         })
     }
 
@@ -272,7 +272,7 @@ impl Journal {
     #[must_use]
     pub fn is_delivered(&self) -> bool {
         match self.owner {
-            Owner::Attached { cursor } => self.closed.is_some_and(|closed| cursor >= closed),
+            Owner::Attached { cursor } => self.closed.is_some_and(|(closed, _)| cursor >= closed),
             Owner::Absent { .. } => self.closed.is_some(),
         }
     }
@@ -280,7 +280,12 @@ impl Journal {
     /// Whether more may be read from the child now.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        let most = (self.limits.retain_bytes + self.limits.window_bytes) as u64;
+        let Limits {
+            retain_bytes,
+            window_bytes,
+            ..
+        } = self.limits;
+        let most = retain_bytes.saturating_add(window_bytes) as u64;
         if self.held && self.retained_bytes() >= most {
             return false;
         }

@@ -26,7 +26,7 @@ mod owner;
 mod page;
 mod seq;
 
-pub use event::{Chunk, Event, Exit, Stream};
+pub use event::{Chunk, End, Event, Exit, Stream};
 pub use journal::Journal;
 pub use limits::Limits;
 pub use owner::Owner;

@@ -1,7 +1,7 @@
 //! The log of somebody who comes late.
 
 use bytes::Bytes;
-use outpost_journal::{Event, Exit, Journal, Limits, Seq, Stream};
+use outpost_journal::{End, Event, Exit, Journal, Limits, Seq, Stream};
 
 fn numbers(journal: &Journal, cursor: u64) -> Vec<(u64, &'static str)> {
     let kind = |event: &Event| match event {
@@ -28,7 +28,7 @@ fn it_goes_on_counting_where_it_begins() {
     journal.output(Stream::Stdout, Bytes::from_static(b"x"));
     journal.skip();
     journal.exited(EXIT);
-    journal.close();
+    journal.close(End::Whole);
     assert_eq!(
         numbers(&journal, 0),
         [(8, "output"), (10, "exited"), (11, "closed")]
@@ -41,7 +41,7 @@ fn an_exit_before_its_beginning_is_the_last_thing_before_it() {
     let mut journal = Journal::starting_after(Limits::default(), Seq(7));
     journal.had_exited(EXIT);
     journal.output(Stream::Stdout, Bytes::from_static(b"late"));
-    journal.close();
+    journal.close(End::Whole);
     assert_eq!(journal.exit(), Some(EXIT));
     assert_eq!(
         numbers(&journal, 0),

@@ -1,7 +1,7 @@
 //! The log against a model, over any interleaving of what can happen to it.
 
 use bytes::Bytes;
-use outpost_journal::{Event, Exit, Journal, Limits, Owner, Seq, Stream};
+use outpost_journal::{End, Event, Exit, Journal, Limits, Owner, Seq, Stream};
 use proptest::prelude::*;
 
 const LIMITS: Limits = Limits {
@@ -120,9 +120,9 @@ proptest! {
                 }
                 Operation::Close => {
                     if !model.exited || model.closed { continue; }
-                    journal.close();
+                    journal.close(End::Whole);
                     let seq = model.next();
-                    model.events.push(Event::Closed { seq });
+                    model.events.push(Event::Closed { seq, end: End::Whole });
                     model.closed = true;
                 }
                 Operation::Attach(cursor) => {
@@ -271,13 +271,13 @@ fn the_exit_keeps_its_place_among_late_output() {
         sandbox_denied: false,
     });
     journal.output(Stream::Stdout, Bytes::from_static(b"late"));
-    journal.close();
+    journal.close(End::Whole);
     let kinds: Vec<_> = journal
         .events_after(Seq::START)
         .map(|event| match event {
             Event::Output(chunk) => (chunk.seq.0, "output"),
             Event::Exited { seq, .. } => (seq.0, "exited"),
-            Event::Closed { seq } => (seq.0, "closed"),
+            Event::Closed { seq, .. } => (seq.0, "closed"),
         })
         .collect();
     assert_eq!(
@@ -299,6 +299,20 @@ fn a_reader_waits_only_when_there_is_nothing_to_say() {
     });
     assert!(journal.has_news_for(Seq(1)), "an exit not yet seen");
     assert!(!journal.has_news_for(Seq(2)), "an exit already seen");
-    journal.close();
+    journal.close(End::Whole);
     assert!(journal.has_news_for(Seq(99)), "a close never waits");
+}
+
+#[test]
+fn limits_may_be_as_large_as_numbers_get() {
+    let mut journal = Journal::new(Limits {
+        retain_bytes: usize::MAX,
+        retain_chunks: usize::MAX,
+        window_bytes: usize::MAX,
+    });
+    journal.attach(Seq::START);
+    journal.hold();
+    journal.output(Stream::Stdout, Bytes::from_static(b"a"));
+    assert!(journal.has_room());
+    assert_eq!(journal.retained_bytes(), 1);
 }

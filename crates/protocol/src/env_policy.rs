@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::params::or_default;
 
 /// `envPolicy` of `process/start`, in the order in which it is applied. This is only the wish; it is
 /// carried out where the server's environment is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvPolicy {
     /// What to start from.
@@ -29,7 +30,7 @@ pub struct EnvPolicy {
 }
 
 /// What an [`EnvPolicy`] starts from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Inherit {
     /// The whole environment of the server.

@@ -1,11 +1,12 @@
 //! `environment/info` and `environment/status`: what it is like where the processes run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::PathUri;
 
 /// The answer to `environment/info`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentInfo {
     /// The shell that commands of the user are meant for.
@@ -30,7 +31,7 @@ pub struct EnvironmentInfo {
 }
 
 /// What keeps the processes of a tree together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ProcessTrees {
     /// A cgroup for each process.
@@ -43,7 +44,7 @@ pub enum ProcessTrees {
 }
 
 /// A shell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shell {
     /// `bash`, `zsh` or `sh`.
     pub name: String,
@@ -52,7 +53,7 @@ pub struct Shell {
 }
 
 /// Extensions that the released clients ask for by name. True only for what works.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvironmentCapabilities {
     /// Launching a network proxy for a process.
@@ -70,14 +71,14 @@ pub struct EnvironmentCapabilities {
 }
 
 /// The answer to `environment/status`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusResult {
     /// How it is.
     pub status: EnvironmentStatus,
 }
 
 /// How the environment is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum EnvironmentStatus {
     /// Processes can be started.

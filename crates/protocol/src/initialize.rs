@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 
@@ -12,7 +13,9 @@ use crate::{EnvironmentInfo, ServerCapabilities};
 pub const PROTOCOL_VERSION: &str = "exec-server.v0";
 
 /// Params of `initialize`. Clients of either kind send some of these and not others.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
     /// Who is calling, as exec-server clients say it.
@@ -59,7 +62,7 @@ pub struct InitializeParams {
 }
 
 /// A client's description of itself.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 pub struct ClientInfo {
     /// Its name for programs.
     pub name: String,
@@ -70,7 +73,9 @@ pub struct ClientInfo {
 }
 
 /// What a client wants to be able to use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
     /// Methods that may still change.
@@ -112,7 +117,9 @@ impl<'de> Deserialize<'de> for DetachedTtl {
 }
 
 /// How the output of a session's processes reaches its client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum Delivery {
     /// What was written to the socket counts as delivered.
@@ -123,7 +130,7 @@ pub enum Delivery {
 }
 
 /// The answer to `initialize`: all the members that any of the clients read.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
     /// The key of the session. Whoever has it can take the session over, so it stays out of logs.
@@ -163,7 +170,7 @@ pub struct Welcome {
 }
 
 /// A server's description of itself.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 pub struct ServerInfo {
     /// Its name.
     pub name: String,

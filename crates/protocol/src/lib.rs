@@ -13,6 +13,7 @@
 //!   back. [`Welcome`] and [`Ending`] are what is read of servers that say less than this one.
 //! - **Words**: [`Method`] is the table of methods; [`code`] the table of error codes; the params and
 //!   results of each method have a type of their own.
+//! - **Written down**: [`schema`] describes all of it as JSON Schema, from the types themselves.
 //! - **Paths**: [`PathUri`] is the only way a path gets onto or off the wire.
 //!
 //! Types only say what can be *written*. Rules about what is *sensible* (an empty `argv`, a zero
@@ -22,7 +23,10 @@
 
 pub mod base64;
 pub mod code;
+pub mod schema;
 
+mod app;
+mod config;
 mod env_policy;
 mod envelope;
 mod environment;
@@ -31,6 +35,7 @@ mod from_server;
 mod initialize;
 mod malformed;
 mod method;
+mod native_path;
 mod outgoing;
 mod output_frame;
 mod params;
@@ -40,10 +45,19 @@ mod request_id;
 mod sandbox;
 mod server_capabilities;
 mod session;
+mod setting;
 mod trace;
 mod vet;
 
+pub use app::{
+    CommandOutput, CommandParams, CommandResizeParams, CommandResult, CommandTerminateParams,
+    CommandWriteParams, DeltaFrame, KillParams, NetworkAccess, ResizePtyParams, SandboxPolicy,
+    SpawnExited, SpawnOutput, SpawnParams, V0ExecParams, V0ExecResult, V0Exited, V0Output,
+    V0TerminateParams, V0TerminateResult, V0WriteParams, V0WriteResult, WriteStdinParams,
+    names_argv,
+};
 pub use base64::{Base64Bytes, InvalidBase64};
+pub use config::{ConfigLayer, ConfigOrigin, ConfigReadParams, ConfigReadResult, ConfigSource};
 pub use env_policy::{EnvPolicy, Inherit};
 pub use envelope::Incoming;
 pub use environment::{
@@ -57,9 +71,11 @@ pub use initialize::{
 };
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 pub use method::{
-    Family, INITIALIZED, Lane, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
+    COMMAND_EXITED, COMMAND_OUTPUT_DELTA, Family, INITIALIZED, Lane, Method, NOTIFICATIONS,
+    PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA,
     family_of_name,
 };
+pub use native_path::NativePath;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};
 pub use output_frame::OutputFrame;
 pub use params::{Empty, parse_params};
@@ -74,4 +90,5 @@ pub use request_id::RequestId;
 pub use sandbox::{Permissions, PermissionsKind, SandboxParams};
 pub use server_capabilities::ServerCapabilities;
 pub use session::{SessionCloseParams, SessionEntry, SessionListResult};
+pub use setting::Setting;
 pub use trace::TraceContext;

@@ -10,6 +10,24 @@ pub const PROCESS_OUTPUT: &str = "process/output";
 pub const PROCESS_EXITED: &str = "process/exited";
 /// Notification of the server: nothing will follow of a process.
 pub const PROCESS_CLOSED: &str = "process/closed";
+/// Notification of the server: bytes of a spawned process.
+pub const PROCESS_OUTPUT_DELTA: &str = "process/outputDelta";
+/// Notification of the server: bytes of a command.
+pub const COMMAND_OUTPUT_DELTA: &str = "command/exec/outputDelta";
+/// Notification of the server: a command of the first exec protocol has ended.
+pub const COMMAND_EXITED: &str = "command/exec/exited";
+
+/// All notifications, of either side.
+pub const NOTIFICATIONS: [&str; 8] = [
+    INITIALIZED,
+    PROCESS_ACK,
+    PROCESS_OUTPUT,
+    PROCESS_EXITED,
+    PROCESS_CLOSED,
+    PROCESS_OUTPUT_DELTA,
+    COMMAND_OUTPUT_DELTA,
+    COMMAND_EXITED,
+];
 
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +48,22 @@ pub enum Method {
     ProcessResize,
     /// `process/list`
     ProcessList,
+    /// `process/spawn`
+    ProcessSpawn,
+    /// `process/writeStdin`
+    ProcessWriteStdin,
+    /// `process/resizePty`
+    ProcessResizePty,
+    /// `process/kill`
+    ProcessKill,
+    /// `command/exec`
+    CommandExec,
+    /// `command/exec/write`
+    CommandExecWrite,
+    /// `command/exec/resize`
+    CommandExecResize,
+    /// `command/exec/terminate`
+    CommandExecTerminate,
     /// `environment/info`
     EnvironmentInfo,
     /// `environment/status`
@@ -38,6 +72,8 @@ pub enum Method {
     SessionClose,
     /// `session/list`
     SessionList,
+    /// `config/read`
+    ConfigRead,
 }
 
 /// Methods that are refused with the same words before the handshake is over.
@@ -90,30 +126,35 @@ const fn row(method: Method, name: &'static str, family: Family, lane: Lane) -> 
 
 /// In the order of the enum, so that a method is its own index.
 #[rustfmt::skip]
-const TABLE: [Row; 12] = [
-    row(Method::Initialize,        "initialize",         Family::Handshake,         Lane::Handshake),
-    row(Method::ProcessStart,      "process/start",      Family::Exec,              Lane::Process),
-    row(Method::ProcessRead,       "process/read",       Family::Exec,              Lane::Process),
-    row(Method::ProcessWrite,      "process/write",      Family::Exec,              Lane::Process),
-    row(Method::ProcessSignal,     "process/signal",     Family::Exec,              Lane::Control),
-    row(Method::ProcessTerminate,  "process/terminate",  Family::Exec,              Lane::Control),
-    row(Method::ProcessResize,     "process/resize",     Family::Exec,              Lane::Control),
-    row(Method::ProcessList,       "process/list",       Family::Exec,              Lane::Free),
-    row(Method::EnvironmentInfo,   "environment/info",   Family::EnvironmentInfo,   Lane::Control),
-    row(Method::EnvironmentStatus, "environment/status", Family::EnvironmentStatus, Lane::Control),
-    row(Method::SessionClose,      "session/close",      Family::Exec,              Lane::Free),
-    row(Method::SessionList,       "session/list",       Family::Exec,              Lane::Free),
+const TABLE: [Row; 21] = [
+    row(Method::Initialize,           "initialize",             Family::Handshake,         Lane::Handshake),
+    row(Method::ProcessStart,         "process/start",          Family::Exec,              Lane::Process),
+    row(Method::ProcessRead,          "process/read",           Family::Exec,              Lane::Process),
+    row(Method::ProcessWrite,         "process/write",          Family::Exec,              Lane::Process),
+    row(Method::ProcessSignal,        "process/signal",         Family::Exec,              Lane::Control),
+    row(Method::ProcessTerminate,     "process/terminate",      Family::Exec,              Lane::Control),
+    row(Method::ProcessResize,        "process/resize",         Family::Exec,              Lane::Control),
+    row(Method::ProcessList,          "process/list",           Family::Exec,              Lane::Free),
+    row(Method::ProcessSpawn,         "process/spawn",          Family::App,               Lane::Process),
+    row(Method::ProcessWriteStdin,    "process/writeStdin",     Family::App,               Lane::Process),
+    row(Method::ProcessResizePty,     "process/resizePty",      Family::App,               Lane::Control),
+    row(Method::ProcessKill,          "process/kill",           Family::App,               Lane::Control),
+    row(Method::CommandExec,          "command/exec",           Family::App,               Lane::Process),
+    row(Method::CommandExecWrite,     "command/exec/write",     Family::App,               Lane::Process),
+    row(Method::CommandExecResize,    "command/exec/resize",    Family::App,               Lane::Control),
+    row(Method::CommandExecTerminate, "command/exec/terminate", Family::App,               Lane::Control),
+    row(Method::EnvironmentInfo,      "environment/info",       Family::EnvironmentInfo,   Lane::Control),
+    row(Method::EnvironmentStatus,    "environment/status",     Family::EnvironmentStatus, Lane::Control),
+    row(Method::SessionClose,         "session/close",          Family::Exec,              Lane::Free),
+    row(Method::SessionList,          "session/list",           Family::Exec,              Lane::Free),
+    row(Method::ConfigRead,           "config/read",            Family::App,               Lane::Free),
 ];
 
 /// Families that are known by how their names begin, whether or not they are served.
-const PREFIXES: [(&str, Family); 8] = [
+const PREFIXES: [(&str, Family); 4] = [
     ("fs/", Family::Filesystem),
     ("http/", Family::Http),
     ("command/exec", Family::App),
-    ("process/spawn", Family::App),
-    ("process/writeStdin", Family::App),
-    ("process/resizePty", Family::App),
-    ("process/kill", Family::App),
     ("config/read", Family::App),
 ];
 

@@ -1,5 +1,6 @@
 //! What a client wants a process to be confined to.
 
+use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -17,7 +18,7 @@ pub struct SandboxParams {
 }
 
 /// `permissions` of a sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 pub struct Permissions {
     /// `type` on the wire.
     #[serde(rename = "type")]
@@ -25,7 +26,7 @@ pub struct Permissions {
 }
 
 /// Who confines the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionsKind {
     /// This server, which must enforce all of it or not start the process.

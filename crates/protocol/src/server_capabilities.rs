@@ -1,10 +1,11 @@
 //! What this server can do that the released ones can't.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One boolean for each extension, true only when it works. A client that never asks for one sees no
 /// difference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerCapabilities {
     /// `delivery: "acked"` and `process/ack`.

@@ -1,5 +1,6 @@
 //! `session/list` and `session/close`: what there is on this server, and its end.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ProcessEntry;
@@ -14,14 +15,14 @@ pub struct SessionCloseParams {
 }
 
 /// The answer to `session/list`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionListResult {
     /// All sessions, oldest first.
     pub sessions: Vec<SessionEntry>,
 }
 
 /// One session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionEntry {
     /// Its key: who has it can resume the session, and the owner may.

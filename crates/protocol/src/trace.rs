@@ -1,9 +1,10 @@
 //! The trace context a request may carry.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A W3C trace context. The request's span becomes a child of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceContext {
     /// Version, trace id, parent span and flags, as in the HTTP header of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

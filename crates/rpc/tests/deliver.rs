@@ -112,3 +112,37 @@ async fn who_leaves_megabytes_of_answers_unread_is_not_read_from() {
     );
     assert!(listening.is_ok(), "now it has been read");
 }
+
+/// Has seen something of which it has nothing to say.
+#[derive(Default)]
+struct Silent {
+    told: tokio::sync::Notify,
+}
+
+impl Feed for Silent {
+    fn fill(&self, _: &mut Frames, _: usize) -> More {
+        More::No
+    }
+
+    fn written(&self) {
+        self.told.notify_one();
+    }
+}
+
+#[tokio::test]
+async fn who_has_nothing_to_say_is_told_all_the_same() {
+    let (_ours, theirs) = tokio::io::duplex(1024);
+    let outbox = Outbox::new(CancellationToken::new());
+    let task = deliver(
+        outbox.clone(),
+        Box::new(theirs),
+        Framing::Lines,
+        Delivery::default(),
+    );
+    tokio::spawn(task);
+    let feed = Arc::new(Silent::default());
+    outbox.ready(Arc::clone(&feed) as Arc<dyn Feed>);
+    tokio::time::timeout(Duration::from_secs(20), feed.told.notified())
+        .await
+        .expect("it is told");
+}

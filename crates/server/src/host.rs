@@ -6,7 +6,9 @@ use std::{
 };
 
 use outpost_engine::{ServerEnvironment, TreeKind};
-use outpost_protocol::{EnvironmentCapabilities, EnvironmentInfo, PathUri, Shell};
+use outpost_protocol::{
+    ConfigReadResult, EnvironmentCapabilities, EnvironmentInfo, PathUri, Shell,
+};
 
 use crate::convert;
 
@@ -24,6 +26,9 @@ pub struct Host {
     pub info: EnvironmentInfo,
     /// Where the configuration lives.
     pub config_folder: PathBuf,
+    /// What `config/read` says, with its layers. Whoever has read the
+    /// configuration puts it here.
+    pub configuration: ConfigReadResult,
 }
 
 impl Host {
@@ -56,6 +61,7 @@ impl Host {
                 capabilities: EnvironmentCapabilities::default(),
             },
             config_folder,
+            configuration: ConfigReadResult::default(),
         }
     }
 }

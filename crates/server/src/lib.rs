@@ -11,7 +11,8 @@
 //! own beyond a cursor.
 //!
 //! When a connection ends its session is detached, not ended: the engine decides
-//! what becomes of it.
+//! what becomes of it. Three faces (`spawn`, `command`, `v0`) have processes that
+//! belong to the connection: they are in private sessions, which end with it.
 
 mod connection;
 mod convert;
@@ -24,5 +25,9 @@ mod settings;
 
 pub use host::Host;
 pub use listen::{Listen, ListenError, Listener, ParseListenError};
+/// The wire as JSON Schema.
+pub use outpost_protocol::schema;
+/// The words of [`Host::configuration`].
+pub use outpost_protocol::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource};
 pub use server::{Peer, Server};
 pub use settings::Settings;

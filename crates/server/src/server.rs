@@ -57,7 +57,9 @@ impl Server {
     pub fn new(engine: Engine, host: Host, settings: Settings) -> Self {
         Server {
             shared: Arc::new(Shared {
-                places: Arc::new(Semaphore::new(settings.max_connections)),
+                places: Arc::new(Semaphore::new(
+                    settings.max_connections.min(Semaphore::MAX_PERMITS),
+                )),
                 engine,
                 settings,
                 host,

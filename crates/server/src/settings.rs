@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outpost_engine::Ttl;
+use outpost_engine::{EnvPolicy, Ttl};
 use outpost_protocol::MAX_MESSAGE_BYTES;
 use outpost_rpc::outbox::Delivery;
 
@@ -39,6 +39,20 @@ pub struct Settings {
     /// How long the last answers may take when the input of a connection on
     /// stdio has ended.
     pub last_answers_within: Duration,
+    /// What of the server's environment a `command/exec` gets.
+    pub command_env: EnvPolicy,
+    /// How long what belongs to a connection may run, unless its client asks
+    /// for something else.
+    pub command_timeout: Duration,
+    /// How much of each of its streams a client gets, unless it asks for
+    /// something else.
+    pub output_bytes_cap: u64,
+    /// How much of a stream is kept for an answer at the end, whatever a
+    /// client asks for.
+    pub kept_output_bytes: u64,
+    /// How long output is waited for after an exit, while somebody else holds
+    /// it open.
+    pub drain_within: Duration,
     /// How long the end of the server may take, all in all.
     pub shutdown_within: Duration,
 }
@@ -59,6 +73,11 @@ impl Default for Settings {
             max_session_ttl: Ttl::For(Duration::from_secs(24 * 60 * 60)),
             stir_within: Duration::from_secs(3),
             last_answers_within: Duration::from_millis(500),
+            command_env: EnvPolicy::default(),
+            command_timeout: Duration::from_secs(10),
+            output_bytes_cap: 1024 * 1024,
+            kept_output_bytes: 16 * 1024 * 1024,
+            drain_within: Duration::from_secs(2),
             shutdown_within: Duration::from_millis(4500),
         }
     }

@@ -1,24 +1,33 @@
 //! What can be said on the command line.
 
 mod attach;
+mod config;
 mod detached;
 mod on;
 mod run;
+mod schema;
 mod serve;
 pub(crate) mod signal;
-mod units;
+#[cfg(test)]
+mod tests;
+pub(crate) mod units;
 
 pub(crate) use attach::Attach;
+pub(crate) use config::{Config, ConfigPath, ConfigShow, ConfigSubcommand};
 pub(crate) use detached::{Completions, Kill, Logs, Ps};
 pub(crate) use on::On;
 pub(crate) use run::{Run, Variable};
-pub(crate) use serve::{LogFormat, Serve};
+pub(crate) use schema::Schema;
+pub(crate) use serve::Serve;
 pub(crate) use units::Span;
 
 /// Runs processes for agents, tools and people, on whatever machine it stands
 /// on.
 #[derive(clap::Parser, Debug)]
 #[command(name = "outpost", version, about, long_about = None)]
+#[command(after_help = "Examples:
+  outpost serve --listen ws://127.0.0.1:7777
+  outpost config show --origins")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) subcommand: Subcommand,
@@ -66,6 +75,14 @@ pub(crate) enum Subcommand {
   outpost completions bash > ~/.local/share/bash-completion/completions/outpost
   outpost completions fish > ~/.config/fish/completions/outpost.fish")]
     Completions(Completions),
+    /// Show how the server would be configured, and by whom
+    Config(Config),
+    /// Write the protocol down as JSON Schema
+    ///
+    /// One file for each method and notification, and outpost.json, which has all
+    /// of them. A file of a method describes the request; its params and its
+    /// result are under $defs.
+    Schema(Schema),
     /// What puts a terminal back if we are killed
     #[command(hide = true)]
     GuardTerminal,

@@ -80,13 +80,35 @@ impl fmt::Display for Lease {
     }
 }
 
-/// A number of things, at least one.
-pub(crate) fn at_least_one(text: &str) -> Result<usize, &'static str> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("expected a whole number greater than 0"),
-        Ok(number) => Ok(number),
+/// How long to stay with nothing to do: a span of time, or `never` to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Idleness(pub(crate) Option<Duration>);
+
+impl FromStr for Idleness {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "never" {
+            return Ok(Idleness(None));
+        }
+        text.parse::<Span>()
+            .map(|span| Idleness(Some(span.0)))
+            .map_err(|_| "expected a time such as 30s or 1h30m, or `never`")
     }
 }
+
+impl fmt::Display for Idleness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(span) => Span(span).fmt(f),
+            None => f.write_str("never"),
+        }
+    }
+}
+
+/// A number of things, at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) usize);
 
 #[cfg(test)]
 mod tests {

@@ -2,11 +2,13 @@
 
 pub(crate) mod attach;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod keeper;
 pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod ps;
 pub(crate) mod run;
+pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod stop;
 mod task;

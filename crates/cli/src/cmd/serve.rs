@@ -4,15 +4,16 @@ use std::{convert::Infallible, io::Write, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use outpost_engine::{Engine, Spawner, SpawnerOptions};
-use outpost_server::{Host, Listen, Listener, Server};
+use outpost_server::{ConfigReadResult, Host, Listen, Listener, Server};
 use tokio::{
     runtime::Runtime,
     signal::unix::{Signal, SignalKind, signal},
 };
 
 use crate::{
-    args::{Serve, Span},
+    args::Serve,
     cmd::keeper,
+    config::{self, InForce},
     logging, open_files,
 };
 
@@ -23,7 +24,7 @@ const LET_GO: Duration = Duration::from_millis(50);
 const EBB: Duration = Duration::from_secs(1);
 
 /// Runs the server; problems before it serves are one line and exit code 1.
-pub(crate) fn run(args: &Serve) -> ExitCode {
+pub(crate) fn run(args: Serve) -> ExitCode {
     match try_run(args) {
         Ok(code) => code,
         Err(error) => {
@@ -33,48 +34,61 @@ pub(crate) fn run(args: &Serve) -> ExitCode {
     }
 }
 
-fn try_run(args: &Serve) -> anyhow::Result<ExitCode> {
+fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
     if args.background {
         rustix::process::setsid().context("cannot leave the terminal")?;
     }
-    logging::start(&args.log_level, args.log_format)?;
+    let layers = config::load(args.flags, args.config)?;
+    let in_force = layers.in_force()?;
+    logging::start(&in_force.log_level, in_force.log_format)?;
     let runtime = Runtime::new().context("cannot start the runtime")?;
-    let code = runtime.block_on(serve(args));
+    let code = runtime.block_on(serve(
+        in_force,
+        config::reading::reading(&layers),
+        args.background,
+    ));
     runtime.shutdown_timeout(LET_GO);
     code
 }
 
-async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
+async fn serve(
+    config: InForce,
+    reading: ConfigReadResult,
+    background: bool,
+) -> anyhow::Result<ExitCode> {
     // Before anything is said: who hears of us may signal us.
     let mut ends = Ends::new().context("cannot listen for signals")?;
     outpost_engine::heed_children().context("cannot undo that SIGCHLD is ignored")?;
     let spawner = Spawner::new(SpawnerOptions {
-        trees: args.trees.into(),
+        trees: config.trees,
         keeper: Some(keeper::command()),
         child_open_files: open_files::raise(),
         ..SpawnerOptions::default()
     })
     .context("cannot prepare to start processes")?;
     let mut listeners = Vec::new();
-    for listen in &args.listen {
+    for listen in &config.listen {
         listeners.extend(Listener::bind(listen)?);
     }
-    let host = Host::look(spawner.tree_kind());
-    let engine = Engine::new(spawner, args.limits());
+    let host = Host {
+        configuration: reading,
+        ..Host::look(spawner.tree_kind())
+    };
+    let engine = Engine::new(spawner, config.limits);
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
-    let server = Server::new(engine.clone(), host, args.settings());
-    let stdio = args.listen.contains(&Listen::Stdio);
+    let server = Server::new(engine.clone(), host, config.settings);
+    let stdio = config.listen.contains(&Listen::Stdio);
     let urls: Vec<_> = listeners.iter().map(Listener::url).collect();
     for listener in listeners {
         tokio::spawn(listener.serve(server.clone()));
     }
     announce(&urls, stdio).context("cannot say where we listen")?;
-    if args.background {
+    if background {
         let_go_of_stdout().context("cannot let go of stdout")?;
     }
     tokio::select! {
         () = lines(&server), if stdio => tracing::info!("end of input"),
-        () = idle(&server, args.exit_when_idle) => tracing::info!("ending: there was nothing to do"),
+        () = idle(&server, config.exit_when_idle) => tracing::info!("ending: there was nothing to do"),
         name = ends.next() => tracing::info!(signal = name, "ending"),
         never = give_memory_back(&engine) => match never {},
     }
@@ -124,9 +138,9 @@ fn let_go_of_stdout() -> std::io::Result<()> {
 }
 
 /// Waits until there has been nothing to do for long enough, if that matters.
-async fn idle(server: &Server, span: Option<Span>) {
+async fn idle(server: &Server, span: Option<Duration>) {
     match span {
-        Some(Span(span)) => server.idle_for(span).await,
+        Some(span) => server.idle_for(span).await,
         None => std::future::pending().await,
     }
 }

@@ -301,8 +301,10 @@ impl Inner {
 
     fn start_of(&self, params: StartParams) -> engine::Start {
         let policy = params.env_policy.map(policy_of);
+        let env = params.env.into_iter();
+        let env = env.map(|(name, value)| (name, Some(value))).collect();
         engine::Start {
-            env: self.environment.for_child(policy.as_ref(), params.env),
+            env: self.environment.for_child(policy.as_ref(), env),
             id: params.process_id,
             argv: params.argv,
             arg0: params.arg0,
@@ -323,6 +325,7 @@ impl Inner {
                 .retain_bytes
                 .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
             kill_grace: Duration::from_millis(params.kill_grace_ms.unwrap_or(0)),
+            drain: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use outpost_journal::{Exit, Journal, Limits, Seq};
+use outpost_journal::{End, Exit, Journal, Limits, Seq};
 use tokio::sync::watch;
 
 use super::readers::Readers;
@@ -96,7 +96,7 @@ impl Record {
                 Fact::Exited(exit) => inside.journal.exited(exit),
                 Fact::Closed => {
                     inside.journal.had_exited(UNKNOWN_EXIT);
-                    inside.journal.close();
+                    inside.journal.close(End::Whole);
                 }
             }
         }

@@ -32,6 +32,8 @@ struct Shared {
     limits: Limits,
     spawner: Spawner,
     sessions: Mutex<HashMap<SessionId, Session>>,
+    /// Sessions that belong to one connection each, which ends them.
+    private_sessions: Mutex<HashMap<SessionId, Session>>,
     /// Every process that may have something running, whether or not its
     /// session is still known.
     alive: Mutex<HashMap<usize, Process>>,
@@ -61,10 +63,13 @@ impl Engine {
         );
         let engine = Engine {
             shared: Arc::new(Shared {
-                places: Arc::new(Semaphore::new(limits.max_processes)),
+                places: Arc::new(Semaphore::new(
+                    limits.max_processes.min(Semaphore::MAX_PERMITS),
+                )),
                 limits,
                 spawner,
                 sessions: Mutex::default(),
+                private_sessions: Mutex::default(),
                 alive: Mutex::default(),
                 shelf: Mutex::new(shelf),
                 shelved: Notify::new(),
@@ -152,7 +157,10 @@ impl Engine {
             outputs: child.outputs,
             ended: Vec::new(),
             exit: child.exit,
-            timeout_at: start.timeout.map(|timeout| clock::now() + timeout),
+            timeout_at: start
+                .timeout
+                .map(|timeout| clock::after(clock::now(), timeout)),
+            drain: start.drain,
             read_bytes: limits.read_bytes,
         };
         let engine = self.clone();
@@ -162,13 +170,21 @@ impl Engine {
         self.shared.tasks.spawn(async move {
             actor.run().await;
             engine.check_out(&closed);
-            // Who acknowledges is waited for; who is pushed to has its own copy
-            // of the handle until it has been sent everything.
-            if session.delivery() == Delivery::Acked {
+            // Who acknowledges is waited for, and so is the one connection that a
+            // private session has: what is kept for it is kept by a process that
+            // counts. Who is pushed to otherwise has its own copy of the handle
+            // until it has been sent everything.
+            if session.is_private() || session.delivery() == Delivery::Acked {
                 closed.delivered().await;
             }
             drop(place);
-            engine.shelve(session, closed);
+            if session.is_private() {
+                // Its owner has been told everything, and says itself when the
+                // name is free.
+                engine.check_out_leftovers();
+            } else {
+                engine.shelve(session, closed);
+            }
         });
         process
     }
@@ -180,6 +196,10 @@ impl Engine {
         let sessions: Vec<_> = self.sessions().values().cloned().collect();
         for session in sessions {
             self.begin_end(&session);
+        }
+        let private: Vec<_> = self.private_sessions().values().cloned().collect();
+        for session in private {
+            self.end_private_session(&session);
         }
         self.shared.tasks.close();
         tokio::time::timeout(within, self.shared.tasks.wait())
@@ -211,6 +231,13 @@ impl Engine {
     fn alive(&self) -> MutexGuard<'_, HashMap<usize, Process>> {
         self.shared
             .alive
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn private_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
+        self.shared
+            .private_sessions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
 //! Sessions come and go.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep_until;
 
@@ -36,6 +36,28 @@ impl Engine {
         let (session, epoch) = Session::new(options, link, self.attendance().clone());
         sessions.insert(session.id().clone(), session.clone());
         Some((session, epoch))
+    }
+
+    /// A session for one connection alone: nobody else learns of it, and it
+    /// ends by [`Engine::end_private_session`] when the connection does. None
+    /// if the engine is ending.
+    #[must_use]
+    pub fn open_private_session(&self) -> Option<(Session, Epoch)> {
+        let mut private = self.private_sessions();
+        if self.shared.ending.is_cancelled() {
+            return None;
+        }
+        let (session, epoch) = Session::private(self.attendance().clone());
+        private.insert(session.id().clone(), session.clone());
+        Some((session, epoch))
+    }
+
+    /// Kills everything of a private session, without a grace.
+    pub fn end_private_session(&self, session: &Session) {
+        self.private_sessions().remove(session.id());
+        if let Some(ended) = session.end() {
+            self.end_all(ended, Duration::ZERO);
+        }
     }
 
     /// Lets the caller into a session that it knows the name of.
@@ -116,7 +138,7 @@ impl Engine {
             if let Some(ended) = waiting.expire(clock::now()) {
                 tracing::info!(session = %waiting.id(), "session expired");
                 engine.sessions().remove(waiting.id());
-                engine.end_all(ended);
+                engine.end_all(ended, engine.shared.limits.end_grace);
             }
         });
         session.set_timer(timer.abort_handle());
@@ -137,17 +159,17 @@ impl Engine {
     pub(super) fn begin_end(&self, session: &Session) -> Vec<Process> {
         self.sessions().remove(session.id());
         match session.end() {
-            Some(ended) => self.end_all(ended),
+            Some(ended) => self.end_all(ended, self.shared.limits.end_grace),
             None => Vec::new(),
         }
     }
 
     /// Ends everything with the ladder. What a process left running when its
     /// own actor was done needs somebody else to see it off.
-    fn end_all(&self, processes: Vec<Process>) -> Vec<Process> {
+    fn end_all(&self, processes: Vec<Process>, grace: Duration) -> Vec<Process> {
         for process in &processes {
             process.abandon();
-            process.end(Some(self.shared.limits.end_grace));
+            process.end(Some(grace));
             if process.is_done() {
                 let engine = self.clone();
                 let process = process.clone();

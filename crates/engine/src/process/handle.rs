@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicBool};
 
 use bytes::Bytes;
-use outpost_journal::{Event, Exit, Journal, Page, Seq, Stream};
+use outpost_journal::{End, Event, Exit, Journal, Page, Seq, Stream};
 use outpost_process::{Control, Signal, Size};
 use tokio::sync::Notify;
 
@@ -249,8 +249,8 @@ impl Process {
         self.append(|journal| journal.exited(exit));
     }
 
-    pub(crate) fn append_close(&self) {
-        self.append(Journal::close);
+    pub(crate) fn append_close(&self, end: End) {
+        self.append(|journal| journal.close(end));
     }
 
     fn append(&self, event: impl FnOnce(&mut Journal)) {

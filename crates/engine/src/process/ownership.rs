@@ -10,7 +10,7 @@ use crate::Delivery;
 impl Process {
     /// Makes somebody the owner, who has seen everything up to `cursor`, or
     /// goes on where the last owner stopped; `start` hears where that is,
-    /// before the first news.
+    /// before the first news. The caller announces what is there already.
     pub(crate) fn attach(
         &self,
         cursor: Option<Seq>,
@@ -26,7 +26,6 @@ impl Process {
         // A cursor that has moved on may have made room, or have seen the end.
         self.shared.room.notify_one();
         self.shared.delivered.notify_waiters();
-        watcher.news();
     }
 
     /// An owner is waited for before it has ever attached.

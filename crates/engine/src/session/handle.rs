@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use outpost_journal::Seq;
@@ -34,6 +34,8 @@ pub struct Session {
 struct Shared {
     id: SessionId,
     created_at: SystemTime,
+    /// Whether it belongs to one connection and is known to nobody else.
+    private: bool,
     inside: Mutex<Inside>,
     /// Where its processes are counted.
     attendance: Attendance,
@@ -61,19 +63,39 @@ impl Session {
         link: Arc<dyn Link>,
         attendance: Attendance,
     ) -> (Session, Epoch) {
+        Self::with(options, Some(link), false, attendance)
+    }
+
+    /// A new session for the connection that made it, and for no other.
+    pub(crate) fn private(attendance: Attendance) -> (Session, Epoch) {
+        let options = SessionOptions {
+            ttl: Ttl::For(Duration::ZERO),
+            label: None,
+            delivery: Delivery::Push,
+        };
+        Self::with(options, None, true, attendance)
+    }
+
+    fn with(
+        options: SessionOptions,
+        link: Option<Arc<dyn Link>>,
+        private: bool,
+        attendance: Attendance,
+    ) -> (Session, Epoch) {
         let lease = Lease::new(options.ttl);
         let epoch = lease.epoch();
         let session = Session {
             shared: Arc::new(Shared {
                 id: SessionId::random(),
                 created_at: SystemTime::now(),
+                private,
                 inside: Mutex::new(Inside {
                     lease,
                     label: options.label,
                     delivery: options.delivery,
                     slots: Slots::default(),
                     leftovers: Vec::new(),
-                    link: Some(link),
+                    link,
                     timer: None,
                 }),
                 attendance,
@@ -87,6 +109,11 @@ impl Session {
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.shared.id
+    }
+
+    /// Whether it belongs to one connection and is known to nobody else.
+    pub(crate) fn is_private(&self) -> bool {
+        self.shared.private
     }
 
     /// Its name for people.
@@ -154,8 +181,14 @@ impl Session {
         start: impl FnOnce(Seq),
     ) {
         let inside = self.inside();
-        if inside.lease.is_attached(epoch) {
+        let is_attached = inside.lease.is_attached(epoch);
+        if is_attached {
             process.attach(cursor, watcher, start);
+        }
+        drop(inside);
+        // Without the lock: who hears of it may have something to ask.
+        if is_attached {
+            watcher.news();
         }
     }
 
@@ -305,11 +338,15 @@ impl Session {
         }
     }
 
-    /// Forgets a process that was closed long enough ago. What it left running
+    /// Forgets a process that nobody will ask for any more. What it left running
     /// stays with the session.
-    pub(crate) fn forget(&self, process: &Process) {
+    pub fn forget(&self, process: &Process) {
         let mut inside = self.inside();
         if inside.slots.forget(process) {
+            if self.is_private() {
+                // Its one owner has had everything, and won't say so again.
+                process.abandon();
+            }
             inside.leftovers.retain(Process::has_leftovers);
             if process.has_leftovers() {
                 process.forget_output();

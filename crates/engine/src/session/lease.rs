@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::clock;
+
 /// Which of a session's attachments is meant: a connection that was replaced
 /// must not detach its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +96,7 @@ impl Lease {
             return None;
         }
         let detached = match self.ttl {
-            Ttl::For(ttl) => Detached::Until(now + ttl),
+            Ttl::For(ttl) => Detached::Until(clock::after(now, ttl)),
             Ttl::Unlimited => Detached::Forever,
         };
         self.state = State::Detached(detached);
@@ -205,6 +207,14 @@ mod tests {
                 prop_assert_eq!(lease.has_owner(), left.is_none() && !ended);
             }
         }
+    }
+
+    #[test]
+    fn a_lease_may_be_as_long_as_can_be_said() {
+        let now = Instant::now();
+        let mut lease = Lease::new(Ttl::For(Duration::MAX));
+        lease.detach(lease.epoch(), now);
+        assert!(!lease.expire(now + Duration::from_secs(1_000_000_000)));
     }
 
     #[test]

@@ -2,5 +2,6 @@
 
 mod delivery;
 mod owner;
+mod private;
 mod sessions;
 mod writes;

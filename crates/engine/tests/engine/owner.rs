@@ -12,7 +12,7 @@ use outpost_engine::{
 };
 use tokio::sync::Notify;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn engine(limits: Limits) -> Engine {
     let spawner = Spawner::new(SpawnerOptions::default()).expect("threads can be started");
@@ -30,6 +30,7 @@ pub(crate) fn shell(id: &str, script: &str) -> Start {
         terminal: Terminal::Pipes { stdin: true },
         metadata: std::collections::BTreeMap::new(),
         timeout: None,
+        drain: None,
         retain_bytes: None,
         kill_grace: Duration::ZERO,
     }

@@ -1,9 +1,10 @@
 //! `process/ack`: a client says how far it has come.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Params of `process/ack`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AckParams {
     /// Which process.

@@ -1,12 +1,13 @@
 //! `process/signal`, `process/terminate`, `process/resize`: what overtakes queued writes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Size;
 use crate::params::{object, or_default};
 
 /// Params of `process/signal`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalParams {
     /// Which process.
@@ -19,7 +20,7 @@ pub struct SignalParams {
 }
 
 /// Signals, in words that mean the same on every host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SignalName {
     /// SIGINT, the one that released servers know too.
@@ -45,7 +46,7 @@ pub enum SignalName {
 }
 
 /// Params of `process/terminate`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TerminateParams {
     /// Which process.
@@ -66,14 +67,14 @@ pub struct TerminateParams {
 }
 
 /// The answer to `process/terminate`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TerminateResult {
     /// Whether it was running, and is now being ended.
     pub running: bool,
 }
 
 /// Params of `process/resize`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResizeParams {
     /// Which process.

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base64::as_text;
+use crate::base64::{Base64Bytes, as_text};
 
 /// Params of `process/output`.
 ///
 /// The server sends these through [`OutputFrame`](crate::OutputFrame), which gives the same bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessOutput<'a> {
     /// Which process.
@@ -20,11 +21,12 @@ pub struct ProcessOutput<'a> {
     pub stream: StreamName,
     /// The bytes.
     #[serde(with = "as_text")]
+    #[schemars(with = "Base64Bytes")]
     pub chunk: Cow<'a, [u8]>,
 }
 
 /// Params of `process/exited`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessExited {
     /// Which process.
@@ -52,7 +54,7 @@ pub struct Ending {
 }
 
 /// Params of `process/closed`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessClosed {
     /// Which process.
@@ -62,7 +64,7 @@ pub struct ProcessClosed {
 }
 
 /// Where output was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum StreamName {
     /// File descriptor 1.

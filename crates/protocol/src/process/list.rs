@@ -1,18 +1,19 @@
 //! `process/list`: what there is in this session.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::PathUri;
 
 /// The answer to `process/list`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ListResult {
     /// All that are not evicted.
     pub processes: Vec<ProcessEntry>,
 }
 
 /// One process of a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessEntry {
     /// The client's own key.
@@ -38,7 +39,7 @@ pub struct ProcessEntry {
 }
 
 /// How far a process has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ProcessState {
     /// It doesn't exist yet.

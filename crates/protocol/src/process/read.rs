@@ -1,12 +1,13 @@
 //! `process/read`: retained output is asked for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::StreamName;
-use crate::base64::as_text;
+use crate::base64::{Base64Bytes, as_text};
 
 /// Params of `process/read`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadParams {
     /// Which process.
@@ -26,7 +27,7 @@ pub struct ReadParams {
 ///
 /// `B` is whatever holds the bytes of a chunk: anything that is `AsRef<[u8]>` can be written without
 /// a copy, anything that is `From<Vec<u8>>` can be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
     bound(serialize = "B: AsRef<[u8]>", deserialize = "B: From<Vec<u8>>")
@@ -50,7 +51,7 @@ pub struct ReadResult<B = Vec<u8>> {
 }
 
 /// One event of output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(serialize = "B: AsRef<[u8]>", deserialize = "B: From<Vec<u8>>"))]
 pub struct ReadChunk<B = Vec<u8>> {
     /// Its number.
@@ -59,5 +60,6 @@ pub struct ReadChunk<B = Vec<u8>> {
     pub stream: StreamName,
     /// The bytes.
     #[serde(with = "as_text")]
+    #[schemars(with = "Base64Bytes")]
     pub chunk: B,
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::params::{optional_object, or_default};
 use crate::{EnvPolicy, PathUri, SandboxParams};
 
 /// Params of `process/start`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartParams {
     /// The client's own key for the process, not an OS pid.
@@ -60,7 +61,7 @@ pub struct StartParams {
 }
 
 /// The size of a terminal, in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Size {
     /// Lines.
     pub rows: u16,
@@ -69,7 +70,7 @@ pub struct Size {
 }
 
 /// The answer to `process/start`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartResult {
     /// As it was asked for.
@@ -80,7 +81,7 @@ pub struct StartResult {
 }
 
 /// By what means a process is confined.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SandboxType {
     /// Not at all.

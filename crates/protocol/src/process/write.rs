@@ -1,12 +1,13 @@
 //! `process/write`: bytes for a process's stdin.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Base64Bytes;
 use crate::params::or_default;
 
 /// Params of `process/write`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteParams {
     /// Which process.
@@ -25,14 +26,14 @@ pub struct WriteParams {
 }
 
 /// The answer to `process/write`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteResult {
     /// What became of the bytes.
     pub status: WriteStatus,
 }
 
 /// What became of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum WriteStatus {
     /// Queued in order, now or when it was first sent.

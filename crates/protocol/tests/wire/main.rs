@@ -1,5 +1,6 @@
 //! The contract of the wire, as seen from outside the crate.
 
+mod app;
 mod base64;
 mod envelope;
 mod envelope_model;
@@ -10,4 +11,5 @@ mod output_frame;
 mod params;
 mod path_uri;
 mod results;
+mod schema;
 mod trace;

@@ -24,10 +24,19 @@ fn table() {
     ProcessTerminate process/terminate family="exec" lane=Control
     ProcessResize process/resize family="exec" lane=Control
     ProcessList process/list family="exec" lane=Free
+    ProcessSpawn process/spawn family="app-server" lane=Process
+    ProcessWriteStdin process/writeStdin family="app-server" lane=Process
+    ProcessResizePty process/resizePty family="app-server" lane=Control
+    ProcessKill process/kill family="app-server" lane=Control
+    CommandExec command/exec family="app-server" lane=Process
+    CommandExecWrite command/exec/write family="app-server" lane=Process
+    CommandExecResize command/exec/resize family="app-server" lane=Control
+    CommandExecTerminate command/exec/terminate family="app-server" lane=Control
     EnvironmentInfo environment/info family="environment info" lane=Control
     EnvironmentStatus environment/status family="environment status" lane=Control
     SessionClose session/close family="exec" lane=Free
     SessionList session/list family="exec" lane=Free
+    ConfigRead config/read family="app-server" lane=Free
     "#);
 }
 

@@ -100,6 +100,8 @@ impl Writer {
                     .unwrap_or(Ok(()));
             }
             if self.frames.is_empty() {
+                // Who had nothing to say of what happened has seen it all the same.
+                self.tell_filled();
                 continue;
             }
             // The answers are in the buffer now, which is bounded by itself. Their
@@ -112,12 +114,17 @@ impl Writer {
             io.write_all(self.frames.as_bytes()).await?;
             io.flush().await?;
             self.frames.clear();
-            for feed in self.filled.drain(..) {
-                feed.written();
-            }
+            self.tell_filled();
             if self.frames.capacity() > KEEP_BYTES && self.outbox.is_quiet() {
                 self.frames.release();
             }
+        }
+    }
+
+    /// Whatever was filled has left the buffer.
+    fn tell_filled(&mut self) {
+        for feed in self.filled.drain(..) {
+            feed.written();
         }
     }
 

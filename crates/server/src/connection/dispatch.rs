@@ -2,46 +2,46 @@
 
 use std::sync::Arc;
 
-use outpost_engine::{Epoch, Seq};
+use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
     Family, INITIALIZED, Incoming, InitializeParams, Lane, Malformed, Method, PROCESS_ACK,
-    ReadParams, RequestId, ResizeParams, RpcError, SessionCloseParams, SignalParams, StartParams,
-    TerminateParams, WriteParams, encode_error, family_of_name, parse_params,
+    RequestId, RpcError, encode_error, family_of_name, parse_params,
 };
-use outpost_rpc::{Admission, Answer, Framing, Lanes, Outbox};
+use outpost_rpc::{Admission, Answer, Framing, Outbox};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::{
-    Caller, ConnectionLink, Handshake, Reply,
-    params::{Reaching, lane, parsed, reached, shortened},
+    Caller, ConnectionLink, Handshake, Order, Reply,
+    app_requests::AppSide,
+    params::{Reaching, parsed, reached, shortened},
 };
 use crate::{
     Peer, Server,
-    faces::{environment, exec, initialize, session},
+    faces::{exec, initialize},
 };
 
 /// The dispatcher of one connection; owned by the task that reads it.
 pub(super) struct Dispatch {
-    server: Server,
+    pub(super) server: Server,
     outbox: Outbox,
-    link: Arc<ConnectionLink>,
+    pub(super) link: Arc<ConnectionLink>,
     framing: Framing,
     peer: Peer,
     handshake: Handshake,
-    caller: Option<Caller>,
+    pub(super) caller: Option<Caller>,
     /// Which attachment of the session this connection is.
     epoch: Option<Epoch>,
     /// Requests that wait beside everything else.
     asides: TaskTracker,
     admission: Admission,
-    /// Requests about a process, in order.
-    lanes: Lanes<String>,
-    /// Control of a process, in order, past whatever waits in its lane.
-    control: Lanes<String>,
+    /// Requests about the session's processes.
+    pub(super) order: Order,
+    /// What it has of the faces whose processes end with it.
+    pub(super) app: AppSide,
 }
 
 impl Dispatch {
@@ -51,10 +51,8 @@ impl Dispatch {
         let settings = server.settings();
         Dispatch {
             admission: Admission::new(settings.max_in_flight, settings.in_flight_bytes),
-            // What was received takes effect even if the connection dies, so
-            // the lanes belong to the server.
-            lanes: Lanes::new(server.tasks().clone()),
-            control: Lanes::new(server.tasks().clone()),
+            order: Order::new(server.tasks()),
+            app: AppSide::default(),
             server,
             outbox,
             link,
@@ -102,9 +100,11 @@ impl Dispatch {
         self.malformed(&Malformed::too_large());
     }
 
-    /// The connection is gone: the session stays behind.
+    /// The connection is gone: the session stays behind, and what belongs to
+    /// the connection goes with it.
     pub(super) fn end(&mut self) {
         self.link.gone.cancel();
+        self.app.end();
         if let (Some(caller), Some(epoch)) = (self.caller.take(), self.epoch) {
             self.server.engine().detach(&caller.session, epoch);
         }
@@ -176,14 +176,21 @@ impl Dispatch {
         };
         match method.lane() {
             Lane::Handshake => self.initialize(control, params),
-            Lane::Control => self.control(method, control, params).await,
+            Lane::Control => self.serve(method, control, params).await,
             Lane::Process | Lane::Free => match self.admission.admit(bytes) {
                 None => control.send::<()>(Err(RpcError::overloaded())),
                 Some(ticket) => {
                     let reply = Reply::new(self.outbox.clone(), id, Some(ticket));
-                    self.ordinary(method, reply, params).await;
+                    self.serve(method, reply, params).await;
                 }
             },
+        }
+    }
+
+    async fn serve(&mut self, method: Method, reply: Reply, params: Option<&RawValue>) {
+        match method.family() {
+            Family::App => self.serve_app(method, reply, params).await,
+            _ => self.serve_exec(method, reply, params).await,
         }
     }
 
@@ -205,11 +212,16 @@ impl Dispatch {
         opened.result.capabilities.session_list = self.peer == Peer::Owner;
         self.handshake = Handshake::Answered;
         self.epoch = Some(opened.epoch);
+        let capabilities = params.capabilities.unwrap_or_default();
+        let concurrent_requests = self.server.settings().concurrent_requests;
+        self.app.is_experimental = capabilities.experimental_api;
         self.caller = Some(Caller {
             server: self.server.clone(),
             outbox: self.outbox.clone(),
             session: opened.session.clone(),
-            running: Arc::new(Semaphore::new(self.server.settings().concurrent_requests)),
+            running: Arc::new(Semaphore::new(
+                concurrent_requests.min(Semaphore::MAX_PERMITS),
+            )),
             gone: self.link.gone.clone(),
             replaced: self.link.replaced.clone(),
             asides: self.asides.clone(),
@@ -220,82 +232,17 @@ impl Dispatch {
         // What a resumed session has goes on from where its client was.
         for process in opened.session.processes() {
             let cursor = params.resume_from.get(process.id()).map(|seq| Seq(*seq));
+            let owner = (&opened.session, opened.epoch);
+            let teller = exec::EventTeller::new(&process);
             let feeds = &self.link.feeds;
-            feeds.open(
-                &self.outbox,
-                &opened.session,
-                opened.epoch,
-                &process,
-                cursor,
-            );
+            feeds.open(&self.outbox, owner, &process, cursor, teller);
         }
-    }
-
-    /// What waits behind nothing. Signals and sizes for a process that is just
-    /// starting are for the process, so they wait for that, and for that alone.
-    async fn control(&self, method: Method, reply: Reply, params: Option<&RawValue>) {
-        match method {
-            Method::EnvironmentInfo => reply.send(Ok(environment::info(self.server.host()))),
-            Method::EnvironmentStatus => reply.send(Ok(environment::status())),
-            Method::ProcessTerminate => {
-                if let Some((caller, params, reply)) =
-                    self.reaching::<TerminateParams>(params, reply)
-                {
-                    reply.send(exec::terminate(&caller, &params));
-                }
-            }
-            Method::ProcessSignal => {
-                if let Some((caller, params, reply)) = self.reaching::<SignalParams>(params, reply)
-                    && let Some(reply) = self.may_wait(&caller, &params.process_id, reply)
-                {
-                    let key = lane(&params.process_id, &params);
-                    let waits = caller.session.is_starting(&params.process_id);
-                    let job = exec::signal(caller, params, reply);
-                    self.run_control(key, waits, job).await;
-                }
-            }
-            Method::ProcessResize => {
-                if let Some((caller, params, reply)) = self.called::<ResizeParams>(params, reply)
-                    && let Some(reply) = self.may_wait(&caller, &params.process_id, reply)
-                {
-                    let key = params.process_id.clone();
-                    let waits = caller.session.is_starting(&key);
-                    let job = exec::resize(caller, params, reply);
-                    self.run_control(key, waits, job).await;
-                }
-            }
-            _ => reply.send::<()>(Err(RpcError::method_not_found(method.name()))),
-        }
-    }
-
-    /// Runs control of a process past whatever waits in its lane. What has to
-    /// wait for a start is still followed by what was sent after it.
-    async fn run_control(
-        &self,
-        key: String,
-        waits: bool,
-        job: impl Future<Output = ()> + Send + 'static,
-    ) {
-        if !waits {
-            return self.control.run(key, job).await;
-        }
-        let (done, taken_effect) = oneshot::channel::<()>();
-        let job = async move {
-            job.await;
-            drop(done);
-        };
-        self.control.run(key.clone(), job).await;
-        let behind = async move {
-            // It is only ever dropped.
-            let _ = taken_effect.await;
-        };
-        self.lanes.run(key, behind).await;
     }
 
     /// Control that has to wait for a start counts like any other request, or
     /// there would be no end of it.
-    fn may_wait(&self, caller: &Caller, id: &str, reply: Reply) -> Option<Reply> {
-        if !caller.session.is_starting(id) {
+    pub(super) fn may_wait(&self, session: &Session, id: &str, reply: Reply) -> Option<Reply> {
+        if !session.is_starting(id) {
             return Some(reply);
         }
         match self.admission.admit(0) {
@@ -307,52 +254,8 @@ impl Dispatch {
         }
     }
 
-    async fn ordinary(&self, method: Method, reply: Reply, params: Option<&RawValue>) {
-        match method {
-            Method::ProcessStart => {
-                if let Some((caller, params, reply)) = self.called::<StartParams>(params, reply) {
-                    let key = params.process_id.clone();
-                    self.lanes
-                        .run(key, exec::start(caller, params, reply))
-                        .await;
-                }
-            }
-            Method::ProcessRead => {
-                if let Some((caller, params, reply)) = self.reaching::<ReadParams>(params, reply) {
-                    let key = lane(&params.process_id, &params);
-                    self.lanes.run(key, exec::read(caller, params, reply)).await;
-                }
-            }
-            Method::ProcessWrite => {
-                if let Some((caller, params, reply)) = self.called::<WriteParams>(params, reply) {
-                    let key = params.process_id.clone();
-                    self.lanes
-                        .run(key, exec::write(caller, params, reply))
-                        .await;
-                }
-            }
-            Method::ProcessList => {
-                if let Some(caller) = &self.caller {
-                    reply.send(Ok(exec::list(&caller.session)));
-                }
-            }
-            Method::SessionList => {
-                if let Some(caller) = &self.caller {
-                    reply.send(session::list(caller));
-                }
-            }
-            Method::SessionClose => {
-                if let Some((caller, _, reply)) = self.reaching::<SessionCloseParams>(params, reply)
-                {
-                    self.server.tasks().spawn(session::close(caller, reply));
-                }
-            }
-            _ => reply.send::<()>(Err(RpcError::method_not_found(method.name()))),
-        }
-    }
-
     /// The params and who sent them; what can't be parsed is answered here.
-    fn called<'a, T: Deserialize<'a>>(
+    pub(super) fn called<'a, T: Deserialize<'a>>(
         &self,
         params: Option<&'a RawValue>,
         reply: Reply,
@@ -364,7 +267,7 @@ impl Dispatch {
     }
 
     /// The same, where the params may name another session than the caller's.
-    fn reaching<'a, T: Deserialize<'a> + Reaching>(
+    pub(super) fn reaching<'a, T: Deserialize<'a> + Reaching>(
         &self,
         params: Option<&'a RawValue>,
         reply: Reply,

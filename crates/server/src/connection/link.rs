@@ -9,7 +9,10 @@ use outpost_engine::{Epoch, Link, Process, Session};
 use outpost_rpc::{Outbox, Pulse};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Server, faces::exec::Feeds};
+use crate::{
+    Server,
+    faces::{exec::EventTeller, feed::Feeds},
+};
 
 /// A connection, as its session sees it.
 pub(crate) struct ConnectionLink {
@@ -56,6 +59,8 @@ impl Link for ConnectionLink {
     }
 
     fn adopt(&self, session: &Session, epoch: Epoch, process: &Process) {
-        self.feeds.open(&self.outbox, session, epoch, process, None);
+        let teller = EventTeller::new(process);
+        let owner = (session, epoch);
+        self.feeds.open(&self.outbox, owner, process, None, teller);
     }
 }

@@ -25,6 +25,12 @@ impl Reply {
         }
     }
 
+    /// The answer as a message, for who sends it in another way. It no longer
+    /// counts among the requests under way.
+    pub(crate) fn into_message<T: Serialize>(self, result: Result<T, RpcError>) -> Vec<u8> {
+        self.encode(&result)
+    }
+
     /// Answers.
     pub(crate) fn send<T: Serialize>(self, result: Result<T, RpcError>) {
         self.send_reserved(result, None);
@@ -36,8 +42,16 @@ impl Reply {
         result: Result<T, RpcError>,
         reservation: Option<Reservation>,
     ) {
+        self.outbox.answer(Answer {
+            message: self.encode(&result),
+            ticket: self.ticket,
+            reservation,
+        });
+    }
+
+    fn encode<T: Serialize>(&self, result: &Result<T, RpcError>) -> Vec<u8> {
         let mut message = Vec::new();
-        let encoded = match &result {
+        let encoded = match result {
             Ok(result) => encode_response(&mut message, &self.id, result),
             Err(error) => {
                 encode_error(&mut message, &self.id, error);
@@ -49,10 +63,6 @@ impl Reply {
             let error = RpcError::internal(format!("failed to encode the answer: {error}"));
             encode_error(&mut message, &self.id, &error);
         }
-        self.outbox.answer(Answer {
-            message,
-            ticket: self.ticket,
-            reservation,
-        });
+        message
     }
 }

@@ -1,5 +1,7 @@
 //! The words of a process, theirs and ours.
 
+use std::collections::BTreeMap;
+
 use outpost_engine as engine;
 use outpost_protocol as wire;
 use outpost_protocol::RpcError;
@@ -66,6 +68,22 @@ pub(crate) fn size(size: wire::Size) -> engine::Size {
     }
 }
 
+/// A terminal that nobody gave a size.
+pub(crate) const DEFAULT_SIZE: engine::Size = engine::Size { rows: 24, cols: 80 };
+
+/// The longest name that a client may give to something, in bytes.
+const MAX_NAME_BYTES: usize = 256;
+
+/// A name that a client has given, in the member that is called `what`.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), RpcError> {
+    if name.len() > MAX_NAME_BYTES {
+        return Err(RpcError::invalid_params(format!(
+            "{what} must be at most {MAX_NAME_BYTES} bytes long"
+        )));
+    }
+    Ok(())
+}
+
 /// A terminal has at least one row and one column.
 pub(crate) fn check_size(size: wire::Size) -> Result<(), RpcError> {
     if size.rows == 0 || size.cols == 0 {
@@ -74,6 +92,13 @@ pub(crate) fn check_size(size: wire::Size) -> Result<(), RpcError> {
         ));
     }
     Ok(())
+}
+
+/// Variables that are set and none that is unset.
+pub(crate) fn overlay(env: BTreeMap<String, String>) -> BTreeMap<String, Option<String>> {
+    env.into_iter()
+        .map(|(name, value)| (name, Some(value)))
+        .collect()
 }
 
 pub(crate) fn env_policy(policy: wire::EnvPolicy) -> engine::EnvPolicy {

@@ -20,7 +20,7 @@ enum Thrown {
 }
 
 /// Some are in here more than once, or little would ever run.
-const METHODS: [&str; 18] = [
+const METHODS: [&str; 28] = [
     "initialize",
     "initialized",
     "process/start",
@@ -38,6 +38,16 @@ const METHODS: [&str; 18] = [
     "environment/info",
     "environment/status",
     "session/list",
+    "process/spawn",
+    "process/spawn",
+    "process/writeStdin",
+    "process/resizePty",
+    "process/kill",
+    "command/exec",
+    "command/exec",
+    "command/exec/write",
+    "command/exec/resize",
+    "command/exec/terminate",
     "no/such",
 ];
 
@@ -71,6 +81,8 @@ fn any_member() -> impl Strategy<Value = Value> {
         Just(json!(["cat"])),
         Just(json!(["sh", "-c", "echo out; echo err >&2; sleep 0.01"])),
         Just(json!("file:///tmp")),
+        Just(json!("/tmp")),
+        Just(json!(null)),
         Just(json!({})),
         Just(json!({"rows": 3, "cols": 0})),
         Just(json!({"rows": 30, "cols": 100})),
@@ -86,7 +98,16 @@ fn any_member() -> impl Strategy<Value = Value> {
 fn any_method() -> impl Strategy<Value = Value> {
     let members = [
         "processId",
+        "processHandle",
         "argv",
+        "command",
+        "streamStdin",
+        "streamStdoutStderr",
+        "outputBytesCap",
+        "disableTimeout",
+        "deltaBase64",
+        "sandboxPolicy",
+        "permissionProfile",
         "cwd",
         "env",
         "tty",
@@ -109,6 +130,7 @@ fn any_method() -> impl Strategy<Value = Value> {
         "clientInfo",
     ];
     let right = json!({"processId": "a", "argv": ["cat"], "cwd": "file:///tmp", "pipeStdin": true,
+        "processHandle": "a", "streamStdin": true, "deltaBase64": "aGVsbG8K",
         "signal": "interrupt", "chunk": "aGVsbG8K", "writeId": "w", "waitMs": 1, "seq": 1});
     let params = proptest::collection::btree_map(
         proptest::sample::select(members.to_vec()),
@@ -126,8 +148,15 @@ fn any_method() -> impl Strategy<Value = Value> {
     let process = proptest::sample::select(vec!["a", "b", "c", "d", "e"]);
     (proptest::sample::select(&METHODS[..]), process, params, id).prop_map(
         |(method, process, mut params, id)| {
-            if params["processId"] == "a" {
-                params["processId"] = process.into();
+            for name in ["processId", "processHandle"] {
+                if params[name] == "a" {
+                    params[name] = process.into();
+                }
+            }
+            // The other faces have another word for it, and another kind of path.
+            if method != "process/start" && id.is_some_and(|id| id % 3 != 0) {
+                params["command"] = params["argv"].take();
+                params["cwd"] = json!("/tmp");
             }
             match id {
                 Some(id) => json!({"id": id, "method": method, "params": params}),
@@ -148,7 +177,8 @@ fn thrown() -> impl Strategy<Value = Thrown> {
 async fn throw_all(server: &Server, shakes_hands: bool, thrown: Vec<Thrown>, raw: Vec<u8>) {
     let mut peer = Peer::connect(server);
     if shakes_hands {
-        peer.initialize(json!({"clientName": "fuzz"})).await;
+        let params = json!({"clientName": "fuzz", "capabilities": {"experimentalApi": true}});
+        peer.initialize(params).await;
     }
     for thing in thrown {
         let sent = match thing {

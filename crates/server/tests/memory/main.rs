@@ -2,9 +2,11 @@
 //! somebody waits for it.
 
 mod anything;
+mod faces;
 mod handshake;
 mod idle;
 mod leases;
 mod liveness;
 mod peer;
 mod reach;
+mod standing;

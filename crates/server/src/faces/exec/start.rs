@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use outpost_engine::{Process, Reservation, Size, Start, StartError, Terminal};
+use outpost_engine::{Process, Reservation, Start, StartError, Terminal};
 use outpost_protocol::{PermissionsKind, RpcError, SandboxType, StartParams, StartResult};
 
 use crate::{
     connection::{Caller, Reply},
     convert,
 };
-
-/// The longest `processId`, in bytes.
-const MAX_ID_BYTES: usize = 256;
-/// A terminal that nobody gave a size.
-const DEFAULT_SIZE: Size = Size { rows: 24, cols: 80 };
 
 /// Starts a process, answers, and then begins to push its events: the answer
 /// always comes before the first of them.
@@ -47,9 +42,7 @@ fn check(params: &StartParams) -> Result<(), RpcError> {
     if params.process_id.is_empty() {
         return invalid("processId must not be empty");
     }
-    if params.process_id.len() > MAX_ID_BYTES {
-        return invalid("processId must be at most 256 bytes long");
-    }
+    convert::check_name("processId", &params.process_id)?;
     if params.argv.is_empty() {
         return invalid("argv must not be empty");
     }
@@ -77,13 +70,13 @@ fn start_of(caller: &Caller, params: StartParams) -> Start {
     let policy = params.env_policy.map(convert::env_policy);
     let environment = &caller.server.host().environment;
     Start {
-        env: environment.for_child(policy.as_ref(), params.env),
+        env: environment.for_child(policy.as_ref(), convert::overlay(params.env)),
         id: params.process_id,
         argv: params.argv,
         arg0: params.arg0,
         cwd: params.cwd.into_path(),
         terminal: if params.tty {
-            Terminal::Pty(params.size.map_or(DEFAULT_SIZE, convert::size))
+            Terminal::Pty(params.size.map_or(convert::DEFAULT_SIZE, convert::size))
         } else {
             Terminal::Pipes {
                 stdin: params.pipe_stdin,
@@ -91,6 +84,7 @@ fn start_of(caller: &Caller, params: StartParams) -> Start {
         },
         metadata: params.metadata.unwrap_or_default(),
         timeout: params.timeout_ms.map(Duration::from_millis),
+        drain: None,
         retain_bytes: params
             .retain_bytes
             .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),

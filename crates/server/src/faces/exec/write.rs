@@ -8,9 +8,6 @@ use crate::{
     convert,
 };
 
-/// The longest `writeId`, in bytes: thousands of them are remembered.
-const MAX_ID_BYTES: usize = 256;
-
 /// Queues bytes for a process; waits while its queue is full.
 pub(crate) async fn write(caller: Caller, params: WriteParams, reply: Reply) {
     if let Err(refusal) = check(&params) {
@@ -39,9 +36,7 @@ fn check(params: &WriteParams) -> Result<(), RpcError> {
     }
     match &params.write_id {
         Some(id) if id.is_empty() => Err(RpcError::invalid_params("writeId must not be empty")),
-        Some(id) if id.len() > MAX_ID_BYTES => Err(RpcError::invalid_params(
-            "writeId must be at most 256 bytes long",
-        )),
-        _ => Ok(()),
+        Some(id) => convert::check_name("writeId", id),
+        None => Ok(()),
     }
 }

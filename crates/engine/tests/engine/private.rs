@@ -1,0 +1,167 @@
+//! Sessions that belong to one connection, and processes that nobody waits for
+//! longer than they are worth.
+
+use std::time::Duration;
+
+use outpost_engine::{
+    Delivery, End, Event, Limits, Process, ReadError, ResumeRefusal, Start, StartError,
+};
+
+use crate::owner::{Cursor, PATIENCE, engine, is_alive, open, resume, shell, until};
+
+/// How often, and after how long each time, something is looked at that must
+/// not happen.
+const LOOKS: u32 = 20;
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Reads until the end; says how the streams ended, and what was written.
+async fn ended(cursor: &mut Cursor) -> (End, Vec<u8>) {
+    let mut output = Vec::new();
+    loop {
+        for event in cursor.next(usize::MAX).await {
+            match event {
+                Event::Output(chunk) => output.extend_from_slice(&chunk.bytes),
+                Event::Closed { end, .. } => return (end, output),
+                Event::Exited { .. } => {}
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_else_learns_of_a_private_session() {
+    let engine = engine(Limits {
+        max_sessions: 1,
+        ..Limits::default()
+    });
+    let (private, _) = engine.open_private_session().expect("the engine runs");
+    assert!(engine.list_sessions().is_empty());
+    assert_eq!(resume(&engine, &private), Err(ResumeRefusal::Gone));
+    // It takes nobody's place either.
+    let (session, _) = open(&engine, Duration::ZERO, Delivery::Push);
+    assert_eq!(engine.list_sessions().len(), 1);
+    engine.end_private_session(&private);
+    assert!(session.is_attached());
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+    assert!(engine.open_private_session().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_end_kills_at_once_what_runs_and_what_was_left() {
+    let engine = engine(Limits {
+        // Nothing of this is to be waited for.
+        end_grace: Duration::from_secs(600),
+        ..Limits::default()
+    });
+    let (session, epoch) = engine.open_private_session().expect("the engine runs");
+    let start = shell("left", "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!");
+    let reservation = session.reserve(&start).unwrap();
+    let left = engine.start(&session, reservation, start).await.unwrap();
+    let mut cursor = Cursor::attach(&session, epoch, &left, None);
+    let (_, output) = ended(&mut cursor).await;
+    let daemon: u32 = String::from_utf8(output).unwrap().trim().parse().unwrap();
+    session.forget(&left);
+    assert!(matches!(session.find("left"), Err(ReadError::Unknown(_))));
+    assert!(is_alive(daemon));
+
+    let start = shell("stubborn", "trap '' TERM HUP; while :; do sleep 0.01; done");
+    let reservation = session.reserve(&start).unwrap();
+    let stubborn = engine.start(&session, reservation, start).await.unwrap();
+    engine.end_private_session(&session);
+    until("they are gone", || {
+        !is_alive(stubborn.pid()) && !is_alive(daemon)
+    })
+    .await;
+    let late = session.reserve(&shell("late", "true")).err();
+    assert!(matches!(late, Some(StartError::SessionEnded)), "{late:?}");
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_told_of_an_end_counts_on() {
+    let engine = engine(Limits {
+        max_processes: 1,
+        ..Limits::default()
+    });
+    let (session, epoch) = engine.open_private_session().expect("the engine runs");
+    let run = async |id: &str| {
+        let start = shell(id, "true");
+        let reservation = session.reserve(&start)?;
+        engine.start(&session, reservation, start).await
+    };
+    let told = run("told").await.unwrap();
+    // Sees the end, and doesn't say so.
+    ended(&mut Cursor::attach(&session, epoch, &told, None)).await;
+    for nth in 0..LOOKS {
+        let refused = run(&format!("early {nth}")).await.err();
+        assert!(matches!(refused, Some(StartError::TooMany)), "{refused:?}");
+        // sleep: a place that must not become free
+        tokio::time::sleep(LOOK).await;
+    }
+    session.forget(&told);
+    until_started(async || run("untold").await).await;
+    // The end of the connection is the end of waiting, too.
+    engine.end_private_session(&session);
+    let (next, _) = engine.open_private_session().expect("the engine runs");
+    until_started(async || {
+        let start = shell("next", "true");
+        let reservation = next.reserve(&start)?;
+        engine.start(&next, reservation, start).await
+    })
+    .await;
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+/// Starts something as soon as there is a place.
+async fn until_started(start: impl AsyncFn() -> Result<Process, StartError>) -> Process {
+    tokio::time::timeout(PATIENCE, async {
+        loop {
+            match start().await {
+                Ok(process) => return process,
+                // sleep: nobody tells when a place is free
+                Err(StartError::TooMany) => tokio::time::sleep(LOOK).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    })
+    .await
+    .expect("a place becomes free")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_the_engine_is_theirs_too() {
+    let engine = engine(Limits::default());
+    let (session, _) = engine.open_private_session().expect("the engine runs");
+    let start = shell("p", "exec sleep 1000");
+    let reservation = session.reserve(&start).unwrap();
+    let process = engine.start(&session, reservation, start).await.unwrap();
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+    assert!(!is_alive(process.pid()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_that_somebody_holds_are_given_up_after_a_while() {
+    let engine = engine(Limits::default());
+    let (session, epoch) = open(&engine, Duration::ZERO, Delivery::Push);
+    let start = Start {
+        drain: Some(Duration::from_millis(200)),
+        ..shell("p", "sleep 1000 & echo early")
+    };
+    let reservation = session.reserve(&start).unwrap();
+    let process = engine.start(&session, reservation, start).await.unwrap();
+    let mut cursor = Cursor::attach(&session, epoch, &process, None);
+    let (end, output) = ended(&mut cursor).await;
+    assert_eq!((end, &output[..]), (End::GivenUp, &b"early\n"[..]));
+
+    // Who lets go in time loses nothing.
+    let start = Start {
+        drain: Some(Duration::from_secs(600)),
+        ..shell("q", "(sleep 0.1; echo late) & echo early")
+    };
+    let reservation = session.reserve(&start).unwrap();
+    let process = engine.start(&session, reservation, start).await.unwrap();
+    let mut cursor = Cursor::attach(&session, epoch, &process, None);
+    let (end, output) = ended(&mut cursor).await;
+    assert_eq!((end, &output[..]), (End::Whole, &b"early\nlate\n"[..]));
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}

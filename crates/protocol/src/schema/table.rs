@@ -1,0 +1,129 @@
+//! Which types belong to which method.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::{
+    AckParams, COMMAND_EXITED, COMMAND_OUTPUT_DELTA, CommandOutput, CommandParams,
+    CommandResizeParams, CommandResult, CommandTerminateParams, CommandWriteParams,
+    ConfigReadParams, ConfigReadResult, Empty, EnvironmentInfo, INITIALIZED, InitializeParams,
+    InitializeResult, KillParams, ListResult, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED,
+    PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA, ProcessClosed, ProcessExited, ProcessOutput, ReadParams,
+    ReadResult, ResizeParams, ResizePtyParams, SessionListResult, SignalParams, SpawnExited,
+    SpawnOutput, SpawnParams, StartParams, StartResult, StatusResult, TerminateParams,
+    TerminateResult, V0ExecParams, V0ExecResult, V0Exited, V0Output, V0TerminateParams,
+    V0TerminateResult, V0WriteParams, V0WriteResult, WriteParams, WriteResult, WriteStdinParams,
+};
+
+/// What gives the schema of a type.
+pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
+
+/// One meaning of a method.
+pub(super) struct Request {
+    /// Tells it apart where the same name means several things.
+    pub(super) variant: Option<&'static str>,
+    pub(super) params: Describe,
+    pub(super) result: Describe,
+}
+
+/// One notification.
+pub(super) struct Notification {
+    pub(super) name: &'static str,
+    /// Tells it apart where the same name means several things.
+    pub(super) variant: Option<&'static str>,
+    pub(super) sender: Sender,
+    pub(super) params: Describe,
+}
+
+/// Who sends a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sender {
+    Client,
+    Server,
+}
+
+/// What a method means: usually one thing.
+pub(super) fn requests(method: Method) -> Vec<Request> {
+    match method {
+        Method::Initialize => vec![request::<InitializeParams, InitializeResult>()],
+        Method::ProcessStart => vec![request::<StartParams, StartResult>()],
+        Method::ProcessRead => vec![request::<ReadParams, ReadResult>()],
+        Method::ProcessWrite => vec![request::<WriteParams, WriteResult>()],
+        Method::ProcessSignal => vec![request::<SignalParams, Empty>()],
+        Method::ProcessTerminate => vec![request::<TerminateParams, TerminateResult>()],
+        Method::ProcessResize => vec![request::<ResizeParams, Empty>()],
+        Method::ProcessList => vec![request::<Empty, ListResult>()],
+        Method::ProcessSpawn => vec![request::<SpawnParams, Empty>()],
+        Method::ProcessWriteStdin => vec![request::<WriteStdinParams, Empty>()],
+        Method::ProcessResizePty => vec![request::<ResizePtyParams, Empty>()],
+        Method::ProcessKill => vec![request::<KillParams, Empty>()],
+        Method::CommandExec => vec![
+            request::<CommandParams, CommandResult>(),
+            request::<V0ExecParams, V0ExecResult>().called("v0"),
+        ],
+        Method::CommandExecWrite => vec![
+            request::<CommandWriteParams, Empty>(),
+            request::<V0WriteParams, V0WriteResult>().called("v0"),
+        ],
+        Method::CommandExecResize => vec![request::<CommandResizeParams, Empty>()],
+        Method::CommandExecTerminate => vec![
+            request::<CommandTerminateParams, Empty>(),
+            request::<V0TerminateParams, V0TerminateResult>().called("v0"),
+        ],
+        Method::EnvironmentInfo => vec![request::<Empty, EnvironmentInfo>()],
+        Method::EnvironmentStatus => vec![request::<Empty, StatusResult>()],
+        Method::SessionClose => vec![request::<SessionCloseParams, Empty>()],
+        Method::SessionList => vec![request::<Empty, SessionListResult>()],
+        Method::ConfigRead => vec![request::<ConfigReadParams, ConfigReadResult>()],
+    }
+}
+
+/// All notifications.
+pub(super) fn notifications() -> Vec<Notification> {
+    vec![
+        notification::<Empty>(INITIALIZED, Sender::Client),
+        notification::<AckParams>(PROCESS_ACK, Sender::Client),
+        notification::<ProcessOutput<'static>>(PROCESS_OUTPUT, Sender::Server),
+        notification::<ProcessExited>(PROCESS_EXITED, Sender::Server),
+        notification::<ProcessClosed>(PROCESS_CLOSED, Sender::Server),
+        notification::<SpawnOutput<'static>>(PROCESS_OUTPUT_DELTA, Sender::Server),
+        notification::<SpawnExited>(PROCESS_EXITED, Sender::Server).called("spawn"),
+        notification::<CommandOutput<'static>>(COMMAND_OUTPUT_DELTA, Sender::Server),
+        notification::<V0Output<'static>>(COMMAND_OUTPUT_DELTA, Sender::Server).called("v0"),
+        notification::<V0Exited>(COMMAND_EXITED, Sender::Server),
+    ]
+}
+
+impl Request {
+    fn called(self, variant: &'static str) -> Self {
+        Self {
+            variant: Some(variant),
+            ..self
+        }
+    }
+}
+
+impl Notification {
+    fn called(self, variant: &'static str) -> Self {
+        Self {
+            variant: Some(variant),
+            ..self
+        }
+    }
+}
+
+fn request<P: JsonSchema, R: JsonSchema>() -> Request {
+    Request {
+        variant: None,
+        params: |types| types.subschema_for::<P>(),
+        result: |types| types.subschema_for::<R>(),
+    }
+}
+
+fn notification<P: JsonSchema>(name: &'static str, sender: Sender) -> Notification {
+    Notification {
+        name,
+        variant: None,
+        sender,
+        params: |types| types.subschema_for::<P>(),
+    }
+}

@@ -1,0 +1,113 @@
+//! Types whose form on the wire is made by hand, described by hand.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use crate::{
+    Base64Bytes, DetachedTtl, NativePath, PathUri, Permissions, RequestId, SandboxParams, Setting,
+};
+
+impl JsonSchema for Base64Bytes {
+    fn schema_name() -> Cow<'static, str> {
+        "Base64".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Bytes: standard alphabet, with padding.",
+            "type": "string",
+            "contentEncoding": "base64",
+        })
+    }
+}
+
+impl JsonSchema for PathUri {
+    fn schema_name() -> Cow<'static, str> {
+        "PathUri".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "An absolute path of the server's host, as a `file:` URI.",
+            "type": "string",
+            "format": "uri",
+            "pattern": "^[Ff][Ii][Ll][Ee]:",
+        })
+    }
+}
+
+impl JsonSchema for NativePath {
+    fn schema_name() -> Cow<'static, str> {
+        "NativePath".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "An absolute path of the server's host, as the host writes it.",
+            "type": "string",
+            "pattern": "^/",
+        })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Setting<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Setting_{}", T::schema_name()).into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(types: &mut SchemaGenerator) -> Schema {
+        types.subschema_for::<Option<T>>()
+    }
+}
+
+impl JsonSchema for RequestId {
+    fn schema_name() -> Cow<'static, str> {
+        "RequestId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "The client's own key for a request; the answer has the same.",
+            "type": ["string", "integer"],
+        })
+    }
+}
+
+impl JsonSchema for DetachedTtl {
+    fn schema_name() -> Cow<'static, str> {
+        "DetachedTtl".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Milliseconds; `null` is until it is closed, absent as the server is configured.",
+            "type": ["integer", "null"],
+            "format": "uint64",
+            "minimum": 0,
+        })
+    }
+}
+
+impl JsonSchema for SandboxParams {
+    fn schema_name() -> Cow<'static, str> {
+        "SandboxParams".into()
+    }
+
+    fn json_schema(types: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "What a process is confined to; opened as far as the kind of its permissions.",
+            "type": "object",
+            "properties": {"permissions": types.subschema_for::<Permissions>()},
+            "required": ["permissions"],
+        })
+    }
+}

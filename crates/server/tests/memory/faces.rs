@@ -1,0 +1,241 @@
+//! The faces whose processes belong to a connection: times and bounds that
+//! nobody wants to wait for.
+
+use std::time::Duration;
+
+use outpost_server::Settings;
+use serde_json::{Value, json};
+use tokio::time::advance;
+
+use crate::{
+    peer::{Peer, server},
+    standing::Standing,
+};
+
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// Nobody is to be pinged or dropped for being silent meanwhile.
+fn patient() -> Settings {
+    Settings {
+        silence: Duration::from_secs(1_000_000),
+        ..Settings::default()
+    }
+}
+
+async fn client(settings: Settings) -> Peer {
+    let mut peer = Peer::connect(&server(settings));
+    let params = json!({"clientName": "t", "capabilities": {"experimentalApi": true}});
+    peer.initialize(params).await;
+    peer
+}
+
+fn spawn(script: &str, more: Value) -> Value {
+    with(
+        json!({"command": ["sh", "-c", script], "processHandle": "p", "cwd": "/"}),
+        more,
+    )
+}
+
+fn command(script: &str, more: Value) -> Value {
+    with(json!({"command": ["sh", "-c", script]}), more)
+}
+
+fn with(mut params: Value, more: Value) -> Value {
+    let Value::Object(more) = more else {
+        panic!("{more} is no object");
+    };
+    for (name, value) in more {
+        params[name] = value;
+    }
+    params
+}
+
+async fn request(peer: &mut Peer, id: i64, method: &str, params: Value) {
+    peer.send(&json!({"id": id, "method": method, "params": params}))
+        .await;
+}
+
+/// How it ended, if that is known by now. Answers overtake notifications, so
+/// one would prove nothing.
+async fn exit_code_by_now(peer: &mut Peer) -> Option<Value> {
+    let mut code = None;
+    for id in 1000..1050 {
+        request(peer, id, "environment/status", json!({})).await;
+        loop {
+            let message = peer.message().await;
+            if message["id"] == id {
+                break;
+            }
+            if message["method"] == "process/exited" {
+                code = Some(message["params"]["exitCode"].clone());
+            }
+        }
+    }
+    code
+}
+
+async fn exit_code(peer: &mut Peer) -> Value {
+    loop {
+        let message = peer.message().await;
+        if message["method"] == "process/exited" {
+            return message["params"]["exitCode"].clone();
+        }
+        if message["id"] == 7 {
+            return message["result"]["exitCode"].clone();
+        }
+    }
+}
+
+/// Says what it is told, and ends at the end of its input.
+const ECHO: &str = "echo ready; while read x; do echo $x; done; exit 4";
+
+/// Starts it, so that its time runs.
+async fn start_echo(peer: &mut Peer, method: &str, more: Value) {
+    let streams = json!({"streamStdoutStderr": true, "streamStdin": true, "processId": "p"});
+    let params = with(spawn(ECHO, streams), more);
+    request(peer, 7, method, params).await;
+    hears(peer, "cmVhZHkK").await;
+}
+
+/// The method that writes to what another has started.
+fn write_of(method: &str) -> &'static str {
+    match method {
+        "process/spawn" => "process/writeStdin",
+        _ => "command/exec/write",
+    }
+}
+
+/// Whether it is alive: it has to answer.
+async fn is_alive(peer: &mut Peer, method: &str) {
+    let params = json!({"processHandle": "p", "processId": "p", "deltaBase64": "d29yZAo="});
+    request(peer, 8, write_of(method), params).await;
+    hears(peer, "d29yZAo=").await;
+}
+
+async fn hears(peer: &mut Peer, delta: &str) {
+    loop {
+        let message = peer.message().await;
+        assert!(message["error"].is_null(), "{message}");
+        assert_ne!(message["method"], "process/exited", "{message}");
+        if message["params"]["deltaBase64"] == delta {
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_has_ten_seconds() {
+    let _standing = Standing::still();
+    for method in ["process/spawn", "command/exec"] {
+        let mut peer = client(patient()).await;
+        start_echo(&mut peer, method, json!({})).await;
+        advance(Duration::from_secs(10) - MOMENT).await;
+        is_alive(&mut peer, method).await;
+        advance(2 * MOMENT).await;
+        assert_eq!(exit_code(&mut peer).await, 124, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn or_as_long_as_it_wants() {
+    let _standing = Standing::still();
+    let cases = [
+        ("process/spawn", json!({"timeoutMs": null})),
+        ("command/exec", json!({"disableTimeout": true})),
+    ];
+    for (method, more) in cases {
+        let mut peer = client(patient()).await;
+        start_echo(&mut peer, method, more).await;
+        advance(Duration::from_secs(100_000)).await;
+        is_alive(&mut peer, method).await;
+        let params = json!({"processHandle": "p", "processId": "p", "closeStdin": true});
+        request(&mut peer, 8, write_of(method), params).await;
+        assert_eq!(exit_code(&mut peer).await, 4, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn output_is_waited_for_two_seconds_after_the_exit() {
+    let _standing = Standing::still();
+    let mut peer = client(patient()).await;
+    let script = "sleep 1000 & echo early";
+    let streamed = json!({"streamStdin": true});
+    request(&mut peer, 7, "process/spawn", spawn(script, streamed)).await;
+    // Its exit shows in that it is no longer running.
+    loop {
+        let params = json!({"processHandle": "p", "deltaBase64": ""});
+        let answer = peer.call("process/writeStdin", params).await;
+        if answer["error"]["message"] == "process \"p\" is no longer running" {
+            break;
+        }
+    }
+    advance(Duration::from_secs(2) - MOMENT).await;
+    assert_eq!(exit_code_by_now(&mut peer).await, None);
+    advance(2 * MOMENT).await;
+    let exited = peer.message().await;
+    let expected = json!({
+        "processHandle": "p", "exitCode": 0, "stdout": "early\n", "stdoutCapReached": false,
+        "stderr": "", "stderrCapReached": false, "outputDrainTimedOut": true,
+    });
+    assert_eq!(exited["params"], expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_for_the_end_is_bounded_whatever_the_cap() {
+    let _standing = Standing::still();
+    let settings = Settings {
+        kept_output_bytes: 5,
+        ..patient()
+    };
+    let mut peer = client(settings).await;
+    for cap in [
+        json!({"disableOutputCap": true}),
+        json!({"outputBytesCap": 1000}),
+    ] {
+        let script = "printf 0123456789; printf 01234 >&2; exit 3";
+        let answer = peer.call("command/exec", command(script, cap)).await;
+        let expected = json!({"exitCode": 3, "stdout": "01234", "stderr": "01234"});
+        assert_eq!(answer["result"], expected);
+    }
+    let uncapped = json!({"outputBytesCap": null});
+    request(
+        &mut peer,
+        7,
+        "process/spawn",
+        spawn("printf 0123456", uncapped),
+    )
+    .await;
+    assert_eq!(peer.message().await["result"], json!({}));
+    let exited = peer.message().await;
+    assert_eq!(exited["params"]["stdout"], "01234");
+    assert_eq!(exited["params"]["stdoutCapReached"], true);
+    // What is streamed isn't kept, so nothing is cut.
+    let streamed = json!({"outputBytesCap": null, "streamStdoutStderr": true});
+    request(
+        &mut peer,
+        7,
+        "process/spawn",
+        spawn("printf 0123456", streamed),
+    )
+    .await;
+    assert_eq!(peer.message().await["result"], json!({}));
+    assert_eq!(
+        peer.message().await["params"]["deltaBase64"],
+        "MDEyMzQ1Ng=="
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_have_the_environment_that_is_configured() {
+    let _standing = Standing::still();
+    let mut settings = patient();
+    settings.command_env.include_only = vec!["PATH".to_owned()];
+    settings
+        .command_env
+        .set
+        .insert("DROPPED".to_owned(), "x".to_owned());
+    let mut peer = client(settings).await;
+    let params = json!({"command": ["env"], "env": {"GIVEN": "y", "PATH": null}});
+    let answer = peer.call("command/exec", params).await;
+    assert_eq!(answer["result"]["stdout"], "GIVEN=y\n");
+}

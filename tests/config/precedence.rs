@@ -1,0 +1,85 @@
+//! Who prevails, seen by what the server does.
+
+use outpost_testkit::{Start, Story};
+use serde_json::json;
+
+use super::{User, text};
+use crate::outpost;
+
+/// The longest lease that this server grants: it names it when more is asked for.
+async fn longest_lease(launch: outpost_testkit::Launch) -> String {
+    let server = launch.start().await;
+    let client = server.connect().await;
+    let params = json!({"clientName": "t", "detachedTtlMs": 9_007_199_254_740_991_u64});
+    client.fails("initialize", params).await.message
+}
+
+#[tokio::test]
+async fn the_command_line_is_above_the_environment_and_that_above_the_file() {
+    let user = User::with_file("max_session_ttl = \"3s\"");
+    let file = longest_lease(user.outpost()).await;
+    assert!(file.ends_with(" 3000"), "{file}");
+    let variable = longest_lease(user.outpost().env("OUTPOST_MAX_SESSION_TTL", "2s")).await;
+    assert!(variable.ends_with(" 2000"), "{variable}");
+    let launch = user.outpost().env("OUTPOST_MAX_SESSION_TTL", "2s");
+    let flag = longest_lease(launch.args(&["--max-session-ttl", "1s"])).await;
+    assert!(flag.ends_with(" 1000"), "{flag}");
+    let built_in = longest_lease(outpost()).await;
+    assert!(built_in.ends_with(" 86400000"), "{built_in}");
+}
+
+#[tokio::test]
+async fn a_named_file_takes_the_place_of_the_users() {
+    let user = User::with_file("max_session_ttl = \"3s\"\nsession_ttl = \"3s\"");
+    let other = User::with_file("max_session_ttl = \"4s\"");
+    let named = longest_lease(user.outpost().args(&["--config", text(&other.file())])).await;
+    assert!(named.ends_with(" 4000"), "{named}");
+    let named = longest_lease(user.outpost().env("OUTPOST_CONFIG", text(&other.file()))).await;
+    assert!(named.ends_with(" 4000"), "{named}");
+    let shown = user
+        .outpost()
+        .run(&["config", "show", "--config", text(&other.file())])
+        .await;
+    let session_ttl = shown
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("session_ttl"));
+    assert!(
+        session_ttl.is_some_and(|line| line.ends_with("= \"30s\"")),
+        "{}",
+        shown.stdout
+    );
+}
+
+#[tokio::test]
+async fn a_server_listens_where_its_file_says() {
+    let user = User::with_file("listen = [\"stdio://\"]\n[log]\nlevel = \"off\"");
+    let ended = user.outpost().run(&["serve"]).await;
+    // The end of its input is the end of a server on stdio.
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}
+
+#[tokio::test]
+async fn numbers_may_be_as_large_as_can_be_said() {
+    let times = "500000000000years";
+    let most = i64::MAX;
+    let user = User::with_file(&format!(
+        "session_ttl = \"{times}\"\nmax_session_ttl = \"unlimited\"\nclosed_retention = \"{times}\"\n\
+         retain_bytes = {most}\nwindow_bytes = {most}\nmax_sessions = {most}\n\
+         max_processes = {most}\nmax_connections = {most}\nconcurrent_requests = {most}"
+    ));
+    let server = user.outpost().start().await;
+    let client = server.connect().await;
+    let session = client.shake_hands().await["sessionId"].clone();
+    client.run(Start::new("p", &["echo", "out"])).await;
+    client.cut().await;
+    // It was let go and taken up again, which both need a time.
+    let client = server.connect().await;
+    let params = json!({"clientName": "t", "resumeSessionId": session, "takeover": true});
+    client.call("initialize", params).await;
+    client.notify("initialized", json!({})).await;
+    assert_eq!(
+        Story::page_bytes(&client.read("p", json!({})).await),
+        b"out\n"
+    );
+}
