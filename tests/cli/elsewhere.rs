@@ -56,6 +56,22 @@ async fn over_tcp_the_key_of_the_session_is_part_of_the_id() {
 }
 
 #[tokio::test]
+async fn what_can_not_be_started_leaves_no_session() {
+    let (server, url) = on(Transport::Unix).await;
+    let failed = outpost()
+        .run(&["run", "--detach", "--on", &url, "--", "/nope/nope"])
+        .await;
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let client = server.client().await;
+    let list = client.call("session/list", serde_json::json!({})).await;
+    assert_eq!(
+        list["sessions"].as_array().map(Vec::len),
+        Some(1),
+        "its own: {list}"
+    );
+}
+
+#[tokio::test]
 async fn a_server_that_keeps_nothing_says_so() {
     let server = outpost().start().await;
     let url = &server.urls()[0];

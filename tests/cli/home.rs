@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 
+use outpost_testkit::patience;
+
 use super::home;
 
 /// Those that were started as the server; it has keepers and processes beside it.
@@ -18,6 +20,11 @@ fn servers(living: &[i32]) -> Vec<i32> {
 #[tokio::test]
 async fn commands_that_come_at_once_start_one_server() {
     let home = home();
+    // One that somebody left makes it harder: each of them could remove it, and
+    // with it the socket of the others.
+    home.detach("true").await;
+    home.stop().await;
+    drop(UnixListener::bind(home.socket()).unwrap());
     let mut commands: Vec<_> = (0..6)
         .map(|_| home.watch(&["run", "--detach", "--", "sleep", "1000"]))
         .collect();
@@ -28,6 +35,40 @@ async fn commands_that_come_at_once_start_one_server() {
     assert_eq!(servers(&home.mark().living()).len(), 1);
     let json = home.output(&["ps", "--json"]).await;
     assert_eq!(json.matches("\"running\"").count(), 6, "{json}");
+    home.stop().await;
+}
+
+#[tokio::test]
+async fn who_finds_the_lock_taken_waits_for_it() {
+    let home = home();
+    let folder = home.folder().join("outpost");
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    let path = folder.join("server.lock");
+    let lock = fs::File::create(&path).unwrap();
+    lock.lock().unwrap();
+    let mut commands: Vec<_> = (0..2)
+        .map(|_| home.watch(&["run", "--detach", "--", "sleep", "1000"]))
+        .collect();
+    let waits = |pid: i32| {
+        let open = fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten();
+        let mut open = open
+            .flatten()
+            .filter_map(|fd| fs::read_link(fd.path()).ok());
+        open.any(|file| file == path)
+    };
+    for command in &commands {
+        let pid = command.pid();
+        patience::seen("a command at the lock", || waits(pid).then_some(())).await;
+    }
+    assert!(servers(&home.mark().living()).is_empty());
+    drop(lock);
+    for command in &mut commands {
+        assert_eq!(command.ended().await.code, Some(0));
+    }
+    assert_eq!(servers(&home.mark().living()).len(), 1);
     home.stop().await;
 }
 

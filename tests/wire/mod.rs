@@ -7,5 +7,6 @@ mod http;
 mod isolation;
 mod malformed;
 mod oversized;
+mod reach;
 mod sessions;
 mod websocket;

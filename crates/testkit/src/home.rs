@@ -119,6 +119,11 @@ pub struct Watched {
 }
 
 impl Watched {
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
     /// Waits until it has printed something.
     pub async fn prints(&self, words: &str) {
         let seen = self

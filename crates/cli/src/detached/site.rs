@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use outpost_client::{Lease, Remote, RemoteLimits, RemoteOptions};
+use outpost_client::{Lease, Remote, RemoteOptions};
 
 use crate::home::{self, StartIfMissing};
 
@@ -32,7 +32,7 @@ impl Site {
     /// A connection, for which the user's own server is started if need be.
     pub(crate) async fn connect(&self, options: RemoteOptions) -> anyhow::Result<Remote> {
         match self {
-            Site::Home => home::connect(StartIfMissing::Yes, options).await,
+            Site::Home => home::connect(StartIfMissing::Yes, nearby(options)).await,
             Site::Url(url) => dial(url, options).await,
         }
     }
@@ -40,13 +40,17 @@ impl Site {
     /// A connection, unless the user's own server isn't running.
     pub(crate) async fn find(&self, options: RemoteOptions) -> anyhow::Result<Option<Remote>> {
         match self {
-            Site::Home => home::find(options).await,
+            Site::Home => home::find(nearby(options)).await,
             Site::Url(url) => dial(url, options).await.map(Some),
         }
     }
 }
 
 async fn dial(url: &str, options: RemoteOptions) -> anyhow::Result<Remote> {
+    let options = match url.starts_with("unix:") {
+        true => nearby(options),
+        false => options,
+    };
     let remote = Remote::connect(url, options).await;
     remote.context("cannot reach the server; see that it is running and that --on names it")
 }
@@ -56,10 +60,12 @@ pub(crate) fn passing() -> RemoteOptions {
     RemoteOptions {
         client_name: "outpost".to_owned(),
         lease: Lease::For(Duration::ZERO),
-        limits: RemoteLimits {
-            recover_within: RECOVER_WITHIN,
-            ..RemoteLimits::default()
-        },
         ..RemoteOptions::default()
     }
+}
+
+/// For a server on this machine.
+fn nearby(mut options: RemoteOptions) -> RemoteOptions {
+    options.limits.recover_within = RECOVER_WITHIN;
+    options
 }

@@ -1,11 +1,10 @@
 //! The user's server is found, or started.
 
-use std::io::{self, Write};
-
 use anyhow::Context;
 use outpost_client::{Error, Remote, RemoteOptions};
 
 use super::{folder::Folder, launch::launch};
+use crate::render::out::note;
 
 /// How often a server may be gone again by the time it is asked for something:
 /// one that has nothing to do ends whenever it likes.
@@ -67,7 +66,10 @@ pub(crate) async fn find(options: RemoteOptions) -> anyhow::Result<Option<Remote
 async fn knock(folder: &Folder, options: RemoteOptions) -> anyhow::Result<Option<Remote>> {
     match Remote::connect(&folder.url()?, options).await {
         Ok(remote) => {
-            compare_versions(&remote);
+            let theirs = remote.server_info().map(|info| info.version.as_str());
+            if let Some(words) = difference(env!("CARGO_PKG_VERSION"), theirs) {
+                note(&words);
+            }
             Ok(Some(remote))
         }
         Err(error) if nobody_is_there(&error) => Ok(None),
@@ -85,16 +87,25 @@ fn nobody_is_there(error: &Error) -> bool {
     }
 }
 
-/// Says so if the server is of another version: it may not know everything that
+/// What to say of a server of another version: it may not know everything that
 /// this program asks of it.
-fn compare_versions(remote: &Remote) {
-    let ours = env!("CARGO_PKG_VERSION");
-    let theirs = remote.server_info().map(|info| info.version.as_str());
-    if let Some(theirs) = theirs.filter(|theirs| *theirs != ours) {
-        let _ = writeln!(
-            io::stderr(),
-            "outpost: the server of this user is version {theirs} and this is {ours}; \
-             `outpost stop` ends it, with everything it runs"
-        );
+fn difference(ours: &str, theirs: Option<&str>) -> Option<String> {
+    let theirs = theirs.filter(|theirs| *theirs != ours)?;
+    Some(format!(
+        "the server of this user is version {theirs} and this is {ours}; \
+         `outpost stop` ends it, with everything it runs"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_is_worth_a_word() {
+        assert_eq!(difference("1.2.3", Some("1.2.3")), None);
+        assert_eq!(difference("1.2.3", None), None);
+        let words = difference("1.2.3", Some("1.2.2")).unwrap();
+        assert!(words.contains("version 1.2.2 and this is 1.2.3"), "{words}");
     }
 }

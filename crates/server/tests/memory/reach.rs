@@ -123,6 +123,36 @@ async fn what_a_process_writes_can_be_read_beside_its_client() {
 }
 
 #[tokio::test]
+async fn what_waits_for_ones_own_process_of_that_name_holds_nothing_up() {
+    let server = server_with(
+        Settings::default(),
+        Limits {
+            stdin_bytes: 1,
+            ..Limits::default()
+        },
+    );
+    let (mut client, session) = with_cat(&server).await;
+    let mut owner = owner(&server).await;
+    let start = json!({
+        "processId": "p", "argv": ["sleep", "1000"], "cwd": "file:///", "pipeStdin": true,
+        "env": {"PATH": "/usr/bin:/bin"}
+    });
+    owner.call("process/start", start).await;
+    // Nobody reads that, so the second one has to wait.
+    for id in ["fills", "waits"] {
+        let write = json!({"processId": "p", "chunk": "aaaa".repeat(50 * 1024)});
+        owner
+            .send(&json!({"id": id, "method": "process/write", "params": write}))
+            .await;
+    }
+    let read = json!({"processId": "p", "sessionId": session});
+    let page = owner.call("process/read", read).await;
+    assert_eq!(page["result"]["closed"], false, "{page}");
+    client.call("session/close", json!({})).await;
+    owner.call("session/close", json!({})).await;
+}
+
+#[tokio::test]
 async fn a_process_is_signalled_and_ended_from_elsewhere() {
     let server = server(Settings::default());
     let (_client, session) = with_cat(&server).await;
