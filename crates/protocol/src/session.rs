@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::ProcessEntry;
 
 /// Params of `session/close`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionCloseParams {
     /// Which one, for the owner of the server; absent for the caller's own.

@@ -8,8 +8,8 @@ use crate::{
     ConfigReadParams, ConfigReadResult, Empty, EnvironmentInfo, INITIALIZED, InitializeParams,
     InitializeResult, KillParams, ListResult, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED,
     PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA, ProcessClosed, ProcessExited, ProcessOutput, ReadParams,
-    ReadResult, ResizeParams, ResizePtyParams, SessionListResult, SignalParams, SpawnExited,
-    SpawnOutput, SpawnParams, StartParams, StartResult, StatusResult, TerminateParams,
+    ReadResult, ResizeParams, ResizePtyParams, SessionCloseParams, SessionListResult, SignalParams,
+    SpawnExited, SpawnOutput, SpawnParams, StartParams, StartResult, StatusResult, TerminateParams,
     TerminateResult, V0ExecParams, V0ExecResult, V0Exited, V0Output, V0TerminateParams,
     V0TerminateResult, V0WriteParams, V0WriteResult, WriteParams, WriteResult, WriteStdinParams,
 };
