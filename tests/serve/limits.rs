@@ -1,6 +1,7 @@
 //! `--max-processes`, `--max-connections`, `--concurrent-requests`.
 
 use outpost_testkit::{Start, http, patience, sh};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::{outpost, ready_with};
@@ -111,4 +112,30 @@ async fn with_one_request_at_a_time_a_long_poll_still_delays_nothing() {
     assert!(!client.is_answered(read));
     client.write("p", "hello\n", "w").await;
     assert!(client.answer(read).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_it_comes_a_server_holds_a_thousand_processes_and_connections() {
+    // Each connection has a descriptor here too.
+    let files = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: files.maximum,
+        ..files
+    };
+    setrlimit(Resource::Nofile, raised).expect("a soft limit may be raised to the hard one");
+    let server = outpost().start().await;
+    let mut clients = Vec::new();
+    for _ in 0..1000 {
+        let client = server.client().await;
+        client.start(Start::new("cat", &["cat"]).stdin()).await;
+        clients.push(client);
+    }
+    for client in &clients {
+        client.write_last("cat", "still here\n").await;
+    }
+    for client in &clients {
+        assert_eq!(client.closed("cat").await.text(), "still here\n");
+    }
+    let rss = server.vitals().rss_kib();
+    assert!(rss < 200_000, "{rss} KiB for a thousand of each");
 }
