@@ -7,8 +7,9 @@ use rustix::process::{Pid, Signal};
 
 use super::family::Family;
 
-/// How often a round looks for more before it kills what it has.
-const SWEEPS: usize = 64;
+/// How often everybody is looked for, in a tree that changes all the while, before what was found
+/// has to do.
+pub(super) const SWEEPS: usize = 64;
 
 /// Between two rounds while there is somebody new in each.
 const SHORTEST: Duration = Duration::from_millis(1);

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, WaitIdOptions};
 
-use super::hunt::Hunt;
+use super::hunt::{Hunt, SWEEPS};
 use super::message::{LENGTH, Order, Report};
 use super::request::{self, Received};
 use super::ways::Ways;
@@ -237,11 +237,29 @@ impl Keeper {
                 let Some(signal) = Signal::from_named_raw(number) else {
                     return;
                 };
-                let group = ward.leader.as_raw_nonzero().get();
-                for entry in self.ways.family.below(self.own, &HashSet::new()) {
-                    if !(beside && entry.group == group) {
-                        entry.signal(signal);
-                    }
+                let spared = beside.then(|| ward.leader.as_raw_nonzero().get());
+                self.signal(signal, spared);
+            }
+        }
+    }
+
+    /// Sends a signal to everybody below, but for one group, once. Some may end of it while the
+    /// others are still being looked for, the leader first: their children are ours then.
+    fn signal(&self, signal: Signal, spared: Option<i32>) {
+        let own = self.own.as_raw_nonzero().get();
+        let mut looked_below = HashSet::new();
+        let mut told = HashSet::new();
+        for _ in 0..SWEEPS {
+            let members = self.ways.family.below(self.own, &looked_below);
+            if members.is_empty() {
+                return;
+            }
+            for entry in members {
+                if entry.parent == own {
+                    looked_below.insert(entry.pid);
+                }
+                if Some(entry.group) != spared && told.insert((entry.pid, entry.started)) {
+                    entry.signal(signal);
                 }
             }
         }
