@@ -7,6 +7,10 @@ use super::{On, signal::signal};
 
 /// What to list, and how.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost ps
+  outpost ps --json | jq -r '.[].processId'
+  outpost ps --all --on unix:///run/outpost.sock")]
 pub(crate) struct Ps {
     #[command(flatten)]
     pub(crate) on: On,
@@ -22,6 +26,9 @@ pub(crate) struct Ps {
 
 /// Whose output to show.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost logs k3xabcde
+  outpost logs -f k3                      the only id that begins with k3")]
 pub(crate) struct Logs {
     /// Go on until the process has closed; Ctrl-C ends that, and not the process
     #[arg(short, long)]
@@ -37,6 +44,9 @@ pub(crate) struct Logs {
 
 /// What to end, and how.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost kill k3xabcde t6
+  outpost kill -s INT k3xabcde            what Ctrl-C sends")]
 pub(crate) struct Kill {
     /// Only send this signal: a name such as INT or SIGUSR1, or a number
     #[arg(short, long, value_name = "SIGNAL", value_parser = signal)]

@@ -69,6 +69,8 @@ pub(crate) enum Subcommand {
     /// gets that signal and nothing else.
     Kill(Kill),
     /// End your own server, with everything it runs
+    #[command(after_help = "Examples:
+  outpost stop")]
     Stop,
     /// Print completions for a shell
     #[command(after_help = "Examples:
