@@ -9,6 +9,7 @@ use outpost_protocol::{
     StartParams, StartResult, code,
 };
 use tokio::{
+    runtime::Handle as Runtime,
     sync::watch,
     time::{sleep, timeout},
 };
@@ -239,11 +240,16 @@ impl Remote {
         if let Some(handle) = tracked.handle() {
             return Process::new(handle);
         }
-        let reins: Box<dyn Reins> = Box::new(RemoteReins {
+        let reins: Arc<dyn Reins> = Arc::new(RemoteReins {
             guard: Arc::clone(&self.guard),
             tracked: Arc::clone(tracked),
         });
-        let handle = Handle::new(Arc::clone(&tracked.record), reins, detached);
+        let handle = Handle::new(
+            Arc::clone(&tracked.record),
+            reins,
+            detached,
+            Runtime::current(),
+        );
         tracked.set_handle(&handle);
         Process::new(handle)
     }

@@ -9,3 +9,4 @@ mod resuming;
 mod sim;
 mod starts;
 mod thrift;
+mod writing;
