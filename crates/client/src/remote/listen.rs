@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use outpost_protocol::{FromServer, MAX_MESSAGE_BYTES, RequestId, RpcError, encode_error};
 use outpost_rpc::{Answer, Framing, Inbound, InboundError, Received, outbox};
-use tokio::{process::Child, task::JoinHandle};
+use tokio::{process::Child, task::JoinSet};
 
 use super::{
     Transport,
@@ -35,9 +35,11 @@ pub(super) fn attend(core: &Arc<Core>, line: &Arc<Line>, transport: Transport) {
         ..outbox::Delivery::default()
     };
     let outbox = line.outbox.clone();
-    let writer = core
-        .tasks
-        .spawn(outbox::deliver(outbox, write, framing, delivery));
+    let mut writer = JoinSet::new();
+    writer.spawn(
+        core.tasks
+            .track_future(outbox::deliver(outbox, write, framing, delivery)),
+    );
     let attending = Attending {
         core: Arc::clone(core),
         line: Arc::clone(line),
@@ -52,7 +54,8 @@ struct Attending {
     core: Arc<Core>,
     line: Arc<Line>,
     inbound: Inbound,
-    writer: JoinHandle<()>,
+    /// The one task that writes; empty once it has ended and somebody has seen it.
+    writer: JoinSet<()>,
     /// The server, if it was launched for this connection.
     child: Option<Child>,
 }
@@ -66,17 +69,17 @@ impl Attending {
                 self.line.close();
                 // A peer that doesn't read misses the farewell.
                 let farewell = self.core.options.limits.close_within * 2;
-                let _ = tokio::time::timeout(farewell, &mut self.writer).await;
+                let _ = tokio::time::timeout(farewell, self.writer.join_next()).await;
                 for_good("the place was closed")
             }
         };
-        self.writer.abort();
+        self.writer.abort_all();
         let unknown = self.line.lose(loss);
         self.core.add_strays(unknown);
         self.line.announce_loss();
         if let Some(child) = self.child.take() {
             // Its streams have to end first, which are in these two.
-            let _ = (&mut self.writer).await;
+            while self.writer.join_next().await.is_some() {}
             drop(self.inbound);
             see_off(child, self.core.options.limits.launched_ends_within).await;
         }

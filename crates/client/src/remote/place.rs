@@ -1,6 +1,6 @@
 //! The remote place.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use outpost_journal::Seq;
 use outpost_protocol::{
@@ -342,6 +342,7 @@ impl Core {
                 Some(id) => Session::Resume {
                     id,
                     takeover: self.options.takeover,
+                    from: BTreeMap::new(),
                 },
             };
             match self.shake_hands(&line, session).await {

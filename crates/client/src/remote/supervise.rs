@@ -104,6 +104,7 @@ impl Core {
                 Step::GoOn | Step::Nothing => match candidate {
                     Some(line) => {
                         self.standing.send_replace(Standing::Connected);
+                        self.settle_late(&line);
                         return Ok(line);
                     }
                     None => Step::Dial { at: now() },
@@ -152,12 +153,17 @@ impl Core {
                 reason: "there is no session to resume".to_owned(),
             });
         };
+        // What closes from here on is not in the request, and is acknowledged later.
+        let from = self.resume_from();
         let session = Session::Resume {
             id,
             takeover: false,
+            from: from.clone(),
         };
         self.shake_hands(line, session).await.map_err(trouble)?;
-        lock(&self.acks).resumed();
+        lock(&self.acks).resumed(&from);
+        // What is left may be due earlier than the task that acknowledges knows.
+        self.acks_owed.notify_one();
         Ok(())
     }
 
@@ -189,6 +195,15 @@ impl Core {
         }
         // Some may have turned out to be lost.
         self.settle(line).await
+    }
+
+    /// Tells the server to end what was dropped after the others were settled and
+    /// before anybody could see that there is a connection.
+    fn settle_late(&self, line: &Line) {
+        let unsettled = self.strays().unsettled();
+        for id in unsettled {
+            line.settle(Method::ProcessTerminate, &terminate(&id), &id);
+        }
     }
 
     /// Tells the server to end what nobody wants.

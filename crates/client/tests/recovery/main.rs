@@ -3,6 +3,7 @@
 
 mod acknowledging;
 mod catching_up;
+mod crossing;
 mod failing;
 mod older_servers;
 mod resuming;
