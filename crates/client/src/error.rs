@@ -32,7 +32,8 @@ pub enum Error {
         /// those of its operating system.
         message: String,
     },
-    /// Output is gone before anybody had it. The process was terminated.
+    /// Output is gone before anybody had it. The process was terminated, unless
+    /// it was detached or has only been attached to.
     #[error("output of process {id} is lost: events {from} to {to} are no longer retained")]
     Gap {
         /// Which process.

@@ -74,9 +74,9 @@ impl Record {
         if let Some(exit) = exit {
             inside.journal.had_exited(exit);
         }
-        inside.readers = Readers::expecting_one_at(after);
+        inside.readers.begin_after(after);
         inside.settle();
-        self.last.send_replace(after.0);
+        self.announce(inside);
     }
 
     /// Appends what comes next, and says whether there is room for more. Nothing

@@ -140,8 +140,13 @@ impl Attending {
             return tracing::debug!("an answer to nothing that was asked");
         };
         match self.line.answered(*id) {
-            // Who has stopped waiting doesn't want it.
-            Some(Call::Reply { reply, .. }) => drop(reply.send(answer)),
+            Some(Call::Reply { reply, starts }) => {
+                let refused = answer.is_err();
+                // Who has stopped waiting doesn't want it.
+                if let (Err(_), Some(starting)) = (reply.send(answer), starts) {
+                    self.core.started_for_nobody(&starting, refused);
+                }
+            }
             Some(Call::Settles(process)) => self.core.strays().settled(&process),
             None => tracing::debug!("an answer to nothing that was asked"),
         }

@@ -34,6 +34,7 @@ mod strays;
 mod supervise;
 mod tls;
 mod tracked;
+mod undo;
 
 pub use dial::{DialError, Dialer, Transport};
 pub use distant::Distant;

@@ -85,6 +85,11 @@ impl Puzzle {
         self.next
     }
 
+    /// The highest number that was heard of.
+    pub(super) fn heard(&self) -> Seq {
+        self.heard
+    }
+
     pub(super) fn is_adrift(&self) -> bool {
         self.adrift
     }

@@ -2,8 +2,10 @@
 //! exactly what each test wants, over memory, with time that stands still.
 
 mod acknowledging;
+mod attaching;
 mod catching_up;
 mod crossing;
+mod distrust;
 mod failing;
 mod older_servers;
 mod resuming;
