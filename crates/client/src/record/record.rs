@@ -128,6 +128,14 @@ impl Record {
         self.inside().journal.has_room()
     }
 
+    /// Whether what nobody has taken is more than so many windows.
+    pub(crate) fn is_ahead_by(&self, windows: usize) -> bool {
+        let most = self.limits.window_bytes.saturating_mul(windows);
+        let chunks = self.limits.retain_chunks.saturating_mul(windows);
+        let (bytes, count) = self.inside().journal.ahead();
+        bytes > most as u64 || count > chunks
+    }
+
     pub(crate) fn exit(&self) -> Option<Exit> {
         self.inside().journal.exit()
     }

@@ -228,7 +228,12 @@ impl Core {
     /// One process has failed here, and the others go on. Only what would end
     /// with its handle is ended: anything else is somebody's work.
     pub(super) fn fail_one(&self, tracked: &Arc<Tracked>, error: Error) {
-        tracing::warn!(process = tracked.id(), %error, "a process is given up");
+        if tracked.is_awaited() {
+            // Whoever waits for it is told.
+            tracing::debug!(process = tracked.id(), %error, "a process is not there");
+        } else {
+            tracing::warn!(process = tracked.id(), %error, "a process is given up");
+        }
         let ends = tracked.ends_with_us();
         self.remove(tracked);
         tracked.fail(error);

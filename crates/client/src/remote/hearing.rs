@@ -68,10 +68,10 @@ impl Core {
         }
         let closed = heard == Heard::Closed;
         match self.find(id) {
-            Some(tracked) => {
-                let progress = tracked.heard(seq, heard, self.is_acked());
-                self.progress(&tracked, &progress);
-            }
+            Some(tracked) => match tracked.heard(seq, heard, self.is_acked()) {
+                Ok(progress) => self.progress(&tracked, &progress),
+                Err(error) => self.fail_one(&tracked, error),
+            },
             None if closed && self.strays().closed(id) => self.acknowledge(id, seq, 0, true),
             None if self.strays().knows(id) => {
                 // It may go on without us, and must not wait for us.

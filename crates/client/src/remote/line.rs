@@ -31,9 +31,9 @@ impl From<CallError> for Error {
         match error {
             CallError::Lost(reason) => Error::disconnected(reason),
             CallError::Refused(refusal) => refusal.into(),
-            CallError::Nonsense(method, source) => Error::Nonsense {
+            CallError::Nonsense(method, error) => Error::Nonsense {
                 method,
-                source: Arc::new(source),
+                reason: Arc::new(error),
             },
         }
     }

@@ -93,7 +93,16 @@ impl Attending {
                 received = self.inbound.next() => received,
             };
             match received {
-                Ok(Some(Received::Message(message))) => self.message(&message),
+                Ok(Some(Received::Message(message))) => {
+                    if let Some(answer) = self.message(&message) {
+                        // Who asks and doesn't read isn't listened to either.
+                        let line = &self.line;
+                        tokio::select! {
+                            () = line.outbox.listening() => line.outbox.answer(answer),
+                            () = line.gone.cancelled() => {}
+                        }
+                    }
+                }
                 Ok(Some(Received::Ping(payload))) => self.line.outbox.pong(payload),
                 Ok(Some(Received::Pong)) => {}
                 Ok(Some(Received::TooLong)) => {
@@ -113,7 +122,8 @@ impl Attending {
         }
     }
 
-    fn message(&self, message: &Bytes) {
+    /// Deals with a message; gives the answer if the server has asked something.
+    fn message(&self, message: &Bytes) -> Option<Answer> {
         match FromServer::parse(message) {
             Ok(FromServer::Output(output)) => self.core.output(&self.line, output),
             Ok(FromServer::Notification { method, params }) => {
@@ -129,10 +139,11 @@ impl Attending {
             Ok(FromServer::Request { id, method }) => {
                 let mut answer = Vec::new();
                 encode_error(&mut answer, &id, &RpcError::method_not_found(&method));
-                self.line.outbox.answer(Answer::new(answer));
+                return Some(Answer::new(answer));
             }
             Err(error) => tracing::warn!(%error, "a message of the server makes no sense"),
         }
+        None
     }
 
     fn answer(&self, id: &RequestId, answer: Result<Bytes, RpcError>) {

@@ -20,6 +20,10 @@ use crate::{
     record::{Record, Source},
 };
 
+/// How many windows a server may be ahead that should be ahead by one: its own
+/// may be larger than ours.
+const MAX_WINDOWS: usize = 64;
+
 /// A process of the server.
 pub(super) struct Tracked {
     pub(super) record: Arc<Record>,
@@ -127,6 +131,11 @@ impl Tracked {
         });
     }
 
+    /// Whether it isn't known yet that it is there.
+    pub(super) fn is_awaited(&self) -> bool {
+        matches!(*self.arrival.borrow(), Arrival::Awaited)
+    }
+
     /// Waits until it is there, or isn't.
     pub(super) async fn arrival(&self) -> Result<(), Error> {
         let mut arrival = self.arrival.subscribe();
@@ -145,7 +154,7 @@ impl Tracked {
         match self.handle_slot().upgrade() {
             Some(handle) => !handle.is_detached(),
             // One that nobody holds any more was ended, or was meant to go on.
-            None => self.started && matches!(*self.arrival.borrow(), Arrival::Awaited),
+            None => self.started && self.is_awaited(),
         }
     }
 
@@ -168,13 +177,20 @@ impl Tracked {
     }
 
     /// A notification has come. Where the server waits for acknowledgements
-    /// there is always room: it sends no more than its window.
-    pub(super) fn heard(&self, seq: Seq, heard: Heard, acked: bool) -> Progress {
+    /// there is always room: it sends no more than its window, whichever that is,
+    /// and one that sends many of ours has none.
+    pub(super) fn heard(&self, seq: Seq, heard: Heard, acked: bool) -> Result<Progress, Error> {
         let mut puzzle = self.puzzle();
+        if acked && self.record.is_ahead_by(MAX_WINDOWS) {
+            return Err(Error::ProcessFailed {
+                id: self.id().to_owned(),
+                message: "the server does not wait for acknowledgements".to_owned(),
+            });
+        }
         let room = acked || self.record.has_room();
         let mut facts = Vec::new();
         puzzle.offer(seq, heard, room, &mut facts);
-        self.published(&puzzle, facts, room)
+        Ok(self.published(&puzzle, facts, room))
     }
 
     /// What was missing has been read.

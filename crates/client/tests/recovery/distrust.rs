@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use outpost_client::{Error, Place as _};
+use outpost_client::{Error, Place as _, RemoteOptions};
+use serde_json::json;
 use tokio::time::Instant;
 
-use crate::sim::{Sim, page, released, soon, started, tale};
+use crate::sim::{Sim, capable, page, released, soon, started, tale};
 
 const OVERLOADED: &str = "Server overloaded; retry later.";
 
@@ -104,4 +105,50 @@ async fn numbers_beyond_all_counting_are_refused() {
     line.exited("q", 2, 0).await;
     line.closed("q", 3).await;
     assert_eq!(tale(&process).await, ["1 one", "2 exit 0", "3 closed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_waits_for_no_acknowledgement_is_given_up() {
+    let mut sim = Sim::new();
+    let mut options = RemoteOptions::default();
+    options.limits.window_bytes = 1024;
+    options.limits.retain_bytes = 1024;
+    let (remote, mut line) = sim.connect_with(options, capable()).await;
+    let process = started(&remote, &mut line, "p").await;
+    for seq in 1..=66 {
+        line.output("p", seq, &[b'x'; 1024]).await;
+    }
+    let failed = async {
+        let mut news = process.wake();
+        loop {
+            let page = process.read(0, None, Duration::ZERO).await.unwrap();
+            if let Some(failure) = page.failure {
+                break failure;
+            }
+            news.changed().await.unwrap();
+        }
+    };
+    assert_eq!(
+        soon("the failure", failed).await,
+        "process p failed: the server does not wait for acknowledgements"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_and_does_not_read_is_not_read_either() {
+    let mut sim = Sim::new();
+    let (_remote, mut line) = sim.connect(released()).await;
+    let id = "i".repeat(1 << 20);
+    let mut sent = 0;
+    let asking = async {
+        loop {
+            line.send(json!({"id": id, "method": "x"})).await;
+            sent += 1;
+        }
+    };
+    let stalled = tokio::time::timeout(Duration::from_secs(5), asking).await;
+    assert!(stalled.is_err());
+    assert!(sent < 100, "{sent}");
+    // Who reads again is heard again.
+    line.next().await;
 }
