@@ -141,14 +141,13 @@ async fn a_server_that_asks_and_does_not_read_is_not_read_either() {
     let id = "i".repeat(1 << 20);
     let mut sent = 0;
     let asking = async {
-        loop {
+        for _ in 0..100 {
             line.send(json!({"id": id, "method": "x"})).await;
             sent += 1;
         }
     };
     let stalled = tokio::time::timeout(Duration::from_secs(5), asking).await;
-    assert!(stalled.is_err());
-    assert!(sent < 100, "{sent}");
+    assert!(stalled.is_err(), "{sent} were taken");
     // Who reads again is heard again.
     line.next().await;
 }
