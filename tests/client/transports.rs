@@ -20,8 +20,11 @@ async fn by_url() {
 #[tokio::test(flavor = "multi_thread")]
 async fn by_a_command() {
     let server = outpost().start().await;
-    let mut command = std::process::Command::new(crate::outpost().binary());
-    command.args(["serve", "--listen", "stdio"]);
+    let folder = tempfile::tempdir().unwrap();
+    let ended = folder.path().join("ended");
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", r#""$0" serve --listen stdio && : >"$1""#]);
+    command.arg(crate::outpost().binary()).arg(&ended);
     command.stderr(std::process::Stdio::null());
     let remote = Remote::launch(command, RemoteOptions::default())
         .await
@@ -34,6 +37,7 @@ async fn by_a_command() {
         .unwrap();
     // What it runs ends with it, and the test's server finds nothing of its mark.
     patience::soon("its end", remote.close()).await.unwrap();
+    assert!(ended.exists(), "it was given the time to end by itself");
     let error = process.terminate().await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -49,6 +53,9 @@ async fn nobody_there() {
         let error = connect(url).await.err().unwrap();
         assert!(matches!(error, Error::Unreachable { .. }), "{error}");
         assert!(error.to_string().contains(url), "{error}");
+        let cause = std::error::Error::source(&error).unwrap();
+        let words = format!("{:#}", anyhow::Error::from(error.clone()));
+        assert_eq!(words, format!("{error}: {cause}"), "and nothing twice");
     }
     let command = std::process::Command::new("/no/such/server");
     let error = Remote::launch(command, RemoteOptions::default())
@@ -56,12 +63,13 @@ async fn nobody_there() {
         .err()
         .unwrap();
     assert_eq!(
-        error.to_string(),
+        format!("{:#}", anyhow::Error::from(error)),
         "cannot connect to /no/such/server: cannot launch the server: No such file or directory (os error 2)"
     );
     // Something is there, and doesn't speak TLS.
     let server = outpost().start().await;
     let url = server.urls()[0].replace("ws://", "wss://");
     let error = connect(&url).await.err().unwrap();
-    assert!(error.to_string().contains("TLS"), "{error}");
+    let words = format!("{:#}", anyhow::Error::from(error));
+    assert!(words.contains("TLS"), "{words}");
 }

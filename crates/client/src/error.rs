@@ -4,7 +4,8 @@ use std::{io, sync::Arc, time::Duration};
 
 use outpost_protocol::RpcError;
 
-/// Why a call, a process or a whole place has failed.
+/// Why a call, a process or a whole place has failed. Where there is a source it
+/// says more, and the text does not repeat it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -32,7 +33,8 @@ pub enum Error {
         /// those of its operating system.
         message: String,
     },
-    /// Output is gone before anybody had it. The process was terminated.
+    /// Output is gone before anybody had it. The process was terminated, unless
+    /// it was detached or has only been attached to.
     #[error("output of process {id} is lost: events {from} to {to} are no longer retained")]
     Gap {
         /// Which process.
@@ -77,7 +79,7 @@ pub enum Error {
         id: String,
     },
     /// No connection could be made.
-    #[error("cannot connect to {address}: {source}")]
+    #[error("cannot connect to {address}")]
     Unreachable {
         /// Where it was tried.
         address: String,
@@ -85,12 +87,12 @@ pub enum Error {
         source: Arc<crate::DialError>,
     },
     /// The server's answer can't be understood.
-    #[error("the answer to {method} makes no sense: {source}")]
+    #[error("the answer to {method} makes no sense: {reason}")]
     Nonsense {
         /// What was asked.
         method: &'static str,
         /// What is wrong with the answer.
-        source: Arc<serde_json::Error>,
+        reason: Arc<serde_json::Error>,
     },
     /// This program can't start processes.
     #[error("cannot prepare to start processes: {0}")]

@@ -95,6 +95,7 @@ async fn who_is_trusted_is_talked_to_and_who_is_not_is_not() {
     ] {
         let error = Remote::connect(&url, options).await.err().unwrap();
         assert!(matches!(error, Error::Unreachable { .. }));
-        assert!(error.to_string().contains("certificate"), "{error}");
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(cause.contains("certificate"), "{cause}");
     }
 }

@@ -292,13 +292,27 @@ impl Journal {
         let Owner::Attached { cursor } = self.owner else {
             return true;
         };
+        let (bytes, chunks) = self.behind(cursor);
+        bytes < self.limits.window_bytes as u64 && chunks < self.limits.retain_chunks
+    }
+
+    /// How many bytes, in how many chunks, an attached owner has not seen.
+    #[must_use]
+    pub fn ahead(&self) -> (u64, usize) {
+        match self.owner {
+            Owner::Attached { cursor } => self.behind(cursor),
+            Owner::Absent { .. } => (0, 0),
+        }
+    }
+
+    /// How many bytes are retained behind a cursor, in how many chunks.
+    fn behind(&self, cursor: Seq) -> (u64, usize) {
         let first = self.first_after(cursor);
-        let ahead = match self.kept.get(first) {
+        let bytes = match self.kept.get(first) {
             Some(kept) => self.total - start_of(kept),
             None => 0,
         };
-        ahead < self.limits.window_bytes as u64
-            && self.kept.len() - first < self.limits.retain_chunks
+        (bytes, self.kept.len() - first)
     }
 
     /// Index of the first retained chunk behind a cursor.

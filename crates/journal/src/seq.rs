@@ -12,10 +12,10 @@ impl Seq {
     /// The cursor that has seen nothing yet.
     pub const START: Seq = Seq(0);
 
-    /// The number after this one.
+    /// The number after this one; nobody counts to the last.
     #[must_use]
     pub fn next(self) -> Seq {
-        Seq(self.0 + 1)
+        Seq(self.0.saturating_add(1))
     }
 
     /// The number before this one; nothing comes before the start.

@@ -249,11 +249,16 @@ impl Inner {
         if let Some(handle) = known.handle.upgrade() {
             return Process::new(handle);
         }
-        let reins: Box<dyn Reins> = Box::new(LocalReins {
+        let reins: Arc<dyn Reins> = Arc::new(LocalReins {
             place: Arc::clone(self),
             process: process.clone(),
         });
-        let handle = Handle::new(Arc::clone(&known.record), reins, detached);
+        let handle = Handle::new(
+            Arc::clone(&known.record),
+            reins,
+            detached,
+            self.runtime.clone(),
+        );
         known.handle = Arc::downgrade(&handle);
         Process::new(handle)
     }

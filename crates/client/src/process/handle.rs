@@ -12,14 +12,10 @@ use std::{
 use bytes::Bytes;
 use outpost_journal::{Exit, Seq};
 use outpost_protocol::{SignalName, Size, StreamName};
-use tokio::sync::{Mutex as TurnMutex, watch};
+use tokio::{runtime::Handle as Runtime, sync::watch};
 
-use super::{Events, OutputReader, Reins, Stdin, Terminate};
+use super::{Events, OutputReader, Reins, Stdin, Terminate, inlet::Inlet};
 use crate::{Error, Page, record::Record};
-
-/// How much goes into one write: it must fit a message, and what waits behind it
-/// waits as long as it takes.
-const WRITE_BYTES: usize = 256 * 1024;
 
 /// A process; clones name the same one.
 ///
@@ -39,27 +35,38 @@ pub struct Process {
 /// What the clones of a [`Process`] share.
 pub(crate) struct Handle {
     pub(super) record: Arc<Record>,
-    reins: Box<dyn Reins>,
+    reins: Arc<dyn Reins>,
     detached: AtomicBool,
-    /// Held by the write under way: bytes reach the process in the order of the
-    /// calls, also when some of them have to be repeated.
-    writing: TurnMutex<()>,
+    /// Bytes reach the process in the order of the calls, also when some of them
+    /// have to be repeated.
+    pub(super) inlet: Inlet,
 }
 
 impl Handle {
-    pub(crate) fn new(record: Arc<Record>, reins: Box<dyn Reins>, detached: bool) -> Arc<Self> {
+    /// A handle whose input is written by a task of the given runtime.
+    pub(crate) fn new(
+        record: Arc<Record>,
+        reins: Arc<dyn Reins>,
+        detached: bool,
+        runtime: Runtime,
+    ) -> Arc<Self> {
         Arc::new(Handle {
             record,
+            inlet: Inlet::new(Arc::clone(&reins), runtime),
             reins,
             detached: AtomicBool::new(detached),
-            writing: TurnMutex::new(()),
         })
+    }
+
+    /// Whether the process goes on when nobody holds it any more.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.detached.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let detached = self.detached.load(Ordering::Relaxed);
+        let detached = self.is_detached();
         let running = self.record.exit().is_none() && !self.record.is_over();
         self.record.abandon();
         self.reins.let_go(running && !detached);
@@ -172,23 +179,20 @@ impl Process {
     /// order. Where the connection is lost meanwhile, it is repeated in a way
     /// that never writes a byte twice.
     ///
-    /// Not cancel-safe: of a call that was dropped, a part may have been
-    /// written.
+    /// Not cancel-safe: of a call that was dropped, all or a part may be written
+    /// all the same. It holds up nobody else.
     pub async fn write(&self, bytes: impl Into<Bytes>) -> Result<(), Error> {
-        let mut bytes = bytes.into();
-        let _turn = self.handle.writing.lock().await;
-        while !bytes.is_empty() {
-            let next = bytes.split_to(bytes.len().min(WRITE_BYTES));
-            self.handle.reins.write(next, false).await?;
+        let bytes = bytes.into();
+        if bytes.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.handle.inlet.write(bytes, false).await
     }
 
     /// Ends its input behind what was written; on a terminal, types the
     /// end-of-file character. Beyond the released servers: `closeStdin`.
     pub async fn close_stdin(&self) -> Result<(), Error> {
-        let _turn = self.handle.writing.lock().await;
-        self.handle.reins.write(Bytes::new(), true).await
+        self.handle.inlet.write(Bytes::new(), true).await
     }
 
     /// Signals its whole group; one that has exited gets nothing. Released

@@ -1,47 +1,71 @@
 //! The input of a process, to be written to.
 
 use std::{
-    fmt, io,
+    collections::VecDeque,
+    fmt,
+    future::Future,
+    io,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
+use tokio_util::sync::PollSender;
 
-use super::Process;
-use crate::Error;
+use super::{
+    Process,
+    inlet::{Chain, Piece, Written, gone},
+};
 
 /// The most that is taken over in one go.
 const PIECE_BYTES: usize = 64 * 1024;
 
-type Sending = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
-
-/// Writes to the input of a process. One piece is on its way while the next is
-/// collected; [`flush`](tokio::io::AsyncWriteExt::flush) waits until all are
+/// Writes to the input of a process. Some pieces are on their way while the next
+/// is collected; [`flush`](tokio::io::AsyncWriteExt::flush) waits until all are
 /// accepted, [`shutdown`](tokio::io::AsyncWriteExt::shutdown) ends the input.
+/// Behind a piece that could not be written nothing is.
 pub struct Stdin {
     process: Process,
-    sending: Option<Sending>,
+    pieces: PollSender<Piece>,
+    chain: Chain,
+    /// What isn't known to be accepted, oldest first.
+    under_way: VecDeque<Written>,
     closing: bool,
 }
 
 impl Stdin {
     pub(super) fn new(process: Process) -> Self {
         Stdin {
+            pieces: PollSender::new(process.handle.inlet.sender()),
             process,
-            sending: None,
+            chain: Chain::default(),
+            under_way: VecDeque::new(),
             closing: false,
         }
     }
 
-    fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(sending) = &mut self.sending else {
-            return Poll::Ready(Ok(()));
-        };
-        let sent = ready!(sending.as_mut().poll(cx));
-        self.sending = None;
-        Poll::Ready(sent.map_err(Into::into))
+    /// Waits until everything is accepted.
+    fn poll_accepted(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(oldest) = self.under_way.front_mut() {
+            let written = ready!(Pin::new(oldest).poll(cx));
+            self.under_way.pop_front();
+            written.unwrap_or_else(|_| Err(gone()))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_queue(
+        &mut self,
+        cx: &mut Context<'_>,
+        piece: impl FnOnce() -> Bytes,
+        end: bool,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.pieces.poll_reserve(cx)).map_err(|_| gone())?;
+        let (piece, written) = Piece::new(piece(), end, Some(self.chain.clone()));
+        self.pieces.send_item(piece).map_err(|_| gone())?;
+        self.under_way.push_back(written);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -52,35 +76,29 @@ impl AsyncWrite for Stdin {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        ready!(this.poll_sent(cx))?;
+        // What the earlier ones have to say is said here; it isn't waited for.
+        if let Poll::Ready(Err(error)) = this.poll_accepted(cx) {
+            return Poll::Ready(Err(error));
+        }
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
         let piece = &buf[..buf.len().min(PIECE_BYTES)];
-        let bytes = Bytes::copy_from_slice(piece);
-        let process = this.process.clone();
-        this.sending = Some(Box::pin(async move { process.write(bytes).await }));
-        // It is under way from now on, and not only when somebody asks again. What
-        // it has to say already is said at the next call.
-        if let Poll::Ready(Err(error)) = this.poll_sent(cx) {
-            return Poll::Ready(Err(error));
-        }
+        ready!(this.poll_queue(cx, || Bytes::copy_from_slice(piece), false))?;
         Poll::Ready(Ok(piece.len()))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().poll_sent(cx)
+        self.get_mut().poll_accepted(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.closing {
-            ready!(this.poll_sent(cx))?;
-            let process = this.process.clone();
-            this.sending = Some(Box::pin(async move { process.close_stdin().await }));
+            ready!(this.poll_queue(cx, Bytes::new, true))?;
             this.closing = true;
         }
-        this.poll_sent(cx)
+        this.poll_accepted(cx)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod events;
 mod handle;
+mod inlet;
 mod input;
 mod output;
 mod reins;

@@ -41,6 +41,16 @@ impl Readers {
         }
     }
 
+    /// Nothing up to `cursor` will ever be there.
+    pub(super) fn begin_after(&mut self, cursor: Seq) {
+        if let Reserve::Expected(before) | Reserve::Polled(before) = &mut self.reserve {
+            *before = cursor.max(*before);
+        }
+        for reader in self.cursors.values_mut() {
+            reader.cursor = reader.cursor.max(cursor);
+        }
+    }
+
     /// The lowest cursor, if anybody reads or is expected to.
     pub(super) fn floor(&self) -> Option<Seq> {
         let cursors = self.cursors.values().map(|reader| reader.cursor);

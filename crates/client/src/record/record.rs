@@ -74,9 +74,9 @@ impl Record {
         if let Some(exit) = exit {
             inside.journal.had_exited(exit);
         }
-        inside.readers = Readers::expecting_one_at(after);
+        inside.readers.begin_after(after);
         inside.settle();
-        self.last.send_replace(after.0);
+        self.announce(inside);
     }
 
     /// Appends what comes next, and says whether there is room for more. Nothing
@@ -126,6 +126,14 @@ impl Record {
 
     pub(crate) fn has_room(&self) -> bool {
         self.inside().journal.has_room()
+    }
+
+    /// Whether what nobody has taken is more than so many windows.
+    pub(crate) fn is_ahead_by(&self, windows: usize) -> bool {
+        let most = self.limits.window_bytes.saturating_mul(windows);
+        let chunks = self.limits.retain_chunks.saturating_mul(windows);
+        let (bytes, count) = self.inside().journal.ahead();
+        bytes > most as u64 || count > chunks
     }
 
     pub(crate) fn exit(&self) -> Option<Exit> {

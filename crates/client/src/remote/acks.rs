@@ -1,7 +1,7 @@
 //! What is to be acknowledged, and when. Plain data with the time passed in.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -120,10 +120,14 @@ impl Acks {
         sent.chain(owed)
     }
 
-    /// A session was resumed from there.
-    pub(super) fn resumed(&mut self) {
-        self.closes.clear();
-        self.owed.retain(|_, owed| !owed.closed);
+    /// A session was resumed from there: the closes that it was told of are
+    /// acknowledged. Others may have come since.
+    pub(super) fn resumed(&mut self, from: &BTreeMap<String, u64>) {
+        let told = |id: &str, seq: Seq| from.get(id).is_some_and(|from| *from >= seq.0);
+        self.closes.retain(|(id, seq)| !told(id, *seq));
+        self.owed
+            .retain(|id, owed| !(owed.closed && told(id, owed.seq)));
+        self.soonest = self.owed.values().map(|owed| owed.at).min();
     }
 }
 
@@ -191,11 +195,14 @@ mod tests {
         let mut closes: Vec<_> = acks.closes().collect();
         closes.sort();
         assert_eq!(closes, [("owed".to_owned(), 4), ("sent".to_owned(), 3)]);
-        acks.resumed();
-        assert_eq!(acks.closes().count(), 0);
+        let told = closes.into_iter().collect();
+        acks.owe("late", Seq(6), 0, true, now);
+        acks.resumed(&told);
+        let closes: Vec<_> = acks.closes().collect();
+        assert_eq!(closes, [("late".to_owned(), 6)], "which nobody was told of");
         assert_eq!(
             due(&mut acks, now + POLICY.within),
-            [("open".to_owned(), 5)]
+            [("late".to_owned(), 6), ("open".to_owned(), 5)]
         );
     }
 }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use outpost_journal as journal;
+use outpost_journal::{self as journal, Seq};
 use outpost_protocol::{Method, ServerCapabilities, TerminateParams, Welcome};
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -16,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Dialer, RemoteOptions, Standing,
     acks::{Acks, Policy},
-    line::Line,
+    line::{Line, Starting},
     recovery::LineNumber,
     strays::Strays,
     tracked::Tracked,
@@ -126,7 +126,7 @@ impl Core {
             reason: Arc::clone(&reason),
         });
         for tracked in lock(&self.processes).drain().map(|(_, tracked)| tracked) {
-            tracked.record.fail(Error::Disconnected {
+            tracked.fail(Error::Disconnected {
                 reason: Arc::clone(&reason),
             });
         }
@@ -188,14 +188,24 @@ impl Core {
         lock(&self.processes).insert(id, Arc::clone(tracked));
     }
 
+    /// The process of that name, as it is known or is about to be; says whether
+    /// it is known only from now on.
+    pub(super) fn meet(self: &Arc<Self>, id: &str, after: Seq) -> (Arc<Tracked>, bool) {
+        let mut processes = lock(&self.processes);
+        if let Some(tracked) = processes.get(id) {
+            return (Arc::clone(tracked), false);
+        }
+        let tracked = Tracked::found(self, id, after);
+        processes.insert(id.to_owned(), Arc::clone(&tracked));
+        (tracked, true)
+    }
+
     /// The session has ended with everything in it, and the server says no more
     /// of that.
     pub(super) fn session_ended(&self) {
         let processes: Vec<_> = lock(&self.processes).drain().collect();
         for (_, tracked) in processes {
-            tracked
-                .record
-                .fail(Error::disconnected("the session was closed"));
+            tracked.fail(Error::disconnected("the session was closed"));
         }
     }
 
@@ -215,13 +225,32 @@ impl Core {
         }
     }
 
-    /// One process has failed, and the others go on.
+    /// One process has failed here, and the others go on. Only what would end
+    /// with its handle is ended: anything else is somebody's work.
     pub(super) fn fail_one(&self, tracked: &Arc<Tracked>, error: Error) {
-        tracing::warn!(process = tracked.id(), %error, "a process is given up");
+        if tracked.is_awaited() {
+            // Whoever waits for it is told.
+            tracing::debug!(process = tracked.id(), %error, "a process is not there");
+        } else {
+            tracing::warn!(process = tracked.id(), %error, "a process is given up");
+        }
+        let ends = tracked.ends_with_us();
         self.remove(tracked);
-        tracked.record.fail(error);
+        tracked.fail(error);
         self.strays().add(tracked.id());
-        self.end_unwanted(tracked.id());
+        if ends {
+            self.end_unwanted(tracked.id());
+        }
+    }
+
+    /// A start has been answered that nobody waits for any more.
+    pub(super) fn started_for_nobody(&self, starting: &Starting, refused: bool) {
+        if refused {
+            // Whatever has this name now is not of this start.
+            self.strays().closed(&starting.id);
+        } else if !starting.made_up {
+            self.end_unwanted(&starting.id);
+        }
     }
 
     /// Tells the server to end a process that nobody wants: now, or as soon as

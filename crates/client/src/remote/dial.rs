@@ -49,7 +49,7 @@ impl Transport {
     }
 }
 
-/// Why a server can't be reached.
+/// Why a server can't be reached. The text has everything, so there is no source.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialError {
@@ -58,16 +58,16 @@ pub enum DialError {
     Url(&'static str),
     /// Nobody is there, or nobody answers.
     #[error("{0}")]
-    Connect(#[source] io::Error),
+    Connect(io::Error),
     /// The other side can't be trusted, or doesn't speak TLS.
     #[error("TLS: {0}")]
-    Tls(#[source] io::Error),
+    Tls(io::Error),
     /// There is no WebSocket there.
     #[error(transparent)]
     Opening(#[from] OpeningError),
     /// The command of the server can't be executed.
     #[error("cannot launch the server: {0}")]
-    Launch(#[source] io::Error),
+    Launch(io::Error),
     /// A launched server is there once.
     #[error("a launched server can't be reached a second time")]
     Spent,

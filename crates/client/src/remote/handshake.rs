@@ -1,5 +1,7 @@
 //! A session is opened, or taken up again.
 
+use std::collections::BTreeMap;
+
 use outpost_protocol::{Delivery, Empty, INITIALIZED, InitializeParams, Method, Welcome, code};
 
 use super::{
@@ -16,6 +18,8 @@ pub(super) enum Session<'a> {
     Resume {
         id: &'a str,
         takeover: bool,
+        /// Where to go on with each process.
+        from: BTreeMap<String, u64>,
     },
 }
 
@@ -27,9 +31,9 @@ impl Core {
         session: Session<'_>,
     ) -> Result<Welcome, CallError> {
         let options = &self.options;
-        let (resume, takeover) = match session {
-            Session::New => (None, false),
-            Session::Resume { id, takeover } => (Some(id.to_owned()), takeover),
+        let (resume, takeover, from) = match session {
+            Session::New => (None, false, BTreeMap::new()),
+            Session::Resume { id, takeover, from } => (Some(id.to_owned()), takeover, from),
         };
         let params = InitializeParams {
             client_name: Some(options.client_name.clone()),
@@ -42,7 +46,7 @@ impl Core {
                 DeliveryChoice::Auto => Delivery::Acked,
                 DeliveryChoice::Push => Delivery::Push,
             }),
-            resume_from: self.resume_from(),
+            resume_from: from,
             resume_session_id: resume.clone(),
             ..InitializeParams::default()
         };

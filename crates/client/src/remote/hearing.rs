@@ -2,24 +2,30 @@
 
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use outpost_journal::Seq;
 use outpost_protocol::{
     AckParams, Ending, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed,
-    ProcessOutput, ReadParams, ReadResult, parse_params,
+    ProcessOutput, ReadParams, ReadResult, code, parse_params,
 };
 use serde_json::value::RawValue;
-use tokio::time::sleep_until;
+use tokio::time::{sleep, sleep_until};
 
 use super::{
     core::{Core, lock},
     line::Line,
     puzzle::Heard,
-    tracked::{Progress, Tracked},
+    tracked::{Progress, Tracked, is_sane},
 };
 use crate::{Error, event::stream_of};
+
+/// How long a server is left alone that has too much to do, or nothing to say.
+pub(super) const BUSY_PAUSE: Duration = Duration::from_millis(200);
+
+/// How many pages in a row may bring nothing of what was heard of.
+const MAX_FRUITLESS: u32 = 3;
 
 impl Core {
     /// A process has written something.
@@ -57,13 +63,24 @@ impl Core {
         if !self.is_current(line) {
             return;
         }
+        if !is_sane(seq) {
+            return tracing::warn!(process = id, %seq, "an event has a number beyond all counting");
+        }
         let closed = heard == Heard::Closed;
         match self.find(id) {
-            Some(tracked) => {
-                let progress = tracked.heard(seq, heard, self.is_acked());
-                self.progress(&tracked, &progress);
-            }
+            Some(tracked) => match tracked.heard(seq, heard, self.is_acked()) {
+                Ok(progress) => self.progress(&tracked, &progress),
+                Err(error) => self.fail_one(&tracked, error),
+            },
             None if closed && self.strays().closed(id) => self.acknowledge(id, seq, 0, true),
+            None if self.strays().knows(id) => {
+                // It may go on without us, and must not wait for us.
+                let bytes = match &heard {
+                    Heard::Output(_, bytes) => bytes.len(),
+                    Heard::Exited { .. } | Heard::Closed => 0,
+                };
+                self.acknowledge(id, seq, bytes, false);
+            }
             None => {}
         }
     }
@@ -157,21 +174,34 @@ impl Core {
     }
 
     async fn read_until_complete(self: &Arc<Self>, tracked: &Arc<Tracked>) {
+        let mut fruitless = 0;
         loop {
-            let Some(after) = tracked.wants().filter(|_| !tracked.record.is_over()) else {
+            let Some(after) = tracked.to_read() else {
                 tracked.reading.store(false, Ordering::Release);
-                // Something may have gone missing between the two.
-                if tracked.wants().is_none()
-                    || tracked.record.is_over()
-                    || tracked.reading.swap(true, Ordering::AcqRel)
-                {
+                // Something may have gone missing between the two, or room made.
+                if tracked.to_read().is_none() || tracked.reading.swap(true, Ordering::AcqRel) {
                     return;
                 }
                 continue;
             };
             let params = read_after(tracked.id(), after);
-            let page = self.again(Method::ProcessRead, &params).await;
-            self.read(tracked, page);
+            match self.again(Method::ProcessRead, &params).await {
+                Err(Error::Refused { code, .. }) if code == code::OVERLOADED => {
+                    sleep(BUSY_PAUSE).await;
+                }
+                page => {
+                    self.read(tracked, page);
+                    if tracked.to_read() == Some(after) {
+                        fruitless += 1;
+                        if fruitless == MAX_FRUITLESS {
+                            self.fail_one(tracked, tracked.never_comes());
+                        }
+                        sleep(BUSY_PAUSE).await;
+                    } else {
+                        fruitless = 0;
+                    }
+                }
+            }
         }
     }
 
@@ -199,6 +229,7 @@ impl Core {
         };
         match outcome {
             Ok(progress) => {
+                tracked.arrived();
                 if let Some((seq, bytes)) = progress.ackable {
                     self.acknowledge(tracked.id(), seq, bytes, progress.closed);
                 }

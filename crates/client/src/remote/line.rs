@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use outpost_protocol::{Method, RpcError, encode_notification, encode_request};
+use outpost_protocol::{Method, RpcError, StartParams, encode_notification, encode_request};
 use outpost_rpc::{Answer, CloseReason, Outbox};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
@@ -31,9 +31,9 @@ impl From<CallError> for Error {
         match error {
             CallError::Lost(reason) => Error::disconnected(reason),
             CallError::Refused(refusal) => refusal.into(),
-            CallError::Nonsense(method, source) => Error::Nonsense {
+            CallError::Nonsense(method, error) => Error::Nonsense {
                 method,
-                source: Arc::new(source),
+                reason: Arc::new(error),
             },
         }
     }
@@ -64,11 +64,22 @@ pub(super) enum Call {
     Reply {
         reply: oneshot::Sender<Result<Bytes, RpcError>>,
         /// The process whose existence hangs on the answer.
-        starts: Option<String>,
+        starts: Option<Starting>,
     },
     /// Nobody waits: a process was told to end that nobody wants.
     Settles(String),
 }
+
+/// A process that is being started.
+#[derive(Clone, Debug)]
+pub(super) struct Starting {
+    pub(super) id: String,
+    /// Nobody else can have given this name to anything.
+    pub(super) made_up: bool,
+}
+
+/// What a call is answered with; dropped without one if the connection is lost.
+pub(super) type Reply = oneshot::Receiver<Result<Bytes, RpcError>>;
 
 impl Line {
     pub(super) fn new(number: LineNumber) -> Self {
@@ -91,21 +102,33 @@ impl Line {
         method: Method,
         params: &(impl Serialize + Sync),
     ) -> Result<R, CallError> {
-        self.call_for(method, params, None).await
-    }
-
-    /// The same, where a process may come of it.
-    pub(super) async fn call_for<R: DeserializeOwned>(
-        &self,
-        method: Method,
-        params: &(impl Serialize + Sync),
-        starts: Option<String>,
-    ) -> Result<R, CallError> {
         // Who has much on its way already waits before there is more.
         self.outbox.listening().await;
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = oneshot::channel();
+        let starts = None;
         self.ask(method, params, Call::Reply { reply, starts })?;
-        let answer = answer.await.map_err(|_| self.lost_error())?;
+        self.answer(method, &mut answer).await
+    }
+
+    /// Asks for a process, whoever waits for the answer.
+    pub(super) fn ask_to_start(
+        &self,
+        params: &StartParams,
+        starting: Starting,
+    ) -> Result<Reply, CallError> {
+        let (reply, answer) = oneshot::channel();
+        let starts = Some(starting);
+        self.ask(Method::ProcessStart, params, Call::Reply { reply, starts })?;
+        Ok(answer)
+    }
+
+    /// Waits for an answer.
+    pub(super) async fn answer<R: DeserializeOwned>(
+        &self,
+        method: Method,
+        reply: &mut Reply,
+    ) -> Result<R, CallError> {
+        let answer = reply.await.map_err(|_| self.lost_error())?;
         let result = answer.map_err(CallError::Refused)?;
         serde_json::from_slice(&result).map_err(|error| CallError::Nonsense(method.name(), error))
     }
@@ -157,7 +180,7 @@ impl Line {
         let starts = calls
             .into_values()
             .filter_map(|call| match call {
-                Call::Reply { starts, .. } => starts,
+                Call::Reply { starts, .. } => starts.map(|starting| starting.id),
                 Call::Settles(_) => None,
             })
             .collect();

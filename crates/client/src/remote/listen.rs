@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use outpost_protocol::{FromServer, MAX_MESSAGE_BYTES, RequestId, RpcError, encode_error};
 use outpost_rpc::{Answer, Framing, Inbound, InboundError, Received, outbox};
-use tokio::{process::Child, task::JoinHandle};
+use tokio::{process::Child, task::JoinSet};
 
 use super::{
     Transport,
@@ -35,9 +35,11 @@ pub(super) fn attend(core: &Arc<Core>, line: &Arc<Line>, transport: Transport) {
         ..outbox::Delivery::default()
     };
     let outbox = line.outbox.clone();
-    let writer = core
-        .tasks
-        .spawn(outbox::deliver(outbox, write, framing, delivery));
+    let mut writer = JoinSet::new();
+    writer.spawn(
+        core.tasks
+            .track_future(outbox::deliver(outbox, write, framing, delivery)),
+    );
     let attending = Attending {
         core: Arc::clone(core),
         line: Arc::clone(line),
@@ -52,7 +54,8 @@ struct Attending {
     core: Arc<Core>,
     line: Arc<Line>,
     inbound: Inbound,
-    writer: JoinHandle<()>,
+    /// The one task that writes; empty once it has ended and somebody has seen it.
+    writer: JoinSet<()>,
     /// The server, if it was launched for this connection.
     child: Option<Child>,
 }
@@ -66,17 +69,17 @@ impl Attending {
                 self.line.close();
                 // A peer that doesn't read misses the farewell.
                 let farewell = self.core.options.limits.close_within * 2;
-                let _ = tokio::time::timeout(farewell, &mut self.writer).await;
+                let _ = tokio::time::timeout(farewell, self.writer.join_next()).await;
                 for_good("the place was closed")
             }
         };
-        self.writer.abort();
+        self.writer.abort_all();
         let unknown = self.line.lose(loss);
         self.core.add_strays(unknown);
         self.line.announce_loss();
         if let Some(child) = self.child.take() {
             // Its streams have to end first, which are in these two.
-            let _ = (&mut self.writer).await;
+            while self.writer.join_next().await.is_some() {}
             drop(self.inbound);
             see_off(child, self.core.options.limits.launched_ends_within).await;
         }
@@ -90,7 +93,16 @@ impl Attending {
                 received = self.inbound.next() => received,
             };
             match received {
-                Ok(Some(Received::Message(message))) => self.message(&message),
+                Ok(Some(Received::Message(message))) => {
+                    if let Some(answer) = self.message(&message) {
+                        // Who asks and doesn't read isn't listened to either.
+                        let line = &self.line;
+                        tokio::select! {
+                            () = line.outbox.listening() => line.outbox.answer(answer),
+                            () = line.gone.cancelled() => {}
+                        }
+                    }
+                }
                 Ok(Some(Received::Ping(payload))) => self.line.outbox.pong(payload),
                 Ok(Some(Received::Pong)) => {}
                 Ok(Some(Received::TooLong)) => {
@@ -110,7 +122,8 @@ impl Attending {
         }
     }
 
-    fn message(&self, message: &Bytes) {
+    /// Deals with a message; gives the answer if the server has asked something.
+    fn message(&self, message: &Bytes) -> Option<Answer> {
         match FromServer::parse(message) {
             Ok(FromServer::Output(output)) => self.core.output(&self.line, output),
             Ok(FromServer::Notification { method, params }) => {
@@ -126,10 +139,11 @@ impl Attending {
             Ok(FromServer::Request { id, method }) => {
                 let mut answer = Vec::new();
                 encode_error(&mut answer, &id, &RpcError::method_not_found(&method));
-                self.line.outbox.answer(Answer::new(answer));
+                return Some(Answer::new(answer));
             }
             Err(error) => tracing::warn!(%error, "a message of the server makes no sense"),
         }
+        None
     }
 
     fn answer(&self, id: &RequestId, answer: Result<Bytes, RpcError>) {
@@ -137,8 +151,13 @@ impl Attending {
             return tracing::debug!("an answer to nothing that was asked");
         };
         match self.line.answered(*id) {
-            // Who has stopped waiting doesn't want it.
-            Some(Call::Reply { reply, .. }) => drop(reply.send(answer)),
+            Some(Call::Reply { reply, starts }) => {
+                let refused = answer.is_err();
+                // Who has stopped waiting doesn't want it.
+                if let (Err(_), Some(starting)) = (reply.send(answer), starts) {
+                    self.core.started_for_nobody(&starting, refused);
+                }
+            }
             Some(Call::Settles(process)) => self.core.strays().settled(&process),
             None => tracing::debug!("an answer to nothing that was asked"),
         }

@@ -12,7 +12,8 @@
 //! - [`supervise`] is the task that brings a lost connection back, the way that
 //!   [`recovery`] decides
 //! - [`place`] and [`reins`] are what the outside sees, set up by [`options`];
-//!   [`distant`] is a process that is looked at and not followed
+//!   a start under way is an [`undo`] until it is done, and [`distant`] is a
+//!   process that is looked at and not followed
 
 mod acks;
 mod address;
@@ -34,6 +35,7 @@ mod strays;
 mod supervise;
 mod tls;
 mod tracked;
+mod undo;
 
 pub use dial::{DialError, Dialer, Transport};
 pub use distant::Distant;

@@ -1,14 +1,15 @@
 //! The remote place.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use outpost_journal::Seq;
 use outpost_protocol::{
     Empty, EnvironmentInfo, ListResult, Method, PathUri, ProcessEntry, RpcError,
     ServerCapabilities, ServerInfo, SessionCloseParams, SessionEntry, SessionListResult,
-    StartParams, StartResult, code,
+    StartParams, code,
 };
 use tokio::{
+    runtime::Handle as Runtime,
     sync::watch,
     time::{sleep, timeout},
 };
@@ -18,12 +19,13 @@ use super::{
     core::Core,
     dial::UrlDialer,
     handshake::Session,
-    hearing::{now, read_after},
+    hearing::now,
     launch::LaunchDialer,
     line::CallError,
     listen::attend,
     reins::{RemoteReins, announced},
     tracked::Tracked,
+    undo::Undo,
 };
 use crate::{
     Error, Pending, Place, Process, Start,
@@ -179,73 +181,49 @@ impl Remote {
                 PathUri::from_path(&base.join(relative.unwrap_or_default()))
             }
         };
+        let made_up = start.id.is_none();
         let id = start.id.take().unwrap_or_else(|| core.next_name());
         let params = start.into_params(id, cwd);
         let tracked = core.expect(&params)?;
         let mut undo = Undo {
             core,
             tracked: &tracked,
-            unknown: true,
+            made_up,
+            asked: None,
+            done: false,
         };
-        let line = match core.line().await {
-            Ok(line) => line,
-            Err(error) => {
-                undo.unknown = false;
-                core.remove(&tracked);
-                return Err(error);
-            }
-        };
-        let starts = Some(params.process_id.clone());
-        let answer: Result<StartResult, _> =
-            line.call_for(Method::ProcessStart, &params, starts).await;
-        undo.unknown = false;
-        match answer {
-            Ok(_) => Ok(self.handle(&tracked, false)),
-            Err(error) => {
-                core.remove(&tracked);
-                // Whether a start whose answer is lost took place is settled when
-                // the connection is back.
-                Err(Error::from(error).of_start())
-            }
-        }
+        let line = core.line().await?;
+        line.outbox.listening().await;
+        let outcome = undo.start(&line, &params).await;
+        // Whether a start whose answer is lost took place is settled when the
+        // connection is back.
+        outcome.map_err(|error| Error::from(error).of_start())?;
+        Ok(self.handle(&tracked, false))
     }
 
+    /// Whoever else asks for the same process waits for the same answer, and
+    /// whoever stops waiting leaves it to the others.
     async fn attach_to(&self, id: String, after: Seq) -> Result<Process, Error> {
         let core = self.core();
-        if let Some(tracked) = core.find(&id) {
-            return Ok(self.handle(&tracked, true));
+        let (tracked, new) = core.meet(&id, after);
+        // What is being started is its starter's to hold first.
+        let held = (!tracked.is_started_here()).then(|| self.handle(&tracked, true));
+        if new {
+            core.read_what_is_missing(&tracked);
         }
-        // Known from now on, so that nothing is missed behind what is read.
-        let tracked = Tracked::adrift(core, &id, after);
-        core.follow(&tracked);
-        let page = core
-            .again(Method::ProcessRead, &read_after(&id, after))
-            .await
-            .and_then(|page| tracked.page(page));
-        match page {
-            Ok(progress) => {
-                let process = self.handle(&tracked, true);
-                core.progress(&tracked, &progress);
-                Ok(process)
-            }
-            Err(error) => {
-                core.remove(&tracked);
-                Err(error)
-            }
-        }
+        tracked.arrival().await?;
+        Ok(held.unwrap_or_else(|| self.handle(&tracked, true)))
     }
 
     fn handle(&self, tracked: &Arc<Tracked>, detached: bool) -> Process {
-        if let Some(handle) = tracked.handle() {
-            return Process::new(handle);
-        }
-        let reins: Box<dyn Reins> = Box::new(RemoteReins {
-            guard: Arc::clone(&self.guard),
-            tracked: Arc::clone(tracked),
-        });
-        let handle = Handle::new(Arc::clone(&tracked.record), reins, detached);
-        tracked.set_handle(&handle);
-        Process::new(handle)
+        Process::new(tracked.handle_or(|| {
+            let reins: Arc<dyn Reins> = Arc::new(RemoteReins {
+                guard: Arc::clone(&self.guard),
+                tracked: Arc::clone(tracked),
+            });
+            let record = Arc::clone(&tracked.record);
+            Handle::new(record, reins, detached, Runtime::current())
+        }))
     }
 }
 
@@ -302,23 +280,6 @@ fn check(start: &Start, can: ServerCapabilities) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends a process whose start nobody waits for any more.
-struct Undo<'a> {
-    core: &'a Arc<Core>,
-    tracked: &'a Arc<Tracked>,
-    unknown: bool,
-}
-
-impl Drop for Undo<'_> {
-    fn drop(&mut self) {
-        if self.unknown {
-            self.core.remove(self.tracked);
-            self.core.strays().add(self.tracked.id());
-            self.core.end_unwanted(self.tracked.id());
-        }
-    }
-}
-
 impl Core {
     /// Makes the first connection, and has it looked after.
     async fn connect(self: &Arc<Self>) -> Result<(), Error> {
@@ -336,6 +297,7 @@ impl Core {
                 Some(id) => Session::Resume {
                     id,
                     takeover: self.options.takeover,
+                    from: BTreeMap::new(),
                 },
             };
             match self.shake_hands(&line, session).await {

@@ -20,6 +20,9 @@ pub(super) enum Heard {
     Closed,
 }
 
+/// How many events may be kept aside. What is beyond them can be read.
+const MAX_ASIDE: usize = 4096;
+
 /// Events that nobody has any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hole {
@@ -85,6 +88,11 @@ impl Puzzle {
         self.next
     }
 
+    /// The highest number that was heard of.
+    pub(super) fn heard(&self) -> Seq {
+        self.heard
+    }
+
     pub(super) fn is_adrift(&self) -> bool {
         self.adrift
     }
@@ -104,6 +112,9 @@ impl Puzzle {
             return;
         }
         self.heard = self.heard.max(seq);
+        if self.aside.len() >= MAX_ASIDE && !self.is_next(seq) {
+            return;
+        }
         let piece = match heard {
             Heard::Output(stream, bytes) => {
                 if self.is_next(seq) && room {

@@ -36,6 +36,11 @@ impl Strays {
         }
     }
 
+    /// Whether nobody listens to this one.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.known.contains(id)
+    }
+
     /// A close has come; says whether it was a stray's, which is gone then.
     pub(super) fn closed(&mut self, id: &str) -> bool {
         self.known.remove(id)

@@ -2,22 +2,26 @@
 
 use std::{sync::Arc, time::Instant};
 
-use outpost_protocol::{Method, TerminateResult};
+use outpost_protocol::{Method, TerminateResult, code};
 use tokio::{
     task::JoinSet,
-    time::{sleep_until, timeout, timeout_at},
+    time::{sleep, sleep_until, timeout, timeout_at},
 };
 
 use super::{
     Standing,
     core::{Core, lock, terminate},
     handshake::{Session, trouble},
-    hearing::{now, read_after},
+    hearing::{BUSY_PAUSE, now, read_after},
     line::{CallError, Line},
     listen::attend,
     recovery::{Loss, Recovery, Step, Trouble},
+    tracked::Tracked,
 };
 use crate::Error;
+
+/// How many processes are caught up with at the same time.
+const READS_AT_ONCE: usize = 16;
 
 impl Core {
     /// Looks after the connection until it is lost for good, or nobody wants it
@@ -104,6 +108,7 @@ impl Core {
                 Step::GoOn | Step::Nothing => match candidate {
                     Some(line) => {
                         self.standing.send_replace(Standing::Connected);
+                        self.settle_late(&line);
                         return Ok(line);
                     }
                     None => Step::Dial { at: now() },
@@ -152,12 +157,17 @@ impl Core {
                 reason: "there is no session to resume".to_owned(),
             });
         };
+        // What closes from here on is not in the request, and is acknowledged later.
+        let from = self.resume_from();
         let session = Session::Resume {
             id,
             takeover: false,
+            from: from.clone(),
         };
         self.shake_hands(line, session).await.map_err(trouble)?;
-        lock(&self.acks).resumed();
+        lock(&self.acks).resumed(&from);
+        // What is left may be due earlier than the task that acknowledges knows.
+        self.acks_owed.notify_one();
         Ok(())
     }
 
@@ -171,16 +181,13 @@ impl Core {
         }
         let mut reads = JoinSet::new();
         for tracked in self.alive() {
+            if reads.len() >= READS_AT_ONCE
+                && let Some(Ok(outcome)) = reads.join_next().await
+            {
+                outcome?;
+            }
             let (core, line) = (Arc::clone(self), Arc::clone(line));
-            reads.spawn(async move {
-                let params = read_after(tracked.id(), tracked.last());
-                let page = line.call(Method::ProcessRead, &params).await;
-                if let Err(CallError::Lost(reason)) = page {
-                    return Err(reason);
-                }
-                core.read(&tracked, page.map_err(Error::from));
-                Ok(())
-            });
+            reads.spawn(async move { core.catch_up_with(&line, &tracked).await });
         }
         while let Some(read) = reads.join_next().await {
             if let Ok(outcome) = read {
@@ -189,6 +196,36 @@ impl Core {
         }
         // Some may have turned out to be lost.
         self.settle(line).await
+    }
+
+    async fn catch_up_with(
+        self: &Arc<Self>,
+        line: &Line,
+        tracked: &Arc<Tracked>,
+    ) -> Result<(), String> {
+        loop {
+            let params = read_after(tracked.id(), tracked.last());
+            match line.call(Method::ProcessRead, &params).await {
+                Err(CallError::Lost(reason)) => return Err(reason),
+                // Whoever comes back does so with others.
+                Err(CallError::Refused(refusal)) if refusal.code == code::OVERLOADED => {
+                    sleep(BUSY_PAUSE).await;
+                }
+                page => {
+                    self.read(tracked, page.map_err(Error::from));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Tells the server to end what was dropped after the others were settled and
+    /// before anybody could see that there is a connection.
+    fn settle_late(&self, line: &Line) {
+        let unsettled = self.strays().unsettled();
+        for id in unsettled {
+            line.settle(Method::ProcessTerminate, &terminate(&id), &id);
+        }
     }
 
     /// Tells the server to end what nobody wants.

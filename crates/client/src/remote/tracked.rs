@@ -7,6 +7,7 @@ use std::sync::{
 
 use outpost_journal::{Limits, Seq};
 use outpost_protocol::ReadResult;
+use tokio::sync::watch;
 
 use super::{
     core::Core,
@@ -19,6 +20,10 @@ use crate::{
     record::{Record, Source},
 };
 
+/// How many windows a server may be ahead that should be ahead by one: its own
+/// may be larger than ours.
+const MAX_WINDOWS: usize = 64;
+
 /// A process of the server.
 pub(super) struct Tracked {
     pub(super) record: Arc<Record>,
@@ -30,6 +35,18 @@ pub(super) struct Tracked {
     /// What may be acknowledged: all that was published, as long as there is
     /// room for it.
     ackable: AtomicU64,
+    /// It was, or is being, started here.
+    started: bool,
+    arrival: watch::Sender<Arrival>,
+}
+
+/// Whether a process is there at all.
+#[derive(Clone, Debug)]
+enum Arrival {
+    /// A start or the first read of it is under way.
+    Awaited,
+    Here,
+    Failed(Error),
 }
 
 /// What has come of something that was heard.
@@ -47,18 +64,24 @@ impl Tracked {
     pub(super) fn new(core: &Arc<Core>, id: &str) -> Arc<Self> {
         let limits = core.record_limits();
         let puzzle = Puzzle::new(Seq::START, limits.window_bytes);
-        Self::with(core, id, limits, puzzle)
+        Self::with(core, id, limits, puzzle, true)
     }
 
     /// A process that exists, behind a number; what is retained of it isn't
     /// known yet.
-    pub(super) fn adrift(core: &Arc<Core>, id: &str, after: Seq) -> Arc<Self> {
+    pub(super) fn found(core: &Arc<Core>, id: &str, after: Seq) -> Arc<Self> {
         let limits = core.record_limits();
         let puzzle = Puzzle::adrift(after, limits.window_bytes);
-        Self::with(core, id, limits, puzzle)
+        Self::with(core, id, limits, puzzle, false)
     }
 
-    fn with(core: &Arc<Core>, id: &str, limits: Limits, puzzle: Puzzle) -> Arc<Self> {
+    fn with(
+        core: &Arc<Core>,
+        id: &str,
+        limits: Limits,
+        puzzle: Puzzle,
+        started: bool,
+    ) -> Arc<Self> {
         let after = puzzle.next().previous();
         Arc::new_cyclic(|me| {
             let source = RoomAgain {
@@ -72,6 +95,8 @@ impl Tracked {
                 handle: Mutex::default(),
                 reading: AtomicBool::new(false),
                 ackable: AtomicU64::new(after.0),
+                started,
+                arrival: watch::Sender::new(Arrival::Awaited),
             }
         })
     }
@@ -80,12 +105,67 @@ impl Tracked {
         self.record.id()
     }
 
-    pub(super) fn handle(&self) -> Option<Arc<Handle>> {
-        self.handle_slot().upgrade()
+    /// Whether it was, or is being, started here.
+    pub(super) fn is_started_here(&self) -> bool {
+        self.started
     }
 
-    pub(super) fn set_handle(&self, handle: &Arc<Handle>) {
-        *self.handle_slot() = Arc::downgrade(handle);
+    /// It is there: its start was accepted, or something was read of it.
+    pub(super) fn arrived(&self) {
+        self.arrives(Arrival::Here);
+    }
+
+    /// Nothing more will be heard of it.
+    pub(super) fn fail(&self, error: Error) {
+        self.record.fail(error.clone());
+        self.arrives(Arrival::Failed(error));
+    }
+
+    fn arrives(&self, outcome: Arrival) {
+        self.arrival.send_if_modified(|arrival| {
+            let awaited = matches!(arrival, Arrival::Awaited);
+            if awaited {
+                *arrival = outcome;
+            }
+            awaited
+        });
+    }
+
+    /// Whether it isn't known yet that it is there.
+    pub(super) fn is_awaited(&self) -> bool {
+        matches!(*self.arrival.borrow(), Arrival::Awaited)
+    }
+
+    /// Waits until it is there, or isn't.
+    pub(super) async fn arrival(&self) -> Result<(), Error> {
+        let mut arrival = self.arrival.subscribe();
+        let known = arrival
+            .wait_for(|arrival| !matches!(arrival, Arrival::Awaited))
+            .await;
+        match known.as_deref() {
+            Ok(Arrival::Failed(error)) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it is to end when nobody here wants it: it was started here, and
+    /// nobody has detached it.
+    pub(super) fn ends_with_us(&self) -> bool {
+        match self.handle_slot().upgrade() {
+            Some(handle) => !handle.is_detached(),
+            // One that nobody holds any more was ended, or was meant to go on.
+            None => self.started && self.is_awaited(),
+        }
+    }
+
+    /// The handle there is, or a new one.
+    pub(super) fn handle_or(&self, new: impl FnOnce() -> Arc<Handle>) -> Arc<Handle> {
+        let mut slot = self.handle_slot();
+        slot.upgrade().unwrap_or_else(|| {
+            let handle = new();
+            *slot = Arc::downgrade(&handle);
+            handle
+        })
     }
 
     pub(super) fn has_handle(&self) -> bool {
@@ -97,17 +177,31 @@ impl Tracked {
     }
 
     /// A notification has come. Where the server waits for acknowledgements
-    /// there is always room: it sends no more than its window.
-    pub(super) fn heard(&self, seq: Seq, heard: Heard, acked: bool) -> Progress {
+    /// there is always room: it sends no more than its window, whichever that is,
+    /// and one that sends many of ours has none.
+    pub(super) fn heard(&self, seq: Seq, heard: Heard, acked: bool) -> Result<Progress, Error> {
         let mut puzzle = self.puzzle();
+        if acked && self.record.is_ahead_by(MAX_WINDOWS) {
+            return Err(Error::ProcessFailed {
+                id: self.id().to_owned(),
+                message: "the server does not wait for acknowledgements".to_owned(),
+            });
+        }
         let room = acked || self.record.has_room();
         let mut facts = Vec::new();
         puzzle.offer(seq, heard, room, &mut facts);
-        self.published(&puzzle, facts, room)
+        Ok(self.published(&puzzle, facts, room))
     }
 
     /// What was missing has been read.
     pub(super) fn page(&self, page: ReadResult<Vec<u8>>) -> Result<Progress, Error> {
+        let numbers = page.chunks.iter().map(|chunk| chunk.seq);
+        if numbers.chain([page.next_seq]).any(|seq| !is_sane(Seq(seq))) {
+            return Err(Error::ProcessFailed {
+                id: self.id().to_owned(),
+                message: "the server gives its events numbers beyond all counting".to_owned(),
+            });
+        }
         let mut puzzle = self.puzzle();
         let adrift = puzzle.is_adrift();
         let mut facts = Vec::new();
@@ -159,6 +253,22 @@ impl Tracked {
         self.puzzle().wants()
     }
 
+    /// Where to read from now: something is missing, and there is room for it.
+    pub(super) fn to_read(&self) -> Option<Seq> {
+        let after = self.wants()?;
+        (!self.record.is_over() && self.record.has_room()).then_some(after)
+    }
+
+    /// What the server has spoken of and doesn't have.
+    pub(super) fn never_comes(&self) -> Error {
+        let puzzle = self.puzzle();
+        Error::Gap {
+            id: self.id().to_owned(),
+            from: puzzle.next().0,
+            to: puzzle.heard().max(puzzle.next()).0,
+        }
+    }
+
     /// The last number that was published.
     pub(super) fn last(&self) -> Seq {
         self.puzzle().next().previous()
@@ -180,6 +290,11 @@ impl Tracked {
     fn puzzle(&self) -> MutexGuard<'_, Puzzle> {
         self.puzzle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether anybody can have counted so far.
+pub(super) fn is_sane(seq: Seq) -> bool {
+    seq.0 <= u64::MAX / 2
 }
 
 fn size_of(fact: &Fact) -> usize {

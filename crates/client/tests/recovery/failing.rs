@@ -141,9 +141,24 @@ async fn a_first_connection_that_is_not_answered_is_given_up() {
     let error = connecting.await.err().unwrap();
     assert!(matches!(error, Error::Unreachable { .. }));
     assert_eq!(
-        error.to_string(),
-        "cannot connect to the simulated server: connection refused"
+        chain(&error),
+        [
+            "cannot connect to the simulated server",
+            "connection refused"
+        ],
+        "and nothing twice"
     );
+}
+
+/// The texts of an error and of what is behind it.
+fn chain(error: &dyn std::error::Error) -> Vec<String> {
+    let mut texts = vec![error.to_string()];
+    let mut next = error.source();
+    while let Some(error) = next {
+        texts.push(error.to_string());
+        next = error.source();
+    }
+    texts
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,10 +2,14 @@
 //! exactly what each test wants, over memory, with time that stands still.
 
 mod acknowledging;
+mod attaching;
 mod catching_up;
+mod crossing;
+mod distrust;
 mod failing;
 mod older_servers;
 mod resuming;
 mod sim;
 mod starts;
 mod thrift;
+mod writing;

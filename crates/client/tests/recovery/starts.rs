@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use outpost_client::{Error, Place as _, Start};
-use serde_json::json;
+use outpost_client::{Error, Place as _, Remote, Start};
+use serde_json::{Value, json};
 
-use crate::sim::{Sim, capable, released, started, tale};
+use crate::sim::{Sim, SimLine, capable, released, started, tale};
 
 #[tokio::test(start_paused = true)]
 async fn a_start_in_flight_at_the_cut_is_cleaned_up_before_anything_else() {
@@ -51,17 +51,54 @@ async fn a_start_in_flight_at_the_cut_is_cleaned_up_before_anything_else() {
 async fn a_start_that_nobody_waits_for_is_cancelled() {
     let mut sim = Sim::new();
     let (remote, mut line) = sim.connect(capable()).await;
-    let start = remote.start(Start::new(["x"]).cwd("/").id("u"));
-    let request = tokio::select! {
-        _ = start => panic!("nobody has answered"),
-        request = line.asked_for("process/start") => request,
-    };
+    let request = dropped_start(&remote, &mut line, Start::new(["x"]).cwd("/")).await;
     let end = line.asked_for("process/terminate").await;
-    assert_eq!(end["params"]["processId"], "u");
+    assert_eq!(end["params"]["processId"], request["params"]["processId"]);
     line.answer(&end, json!({"running": true})).await;
     line.refuse(&request, -32600, "process u start was cancelled")
         .await;
     line.is_quiet_for(Duration::from_secs(30)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chosen_name_is_ended_once_it_is_known_to_be_this_start_s() {
+    let mut sim = Sim::new();
+    let (remote, mut line) = sim.connect(capable()).await;
+    let build = || Start::new(["x"]).cwd("/").id("build");
+    let request = dropped_start(&remote, &mut line, build()).await;
+    line.refuse(&request, -32600, "process build already exists")
+        .await;
+    // The one that has the name is somebody's.
+    line.is_quiet_for(Duration::from_secs(30)).await;
+    let request = dropped_start(&remote, &mut line, build()).await;
+    line.is_quiet_for(Duration::from_secs(30)).await;
+    line.answer(&request, json!({"processId": "build"})).await;
+    let end = line.asked_for("process/terminate").await;
+    assert_eq!(end["params"]["processId"], "build");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_was_never_sent_is_not_undone() {
+    let mut sim = Sim::new();
+    let (remote, mut line) = sim.connect(capable()).await;
+    let mut standing = remote.standing();
+    line.close(1001).await;
+    drop(line);
+    let lost = standing.wait_for(|now| *now == outpost_client::Standing::Recovering);
+    lost.await.unwrap();
+    let start = remote.start(Start::new(["x"]).cwd("/").id("u"));
+    let dropped = tokio::time::timeout(Duration::from_millis(1), start).await;
+    assert!(dropped.is_err(), "there is no connection");
+    let (mut line, _) = sim.resumed(capable()).await;
+    line.is_quiet_for(Duration::from_secs(30)).await;
+}
+
+/// A start that is given up once the server was asked.
+async fn dropped_start(remote: &Remote, line: &mut SimLine, start: Start) -> Value {
+    tokio::select! {
+        _ = remote.start(start) => panic!("nobody has answered"),
+        request = line.asked_for("process/start") => request,
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,13 +25,20 @@ pub struct Opening<'a> {
 pub enum OpeningError {
     /// The transport failed, or ended before the answer did.
     #[error("failed to ask for a websocket: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// The server answered with another status than 101.
     #[error("the server answered the websocket upgrade with HTTP status {0}")]
     Refused(u16),
     /// What answered doesn't speak the protocol.
     #[error("the answer to the websocket upgrade makes no sense: {0}")]
     Nonsense(&'static str),
+}
+
+// Not a source, since the text has it.
+impl From<io::Error> for OpeningError {
+    fn from(error: io::Error) -> Self {
+        OpeningError::Io(error)
+    }
 }
 
 /// Asks for a WebSocket. What the server sent right behind its answer belongs

@@ -171,3 +171,20 @@ fn nothing_without_room_is_kept() {
     puzzle.offer(Seq(2), chunk, true, &mut out);
     assert!(out.is_empty(), "the first one is missing");
 }
+
+#[test]
+fn there_is_an_end_to_what_is_kept_aside() {
+    let mut puzzle = Puzzle::new(Seq::START, 1 << 20);
+    let mut out = Vec::new();
+    let exit = Heard::Exited {
+        code: 0,
+        sandbox_denied: None,
+    };
+    for seq in 0..2 * MAX_ASIDE as u64 {
+        puzzle.offer(Seq(10 + seq), exit.clone(), true, &mut out);
+    }
+    assert_eq!(puzzle.aside.len(), MAX_ASIDE);
+    let chunk = Heard::Output(Stream::Stdout, Bytes::from_static(b"x"));
+    puzzle.offer(Seq(1), chunk, true, &mut out);
+    assert_eq!(out.len(), 1, "what has its turn is taken all the same");
+}
