@@ -19,12 +19,15 @@ async fn help_says_what_there_is() {
 
     Commands:
       serve        Serve the exec protocol: clients start processes here and follow them
-      run          Run a command
+      run          Run a command, here or on a server, as if it were right here
       ps           List detached work: what was started with `run --detach`
       logs         Show what detached work has written, as far as it is retained
+      attach       Connect this terminal with detached work, where it was left
       kill         End detached work, with everything it has started
       stop         End your own server, with everything it runs
       completions  Print completions for a shell
+      config       Show how the server would be configured, and by whom
+      schema       Write the protocol down as JSON Schema
       help         Print this message or the help of the given subcommand(s)
 
     Options:
@@ -33,6 +36,7 @@ async fn help_says_what_there_is() {
 
     Examples:
       outpost serve --listen ws://127.0.0.1:7777
+      outpost run -- make
       outpost config show --origins
     ");
 }
@@ -102,9 +106,6 @@ async fn help_of_serve_documents_every_flag() {
 
               [default: 128]
 
-          --exit-when-idle <TIME>
-              End when for this long there was no connection, and no process running or still readable
-
           --trees <KIND>
               How whole process trees are ended; `auto` takes the best this host has
 
@@ -115,6 +116,12 @@ async fn help_of_serve_documents_every_flag() {
               - group:  Process groups; a daemon may escape them
 
               [default: auto]
+
+          --exit-when-idle <TIME>
+              End when for this long there was no connection, and no process running or still readable;
+              or `never`
+
+              [default: never]
 
           --log-level <LEVEL>
               What to log: off, error, warn, info, debug, trace, or a filter such as
