@@ -111,9 +111,85 @@ async fn a_second_terminal_takes_over_and_the_first_is_told() {
     first.start(second).await;
     first.sees("q", "taking it over").await;
     let text = first.sees("p", "first").await.text();
-    assert!(text.contains("taken over"), "{text}");
+    let said = format!("\noutpost: another terminal has attached to {id}\r\n");
+    assert!(text.contains(&said), "{text}");
     first.write("q", "end\r", "1").await;
     first.sees("q", "second 5").await;
     first.write("p", "\r", "2").await;
     first.closed("p").await;
+}
+
+/// What is left of a shell's screen behind the last of these words.
+fn behind<'a>(text: &'a str, words: &str) -> &'a str {
+    text.rsplit(words).next().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn who_ends_us_or_hangs_up_does_not_end_the_work() {
+    for signal in ["TERM", "HUP"] {
+        let (_server, client) = shell(&format!(
+            "export ID=$($OUTPOST run -d -t -- sh -c '{ANSWERS}'); \
+             sh -c 'echo pid $$.; exec $OUTPOST attach $ID'; echo code $?; \
+             $OUTPOST ps | grep -q running && echo still running"
+        ))
+        .await;
+        let text = client.sees("p", "begun").await.text();
+        let pid = behind(&text, "pid ").split('.').next().expect("it says so");
+        let kill = format!("kill -{signal} {pid}");
+        client.run(sh("killer", &kill)).await;
+        let text = client.closed("p").await.text();
+        assert!(text.contains("code 0\r\n"), "{signal}: {text}");
+        assert!(text.contains("still running\r\n"), "{signal}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn who_reads_no_further_does_not_end_the_work() {
+    let (_server, client) = shell(
+        "id=$($OUTPOST run -d -- sh -c 'while :; do echo more; sleep 0.02; done'); \
+         { $OUTPOST attach $id; echo code $? >&2; } </dev/null | head -n 1; \
+         $OUTPOST ps | grep -q running && echo still running",
+    )
+    .await;
+    let text = client.closed("p").await.text();
+    assert!(text.contains("code 0\r\n"), "{text}");
+    assert!(text.contains("still running\r\n"), "{text}");
+}
+
+#[tokio::test]
+async fn the_end_of_our_input_leaves_the_work() {
+    let (_server, client) = shell(
+        "id=$($OUTPOST run -d -- sh -c 'echo begun; exec sleep 1000'); $OUTPOST attach $id; \
+         echo code $?; $OUTPOST ps | grep -q running && echo still running",
+    )
+    .await;
+    client.sees("p", "begun").await;
+    client.write("p", b"\x04", "1").await;
+    let text = client.closed("p").await.text();
+    assert!(text.contains("code 0\r\nstill running\r\n"), "{text}");
+}
+
+#[tokio::test]
+async fn work_without_a_terminal_is_left_by_the_key_and_gets_ctrl_c() {
+    let (_server, client) = shell(
+        "before=$(stty -g); \
+         id=$($OUTPOST run -d -- sh -c 'trap \"exit 6\" INT; echo begun; while :; do sleep 0.02; done'); \
+         $OUTPOST attach $id; echo left $?; [ \"$(stty -g)\" = \"$before\" ] && echo restored; \
+         trap : INT; $OUTPOST attach $id; echo ended $?",
+    )
+    .await;
+    client.sees("p", "begun").await;
+    client.write("p", "nobody reads this", "1").await;
+    client.write("p", b"\x1d", "2").await;
+    client.sees("p", "left 0").await;
+    client
+        .story_until("p", "the second attach", |story| {
+            let text = story.text();
+            let again = text.split("restored\r\n").nth(1);
+            again.is_some_and(|text| text.contains("begun"))
+        })
+        .await;
+    client.write("p", b"\x03", "3").await;
+    let text = client.closed("p").await.text();
+    assert!(text.contains("ended 6\r\n"), "{text}");
 }

@@ -20,6 +20,9 @@ async fn every_shell_gets_some() {
                 "{shell} knows nothing of {word}"
             );
         }
+        for word in ["guard-terminal", "keeper'", "--background"] {
+            assert!(!printed.stdout.contains(word), "{shell} offers {word}");
+        }
     }
     assert_eq!(outpost().run(&["completions", "dos"]).await.code, Some(2));
 }

@@ -1,6 +1,6 @@
 //! `outpost run --detach`: work that goes on alone.
 
-use super::home;
+use super::{command, ended, home, text};
 
 #[tokio::test]
 async fn it_goes_on_when_the_command_has_returned() {
@@ -39,16 +39,10 @@ async fn it_runs_where_and_as_it_was_called() {
 async fn what_can_not_be_started_leaves_nothing() {
     let home = home();
     let failed = home.run(&["run", "--detach", "--", "/nope/nope"]).await;
-    assert_eq!((failed.code, failed.stdout.as_str()), (Some(1), ""));
-    assert!(
-        failed
-            .stderr
-            .starts_with("outpost: cannot start the command: "),
-        "{failed:?}"
-    );
-    assert!(
-        failed.stderr.contains("No such file or directory"),
-        "{failed:?}"
+    assert_eq!((failed.code, failed.stdout.as_str()), (Some(127), ""));
+    assert_eq!(
+        failed.stderr,
+        "outpost: cannot execute \"/nope/nope\": No such file or directory (os error 2)\n"
     );
     assert_eq!(home.output(&["ps", "--all", "--json"]).await, "[]\n");
     home.stop().await;
@@ -66,4 +60,23 @@ async fn each_is_on_its_own() {
     let stopped = home.stop().await;
     assert!(stopped.contains(&format!("ended {two}")), "{stopped}");
     assert!(!stopped.contains(&one), "{stopped}");
+}
+
+#[tokio::test]
+async fn input_that_is_not_passed_on_is_mentioned() {
+    let home = home();
+    for (input, said) in [("hello", true), ("", false)] {
+        let path = home.folder().join("input");
+        std::fs::write(&path, input).unwrap();
+        let child = command(&["run", "-d", "true"], home.mark())
+            .env("XDG_RUNTIME_DIR", home.folder())
+            .stdin(std::fs::File::open(&path).unwrap())
+            .spawn()
+            .unwrap();
+        let started = ended(child).await;
+        assert_eq!(started.status.code(), Some(0), "{started:?}");
+        let words = text(&started.stderr);
+        assert_eq!(words.contains("isn't passed on"), said, "{words}");
+    }
+    home.stop().await;
 }

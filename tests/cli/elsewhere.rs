@@ -61,7 +61,7 @@ async fn what_can_not_be_started_leaves_no_session() {
     let failed = outpost()
         .run(&["run", "--detach", "--on", &url, "--", "/nope/nope"])
         .await;
-    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert_eq!(failed.code, Some(127), "{failed:?}");
     let client = server.client().await;
     let list = client.call("session/list", serde_json::json!({})).await;
     assert_eq!(
@@ -72,15 +72,65 @@ async fn what_can_not_be_started_leaves_no_session() {
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_nothing_says_so() {
+async fn a_server_as_it_comes_keeps_it_for_a_day() {
     let server = outpost().start().await;
+    let url = &server.urls()[0];
+    let script = "echo hi; exec sleep 1000";
+    let started = outpost()
+        .run(&["run", "--detach", "--on", url, "--", "sh", "-c", script])
+        .await;
+    assert_eq!(started.code, Some(0), "{started:?}");
+    assert_eq!(
+        started.stderr,
+        "outpost: the server keeps it for 24h without a connection\n"
+    );
+    let id = started.stdout.trim_end();
+    output(&["kill", "--on", url, id]).await;
+    assert_eq!(output(&["logs", "--on", url, "-f", id]).await, "hi\n");
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_nothing_says_so() {
+    let args = ["--max-session-ttl", "1h"];
+    let server = outpost().args(&args).start().await;
     let url = &server.urls()[0];
     let refused = outpost()
         .run(&["run", "--detach", "--on", url, "--", "true"])
         .await;
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
+    let said = &refused.stderr;
+    assert!(said.contains("--max-session-ttl unlimited"), "{said}");
+    assert!(!said.contains("cannot reach"), "{said}");
+    assert!(!said.contains("-32602"), "{said}");
+}
+
+#[tokio::test]
+async fn a_server_can_be_launched_for_a_run_only() {
+    for args in [
+        &["ps"][..],
+        &["logs", "x"],
+        &["attach", "x"],
+        &["kill", "x"],
+        &["run", "-d", "true"],
+    ] {
+        let on = ["--on", "stdio:true"];
+        let args: Vec<_> = args[..1]
+            .iter()
+            .chain(&on)
+            .chain(&args[1..])
+            .copied()
+            .collect();
+        let refused = outpost().run(&args).await;
+        assert_eq!(
+            (refused.code, refused.stdout.as_str()),
+            (Some(2), ""),
+            "{args:?}"
+        );
+        assert!(refused.stderr.contains("stdio:"), "{refused:?}");
+    }
+    let help = outpost().run(&["ps", "--help"]).await.stdout;
     assert!(
-        refused.stderr.contains("--max-session-ttl unlimited"),
-        "{refused:?}"
+        help.contains("unix:///PATH") && !help.contains("stdio:"),
+        "{help}"
     );
 }

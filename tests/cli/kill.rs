@@ -50,6 +50,18 @@ async fn a_signal_is_sent_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_signal_can_be_written_as_for_kill() {
+    let home = home();
+    for (flag, name) in [("-9", "KILL"), ("-KILL", "KILL"), ("-INT", "INT")] {
+        let id = home.detach("exec sleep 1000").await;
+        let said = home.output(&["kill", flag, &id]).await;
+        assert_eq!(said, format!("{id} got {name}\n"));
+        home.run(&["logs", "-f", &id]).await;
+    }
+    home.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_unknown_does_not_keep_the_others() {
     let home = home();
     let id = home.detach("exec sleep 1000").await;

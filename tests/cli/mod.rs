@@ -16,6 +16,7 @@ mod terminal;
 use std::process::{Output, Stdio};
 
 use outpost_testkit::{Home, Mark, patience};
+use rustix::process::{Pid, Signal};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
@@ -58,6 +59,12 @@ async fn ended(child: Child) -> Output {
     patience::soon("the end of the program", child.wait_with_output())
         .await
         .expect("it can be waited for")
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = child.id().and_then(|id| i32::try_from(id).ok());
+    let pid = pid.and_then(Pid::from_raw).expect("it runs");
+    rustix::process::kill_process(pid, signal).expect("it is there");
 }
 
 fn text(bytes: &[u8]) -> &str {

@@ -1,9 +1,12 @@
 //! `outpost run` without a server.
 
+use std::os::unix::process::ExitStatusExt as _;
+
 use outpost_testkit::{CountedLines, Mark, patience};
+use rustix::process::Signal;
 use tokio::io::AsyncReadExt as _;
 
-use super::{command, ended, outcome, text};
+use super::{command, ended, outcome, send, text};
 
 #[tokio::test]
 async fn output_and_errors_stay_apart_and_the_exit_code_is_the_commands() {
@@ -158,11 +161,7 @@ async fn who_asks_us_to_end_ends_the_command() {
             .expect("it starts");
         let mut stdout = child.stdout.take().expect("it was asked for");
         stdout.read_exact(&mut [0; 6]).await.expect("it is ready");
-        let pid = child.id().and_then(|id| i32::try_from(id).ok());
-        let pid = pid
-            .and_then(rustix::process::Pid::from_raw)
-            .expect("it runs");
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
+        send(&child, Signal::TERM);
         assert_eq!(ended(child).await.status.code(), Some(code), "{script}");
         mark.gone().await;
     }
@@ -174,10 +173,132 @@ async fn mistakes_on_the_command_line_are_exit_code_2() {
         &["run"][..],
         &["run", "--env", "=x", "--", "true"],
         &["run", "--timeout", "5", "--", "true"],
+        &["run", "--timeout", "0", "--", "true"],
+        &["run", "--timeout", "0s", "--", "true"],
         &["run", "-d", "-i", "--", "true"],
+        &["run", "-x", "true"],
+        &["run", "--on", "http://nowhere", "--", "true"],
     ] {
         let output = outcome(args, b"").await;
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert_eq!(text(&output.stdout), "");
     }
+}
+
+#[tokio::test]
+async fn a_slip_of_the_pen_is_not_a_command() {
+    let output = outcome(&["run", "--timeuot", "3s", "true"], b"").await;
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("--timeuot") && said.contains("'--timeout'"),
+        "{said}"
+    );
+    // Behind the command's name everything is the command's.
+    let output = outcome(&["run", "echo", "-n", "--timeuot", "--", "-t"], b"").await;
+    assert_eq!(text(&output.stdout), "--timeuot -- -t");
+}
+
+#[tokio::test]
+async fn whoever_kills_us_kills_the_tree() {
+    let mark = Mark::new();
+    let script = "setsid sleep 1000 & echo ready; sleep 1000";
+    let mut child = command(&["run", "--", "sh", "-c", script], &mark)
+        .spawn()
+        .expect("it starts");
+    let mut stdout = child.stdout.take().expect("it was asked for");
+    stdout.read_exact(&mut [0; 6]).await.expect("it is ready");
+    send(&child, Signal::KILL);
+    mark.gone().await;
+}
+
+#[tokio::test]
+async fn a_daemon_that_holds_the_output_is_not_waited_for() {
+    for flags in [&[][..], &["--timeout", "500ms"]] {
+        let command = ["--", "sh", "-c", "sleep 1000 & echo done; exit 3"];
+        let args: Vec<_> = ["run"]
+            .iter()
+            .chain(flags)
+            .chain(&command)
+            .copied()
+            .collect();
+        let output = outcome(&args, b"").await;
+        assert_eq!(text(&output.stdout), "done\n");
+        assert_eq!(output.status.code(), Some(3), "{flags:?}");
+    }
+}
+
+#[tokio::test]
+async fn output_that_nobody_takes_is_no_reason_to_stay() {
+    let mark = Mark::new();
+    let script = "trap '' TERM HUP; head -c 20000000 /dev/zero";
+    let mut child = command(&["run", "--", "sh", "-c", script], &mark)
+        .spawn()
+        .expect("it starts");
+    let mut stdout = child.stdout.take().expect("it was asked for");
+    stdout.read_exact(&mut [0; 100]).await.expect("it writes");
+    let status = patience::seen("the end of the program", || {
+        let status = child.try_wait().expect("it can be asked");
+        if status.is_none() {
+            send(&child, Signal::TERM);
+        }
+        status
+    })
+    .await;
+    assert_eq!(status.code(), Some(143));
+    mark.gone().await;
+}
+
+#[tokio::test]
+async fn what_an_interrupt_has_ended_ends_us_the_same_way() {
+    for (script, code, signal) in [
+        ("echo ready; exec sleep 1000", None, Some(2)),
+        (
+            "trap 'exit 6' INT; echo ready; while :; do sleep 0.02; done",
+            Some(6),
+            None,
+        ),
+    ] {
+        let mark = Mark::new();
+        let mut child = command(&["run", "--", "sh", "-c", script], &mark)
+            .spawn()
+            .expect("it starts");
+        let mut stdout = child.stdout.take().expect("it was asked for");
+        stdout.read_exact(&mut [0; 6]).await.expect("it is ready");
+        send(&child, Signal::INT);
+        let status = ended(child).await.status;
+        assert_eq!((status.code(), status.signal()), (code, signal), "{script}");
+        mark.gone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_directory_that_is_not_there_is_no_missing_program() {
+    let output = outcome(&["run", "--cwd", "/no/such", "--", "true"], b"").await;
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        text(&output.stderr),
+        "outpost: cannot enter directory \"/no/such\": No such file or directory (os error 2)\n"
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let mark = Mark::new();
+    let mut shell = tokio::process::Command::new("sh");
+    let child = shell
+        .args(["-c", "rmdir \"$PWD\" && exec \"$0\" run -- true"])
+        .arg(crate::outpost().binary())
+        .current_dir(folder.path())
+        .env(Mark::VARIABLE, mark.as_str())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let output = ended(child).await;
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("the current directory has been deleted"),
+        "{said}"
+    );
+    mark.gone().await;
 }

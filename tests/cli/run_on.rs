@@ -1,9 +1,10 @@
 //! `outpost run --on` a server.
 
-use outpost_testkit::{CountedLines, Link, Transport, patience};
+use outpost_testkit::{CountedLines, Link, Mark, Transport, patience};
+use rustix::process::Signal;
 use tokio::io::AsyncReadExt as _;
 
-use super::{command, ended, outcome, text};
+use super::{command, ended, outcome, send, text};
 use crate::outpost;
 
 #[tokio::test]
@@ -94,4 +95,27 @@ async fn a_server_that_is_not_there_is_exit_code_255() {
     let output = outcome(&["run", "--on", "nonsense", "--", "true"], b"").await;
     let said = text(&output.stderr);
     assert!(said.contains("ws://, wss:// or unix://"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+    let output = outcome(&["run", "--on", "ws://127.0.0.1:x", "--", "true"], b"").await;
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[tokio::test]
+async fn who_waits_for_a_connection_can_be_ended() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let url = format!("ws://{}", listener.local_addr().expect("it has one"));
+    for (args, signal, code) in [
+        (&["run", "--on", &url, "--", "true"][..], Signal::INT, 130),
+        (&["run", "--on", &url, "--", "true"], Signal::TERM, 143),
+        (&["attach", "--on", &url, "s/p"], Signal::TERM, 143),
+    ] {
+        let mark = Mark::new();
+        let child = command(args, &mark).spawn().expect("it starts");
+        let held = patience::soon("somebody who knocks", listener.accept()).await;
+        send(&child, signal);
+        assert_eq!(ended(child).await.status.code(), Some(code), "{args:?}");
+        drop(held);
+    }
 }

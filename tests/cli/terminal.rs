@@ -1,7 +1,7 @@
 //! `outpost run -t` on a real terminal, which a server gives us: what is tested runs in a process
 //! of that server.
 
-use outpost_testkit::{Client, Server, Start, sh};
+use outpost_testkit::{Client, Link, Server, Start, sh};
 use serde_json::json;
 
 use crate::{outpost, ready};
@@ -112,4 +112,26 @@ async fn without_a_terminal_of_its_own_the_command_gets_what_is_typed_if_asked_t
     let text = client.closed("p").await.text();
     assert!(text.ends_with("got hello\r\nnothing\r\n"), "{text}");
     assert!(!text.contains("terminal"), "{text}");
+}
+
+#[tokio::test]
+async fn there_is_a_way_out_while_the_connection_is_lost() {
+    let there = outpost().start().await;
+    let link = Link::to(there.address()).await;
+    let script = format!(
+        "$OUTPOST run -t --on {} -- sh -c 'stty raw -echo; echo ready; dd bs=1 count=1 2>/dev/null | \
+         od -An -tx1; exec cat'; echo code $?",
+        link.url()
+    );
+    let (_server, client) = shell(&script).await;
+    client.sees("p", "ready").await;
+    // While there is a connection, the key is the command's.
+    client.write("p", b"\x1d", "1").await;
+    client.sees("p", "1d").await;
+    drop(link);
+    client.sees("p", "reconnecting… (Ctrl-] gives up)").await;
+    client.write("p", b"typed ahead", "2").await;
+    client.write("p", b"\x1d", "3").await;
+    let text = client.closed("p").await.text();
+    assert!(text.ends_with("code 130\r\n"), "{text}");
 }

@@ -36,6 +36,7 @@ async fn help_says_what_there_is() {
 
     Examples:
       outpost serve --listen ws://127.0.0.1:7777
+      outpost run -- make
       outpost config show --origins
     ");
 }

@@ -1,12 +1,17 @@
 //! Exit codes, and the last words that go with them.
 
-use std::{io, process::ExitCode};
+use std::{io, process::ExitCode, time::Duration};
 
-use outpost_client::{Error, Process, SignalName};
+use outpost_client::{DialError, Error, Process, SignalName, Terminate};
 use rustix::io::Errno;
 
-use crate::{console::Ending, render::out::note};
+use crate::{
+    console::Ending,
+    render::{out::note, words},
+};
 
+/// As everywhere: the command line itself is wrong.
+const MISUSE: u8 = 2;
 /// As a shell has it: there is no such program.
 const NOT_FOUND: u8 = 127;
 /// As a shell has it: there is, but it can't be executed.
@@ -18,37 +23,64 @@ const SIGNALLED: u8 = 128;
 const SIGINT: u8 = 2;
 const SIGPIPE: u8 = 13;
 
+/// How long what a command has left running is asked to end.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Says what went wrong: exit code 1, or 255 if a server is out of reach.
 pub(crate) fn with_error(error: &anyhow::Error) -> ExitCode {
-    note(&format!("{error:#}"));
-    let unreachable = error.downcast_ref::<Error>().is_some_and(|error| {
-        matches!(
-            error,
-            Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. }
-        )
-    });
-    if unreachable {
-        ExitCode::from(OUT_OF_REACH)
-    } else {
-        ExitCode::FAILURE
+    note(&words::of(error));
+    match error.downcast_ref::<Error>() {
+        Some(error) if is_malformed(error) => ExitCode::from(MISUSE),
+        Some(Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. }) => {
+            ExitCode::from(OUT_OF_REACH)
+        }
+        _ => ExitCode::FAILURE,
     }
+}
+
+/// The exit code for an error: 2 where an address makes no sense, otherwise 1.
+pub(crate) fn of_error(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<Error>().is_some_and(is_malformed) {
+        true => ExitCode::from(MISUSE),
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Says what is wrong with the command line.
+pub(crate) fn misuse(words: &str) -> ExitCode {
+    note(words);
+    ExitCode::from(MISUSE)
+}
+
+/// Whether an address makes no sense.
+fn is_malformed(error: &Error) -> bool {
+    matches!(error, Error::Unreachable { source, .. } if matches!(**source, DialError::Url(_)))
 }
 
 /// A command that could not be started, as a shell would tell it.
 pub(crate) fn not_started(program: &str, error: &Error) -> ExitCode {
     let Error::StartFailed { message, .. } = error else {
-        note(&format!("cannot start {program}: {error}"));
+        note(&format!(
+            "cannot start {program}: {}",
+            words::of_client(error)
+        ));
         return ExitCode::from(OUT_OF_REACH);
     };
     note(message);
-    // The wire carries the words of the system, and no number but theirs.
+    ExitCode::from(of_start(message))
+}
+
+/// The wire carries the words of the system, and no number but theirs. Only those
+/// about the program are told by codes of their own.
+fn of_start(message: &str) -> u8 {
     let is = |error: Errno| message.contains(&format!("(os error {})", error.raw_os_error()));
-    if is(Errno::NOENT) || is(Errno::NOTDIR) {
-        ExitCode::from(NOT_FOUND)
-    } else if is(Errno::ACCESS) || is(Errno::NOEXEC) {
-        ExitCode::from(NOT_EXECUTABLE)
+    let about_program = message.starts_with("cannot execute ");
+    if about_program && (is(Errno::NOENT) || is(Errno::NOTDIR)) {
+        NOT_FOUND
+    } else if about_program && (is(Errno::ACCESS) || is(Errno::NOEXEC)) {
+        NOT_EXECUTABLE
     } else {
-        ExitCode::FAILURE
+        1
     }
 }
 
@@ -63,16 +95,35 @@ pub(crate) fn of_signal(signal: SignalName) -> ExitCode {
     ExitCode::from(SIGNALLED + number)
 }
 
+/// Whether this is the exit code of what an interrupt has ended.
+pub(crate) fn is_of_interrupt(code: i32) -> bool {
+    code == i32::from(SIGNALLED + SIGINT)
+}
+
+/// The lowest eight bits are all that fits, as for every program.
+fn of_process(code: i32) -> ExitCode {
+    ExitCode::from(code.to_le_bytes()[0])
+}
+
 /// After a conversation with a process, which ends with it unless it was left.
 pub(crate) async fn after(process: &Process, ending: Ending) -> ExitCode {
     match ending {
-        // The lowest eight bits are all that fits, as for every program.
-        Ending::Exited(code) => ExitCode::from(code.to_le_bytes()[0]),
+        Ending::Exited(code) => of_process(code),
+        Ending::Outlived(code) => {
+            let what_is_left = Terminate {
+                grace: Some(GRACE),
+                tree: true,
+            };
+            // Older servers end it with the session.
+            let _ = process.terminate_with(what_is_left).await;
+            of_process(code)
+        }
         Ending::Detached => ExitCode::SUCCESS,
         Ending::Failed(message) => {
             note(&message);
             ExitCode::from(OUT_OF_REACH)
         }
+        Ending::Stopped(signal) => of_signal(signal),
         Ending::GivenUp => {
             note("gave up, since the server can't be reached");
             ExitCode::from(SIGNALLED + SIGINT)
@@ -85,6 +136,41 @@ pub(crate) async fn after(process: &Process, ending: Ending) -> ExitCode {
             }
             note(&format!("cannot write the command's output: {error}"));
             ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_program_has_codes_of_its_own() {
+        for (message, code) in [
+            (
+                r#"cannot execute "x": No such file or directory (os error 2)"#,
+                127,
+            ),
+            (r#"cannot execute "x": Not a directory (os error 20)"#, 127),
+            (
+                r#"cannot execute "x": Permission denied (os error 13)"#,
+                126,
+            ),
+            (r#"cannot execute "x": Exec format error (os error 8)"#, 126),
+            (
+                r#"cannot execute "x": Argument list too long (os error 7)"#,
+                1,
+            ),
+            (
+                r#"cannot enter directory "x": No such file or directory (os error 2)"#,
+                1,
+            ),
+            (
+                r#"cannot enter directory "x": Permission denied (os error 13)"#,
+                1,
+            ),
+        ] {
+            assert_eq!(of_start(message), code, "{message}");
         }
     }
 }

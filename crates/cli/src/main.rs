@@ -15,12 +15,10 @@ mod target;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::{Arguments, Subcommand};
 
 fn main() -> ExitCode {
-    match Arguments::parse().subcommand {
+    match Arguments::read().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(serve),
         Subcommand::Run(run) => cmd::run::run(&run),
         Subcommand::Ps(ps) => cmd::ps::run(&ps),

@@ -5,8 +5,7 @@ use std::process::Command;
 use anyhow::Context;
 use outpost_client::{Remote, RemoteOptions};
 
-/// What comes before the command of a server that is launched.
-const LAUNCHED: &str = "stdio:";
+use crate::args::LAUNCHED;
 
 /// Connects to a server by its URL, or launches one.
 pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<Remote> {

@@ -42,7 +42,7 @@ pub use limits::Limits;
 pub use outpost_journal::{Chunk, End, Event, Exit, Page, Seq, Stream};
 pub use outpost_process::{
     KeeperCommand, Signal, Size, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice,
-    TreeKind, give_back_memory, heed_children, keeper,
+    TreeKind, give_back_memory, heed_children, heed_interrupt, keeper,
 };
 pub use process::{Process, State, Summary, Watcher};
 pub use session::{

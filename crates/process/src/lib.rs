@@ -81,7 +81,7 @@ pub use keeper::KeeperCommand;
 pub use output::{Output, ReadOutcome, Stream};
 pub use signal::Signal;
 pub use spawner::{Spawner, SpawnerOptions};
-pub use sys::dispositions::heed_children;
+pub use sys::dispositions::{heed_children, heed_interrupt};
 pub use sys::memory::give_back_memory;
 pub use terminal::NoTerminal;
 pub use tree::{TreeChoice, TreeKind};

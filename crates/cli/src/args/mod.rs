@@ -3,6 +3,7 @@
 mod attach;
 mod config;
 mod detached;
+mod kill;
 mod on;
 mod run;
 mod schema;
@@ -14,12 +15,15 @@ pub(crate) mod units;
 
 pub(crate) use attach::Attach;
 pub(crate) use config::{Config, ConfigPath, ConfigShow, ConfigSubcommand};
-pub(crate) use detached::{Completions, Kill, Logs, Ps};
-pub(crate) use on::On;
+pub(crate) use detached::{Completions, Logs, Ps};
+pub(crate) use kill::Kill;
+pub(crate) use on::{LAUNCHED, On, OnAny};
 pub(crate) use run::{Run, Variable};
 pub(crate) use schema::Schema;
 pub(crate) use serve::Serve;
 pub(crate) use units::Span;
+
+use clap::Parser as _;
 
 /// Runs processes for agents, tools and people, on whatever machine it stands
 /// on.
@@ -27,10 +31,18 @@ pub(crate) use units::Span;
 #[command(name = "outpost", version, about, long_about = None)]
 #[command(after_help = "Examples:
   outpost serve --listen ws://127.0.0.1:7777
+  outpost run -- make
   outpost config show --origins")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) subcommand: Subcommand,
+}
+
+impl Arguments {
+    /// What was typed; if it makes no sense, that is said and the program ends.
+    pub(crate) fn read() -> Self {
+        Arguments::parse_from(kill::like_kill(std::env::args_os()))
+    }
 }
 
 /// The things it can do.

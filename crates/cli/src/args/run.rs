@@ -1,6 +1,8 @@
 //! `outpost run`.
 
-use super::{On, Span};
+use std::time::Duration;
+
+use super::{OnAny, Span};
 
 /// What to run, where, and how.
 #[derive(clap::Args, Debug)]
@@ -40,20 +42,23 @@ pub(crate) struct Run {
     pub(crate) env: Vec<Variable>,
 
     /// End it with its whole tree after this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) timeout: Option<Span>,
 
     #[command(flatten)]
-    pub(crate) on: On,
+    pub(crate) on: OnAny,
 
     /// The command and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+/// No time at all would be no run at all.
+fn some_time(text: &str) -> Result<Span, &'static str> {
+    match text.parse()? {
+        Span(Duration::ZERO) => Err("expected a time longer than none"),
+        span => Ok(span),
+    }
 }
 
 /// A variable of the command's environment.

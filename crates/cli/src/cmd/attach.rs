@@ -1,21 +1,28 @@
 //! `outpost attach`: this terminal, connected with detached work.
 
 use std::{
-    io::{IsTerminal as _, stdin},
+    io::{self, IsTerminal as _, stdin},
     process::ExitCode,
 };
 
 use anyhow::Context;
 use outpost_client::{DeliveryChoice, Place as _, Process, ProcessState, Remote, RemoteOptions};
+use rustix::io::Errno;
 
 use super::task::perform;
 use crate::{
     args::Attach,
-    console::{Conversation, Ending, Notice, RawMode, Signals, Typed, converse, window_size},
+    console::{
+        Conversation, Ending, Notice, Parting, RawMode, Signals, Typed, WayOut, converse,
+        window_size,
+    },
     detached::{self, Found, Site},
     exit,
-    render::out::note,
+    render::out::{note, note_below},
 };
+
+/// How the loss of a connection begins that somebody else has taken over.
+const TAKEN_OVER: &str = "taken over by another connection";
 
 /// Attaches; the exit code is that of the process if it ends meanwhile.
 pub(crate) fn run(args: &Attach) -> ExitCode {
@@ -28,29 +35,57 @@ pub(crate) fn run(args: &Attach) -> ExitCode {
 async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let site = Site::of(args.on.on.as_deref());
-    let found = detached::open(&site, &args.id).await?.found;
-    let remote = join(&site, &found).await?;
-    let process = remote.attach(&found.process_id, 0).await;
-    let process = process.with_context(|| format!("cannot attach to {}", found.process_id))?;
-    let ending = talk(args, &found, &process, &remote, &mut signals).await?;
-    let left = matches!(ending, Ending::Detached);
-    let code = match ending {
-        // Who stops reading here doesn't stop the work.
-        Ending::Unheard(error) => {
-            note(&format!("cannot write what it says: {error}"));
-            ExitCode::FAILURE
-        }
-        ending => exit::after(&process, ending).await,
+    let opening = async {
+        let found = detached::open(&site, &args.id).await?.found;
+        let remote = join(&site, &found).await?;
+        let process = remote.attach(&found.process_id, 0).await;
+        let process = process.with_context(|| format!("cannot attach to {}", found.name()))?;
+        anyhow::Ok((found, remote, process))
     };
-    if left {
-        let id = &found.process_id;
-        note(&format!(
-            "left {id}, which goes on; `outpost attach {id}` comes back to it"
-        ));
-    }
+    let (found, remote, process) = tokio::select! {
+        opened = opening => opened?,
+        signal = signals.ending() => return Ok(exit::of_signal(signal)),
+    };
+    let ending = talk(args, &found, &process, &remote, &mut signals).await?;
+    let code = parted(&found, &process, ending).await;
     drop(process);
     remote.close().await?;
     Ok(code)
+}
+
+/// How it ended, for who was attached. Whatever happens here, the work goes on.
+async fn parted(found: &Found, process: &Process, ending: Ending) -> ExitCode {
+    let id = found.name();
+    // The cursor stands wherever the work, or who typed, has left it.
+    let say = match found.entry.tty || stdin().is_terminal() {
+        true => note_below,
+        false => note,
+    };
+    match ending {
+        Ending::Detached => {
+            say(&format!(
+                "left {id}, which goes on; `outpost attach {id}` comes back to it"
+            ));
+            ExitCode::SUCCESS
+        }
+        // Nobody is left to see it, or to be told so.
+        Ending::Unheard(error) if is_gone(&error) => ExitCode::SUCCESS,
+        Ending::Unheard(error) => {
+            say(&format!("cannot write what it says: {error}"));
+            ExitCode::FAILURE
+        }
+        Ending::Failed(message) if message.contains(TAKEN_OVER) => {
+            say(&format!("another terminal has attached to {id}"));
+            ExitCode::FAILURE
+        }
+        ending => exit::after(process, ending).await,
+    }
+}
+
+/// A reader that has seen enough, or a terminal that was closed.
+fn is_gone(error: &io::Error) -> bool {
+    let hung_up = error.raw_os_error() == Some(Errno::IO.raw_os_error());
+    hung_up || error.kind() == io::ErrorKind::BrokenPipe
 }
 
 /// Takes the session of a process, from whoever has it.
@@ -67,7 +102,7 @@ async fn join(site: &Site, found: &Found) -> anyhow::Result<Remote> {
         ..RemoteOptions::default()
     })
     .await
-    .with_context(|| format!("cannot attach to {}", found.process_id))
+    .with_context(|| format!("cannot attach to {}", found.name()))
 }
 
 async fn talk(
@@ -86,9 +121,10 @@ async fn talk(
     if terminal && running {
         note(&format!("{} leaves it running", args.detach_key));
     }
-    let raw_mode = match tty && running {
-        true => RawMode::set()?,
-        false => None,
+    let raw_mode = match (running, tty) {
+        (true, true) => RawMode::set()?,
+        (true, false) => RawMode::heed(args.detach_key)?,
+        (false, _) => None,
     };
     if tty && running {
         redraw(process).await;
@@ -98,8 +134,10 @@ async fn talk(
         remote: Some(remote),
         tty,
         // What is left of a script's input isn't meant for what happens to run.
-        typed: (terminal && running).then(|| Typed::read(Some(args.detach_key))),
+        typed: (terminal && running).then(|| Typed::read(Some(WayOut::Detach(args.detach_key)))),
         since: found.entry.next_seq,
+        parting: Parting::Leaves,
+        until: None,
         notice: Notice::beside(raw_mode.as_ref()),
     };
     Ok(converse(conversation, signals).await)

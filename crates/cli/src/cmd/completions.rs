@@ -2,7 +2,7 @@
 
 use std::{io::Write, process::ExitCode};
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 
 use crate::{
     args::{Arguments, Completions},
@@ -11,9 +11,23 @@ use crate::{
 
 pub(crate) fn run(args: &Completions) -> ExitCode {
     let mut script = Vec::new();
-    let mut command = Arguments::command();
+    let mut command = for_people(&Arguments::command());
     clap_complete::generate(args.shell, &mut command, "outpost", &mut script);
     let mut stdout = std::io::stdout().lock();
     let printed = stdout.write_all(&script).and_then(|()| stdout.flush());
     conclude(printed.map(|()| ExitCode::SUCCESS).map_err(Into::into))
+}
+
+/// The command line without what isn't for people: generators don't ask.
+fn for_people(command: &Command) -> Command {
+    let shown = Command::new(command.get_name().to_owned());
+    let shown = match command.get_about() {
+        Some(about) => shown.about(about.clone()),
+        None => shown,
+    };
+    let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    shown
+        .args(args.cloned())
+        .subcommands(subcommands.map(for_people))
 }

@@ -10,7 +10,7 @@ use super::task::perform;
 use crate::{
     args::{Kill, signal::name_of},
     detached::{self, Site},
-    render::out,
+    render::{out, words},
 };
 
 /// How long a process is asked to end before it is made to.
@@ -29,7 +29,7 @@ async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
         match kill_one(&site, id, args.signal).await {
             Ok(words) => out::lines([words])?,
             Err(error) => {
-                out::note(&format!("{error:#}"));
+                out::note(&words::of(&error));
                 code = ExitCode::FAILURE;
             }
         }
@@ -41,7 +41,7 @@ async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
 async fn kill_one(site: &Site, id: &str, signal: Option<SignalName>) -> anyhow::Result<String> {
     let opened = detached::open(site, id).await?;
     let process = opened.process();
-    let name = process.id();
+    let name = opened.found.name();
     if let Some(code) = opened.found.entry.exit_code {
         if signal.is_none() {
             let end = end_tree(&process, Duration::ZERO).await;

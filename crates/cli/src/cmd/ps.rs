@@ -33,7 +33,7 @@ async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
     if args.json {
         let entries: Vec<_> = shown.iter().map(|(s, p)| Entry::new(s, p)).collect();
         out::lines([serde_json::to_string_pretty(&entries)?])?;
-    } else {
+    } else if !shown.is_empty() {
         let paint = Paint::on(&io::stdout());
         let width = out::width();
         out::lines(processes::table(&shown, now(), width, paint))?;
@@ -48,6 +48,9 @@ async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
 struct Entry<'a> {
     #[serde(flatten)]
     process: &'a ProcessEntry,
+    /// The command line, as a person would type it.
+    command: String,
+    /// What another client calls its session.
     label: Option<&'a str>,
     attached: bool,
 }
@@ -56,7 +59,8 @@ impl<'a> Entry<'a> {
     fn new(session: &'a SessionEntry, process: &'a ProcessEntry) -> Self {
         Entry {
             process,
-            label: session.label.as_deref(),
+            command: detached::command_of(session, &process.argv),
+            label: detached::label_of(session),
             attached: session.attached,
         }
     }

@@ -2,10 +2,12 @@
 
 use std::io;
 
-use outpost_client::{Error, Process, Remote};
-use tokio::task::JoinHandle;
+use outpost_client::{Error, Process, Remote, SignalName};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
-use super::{Notice, Signals, Typed, printed, typed};
+use super::{
+    Notice, Parting, Signals, Typed, printed, printed::Printed, signals::Addressee, typed,
+};
 
 /// Who talks with what.
 pub(crate) struct Conversation<'a> {
@@ -18,6 +20,10 @@ pub(crate) struct Conversation<'a> {
     pub(crate) typed: Option<Typed>,
     /// What has a lower number was written before we came.
     pub(crate) since: u64,
+    /// What becomes of it when we are asked to end.
+    pub(crate) parting: Parting,
+    /// When its time is over, in case it hasn't been ended for that.
+    pub(crate) until: Option<Instant>,
     pub(crate) notice: Notice,
 }
 
@@ -26,13 +32,17 @@ pub(crate) struct Conversation<'a> {
 pub(crate) enum Ending {
     /// The process has exited, and everything it wrote has been written here.
     Exited(i32),
-    /// Somebody typed the key to leave it.
+    /// The process has exited, and what it left running holds its streams.
+    Outlived(i32),
+    /// Somebody wished to leave it.
     Detached,
     /// Nothing more will be heard of it.
     Failed(String),
     /// What it wrote can't be written here.
     Unheard(io::Error),
-    /// A signal could not be passed on, and a second one came.
+    /// We were asked twice to end, and the process was killed.
+    Stopped(SignalName),
+    /// The server can't be reached, and somebody didn't want to wait for it.
     GivenUp,
 }
 
@@ -53,30 +63,50 @@ pub(crate) async fn converse(conversation: Conversation<'_>, signals: &mut Signa
         tty,
         typed,
         since,
+        parting,
+        until,
         notice,
     } = conversation;
+    let (exit, exited) = watch::channel(None);
+    let printed = Printed {
+        since,
+        lingers: parting == Parting::Leaves,
+        until,
+        exit,
+    };
     let mut events = process.events();
     // A task of its own: while standard output is stuck, keys and signals are not.
     let mut printing = Printing(tokio::spawn(async move {
-        printed::print(&mut events, since).await
+        printed::print(&mut events, printed).await
     }));
+    let addressee = Addressee {
+        process,
+        remote,
+        tty,
+        parting,
+        exited,
+    };
     tokio::select! {
         ending = &mut printing.0 => ending.unwrap_or_else(|error| Ending::Failed(error.to_string())),
-        () = detached(typed, process, notice) => Ending::Detached,
-        () = signals.pass_on(process, tty) => Ending::GivenUp,
+        () = left(typed, process, notice) => match parting {
+            Parting::Leaves => Ending::Detached,
+            Parting::Ends => Ending::GivenUp,
+        },
+        ending = signals.pass_on(addressee) => ending,
         () = notice.follow(remote) => Ending::GivenUp,
     }
 }
 
 /// Passes on what is typed; returns if that was the wish to leave.
-async fn detached(typed: Option<Typed>, process: &Process, notice: Notice) {
-    if let Some(typed) = typed {
-        match typed.pass_on(process).await {
-            Ok(typed::End::Detached) => return,
-            // The process hears of a lost connection too, and says so.
-            Ok(typed::End::Input) | Err(Error::Disconnected { .. }) => {}
-            Err(error) => notice.say(&format!("input can't be passed on: {error}")),
-        }
+async fn left(typed: Option<Typed>, process: &Process, notice: Notice) {
+    let Some(mut typed) = typed else {
+        return std::future::pending().await;
+    };
+    match typed.pass_on(process).await {
+        Ok(typed::End::Left) => return,
+        // The process hears of a lost connection too, and says so.
+        Ok(typed::End::Input) | Err(Error::Disconnected { .. }) => {}
+        Err(error) => notice.say(&format!("input can't be passed on: {error}")),
     }
-    std::future::pending::<()>().await;
+    typed.left().await;
 }

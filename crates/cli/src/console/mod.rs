@@ -19,5 +19,5 @@ mod typed;
 pub(crate) use converse::{Conversation, Ending, converse};
 pub(crate) use notice::Notice;
 pub(crate) use raw_mode::{RawMode, window_size};
-pub(crate) use signals::Signals;
-pub(crate) use typed::{Key, Typed};
+pub(crate) use signals::{Parting, Signals};
+pub(crate) use typed::{Key, Typed, WayOut};

@@ -12,14 +12,22 @@ use crate::render::out::note;
 pub(crate) struct Notice {
     /// A terminal in raw mode stays in its column at the end of a line.
     raw: bool,
+    /// What ends the waiting for a connection.
+    way_out: Option<&'static str>,
 }
 
 impl Notice {
     /// Where the terminal may be in raw mode.
     pub(crate) fn beside(raw_mode: Option<&RawMode>) -> Self {
         Notice {
-            raw: raw_mode.is_some(),
+            raw: raw_mode.is_some_and(RawMode::is_raw),
+            way_out: None,
         }
+    }
+
+    /// Says so too while a connection is lost.
+    pub(crate) fn with_way_out(self, way_out: Option<&'static str>) -> Self {
+        Notice { way_out, ..self }
     }
 
     pub(crate) fn say(self, text: &str) {
@@ -41,7 +49,12 @@ impl Notice {
         while standing.changed().await.is_ok() {
             let now = standing.borrow_and_update().clone();
             match now {
-                Standing::Recovering if !lost => self.say("connection lost, reconnecting…"),
+                Standing::Recovering if !lost => {
+                    let way_out = self
+                        .way_out
+                        .map_or(String::new(), |key| format!(" ({key})"));
+                    self.say(&format!("connection lost, reconnecting…{way_out}"));
+                }
                 Standing::Connected if lost => self.say("connected again"),
                 // The process fails with the same words.
                 _ => {}

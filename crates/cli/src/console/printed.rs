@@ -4,11 +4,16 @@ use std::{
     fs::File,
     io::{self, Write as _},
     os::fd::AsFd,
+    time::Duration,
 };
 
 use bytes::Bytes;
 use outpost_client::{Event, Events, StreamName};
-use tokio::task::block_in_place;
+use tokio::{
+    sync::watch,
+    task::block_in_place,
+    time::{Instant, timeout_at},
+};
 
 use super::Ending;
 
@@ -20,6 +25,11 @@ const BEFORE_BYTES: usize = 64 * 1024;
 /// giving the pipe behind us more room.
 const SURGE_BYTES: usize = 64 * 1024;
 const GROWN_PIPE: usize = 1024 * 1024;
+
+/// How long the output of a process that has exited is listened to if somebody
+/// else holds it: as long as the last of a pipeline may take, and not as long as
+/// a daemon lives.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// Standard output and standard error, without the buffer that looks for lines.
 struct Streams {
@@ -70,17 +80,35 @@ impl Streams {
     }
 }
 
-/// Writes everything to stdout and stderr until the process is closed. What has
-/// a lower number than `since` happened before anybody looked; of that, the end
-/// is shown.
-pub(super) async fn print(events: &mut Events, since: u64) -> Ending {
+/// How a process is listened to.
+pub(super) struct Printed {
+    /// What has a lower number happened before anybody looked; of that, the end
+    /// is shown.
+    pub(super) since: u64,
+    /// Whether to listen, for as long as it takes, to what an exited process
+    /// left running.
+    pub(super) lingers: bool,
+    /// When its time is over, if it has one.
+    pub(super) until: Option<Instant>,
+    /// Is told the exit code, once everything before it is written.
+    pub(super) exit: watch::Sender<Option<i32>>,
+}
+
+/// Writes everything to stdout and stderr until the process is closed, or what it
+/// left running has had its time.
+pub(super) async fn print(events: &mut Events, how: Printed) -> Ending {
+    let since = how.since;
     let mut streams = match Streams::ours() {
         Ok(streams) => streams,
         Err(error) => return Ending::Unheard(error),
     };
     let mut before = Vec::new();
     let mut code = None;
-    while let Some(event) = events.next().await {
+    let mut deadline = None;
+    while let Some(next) = next(events, deadline).await {
+        let Some(event) = next else {
+            return Ending::Outlived(code.unwrap_or_default());
+        };
         let written = match event {
             Event::Output { seq, stream, bytes } if seq < since => {
                 before.push((stream, bytes));
@@ -96,7 +124,13 @@ pub(super) async fn print(events: &mut Events, since: u64) -> Ending {
             }
             Event::Exited { code: exit, .. } => {
                 code = Some(exit);
-                streams.write_last(&mut before)
+                let written = streams.write_last(&mut before);
+                if !how.lingers {
+                    let latest = Instant::now() + LINGER;
+                    deadline = Some(how.until.map_or(latest, |until| until.min(latest)));
+                }
+                how.exit.send_replace(code);
+                written
             }
             Event::Closed { .. } => break,
             Event::Failed { message } => return Ending::Failed(message),
@@ -108,5 +142,20 @@ pub(super) async fn print(events: &mut Events, since: u64) -> Ending {
     match code {
         Some(code) => Ending::Exited(code),
         None => Ending::Failed("it was closed without an exit".to_owned()),
+    }
+}
+
+/// The next event, or none within the time there is.
+async fn next(events: &mut Events, deadline: Option<Instant>) -> Option<Option<Event>> {
+    let Some(deadline) = deadline else {
+        return events.next().await.map(Some);
+    };
+    // One that never stops to write would never be waited for.
+    if Instant::now() >= deadline {
+        return Some(None);
+    }
+    match timeout_at(deadline, events.next()).await {
+        Ok(event) => event.map(Some),
+        Err(_) => Some(None),
     }
 }

@@ -6,6 +6,7 @@ use outpost_client::{
 };
 
 use super::{Site, id::Typed, label::is_detached_work, list::list, site::passing};
+use crate::render::command_line::visible;
 
 /// A process that was found, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,13 @@ pub(crate) struct Found {
 pub(crate) struct Opened {
     pub(crate) remote: Remote,
     pub(crate) found: Found,
+}
+
+impl Found {
+    /// Its name as it can be printed: other clients name theirs as they like.
+    pub(crate) fn name(&self) -> String {
+        visible(&self.process_id)
+    }
 }
 
 impl Opened {
@@ -115,7 +123,7 @@ fn pick(sessions: &[SessionEntry], typed: &str) -> anyhow::Result<Found> {
             _ => {
                 let names: Vec<_> = meant
                     .iter()
-                    .map(|found| found.process_id.as_str())
+                    .map(|found| visible(&found.process_id))
                     .collect();
                 bail!(
                     "{typed} is ambiguous: it could be {}; type more of it",

@@ -28,3 +28,9 @@ pub(crate) fn command_of(session: &SessionEntry, argv: &[String]) -> String {
         None => command_line::quoted(argv),
     }
 }
+
+/// What another client calls its session.
+pub(crate) fn label_of(session: &SessionEntry) -> Option<&str> {
+    let label = session.label.as_deref();
+    label.filter(|_| !is_detached_work(session))
+}

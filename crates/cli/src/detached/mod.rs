@@ -5,7 +5,7 @@
 //! - [`id`] is what people type, and [`label`] what they see
 //! - [`site`] is where it runs: the user's own server, or one that was named
 //! - [`start`] starts it, [`find`] finds it again by what was typed
-//! - [`list`] is all there is, and closes what nobody needs any more
+//! - [`list`] is all there is
 
 mod find;
 mod id;
@@ -15,7 +15,7 @@ mod site;
 mod start;
 
 pub(crate) use find::{Found, open};
-pub(crate) use label::command_of;
+pub(crate) use label::{command_of, label_of};
 pub(crate) use list::{list, processes};
 pub(crate) use site::{Site, passing};
-pub(crate) use start::start;
+pub(crate) use start::{NotStarted, start};

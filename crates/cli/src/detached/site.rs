@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
-use outpost_client::{Lease, Remote, RemoteOptions};
+use outpost_client::{Error, Lease, Remote, RemoteOptions};
 
 use crate::home::{self, StartIfMissing};
 
@@ -52,7 +51,15 @@ async fn dial(url: &str, options: RemoteOptions) -> anyhow::Result<Remote> {
         false => options,
     };
     let remote = Remote::connect(url, options).await;
-    remote.context("cannot reach the server; see that it is running and that --on names it")
+    remote.map_err(|error| {
+        let words = match &error {
+            Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. } => {
+                "cannot reach the server; see that it is running and that --on names it"
+            }
+            _ => "the server refuses",
+        };
+        anyhow::Error::new(error).context(words)
+    })
 }
 
 /// For a command that asks something and goes: its session goes with it.

@@ -3,8 +3,8 @@
 use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom},
-    os::unix::process::CommandExt,
-    path::Path,
+    os::unix::{fs::MetadataExt, process::CommandExt},
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -26,7 +26,11 @@ const TOLD_LINES: usize = 10;
 
 /// How the server of a user is set up. What it runs stays until somebody ends
 /// it, and can be read for a while after that.
-const OPTIONS: [&str; 11] = [
+const OPTIONS: [&str; 13] = [
+    // A session stays until the server ends, since nobody can tell whether its
+    // work has left something running.
+    "--max-sessions",
+    "65536",
     "--max-session-ttl",
     "unlimited",
     "--closed-retention",
@@ -69,9 +73,7 @@ pub(super) async fn launch(folder: &Folder) -> anyhow::Result<()> {
 
 fn spawn(folder: &Folder) -> anyhow::Result<Child> {
     let log = folder.new_log()?;
-    // The very program that is running, even where another version has been put
-    // in its place.
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(this_program());
     command
         .arg0("outpost")
         .args(["serve", "--listen", &folder.url()?])
@@ -81,6 +83,18 @@ fn spawn(folder: &Folder) -> anyhow::Result<Child> {
         .stdout(Stdio::piped())
         .stderr(log);
     Ok(tokio::process::Command::from(command).spawn()?)
+}
+
+/// The very program that is running: by its name, which is what process lists
+/// show, or where another version has been put in its place, by what is open.
+fn this_program() -> PathBuf {
+    let running = PathBuf::from("/proc/self/exe");
+    let same = |named: &PathBuf| {
+        let files = (std::fs::metadata(named), std::fs::metadata(&running));
+        matches!(files, (Ok(named), Ok(running))
+            if (named.dev(), named.ino()) == (running.dev(), running.ino()))
+    };
+    std::env::current_exe().ok().filter(same).unwrap_or(running)
 }
 
 /// The end of a log, for whoever wonders what happened.

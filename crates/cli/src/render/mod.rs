@@ -5,6 +5,7 @@
 //!   [`amount`] writes numbers of bytes
 //! - [`processes`] is the table that `outpost ps` shows
 //! - [`transcript`] puts the output of a process into its order
+//! - [`words`] says what went wrong
 //! - [`out`] is where it goes, and what it means when nobody reads it
 
 pub(crate) mod ago;
@@ -15,3 +16,4 @@ pub(crate) mod paint;
 pub(crate) mod processes;
 pub(crate) mod table;
 pub(crate) mod transcript;
+pub(crate) mod words;

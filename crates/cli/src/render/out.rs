@@ -5,6 +5,9 @@ use std::{
     process::ExitCode,
 };
 
+use super::words;
+use crate::exit;
+
 /// Prints lines to stdout.
 pub(crate) fn lines<S: AsRef<str>>(lines: impl IntoIterator<Item = S>) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
@@ -25,6 +28,11 @@ pub(crate) fn note(words: &str) {
     let _ = writeln!(io::stderr(), "outpost: {words}");
 }
 
+/// The same beside a terminal whose cursor may stand anywhere.
+pub(crate) fn note_below(words: &str) {
+    let _ = writeln!(io::stderr(), "\noutpost: {words}");
+}
+
 /// The end of a command. A reader that has seen enough, as `head` does, is no
 /// failure.
 pub(crate) fn conclude(outcome: anyhow::Result<ExitCode>) -> ExitCode {
@@ -32,8 +40,8 @@ pub(crate) fn conclude(outcome: anyhow::Result<ExitCode>) -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            note(&format!("{error:#}"));
-            ExitCode::FAILURE
+            note(&words::of(&error));
+            exit::of_error(&error)
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Colours, for those who want them.
 
-use std::{ffi::OsString, io::IsTerminal};
+use std::io::IsTerminal;
+
+use crate::colour;
 
 /// Whether colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ impl Paint {
     /// Only for people, on a terminal, who haven't asked for none.
     pub(crate) fn on(stream: &impl IsTerminal) -> Self {
         Paint {
-            wanted: stream.is_terminal() && allowed(std::env::var_os("NO_COLOR")),
+            wanted: colour::wanted(stream),
         }
     }
 
@@ -44,19 +46,12 @@ impl Paint {
     }
 }
 
-/// The variable counts when it is set to anything at all.
-fn allowed(no_color: Option<OsString>) -> bool {
-    no_color.is_none_or(|value| value.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn colours_can_be_declined() {
-        assert!(allowed(None) && allowed(Some(OsString::new())));
-        assert!(!allowed(Some("1".into())));
+    fn only_who_wants_colours_gets_them() {
         let none = Paint { wanted: false };
         assert_eq!(none.dye(Tone::Bad, "x"), "x");
         let some = Paint { wanted: true };

@@ -72,10 +72,23 @@ pub fn heed_children() -> io::Result<()> {
     if is_ignored(libc::SIGCHLD) != Some(true) {
         return Ok(());
     }
+    put_back(libc::SIGCHLD)
+}
+
+/// Lets an interrupt end this program again, whatever was made of it before. For a program that is
+/// about to end of one, so that who started it sees what it ended of; nothing in here does.
+///
+/// # Errors
+/// When the system refuses.
+pub fn heed_interrupt() -> io::Result<()> {
+    put_back(libc::SIGINT)
+}
+
+fn put_back(signal: c_int) -> io::Result<()> {
     // SAFETY: zeroes are a valid value: the default, no flags, an empty mask.
     let default = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
     // SAFETY: the struct is valid, and a default runs no code of ours.
-    match unsafe { libc::sigaction(libc::SIGCHLD, &raw const default, null_mut()) } {
+    match unsafe { libc::sigaction(signal, &raw const default, null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

@@ -1,25 +1,45 @@
 //! `outpost run --detach`: starts something that goes on alone.
 
-use std::{path::Path, process::ExitCode};
+use std::{io::stdin, path::Path, process::ExitCode};
 
-use anyhow::Context;
 use outpost_client::Start;
 
-use super::environment;
+use super::{directory, environment};
 use crate::{
-    args::Run,
+    args::{LAUNCHED, Run},
     console::window_size,
-    detached::{self, Site},
+    detached::{self, NotStarted, Site},
+    exit,
     render::{command_line, out},
 };
 
 /// Starts it, and prints the id by which it is found again.
 pub(super) async fn detach(args: &Run) -> anyhow::Result<ExitCode> {
-    let site = Site::of(args.on.on.as_deref());
+    let on = args.on.on.as_deref();
+    if on.is_some_and(|on| on.starts_with(LAUNCHED)) {
+        return Ok(exit::misuse(
+            "--on stdio: can't be used with --detach: such a server ends with its command",
+        ));
+    }
+    let site = Site::of(on);
     let label = command_line::quoted(&args.command);
-    let id = detached::start(&site, start(args, &site)?, &label).await?;
+    let id = match detached::start(&site, start(args, &site)?, &label).await {
+        Ok(id) => id,
+        Err(NotStarted::Command(error)) => {
+            return Ok(exit::not_started(&args.command[0], &error));
+        }
+        Err(NotStarted::Server(error)) => return Err(error),
+    };
+    if has_input() {
+        out::note("what comes from standard input isn't passed on to detached work");
+    }
     out::lines([id])?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether somebody has sent something here, who may believe it will be read.
+fn has_input() -> bool {
+    rustix::io::ioctl_fionread(stdin()).is_ok_and(|bytes| bytes > 0)
 }
 
 fn start(args: &Run, site: &Site) -> anyhow::Result<Start> {
@@ -27,8 +47,7 @@ fn start(args: &Run, site: &Site) -> anyhow::Result<Start> {
     let start = match site {
         // Our own server was started at another time and in another place.
         Site::Home => {
-            let here = std::env::current_dir().context("cannot tell the working directory")?;
-            let cwd = here.join(args.cwd.as_deref().unwrap_or_default());
+            let cwd = directory(args.cwd.as_deref())?;
             environment::exactly_ours(start, &args.env).cwd(cwd)
         }
         Site::Url(_) => {

@@ -4,72 +4,154 @@ mod detach;
 mod environment;
 
 use std::{
-    io::{IsTerminal as _, stdout},
+    io::{self, IsTerminal as _, stdout},
+    path::PathBuf,
     process::ExitCode,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
-use outpost_client::{Local, LocalOptions, Place, Process, Remote, RemoteOptions, Start};
+use outpost_client::{
+    Local, LocalOptions, Place, Process, Remote, RemoteOptions, Start, TreeChoice,
+};
+use tokio::time::{Instant, timeout};
 
 use super::task::perform;
 use crate::{
     args::Run,
     cmd::keeper,
-    console::{Conversation, Ending, Notice, RawMode, Signals, Typed, converse, window_size},
+    console::{
+        Conversation, Ending, Key, Notice, Parting, RawMode, Signals, Typed, WayOut, converse,
+        window_size,
+    },
     exit, open_files,
-    render::out::note,
+    render::{out::note, words},
     target,
 };
 
+/// How long leaving the place may take once we were told twice to end.
+const LEAVE_WITHIN: Duration = Duration::from_millis(500);
+
+/// A command that is over.
+struct Over {
+    code: ExitCode,
+    /// Whether an interrupt that we passed on has ended it.
+    interrupted: bool,
+}
+
 /// Runs the command; the exit code is its own.
 pub(crate) fn run(args: &Run) -> ExitCode {
-    perform(async {
+    let mut interrupted = false;
+    let code = perform(async {
         let ran = match args.detach {
             true => detach::detach(args).await,
-            false => run_here(args).await,
+            false => run_here(args).await.map(|over| {
+                interrupted = over.interrupted;
+                over.code
+            }),
         };
         Ok(ran.unwrap_or_else(|error| exit::with_error(&error)))
-    })
+    });
+    // A shell ends its loop if what it ran died of an interrupt, and goes on if it
+    // has merely exited.
+    if interrupted && outpost_engine::heed_interrupt().is_ok() {
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
+    }
+    code
 }
 
 /// Runs it with our streams as its own.
-async fn run_here(args: &Run) -> anyhow::Result<ExitCode> {
+async fn run_here(args: &Run) -> anyhow::Result<Over> {
+    let without_a_start = |code| Over {
+        code,
+        interrupted: false,
+    };
     // Before anything is started: what comes from now on is for the command.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
-    let (place, remote) = place(args).await?;
+    let (place, remote) = tokio::select! {
+        place = place(args) => place?,
+        signal = signals.ending() => return Ok(without_a_start(exit::of_signal(signal))),
+    };
     let start = start(args, remote.is_some());
     let process = tokio::select! {
         started = place.start(start) => match started {
             Ok(process) => process,
-            Err(error) => return Ok(exit::not_started(&args.command[0], &error)),
+            Err(error) => {
+                return Ok(without_a_start(exit::not_started(&args.command[0], &error)));
+            }
         },
-        signal = signals.ending() => return Ok(exit::of_signal(signal)),
+        signal = signals.ending() => return Ok(without_a_start(exit::of_signal(signal))),
     };
-    let code = match talk(args, &process, remote.as_ref(), &mut signals).await {
-        Ok(ending) => exit::after(&process, ending).await,
-        Err(error) => {
-            let _ = process.terminate().await;
-            exit::with_error(&error)
+    let (code, interrupted, stopped) =
+        match talk(args, &process, remote.as_ref(), &mut signals).await {
+            Ok(ending) => {
+                let died = matches!(ending, Ending::Exited(code) if exit::is_of_interrupt(code));
+                let stopped = matches!(ending, Ending::Stopped(_));
+                let code = exit::after(&process, ending).await;
+                (code, died && signals.interrupted(), stopped)
+            }
+            Err(error) => {
+                let _ = process.terminate().await;
+                (exit::with_error(&error), false, false)
+            }
+        };
+    drop(process);
+    // What the command has left running here ends with us. Who can't wait needn't:
+    // it is killed when we are gone.
+    let leaving = async {
+        if let Err(error) = place.close().await {
+            note(&words::of_client(&error));
         }
     };
-    drop(process);
-    // What the command has left running here ends with us.
-    if let Err(error) = place.close().await {
-        note(&error.to_string());
+    if stopped {
+        let _ = timeout(LEAVE_WITHIN, leaving).await;
+    } else {
+        tokio::select! {
+            () = leaving => {}
+            _ = signals.ending() => {}
+        }
     }
-    Ok(code)
+    Ok(Over { code, interrupted })
+}
+
+/// Where we are, for a command that is to run in the same place.
+fn here() -> anyhow::Result<PathBuf> {
+    std::env::current_dir().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => anyhow::anyhow!(
+            "the current directory has been deleted; go elsewhere, or say where with --cwd"
+        ),
+        _ => anyhow::Error::new(error).context("cannot tell the current directory"),
+    })
+}
+
+/// The directory to run in, as a path that means the same everywhere on this
+/// machine.
+fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
+    let cwd = PathBuf::from(cwd.unwrap_or_default());
+    match cwd.is_absolute() {
+        true => Ok(cwd),
+        false => Ok(here()?.join(cwd)),
+    }
 }
 
 /// Here, or on the server that was named.
 async fn place(args: &Run) -> anyhow::Result<(Arc<dyn Place>, Option<Remote>)> {
     let Some(on) = &args.on.on else {
         outpost_engine::heed_children().context("cannot undo that SIGCHLD is ignored")?;
-        let local = Local::new(LocalOptions {
+        let child_open_files = open_files::raise();
+        let cwd = directory(args.cwd.as_deref())?;
+        let options = |trees| LocalOptions {
+            trees,
             keeper: Some(keeper::command()),
-            child_open_files: open_files::raise(),
+            child_open_files,
+            cwd: Some(cwd.clone()),
             ..LocalOptions::default()
-        })?;
+        };
+        // A keeper ends the tree even if we are killed; a cgroup would stay.
+        let local = Local::new(options(TreeChoice::Keeper))
+            .or_else(|_| Local::new(options(TreeChoice::Auto)))?;
         return Ok((Arc::new(local), None));
     };
     let options = RemoteOptions {
@@ -94,7 +176,8 @@ fn start(args: &Run, remote: bool) -> Start {
     } else if Typed::is_wanted(args.interactive) {
         start = start.stdin();
     }
-    if let Some(cwd) = &args.cwd {
+    // Where we are is where the place is, if it is here.
+    if let Some(cwd) = args.cwd.as_ref().filter(|_| remote) {
         start = start.cwd(cwd);
     }
     match &args.timeout {
@@ -115,13 +198,26 @@ async fn talk(
         true => RawMode::set()?,
         false => None,
     };
+    // On a terminal of its own Ctrl-C is the command's, which isn't there while the
+    // connection is lost.
+    let way_out = match (&raw_mode, remote) {
+        (Some(_), Some(remote)) => Some(WayOut::GiveUp(Key::DETACH, remote.standing())),
+        _ => None,
+    };
+    let said = way_out.as_ref().map(|_| "Ctrl-] gives up");
+    let wanted = Typed::is_wanted(args.interactive || args.tty);
+    let until = args
+        .timeout
+        .and_then(|time| Instant::now().checked_add(time.0));
     let conversation = Conversation {
         process,
         remote,
         tty: args.tty,
-        typed: Typed::is_wanted(args.interactive || args.tty).then(|| Typed::read(None)),
+        typed: wanted.then(|| Typed::read(way_out)),
         since: 0,
-        notice: Notice::beside(raw_mode.as_ref()),
+        parting: Parting::Ends,
+        until,
+        notice: Notice::beside(raw_mode.as_ref()).with_way_out(said),
     };
     Ok(converse(conversation, signals).await)
 }
