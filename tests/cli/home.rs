@@ -88,6 +88,8 @@ async fn it_has_left_the_terminal_and_the_folder() {
         .collect();
     assert_eq!(fields[3], server.to_string(), "a session of its own");
     assert_eq!(fields[4], "0", "no terminal");
+    let name = fs::read_to_string(format!("/proc/{server}/comm")).unwrap();
+    assert_eq!(name, "outpost\n", "as process lists show it");
     let link = |name: &str| fs::read_link(format!("/proc/{server}/{name}")).unwrap();
     assert_eq!(link("cwd").to_str(), Some("/"));
     assert_eq!(link("fd/0").to_str(), Some("/dev/null"));

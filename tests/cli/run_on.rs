@@ -1,6 +1,8 @@
 //! `outpost run --on` a server.
 
-use outpost_testkit::{CountedLines, Link, Mark, Transport, patience};
+use std::time::Duration;
+
+use outpost_testkit::{CountedLines, Direction, Link, Mark, Transport, patience};
 use rustix::process::Signal;
 use tokio::io::AsyncReadExt as _;
 
@@ -98,6 +100,28 @@ async fn a_server_that_is_not_there_is_exit_code_255() {
     assert_eq!(output.status.code(), Some(2));
     let output = outcome(&["run", "--on", "ws://127.0.0.1:x", "--", "true"], b"").await;
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_slow_connection_is_no_reason_to_give_up() {
+    let server = outpost().start().await;
+    let link = Link::to(server.address()).await;
+    let script = "trap 'exit 6' INT; echo ready; while :; do sleep 0.02; done";
+    let args = ["run", "--on", link.url(), "--", "sh", "-c", script];
+    let mut child = command(&args, server.mark()).spawn().expect("it starts");
+    let mut stdout = child.stdout.take().expect("it was asked for");
+    let mut ready = [0; 6];
+    let read = patience::soon("its output", stdout.read_exact(&mut ready));
+    read.await.expect("it is ready");
+    link.stall(Direction::ToServer);
+    for _ in 0..3 {
+        send(&child, Signal::INT);
+        // sleep: two that come at once are one; nothing tells that one was heard
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    link.open();
+    let output = ended(child).await;
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
 }
 
 #[tokio::test]

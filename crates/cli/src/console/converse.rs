@@ -8,6 +8,7 @@ use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use super::{
     Notice, Parting, Signals, Typed, printed, printed::Printed, signals::Addressee, typed,
 };
+use crate::render::words;
 
 /// Who talks with what.
 pub(crate) struct Conversation<'a> {
@@ -106,7 +107,10 @@ async fn left(typed: Option<Typed>, process: &Process, notice: Notice) {
         Ok(typed::End::Left) => return,
         // The process hears of a lost connection too, and says so.
         Ok(typed::End::Input) | Err(Error::Disconnected { .. }) => {}
-        Err(error) => notice.say(&format!("input can't be passed on: {error}")),
+        Err(error) => {
+            let why = words::of_client(&error);
+            notice.say(&format!("input can't be passed on: {why}"));
+        }
     }
     typed.left().await;
 }
