@@ -136,18 +136,23 @@ async fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[tokio::test]
-async fn a_follower_hears_when_the_server_ends() {
+async fn a_follower_ends_with_the_server() {
     let home = home();
     let id = home.detach("echo begun; exec sleep 1000").await;
     let mut follower = home.watch(&["logs", "-f", &id]);
     follower.prints("begun").await;
     home.stop().await;
     let ended = follower.ended().await;
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "begun\n"));
-    assert!(
-        ended.stderr.starts_with("outpost: cannot read"),
-        "{ended:?}"
-    );
+    assert_eq!(ended.stdout, "begun\n");
+    // It may hear that the server has ended the process before it hears that the server is gone.
+    match ended.code {
+        Some(0) => assert_eq!(ended.stderr, ""),
+        Some(1) => assert!(
+            ended.stderr.starts_with("outpost: cannot read"),
+            "{ended:?}"
+        ),
+        _ => panic!("{ended:?}"),
+    }
 }
 
 #[tokio::test]

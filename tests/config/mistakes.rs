@@ -16,6 +16,10 @@ async fn a_broken_file_is_named_with_line_and_key() {
         ),
         ("[log]\nlevel = 3", ":2: cannot use log.level = 3: "),
         ("listen = [", ":1: "),
+        (
+            "shell_environment_policy.set = { \"A=B\" = \"x\" }",
+            ":1: cannot use shell_environment_policy.set = ",
+        ),
     ] {
         let user = User::with_file(file);
         for args in [&["serve"][..], &["config", "show"]] {
@@ -38,6 +42,18 @@ async fn a_file_that_cannot_be_read_is_named() {
     let start = format!("outpost: cannot read {}: ", text(&file));
     assert!(ended.stderr.starts_with(&start), "{}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_link_to_nowhere_is_not_the_same_as_no_file() {
+    let user = User::new();
+    let file = user.file();
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("it can be made");
+    std::os::unix::fs::symlink("/no/such/file", &file).expect("a link");
+    let ended = user.outpost().run(&["serve"]).await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let start = format!("outpost: cannot read {}: ", text(&file));
+    assert!(ended.stderr.starts_with(&start), "{}", ended.stderr);
 }
 
 #[tokio::test]

@@ -37,7 +37,10 @@ fn text(file: &Path, must_exist: bool) -> Result<String, ConfigError> {
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|open| open.take(MAX_BYTES + 1).read_to_end(&mut bytes));
     match read {
-        Err(error) if !must_exist && is_absence(&error) => return Ok(String::new()),
+        // A link to nowhere is there, and somebody put it there.
+        Err(error) if !must_exist && is_absence(&error) && !file.is_symlink() => {
+            return Ok(String::new());
+        }
         Err(why) => {
             return Err(ConfigError::Read {
                 file: file.to_owned(),

@@ -230,7 +230,15 @@ impl Spoken for BTreeMap<String, String> {
 
     fn from_value(value: &Value) -> Result<Self, Wrong> {
         const EXPECTED: &str = "a table of strings, such as { NAME = \"value\" }";
+        const NAMED: &str =
+            "names of variables, which aren't empty and have no equals sign in them";
         let table = value.as_object().ok_or(Wrong::Expected(EXPECTED))?;
+        if table
+            .keys()
+            .any(|name| name.is_empty() || name.contains(['=', '\0']))
+        {
+            return Err(Wrong::Expected(NAMED));
+        }
         table
             .iter()
             .map(|(name, value)| Ok((name.clone(), text(value, EXPECTED)?.to_owned())))
