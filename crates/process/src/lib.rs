@@ -43,6 +43,7 @@
 //! call. `SIGPIPE` must be ignored, as
 //! Rust's own runtime sets it up, for [`Input::try_write`] to fail instead of killing the server.
 
+mod bell;
 mod child;
 mod command;
 mod control;
