@@ -8,6 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
 use super::{Draft, FileError, Trouble, under_way::UnderWay};
@@ -49,6 +50,23 @@ impl FileWriter {
             offset: 0,
             failed: None,
         }
+    }
+
+    /// Writes bytes, and waits only until most of them are on their way. What
+    /// makes a block by itself isn't copied.
+    pub async fn put(&mut self, bytes: Bytes) -> Result<(), FileError> {
+        if self.collected.is_empty() && bytes.len() == BLOCK_BYTES {
+            std::future::poll_fn(|cx| self.poll_at_most(BLOCKS_UNDER_WAY - 1, cx)).await?;
+            self.collected = bytes.into();
+            self.send();
+            return std::future::poll_fn(|cx| self.poll_at_most(BLOCKS_UNDER_WAY, cx)).await;
+        }
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let count = std::future::poll_fn(|cx| self.poll_collect(rest, cx)).await?;
+            rest = &rest[count..];
+        }
+        Ok(())
     }
 
     /// Puts what was written in the place of the file, in one step for everybody
@@ -103,6 +121,29 @@ impl FileWriter {
         self.poll_at_most(0, cx)
     }
 
+    /// Takes as much as makes a block, and sends it once it is one.
+    fn poll_collect(
+        &mut self,
+        bytes: &[u8],
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, FileError>> {
+        // Also tells of an error of those that are on their way.
+        ready!(self.poll_at_most(BLOCKS_UNDER_WAY - 1, cx))?;
+        if self.collected.capacity() == 0 {
+            self.collected.reserve_exact(BLOCK_BYTES);
+        }
+        let count = bytes.len().min(BLOCK_BYTES - self.collected.len());
+        self.collected.extend_from_slice(&bytes[..count]);
+        if self.collected.len() == BLOCK_BYTES {
+            self.send();
+            // It is on its way from now on, whoever comes next.
+            if let Poll::Ready(Err(error)) = self.poll_at_most(BLOCKS_UNDER_WAY, cx) {
+                return Poll::Ready(Err(error));
+            }
+        }
+        Poll::Ready(Ok(count))
+    }
+
     fn send(&mut self) {
         let bytes = std::mem::take(&mut self.collected);
         let offset = self.offset;
@@ -118,22 +159,8 @@ impl AsyncWrite for FileWriter {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        // Also tells of an error of those that are on their way.
-        ready!(this.poll_at_most(BLOCKS_UNDER_WAY - 1, cx))?;
-        if this.collected.capacity() == 0 {
-            this.collected.reserve_exact(BLOCK_BYTES);
-        }
-        let count = buf.len().min(BLOCK_BYTES - this.collected.len());
-        this.collected.extend_from_slice(&buf[..count]);
-        if this.collected.len() == BLOCK_BYTES {
-            this.send();
-            // It is on its way from now on, whoever comes next.
-            if let Poll::Ready(Err(error)) = this.poll_at_most(BLOCKS_UNDER_WAY, cx) {
-                return Poll::Ready(Err(error.into()));
-            }
-        }
-        Poll::Ready(Ok(count))
+        let written = ready!(self.get_mut().poll_collect(buf, cx))?;
+        Poll::Ready(Ok(written))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
