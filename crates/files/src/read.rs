@@ -52,10 +52,17 @@ impl Files {
 impl OpenFile {
     /// How many bytes it has now, if they aren't too many to be read as a whole.
     pub fn len(&self) -> Result<u64, FilesError> {
+        let len = self.file.metadata()?.len();
+        self.check_len(len)?;
+        Ok(len)
+    }
+
+    /// Whether so many bytes may be read as a whole, for who reads them block by block.
+    pub fn check_len(&self, len: u64) -> Result<(), FilesError> {
         let limit = self.limits.file_bytes;
-        match self.file.metadata()?.len() {
-            len if len > limit => Err(FilesError::FileTooLarge { limit }),
-            len => Ok(len),
+        match len > limit {
+            true => Err(FilesError::FileTooLarge { limit }),
+            false => Ok(()),
         }
     }
 

@@ -72,7 +72,7 @@ pub use fs::{
     FsGetMetadataParams, FsGetMetadataResult, FsOpenParams, FsOpenResult, FsPath,
     FsReadBlockParams, FsReadBlockResult, FsReadDirectoryParams, FsReadDirectoryResult,
     FsReadFileParams, FsReadFileResult, FsRemoveParams, FsWalkEntry, FsWalkError, FsWalkOptions,
-    FsWalkParams, FsWalkResult, FsWriteBlockParams, FsWriteFileParams,
+    FsWalkParams, FsWalkResult, FsWriteBlockParams, FsWriteFileParams, ReadFileAnswer,
 };
 pub use initialize::{
     ClientCapabilities, ClientInfo, Delivery, DetachedTtl, InitializeParams, InitializeResult,

@@ -1,6 +1,6 @@
 //! `fs/*`: files and folders where the processes run.
 //!
-//! - `content` is about whole files, `handle` about files that stay open
+//! - `content` is about whole files, `read_file_answer` writes one that is long; `handle` about files that stay open
 //! - `stream` replaces a file in blocks
 //! - `entry` is about one path, `folder` about what is below one
 //! - `fs_path` is a path as these methods take it
@@ -10,6 +10,7 @@ mod entry;
 mod folder;
 mod fs_path;
 mod handle;
+mod read_file_answer;
 mod stream;
 
 pub use content::{FsReadFileParams, FsReadFileResult, FsWriteFileParams};
@@ -23,4 +24,5 @@ pub use folder::{
 };
 pub use fs_path::FsPath;
 pub use handle::{FsCloseParams, FsOpenParams, FsOpenResult, FsReadBlockParams, FsReadBlockResult};
+pub use read_file_answer::ReadFileAnswer;
 pub use stream::{FsCommitParams, FsCreateStreamParams, FsWriteBlockParams};

@@ -7,7 +7,8 @@ use outpost_protocol::{
     FsGetMetadataParams, FsGetMetadataResult, FsOpenParams, FsOpenResult, FsPath,
     FsReadBlockResult, FsReadDirectoryResult, FsReadFileParams, FsReadFileResult, FsRemoveParams,
     FsWalkEntry, FsWalkError, FsWalkParams, FsWalkResult, FsWriteFileParams, InvalidBase64,
-    PathUri, PathUriError, PermissionsKind, parse_params,
+    PathUri, PathUriError, PermissionsKind, ReadFileAnswer, RequestId, encode_response,
+    parse_params,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -185,6 +186,26 @@ fn results() {
 }
 
 proptest! {
+    /// The answer that is made by hand is the one that serde would give.
+    #[test]
+    fn a_file_is_answered_as_serde_would(
+        blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 3), 0..20),
+        last in proptest::collection::vec(any::<u8>(), 0..5),
+        id in prop_oneof![any::<i64>().prop_map(RequestId::from), ".*".prop_map(|text| RequestId::from(text.as_str()))],
+        expected in 0_usize..100,
+    ) {
+        let mut answer = ReadFileAnswer::new(&id, expected).unwrap();
+        for block in &blocks {
+            answer.push(block);
+        }
+        answer.push(&last);
+        let mut data_base64 = blocks.concat();
+        data_base64.extend_from_slice(&last);
+        let mut plain = Vec::new();
+        encode_response(&mut plain, &id, &FsReadFileResult { data_base64 }).unwrap();
+        prop_assert_eq!(String::from_utf8(answer.finish()), String::from_utf8(plain));
+    }
+
     /// What a client writes is what the server reads.
     #[test]
     fn params_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..40), follow: bool) {
