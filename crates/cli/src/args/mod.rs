@@ -4,6 +4,7 @@ mod attach;
 mod config;
 mod detached;
 mod kill;
+mod mcp;
 mod on;
 mod run;
 mod schema;
@@ -17,7 +18,8 @@ pub(crate) use attach::Attach;
 pub(crate) use config::{Config, ConfigPath, ConfigShow, ConfigSubcommand};
 pub(crate) use detached::{Completions, Logs, Ps};
 pub(crate) use kill::Kill;
-pub(crate) use on::{LAUNCHED, On, OnAny};
+pub(crate) use mcp::{Mcp, McpCall, McpList, McpProxy, McpServersArgs, McpSubcommand};
+pub(crate) use on::{LAUNCHED, On, OnAny, server_or_launched};
 pub(crate) use run::{Run, Variable};
 pub(crate) use schema::Schema;
 pub(crate) use serve::Serve;
@@ -97,6 +99,8 @@ pub(crate) enum Subcommand {
     /// of them. A file of a method describes the request; its params and its
     /// result are under $defs.
     Schema(Schema),
+    /// Use MCP servers, wherever they run
+    Mcp(Mcp),
     /// What puts a terminal back if we are killed
     #[command(hide = true)]
     GuardTerminal,
