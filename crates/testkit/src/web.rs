@@ -12,7 +12,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::patience::soon;
 
 /// How much of a long body is written at once.
-const FLOOD: [u8; 64 * 1024] = [b'.'; 64 * 1024];
+static FLOOD: [u8; 64 * 1024] = [b'.'; 64 * 1024];
 
 /// The server. It ends with this.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ struct Shared {
     count: watch::Sender<usize>,
     /// How many connections are open.
     open: watch::Sender<usize>,
+    /// How many requests are being answered.
+    answering: watch::Sender<usize>,
     /// How often those who wait were let go on.
     gone_on: watch::Sender<usize>,
     flooded: AtomicU64,
@@ -110,6 +112,7 @@ impl Web {
             asked: Mutex::default(),
             count: watch::Sender::new(0),
             open: watch::Sender::new(0),
+            answering: watch::Sender::new(0),
             gone_on: watch::Sender::new(0),
             flooded: AtomicU64::new(0),
         });
@@ -154,11 +157,21 @@ impl Web {
         self.shared.flooded.load(Ordering::Acquire)
     }
 
-    /// Waits until no connection is open.
-    pub async fn all_gone(&self) {
-        let mut open = self.shared.open.subscribe();
-        let gone = open.wait_for(|open| *open == 0);
-        let _ = soon("the end of all connections", gone).await;
+    /// How many connections are open.
+    pub fn open(&self) -> usize {
+        *self.shared.open.borrow()
+    }
+
+    /// How many requests are being answered.
+    pub fn answering(&self) -> usize {
+        *self.shared.answering.borrow()
+    }
+
+    /// Waits until no request is being answered: everything was said, or who asked is gone.
+    pub async fn all_over(&self) {
+        let mut answering = self.shared.answering.subscribe();
+        let over = answering.wait_for(|answering| *answering == 0);
+        let _ = soon("the end of all answers", over).await;
     }
 }
 
@@ -194,11 +207,15 @@ async fn serve(mut socket: TcpStream, shared: &Shared, answer: &Answer) {
     while let Some(asked) = read(&mut socket, &mut buffer).await {
         let says = answer(&asked);
         shared.asked().push(asked);
+        shared.answering.send_modify(|answering| *answering += 1);
         shared.count.send_modify(|count| *count += 1);
+        let mut goes_on = true;
         for say in says {
-            if !carry_out(say, &mut socket, shared).await {
-                return;
-            }
+            goes_on = goes_on && carry_out(say, &mut socket, shared).await;
+        }
+        shared.answering.send_modify(|answering| *answering -= 1);
+        if !goes_on {
+            return;
         }
     }
 }
