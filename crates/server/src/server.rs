@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use outpost_engine::{Engine, Presence};
+use outpost_fetch::Fetcher;
 use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -19,6 +20,8 @@ struct Shared {
     engine: Engine,
     settings: Settings,
     host: Host,
+    /// Makes HTTP requests for clients.
+    fetcher: Fetcher,
     /// A place for each connection.
     places: Arc<Semaphore>,
     /// Every connection's tasks.
@@ -63,6 +66,7 @@ impl Server {
                 engine,
                 settings,
                 host,
+                fetcher: Fetcher::new(),
                 tasks: TaskTracker::new(),
                 ending: CancellationToken::new(),
             }),
@@ -79,6 +83,10 @@ impl Server {
 
     pub(crate) fn host(&self) -> &Host {
         &self.shared.host
+    }
+
+    pub(crate) fn fetcher(&self) -> &Fetcher {
+        &self.shared.fetcher
     }
 
     pub(crate) fn tasks(&self) -> &TaskTracker {

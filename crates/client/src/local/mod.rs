@@ -2,6 +2,7 @@
 //! nobody else knows.
 
 mod host;
+mod http;
 mod listing;
 mod options;
 mod place;

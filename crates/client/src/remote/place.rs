@@ -20,6 +20,7 @@ use super::{
     dial::UrlDialer,
     handshake::Session,
     hearing::now,
+    http,
     launch::LaunchDialer,
     line::CallError,
     listen::attend,
@@ -28,7 +29,7 @@ use super::{
     undo::Undo,
 };
 use crate::{
-    Error, Pending, Place, Process, Start,
+    Error, HttpRequest, HttpResponse, Pending, Place, Process, Start,
     process::{Handle, Reins},
 };
 
@@ -253,6 +254,10 @@ impl Place for Remote {
                 None => core.again(Method::EnvironmentInfo, &Empty {}).await,
             }
         })
+    }
+
+    fn http(&self, request: HttpRequest) -> Pending<'_, HttpResponse> {
+        Box::pin(http::request(&self.guard, request))
     }
 
     fn close(&self) -> Pending<'_, ()> {

@@ -5,13 +5,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use crate::{
     AckParams, COMMAND_EXITED, COMMAND_OUTPUT_DELTA, CommandOutput, CommandParams,
     CommandResizeParams, CommandResult, CommandTerminateParams, CommandWriteParams,
-    ConfigReadParams, ConfigReadResult, Empty, EnvironmentInfo, INITIALIZED, InitializeParams,
-    InitializeResult, KillParams, ListResult, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED,
-    PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA, ProcessClosed, ProcessExited, ProcessOutput, ReadParams,
-    ReadResult, ResizeParams, ResizePtyParams, SessionCloseParams, SessionListResult, SignalParams,
-    SpawnExited, SpawnOutput, SpawnParams, StartParams, StartResult, StatusResult, TerminateParams,
-    TerminateResult, V0ExecParams, V0ExecResult, V0Exited, V0Output, V0TerminateParams,
-    V0TerminateResult, V0WriteParams, V0WriteResult, WriteParams, WriteResult, WriteStdinParams,
+    ConfigReadParams, ConfigReadResult, Empty, EnvironmentInfo, HTTP_ACK, HTTP_BODY_DELTA,
+    HTTP_CANCEL, HttpAckParams, HttpBodyDelta, HttpCancelParams, HttpRequestParams,
+    HttpRequestResult, INITIALIZED, InitializeParams, InitializeResult, KillParams, ListResult,
+    Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA,
+    ProcessClosed, ProcessExited, ProcessOutput, ReadParams, ReadResult, ResizeParams,
+    ResizePtyParams, SessionCloseParams, SessionListResult, SignalParams, SpawnExited, SpawnOutput,
+    SpawnParams, StartParams, StartResult, StatusResult, TerminateParams, TerminateResult,
+    V0ExecParams, V0ExecResult, V0Exited, V0Output, V0TerminateParams, V0TerminateResult,
+    V0WriteParams, V0WriteResult, WriteParams, WriteResult, WriteStdinParams,
 };
 
 /// What gives the schema of a type.
@@ -74,6 +76,7 @@ pub(super) fn requests(method: Method) -> Vec<Request> {
         Method::SessionClose => vec![request::<SessionCloseParams, Empty>()],
         Method::SessionList => vec![request::<Empty, SessionListResult>()],
         Method::ConfigRead => vec![request::<ConfigReadParams, ConfigReadResult>()],
+        Method::HttpRequest => vec![request::<HttpRequestParams, HttpRequestResult>()],
     }
 }
 
@@ -90,6 +93,9 @@ pub(super) fn notifications() -> Vec<Notification> {
         notification::<CommandOutput<'static>>(COMMAND_OUTPUT_DELTA, Sender::Server),
         notification::<V0Output<'static>>(COMMAND_OUTPUT_DELTA, Sender::Server).called("v0"),
         notification::<V0Exited>(COMMAND_EXITED, Sender::Server),
+        notification::<HttpBodyDelta<'static>>(HTTP_BODY_DELTA, Sender::Server),
+        notification::<HttpAckParams>(HTTP_ACK, Sender::Client),
+        notification::<HttpCancelParams>(HTTP_CANCEL, Sender::Client),
     ]
 }
 

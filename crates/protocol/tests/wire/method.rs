@@ -37,6 +37,7 @@ fn table() {
     SessionClose session/close family="exec" lane=Free
     SessionList session/list family="exec" lane=Free
     ConfigRead config/read family="app-server" lane=Free
+    HttpRequest http/request family="http" lane=Free
     "#);
 }
 

@@ -2,10 +2,12 @@
 
 mod dialect;
 mod error;
+mod http;
 mod process;
 
 pub(crate) use dialect::{COMMAND, Dialect, SPAWN};
 pub(crate) use error::{resize_error, resume_refusal, start_error};
+pub(crate) use http::{CANCELLED, cancelled_request, fetch_error, request_error};
 pub(crate) use process::{
     DEFAULT_SIZE, check_name, check_size, delivery, env_policy, overlay, process_state,
     process_trees, signal, size, stream_name, write_status,
