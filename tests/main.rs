@@ -3,6 +3,7 @@
 //! - [`wire`]: messages, the handshake, HTTP
 //! - [`process`]: what can be done with a process, verb by verb
 //! - [`dialects`]: the other faces, whose processes belong to a connection
+//! - [`http`]: requests that the server makes for a client
 //! - [`flow`]: order, limits, slow readers
 //! - [`serve`]: the command line, listening, ending
 //! - [`cli`]: the commands for people
@@ -19,6 +20,7 @@ mod client;
 mod config;
 mod dialects;
 mod flow;
+mod http;
 mod process;
 mod recording;
 mod reliability;

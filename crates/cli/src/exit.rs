@@ -18,6 +18,8 @@ const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 /// As ssh has it: what was to be reached is out of reach.
 const OUT_OF_REACH: u8 = 255;
+/// What a tool was asked for it could not do.
+const TOOL_FAILED: u8 = 3;
 /// What a signal adds its number to.
 const SIGNALLED: u8 = 128;
 const SIGINT: u8 = 2;
@@ -29,7 +31,10 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Says what went wrong: exit code 1, or 255 if a server is out of reach.
 pub(crate) fn with_error(error: &anyhow::Error) -> ExitCode {
     note(&words::of(error));
-    match error.downcast_ref::<Error>() {
+    let client = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<Error>());
+    match client {
         Some(error) if is_malformed(error) => ExitCode::from(MISUSE),
         Some(Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. }) => {
             ExitCode::from(OUT_OF_REACH)
@@ -55,6 +60,17 @@ pub(crate) fn misuse(words: &str) -> ExitCode {
 /// Whether an address makes no sense.
 fn is_malformed(error: &Error) -> bool {
     matches!(error, Error::Unreachable { source, .. } if matches!(**source, DialError::Url(_)))
+}
+
+/// A tool says that it has failed.
+pub(crate) fn of_tool() -> ExitCode {
+    ExitCode::from(TOOL_FAILED)
+}
+
+/// What was to be reached is lost for good.
+pub(crate) fn out_of_reach(words: &str) -> ExitCode {
+    note(words);
+    ExitCode::from(OUT_OF_REACH)
 }
 
 /// A command that could not be started, as a shell would tell it.
@@ -101,7 +117,7 @@ pub(crate) fn is_of_interrupt(code: i32) -> bool {
 }
 
 /// The lowest eight bits are all that fits, as for every program.
-fn of_process(code: i32) -> ExitCode {
+pub(crate) fn of_process(code: i32) -> ExitCode {
     ExitCode::from(code.to_le_bytes()[0])
 }
 

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Subcommand::Completions(completions) => cmd::completions::run(&completions),
         Subcommand::Config(config) => cmd::config::run(&config),
         Subcommand::Schema(schema) => cmd::schema::run(&schema),
+        Subcommand::Mcp(mcp) => cmd::mcp::run(&mcp),
         Subcommand::GuardTerminal => console::guard::run(),
         Subcommand::Keeper => cmd::keeper::run(),
     }

@@ -1,15 +1,21 @@
-//! The server that `--on` names.
+//! Where things are done: in this program, or on the server that `--on` names.
 
-use std::process::Command;
+use std::{path::PathBuf, process::Command};
 
 use anyhow::Context;
-use outpost_client::{Remote, RemoteOptions};
+use outpost_client::{Error, Local, LocalOptions, Remote, RemoteOptions, TreeChoice};
 
-use crate::args::LAUNCHED;
+use crate::{args::LAUNCHED, cmd::keeper, open_files};
 
 /// Connects to a server by its URL, or launches one.
 pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<Remote> {
-    let connected = match on.strip_prefix(LAUNCHED) {
+    let connected = dial(on, options).await;
+    connected.with_context(|| format!("--on {on}"))
+}
+
+/// The same, for those who tell themselves where it was.
+pub(crate) async fn dial(on: &str, options: RemoteOptions) -> Result<Remote, Error> {
+    match on.strip_prefix(LAUNCHED) {
         Some(line) => {
             let mut shell = Command::new("/bin/sh");
             // The shell becomes the server, so that what ends is what was started.
@@ -17,6 +23,22 @@ pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<
             Remote::launch(shell, options).await
         }
         None => Remote::connect(on, options).await,
+    }
+}
+
+/// This program as a place; processes start in this directory.
+pub(crate) fn here(cwd: PathBuf) -> anyhow::Result<Local> {
+    outpost_engine::heed_children().context("cannot undo that SIGCHLD is ignored")?;
+    let child_open_files = open_files::raise();
+    let options = |trees| LocalOptions {
+        trees,
+        keeper: Some(keeper::command()),
+        child_open_files,
+        cwd: Some(cwd.clone()),
+        ..LocalOptions::default()
     };
-    connected.with_context(|| format!("--on {on}"))
+    // A keeper ends the tree even if we are killed; a cgroup would stay.
+    let local = Local::new(options(TreeChoice::Keeper))
+        .or_else(|_| Local::new(options(TreeChoice::Auto)))?;
+    Ok(local)
 }

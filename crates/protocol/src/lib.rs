@@ -33,6 +33,7 @@ mod environment;
 mod error;
 mod from_server;
 mod fs;
+mod http;
 mod initialize;
 mod malformed;
 mod method;
@@ -74,15 +75,19 @@ pub use fs::{
     FsReadFileParams, FsReadFileResult, FsRemoveParams, FsWalkEntry, FsWalkError, FsWalkOptions,
     FsWalkParams, FsWalkResult, FsWriteBlockParams, FsWriteFileParams, ReadFileAnswer,
 };
+pub use http::{
+    BodyFrame, HttpAckParams, HttpBodyDelta, HttpCancelParams, HttpHeader, HttpHeaderParams,
+    HttpRequestParams, HttpRequestResult, RedirectPolicy,
+};
 pub use initialize::{
     ClientCapabilities, ClientInfo, Delivery, DetachedTtl, InitializeParams, InitializeResult,
     PROTOCOL_VERSION, ServerInfo, Welcome,
 };
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 pub use method::{
-    COMMAND_EXITED, COMMAND_OUTPUT_DELTA, Family, INITIALIZED, Lane, Method, NOTIFICATIONS,
-    PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA,
-    family_of_name,
+    COMMAND_EXITED, COMMAND_OUTPUT_DELTA, Family, HTTP_ACK, HTTP_BODY_DELTA, HTTP_CANCEL,
+    INITIALIZED, Lane, Method, NOTIFICATIONS, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED,
+    PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA, family_of_name,
 };
 pub use native_path::NativePath;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};

@@ -64,6 +64,17 @@ where
     Object::deserialize(deserializer).map(|Object(value)| value)
 }
 
+/// Reads a list of objects of type `T`; `null` is an empty one.
+pub(crate) fn objects<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let objects: Option<Vec<Object<T>>> = Option::deserialize(deserializer)?;
+    let objects = objects.unwrap_or_default().into_iter();
+    Ok(objects.map(|Object(value)| value).collect())
+}
+
 /// Reads an object of type `T`, or `null`.
 pub(crate) fn optional_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where

@@ -66,6 +66,16 @@ pub struct Settings {
     pub file_threads: usize,
     /// How many listings of a connection may be in memory.
     pub listings: usize,
+    /// How many HTTP requests a connection may have under way, streamed bodies
+    /// among them.
+    pub http_requests: usize,
+    /// How much of a streamed body is read ahead of the client.
+    pub http_window_bytes: usize,
+    /// How large a body may be that comes in one piece.
+    pub http_body_bytes: usize,
+    /// Up to here such a body is small: of larger ones a connection gets one
+    /// at a time.
+    pub http_small_body_bytes: usize,
     /// How long the end of the server may take, all in all.
     pub shutdown_within: Duration,
 }
@@ -97,6 +107,10 @@ impl Default for Settings {
             file_operations: 32,
             file_threads: 256,
             listings: 4,
+            http_requests: 128,
+            http_window_bytes: 256 * 1024,
+            http_body_bytes: 32 * 1024 * 1024,
+            http_small_body_bytes: 256 * 1024,
             shutdown_within: Duration::from_millis(4500),
         }
     }

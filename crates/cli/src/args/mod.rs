@@ -6,6 +6,7 @@ mod detached;
 mod files;
 mod kill;
 mod location;
+mod mcp;
 mod on;
 mod run;
 mod schema;
@@ -21,7 +22,8 @@ pub(crate) use detached::{Completions, Logs, Ps};
 pub(crate) use files::{Cat, Cp, Ls};
 pub(crate) use kill::Kill;
 pub(crate) use location::Location;
-pub(crate) use on::{LAUNCHED, On, OnAny};
+pub(crate) use mcp::{Mcp, McpCall, McpList, McpProxy, McpServersArgs, McpSubcommand};
+pub(crate) use on::{LAUNCHED, On, OnAny, server_or_launched};
 pub(crate) use run::{Run, Variable};
 pub(crate) use schema::Schema;
 pub(crate) use serve::Serve;
@@ -116,6 +118,8 @@ pub(crate) enum Subcommand {
     /// of them. A file of a method describes the request; its params and its
     /// result are under $defs.
     Schema(Schema),
+    /// Use MCP servers, wherever they run
+    Mcp(Mcp),
     /// What puts a terminal back if we are killed
     #[command(hide = true)]
     GuardTerminal,

@@ -20,7 +20,8 @@ pub(crate) struct OnAny {
     pub(crate) on: Option<String>,
 }
 
-pub(super) fn server_or_launched(text: &str) -> Result<String, &'static str> {
+/// An address, or what launches a server.
+pub(crate) fn server_or_launched(text: &str) -> Result<String, &'static str> {
     match text.strip_prefix(LAUNCHED) {
         Some(line) if line.trim().is_empty() => Err("stdio: is followed by a command"),
         Some(_) => Ok(text.to_owned()),

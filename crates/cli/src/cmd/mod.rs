@@ -9,6 +9,7 @@ pub(crate) mod keeper;
 pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod mcp;
 pub(crate) mod ps;
 pub(crate) mod run;
 pub(crate) mod schema;

@@ -8,6 +8,7 @@ use std::{
 use outpost_engine::{Limits, TreeChoice};
 use outpost_server::{Listen, Settings};
 
+use super::{McpServers, RemotePlace};
 use crate::logging::{LogFormat, LogLevel};
 
 /// How the server is to be. The default is what is built in.
@@ -21,6 +22,8 @@ pub(crate) struct InForce {
     pub(crate) exit_when_idle: Option<Duration>,
     pub(crate) log_level: LogLevel,
     pub(crate) log_format: LogFormat,
+    pub(crate) mcp_servers: McpServers,
+    pub(crate) mcp_on: RemotePlace,
 }
 
 impl Default for InForce {
@@ -36,6 +39,8 @@ impl Default for InForce {
             exit_when_idle: None,
             log_level: LogLevel::default(),
             log_format: LogFormat::Text,
+            mcp_servers: McpServers::default(),
+            mcp_on: RemotePlace::default(),
         }
     }
 }

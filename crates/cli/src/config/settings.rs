@@ -5,7 +5,7 @@ use outpost_server::Listen;
 
 use std::collections::BTreeMap;
 
-use super::{Setting, field::Member};
+use super::{McpServers, RemotePlace, Setting, field::Member};
 use crate::{
     args::units::{Count, Idleness, Lease, Size, Span},
     logging::{LogFormat, LogLevel},
@@ -203,6 +203,27 @@ pub(crate) static SETTINGS: &[Setting] = &[
         field: &Member::<Vec<String>> {
             get: |c| c.settings.command_env.include_only.clone(),
             set: |c, patterns| c.settings.command_env.include_only = patterns,
+        },
+    },
+    Setting {
+        key: "mcp_servers",
+        value_name: None,
+        meaning: "The MCP servers, by name; what is said of them is shown to nobody",
+        // Among their arguments, variables and headers there are passwords.
+        secret: true,
+        field: &Member::<McpServers> {
+            get: |c| c.mcp_servers.clone(),
+            set: |c, servers| c.mcp_servers = servers,
+        },
+    },
+    Setting {
+        key: "mcp.on",
+        value_name: None,
+        meaning: "Where MCP servers run that are to run remotely: a URL as for `--on`, or nothing",
+        secret: false,
+        field: &Member::<RemotePlace> {
+            get: |c| c.mcp_on.clone(),
+            set: |c, place| c.mcp_on = place,
         },
     },
 ];

@@ -56,6 +56,9 @@ pub(crate) enum Wrong {
     /// Nothing can be logged like that.
     #[error(transparent)]
     Level(#[from] WrongLevel),
+    /// An MCP server can't be used like that.
+    #[error(transparent)]
+    Mcp(#[from] outpost_mcp::ConfigError),
 }
 
 fn text<'a>(value: &'a Value, expected: &'static str) -> Result<&'a str, Wrong> {

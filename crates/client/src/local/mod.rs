@@ -3,6 +3,7 @@
 
 mod cabinet;
 mod host;
+mod http;
 mod listing;
 mod options;
 mod place;

@@ -7,8 +7,8 @@ use std::{
 
 use outpost_journal::Seq;
 use outpost_protocol::{
-    AckParams, Ending, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed,
-    ProcessOutput, ReadParams, ReadResult, code, parse_params,
+    AckParams, Ending, HTTP_BODY_DELTA, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED,
+    ProcessClosed, ProcessOutput, ReadParams, ReadResult, code, parse_params,
 };
 use serde_json::value::RawValue;
 use tokio::time::{sleep, sleep_until};
@@ -52,6 +52,7 @@ impl Core {
             PROCESS_CLOSED => parse_params::<ProcessClosed>(params).map(|closed| {
                 self.heard(line, &closed.process_id, Seq(closed.seq), Heard::Closed);
             }),
+            HTTP_BODY_DELTA => parse_params(params).map(|delta| line.bodies.heard(delta)),
             _ => Ok(()),
         };
         if let Err(error) = understood {

@@ -14,7 +14,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::recovery::{LineNumber, Loss};
+use super::{
+    bodies::Bodies,
+    recovery::{LineNumber, Loss},
+};
 use crate::Error;
 
 /// Why a call has no result.
@@ -48,6 +51,8 @@ pub(super) struct Line {
     /// Cancelled to drop the connection, and when it can't be written to.
     pub(super) gone: CancellationToken,
     waiting: Mutex<Waiting>,
+    /// What is streamed to us; lost with the connection.
+    pub(super) bodies: Bodies,
     /// Set before whoever waits for an answer is let go.
     loss: OnceLock<Loss>,
     /// Cancelled when there is a loss.
@@ -93,6 +98,7 @@ impl Line {
             outbox: Outbox::new(gone.clone()),
             gone,
             waiting: Mutex::default(),
+            bodies: Bodies::default(),
             loss: OnceLock::new(),
             lost: CancellationToken::new(),
         }
@@ -194,6 +200,7 @@ impl Line {
                 Call::Settles(_) | Call::Closes => None,
             })
             .collect();
+        self.bodies.lose(&self.lost_error().into());
         self.gone.cancel();
         self.outbox.end();
         starts

@@ -21,6 +21,7 @@ use super::{
     dial::UrlDialer,
     handshake::Session,
     hearing::now,
+    http,
     launch::LaunchDialer,
     line::CallError,
     listen::attend,
@@ -29,7 +30,7 @@ use super::{
     undo::Undo,
 };
 use crate::{
-    Error, Files, Pending, Place, Process, Start,
+    Error, Files, HttpRequest, HttpResponse, Pending, Place, Process, Start,
     process::{Handle, Reins},
 };
 
@@ -251,6 +252,10 @@ impl Place for Remote {
 
     fn files(&self) -> Files {
         Files::new(Arc::new(RemoteCabinet::new(Arc::clone(&self.guard))))
+    }
+
+    fn http(&self, request: HttpRequest) -> Pending<'_, HttpResponse> {
+        Box::pin(http::request(&self.guard, request))
     }
 
     fn close(&self) -> Pending<'_, ()> {

@@ -7,6 +7,7 @@ mod envelope_model;
 mod error_table;
 mod from_server;
 mod fs;
+mod http;
 mod method;
 mod output_frame;
 mod params;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
-    Family, INITIALIZED, Incoming, InitializeParams, Lane, Malformed, Method, PROCESS_ACK,
-    RequestId, RpcError, encode_error, family_of_name, parse_params,
+    Family, HTTP_ACK, HTTP_CANCEL, INITIALIZED, Incoming, InitializeParams, Lane, Malformed,
+    Method, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, parse_params,
 };
 use outpost_rpc::{Admission, Answer, Framing, Outbox};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -21,7 +21,12 @@ use super::{
 };
 use crate::{
     Peer, Server,
-    faces::{exec, fs::Desk, initialize},
+    faces::{
+        exec,
+        fs::Desk,
+        http::{self, Exchanges},
+        initialize,
+    },
 };
 
 /// The dispatcher of one connection; owned by the task that reads it.
@@ -146,18 +151,30 @@ impl Dispatch {
             (INITIALIZED, Handshake::Answered | Handshake::Ready) => {
                 self.handshake = Handshake::Ready;
             }
-            (PROCESS_ACK, Handshake::Ready) => match (parse_params(params), &self.caller) {
-                (Ok(params), Some(caller)) => exec::acknowledge(caller, &params),
-                (Err(error), _) => {
-                    let words = shortened(&error.to_string());
-                    self.refuse(format!("invalid params of {PROCESS_ACK}: {words}"));
-                }
-                (Ok(_), None) => {}
-            },
+            (PROCESS_ACK, Handshake::Ready) => self.told(PROCESS_ACK, params, exec::acknowledge),
+            (HTTP_ACK, Handshake::Ready) => self.told(HTTP_ACK, params, http::acknowledge),
+            (HTTP_CANCEL, Handshake::Ready) => self.told(HTTP_CANCEL, params, http::cancel),
             _ => {
                 let method = shortened(method);
                 self.refuse(format!("unexpected notification method: {method}"));
             }
+        }
+    }
+
+    /// The client says something that has no answer, unless it makes no sense.
+    fn told<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        heed: fn(&Caller, &T),
+    ) {
+        match (parse_params(params), &self.caller) {
+            (Ok(params), Some(caller)) => heed(caller, &params),
+            (Err(error), _) => {
+                let words = shortened(&error.to_string());
+                self.refuse(format!("invalid params of {method}: {words}"));
+            }
+            (Ok(_), None) => {}
         }
     }
 
@@ -195,7 +212,14 @@ impl Dispatch {
         match method.family() {
             Family::App => self.serve_app(method, reply, params).await,
             Family::Filesystem => self.serve_fs(method, reply, params).await,
+            Family::Http => self.serve_http(reply, params),
             _ => self.serve_exec(method, reply, params).await,
+        }
+    }
+
+    fn serve_http(&self, reply: Reply, params: Option<&RawValue>) {
+        if let Some((caller, params, reply)) = self.called(params, reply) {
+            http::request(caller, params, reply);
         }
     }
 
@@ -227,6 +251,7 @@ impl Dispatch {
             running: Arc::new(Semaphore::new(
                 concurrent_requests.min(Semaphore::MAX_PERMITS),
             )),
+            exchanges: Exchanges::new(self.server.settings().http_requests),
             gone: self.link.gone.clone(),
             replaced: self.link.replaced.clone(),
             asides: self.asides.clone(),

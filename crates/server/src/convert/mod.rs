@@ -3,6 +3,7 @@
 mod dialect;
 mod error;
 mod files;
+mod http;
 mod process;
 
 pub(crate) use dialect::{COMMAND, Dialect, SPAWN};
@@ -10,6 +11,7 @@ pub(crate) use error::{resize_error, resume_refusal, start_error};
 pub(crate) use files::{
     check_handle, files_error, links, occupied, path, unknown_read_handle, unknown_write_handle,
 };
+pub(crate) use http::{CANCELLED, cancelled_request, fetch_error, request_error};
 pub(crate) use process::{
     DEFAULT_SIZE, check_name, check_size, delivery, env_policy, overlay, process_state,
     process_trees, signal, size, stream_name, write_status,

@@ -12,20 +12,17 @@ use std::{
 };
 
 use anyhow::Context;
-use outpost_client::{
-    Local, LocalOptions, Place, Process, Remote, RemoteOptions, Start, TreeChoice,
-};
+use outpost_client::{Place, Process, Remote, RemoteOptions, Start};
 use tokio::time::{Instant, timeout};
 
 use super::task::perform;
 use crate::{
     args::Run,
-    cmd::keeper,
     console::{
         Conversation, Ending, Key, Notice, Parting, RawMode, Signals, Typed, WayOut, converse,
         window_size,
     },
-    exit, open_files,
+    exit,
     render::{out::note, words},
     target,
 };
@@ -128,7 +125,7 @@ fn here() -> anyhow::Result<PathBuf> {
 
 /// The directory to run in, as a path that means the same everywhere on this
 /// machine.
-fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
+pub(super) fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
     let cwd = PathBuf::from(cwd.unwrap_or_default());
     match cwd.is_absolute() {
         true => Ok(cwd),
@@ -139,19 +136,7 @@ fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
 /// Here, or on the server that was named.
 async fn place(args: &Run) -> anyhow::Result<(Arc<dyn Place>, Option<Remote>)> {
     let Some(on) = &args.on.on else {
-        outpost_engine::heed_children().context("cannot undo that SIGCHLD is ignored")?;
-        let child_open_files = open_files::raise();
-        let cwd = directory(args.cwd.as_deref())?;
-        let options = |trees| LocalOptions {
-            trees,
-            keeper: Some(keeper::command()),
-            child_open_files,
-            cwd: Some(cwd.clone()),
-            ..LocalOptions::default()
-        };
-        // A keeper ends the tree even if we are killed; a cgroup would stay.
-        let local = Local::new(options(TreeChoice::Keeper))
-            .or_else(|_| Local::new(options(TreeChoice::Auto)))?;
+        let local = target::here(directory(args.cwd.as_deref())?)?;
         return Ok((Arc::new(local), None));
     };
     let options = RemoteOptions {

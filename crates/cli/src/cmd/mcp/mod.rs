@@ -1,0 +1,33 @@
+//! `outpost mcp`: MCP servers, wherever they run.
+//!
+//! - [`proxy`] passes messages on, and knows none of them
+//! - [`list`] and [`call`] use the configured servers, through the [`company`]
+//!   that is started for them
+
+mod call;
+mod company;
+mod dialing;
+mod list;
+mod proxy;
+
+pub(crate) use list::{Listed, Standing};
+
+use std::process::ExitCode;
+
+use super::task::perform;
+use crate::{
+    args::{Mcp, McpSubcommand},
+    exit,
+};
+
+/// Does what was asked for.
+pub(crate) fn run(args: &Mcp) -> ExitCode {
+    perform(async {
+        let done = match &args.subcommand {
+            McpSubcommand::Proxy(proxy) => proxy::proxy(proxy).await,
+            McpSubcommand::List(list) => list::list(list).await,
+            McpSubcommand::Call(call) => call::call(call).await,
+        };
+        Ok(done.unwrap_or_else(|error| exit::with_error(&error)))
+    })
+}

@@ -1,0 +1,36 @@
+//! Servers that run on an executor.
+
+use std::sync::Arc;
+
+use outpost_client::Place;
+
+use super::{Launcher, Launching};
+use crate::{Command, Limits, ProcessTransport};
+
+/// Starts servers in any place where processes run.
+pub struct ExecutorLauncher {
+    place: Arc<dyn Place>,
+}
+
+impl ExecutorLauncher {
+    /// In this place.
+    #[must_use]
+    pub fn new(place: Arc<dyn Place>) -> Self {
+        ExecutorLauncher { place }
+    }
+}
+
+impl Launcher for ExecutorLauncher {
+    fn launch<'a>(
+        &'a self,
+        name: &'a str,
+        command: &'a Command,
+        limits: &'a Limits,
+    ) -> Launching<'a> {
+        Box::pin(async move {
+            let start = command.start_there(|name| std::env::var_os(name))?;
+            let process = self.place.start(start).await?;
+            Ok(ProcessTransport::new(name, process, limits))
+        })
+    }
+}

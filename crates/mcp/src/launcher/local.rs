@@ -1,0 +1,40 @@
+//! Servers that run here.
+
+use std::{sync::Arc, time::Duration};
+
+use outpost_client::Place;
+
+use super::{Launcher, Launching};
+use crate::{Command, Limits, ProcessTransport};
+
+/// How long a server has between being asked to end and being made to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Starts servers below this program, each in a process group of its own. They
+/// are asked to end with their transport, and killed 2 s later.
+pub struct LocalLauncher {
+    place: Arc<dyn Place>,
+}
+
+impl LocalLauncher {
+    /// In this place, which is this very program.
+    #[must_use]
+    pub fn new(place: Arc<dyn Place>) -> Self {
+        LocalLauncher { place }
+    }
+}
+
+impl Launcher for LocalLauncher {
+    fn launch<'a>(
+        &'a self,
+        name: &'a str,
+        command: &'a Command,
+        limits: &'a Limits,
+    ) -> Launching<'a> {
+        Box::pin(async move {
+            let start = command.start_here(|name| std::env::var_os(name))?;
+            let process = self.place.start(start.kill_grace(GRACE)).await?;
+            Ok(ProcessTransport::new(name, process, limits))
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! What of a server's output is protocol, for those who only pass it on.
+
+use bytes::Bytes;
+use serde::de::IgnoredAny;
+
+use crate::lines::{Line, Lines};
+
+/// Parts messages from everything else that a server prints.
+#[derive(Debug)]
+pub struct Sieve {
+    lines: Lines,
+}
+
+/// A line, without its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// A message, or what is said in place of one that was too long.
+    Message(Bytes),
+    /// Something that must not come between messages.
+    Aside(Bytes),
+    /// Something that was too long and isn't there any more.
+    Lost {
+        /// Its length.
+        bytes: u64,
+    },
+}
+
+impl Sieve {
+    /// For messages of at most so many bytes.
+    #[must_use]
+    pub fn new(message_bytes: usize) -> Self {
+        Sieve {
+            lines: Lines::new(message_bytes),
+        }
+    }
+
+    /// Takes what came next.
+    pub fn push(&mut self, piece: Bytes) {
+        self.lines.push(piece);
+    }
+
+    /// No more will come.
+    pub fn finish(&mut self) {
+        self.lines.finish();
+    }
+
+    /// The next line.
+    pub fn next(&mut self) -> Option<Passage> {
+        Some(match self.lines.next()? {
+            Line::Whole(line) if is_message(&line) => Passage::Message(line),
+            Line::Whole(line) => Passage::Aside(line),
+            Line::TooLong { bytes, answers } => match answers {
+                Some(id) => Passage::Message(too_long(bytes, &id)),
+                None => Passage::Lost { bytes },
+            },
+        })
+    }
+}
+
+/// A JSON object, or in an older revision a list of them.
+fn is_message(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+        || line.starts_with(b"[{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+}
+
+fn too_long(bytes: u64, id: &serde_json::Value) -> Bytes {
+    let message = format!("the answer of {bytes} bytes is too long");
+    let error = serde_json::json!({
+        "jsonrpc": "2.0",
+        "id": id,
+        "error": {"code": -32603, "message": message},
+    });
+    error.to_string().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_messages_get_through() {
+        let mut sieve = Sieve::new(60);
+        sieve.push(Bytes::from_static(
+            b"starting...\n{\"jsonrpc\":\"2.0\"}\r\n{broken\n[{\"id\":1}]\n[1]\n",
+        ));
+        sieve.push(format!("{{\"id\":\"a\",\"result\":\"{}\"}}\n", "x".repeat(90)).into());
+        sieve.push(format!("{}\n{{}}", "y".repeat(90)).into());
+        sieve.finish();
+        let passages: Vec<_> = std::iter::from_fn(|| sieve.next()).collect();
+        let aside = |text: &'static str| Passage::Aside(text.into());
+        let message = |text: &'static str| Passage::Message(text.into());
+        let told = r#"{"error":{"code":-32603,"message":"the answer of 112 bytes is too long"},"id":"a","jsonrpc":"2.0"}"#;
+        assert_eq!(
+            passages,
+            [
+                aside("starting..."),
+                message("{\"jsonrpc\":\"2.0\"}"),
+                aside("{broken"),
+                message("[{\"id\":1}]"),
+                aside("[1]"),
+                message(told),
+                Passage::Lost { bytes: 90 },
+                message("{}"),
+            ]
+        );
+    }
+}

@@ -1,0 +1,243 @@
+//! A process as a transport of the SDK.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use bytes::Bytes;
+use outpost_client::{Event, Events, Process, StreamName};
+use rmcp::{
+    RoleClient,
+    model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
+    transport::Transport,
+};
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, info, warn};
+
+use crate::{
+    Limits,
+    account::{Account, Fault, excerpt},
+    lines::{Line, Lines},
+    probe::Probe,
+};
+
+/// The messages of a server, wherever it runs: lines of its standard input and
+/// output. What it says on standard error is logged. Closing or dropping this
+/// ends the server.
+pub struct ProcessTransport {
+    name: Arc<str>,
+    process: Process,
+    events: Events,
+    messages: Lines,
+    errors: Lines,
+    /// Out of one line, and not given out yet.
+    ready: VecDeque<ServerJsonRpcMessage>,
+    probe: Probe,
+    exit: Option<i32>,
+    /// Whether nothing more comes, or nobody wants it.
+    over: bool,
+    account: Account,
+}
+
+/// Why a message could not be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// There is no way to write it down.
+    #[error("cannot write a message as JSON")]
+    Encode(#[from] serde_json::Error),
+    /// The process doesn't take it.
+    #[error(transparent)]
+    Process(#[from] outpost_client::Error),
+}
+
+impl ProcessTransport {
+    /// Speaks with this process, which was started with an input.
+    #[must_use]
+    pub fn new(name: &str, process: Process, limits: &Limits) -> Self {
+        ProcessTransport {
+            name: name.into(),
+            events: process.events(),
+            process,
+            messages: Lines::new(limits.message_bytes),
+            errors: Lines::new(limits.stderr_line_bytes),
+            ready: VecDeque::new(),
+            probe: Probe::new(limits.discovery),
+            exit: None,
+            over: false,
+            account: Account::new(),
+        }
+    }
+
+    /// What is known of the server beside its messages.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        self.account.clone()
+    }
+
+    fn output(&mut self, stream: StreamName, bytes: Bytes) {
+        if stream == StreamName::Stderr {
+            self.errors.push(bytes);
+            self.log();
+        } else {
+            self.messages.push(bytes);
+            self.understand();
+        }
+    }
+
+    fn log(&mut self) {
+        while let Some(line) = self.errors.next() {
+            match line {
+                Line::Whole(line) => {
+                    let text = String::from_utf8_lossy(&line);
+                    info!(server = &*self.name, "{text}");
+                    self.account.say(&line);
+                }
+                Line::TooLong { bytes, .. } => {
+                    debug!(server = &*self.name, bytes, "an error line was too long");
+                }
+            }
+        }
+    }
+
+    fn understand(&mut self) {
+        while let Some(line) = self.messages.next() {
+            match line {
+                Line::Whole(line) => match parse(&line) {
+                    Ok(messages) => self.ready.extend(messages),
+                    Err(error) => {
+                        let line = &line;
+                        debug!(server = &*self.name, %error, line = %excerpt(line), "skipped a line that is no message");
+                        self.account.skip(line);
+                    }
+                },
+                Line::TooLong { bytes, answers } => {
+                    warn!(
+                        server = &*self.name,
+                        bytes, "skipped a message that is too long"
+                    );
+                    match answers.and_then(|id| serde_json::from_value(id).ok()) {
+                        Some(id) => self.ready.push_back(too_long(bytes, id)),
+                        None => self.account.skip(b"(a line that is too long)"),
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_ready(&mut self) -> Option<ServerJsonRpcMessage> {
+        while let Some(message) = self.ready.pop_front() {
+            if self.probe.received(&message) {
+                return Some(message);
+            }
+        }
+        None
+    }
+
+    /// The last lines need no end.
+    fn finish(&mut self) {
+        self.messages.finish();
+        self.understand();
+        self.errors.finish();
+        self.log();
+        self.over = true;
+    }
+
+    fn take(&mut self, event: Option<Event>) {
+        match event {
+            Some(Event::Output { stream, bytes, .. }) => self.output(stream, bytes),
+            // What it has left behind may still speak for it.
+            Some(Event::Exited { code, .. }) => self.exit = Some(code),
+            Some(Event::Closed { .. }) => {
+                self.finish();
+                let said = self.account.said();
+                let code = self.exit.unwrap_or(-1);
+                self.account.end(Fault::Exited { code, said });
+            }
+            Some(Event::Failed { message }) => {
+                self.finish();
+                let reason = message.into();
+                self.account.end(Fault::Lost { reason });
+            }
+            None => self.over = true,
+        }
+    }
+
+    /// The next message, or none behind the last one. Cancel-safe.
+    async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if let Some(message) = self.next_ready() {
+                return Some(message);
+            }
+            if self.over {
+                return None;
+            }
+            let event = match self.probe.until() {
+                None => self.events.next().await,
+                Some(until) => tokio::select! {
+                    biased;
+                    event = self.events.next() => event,
+                    () = sleep_until(until) => {
+                        match self.probe.overdue(Instant::now()) {
+                            Some(refusal) => return Some(refusal),
+                            None => continue,
+                        }
+                    }
+                },
+            };
+            self.take(event);
+        }
+    }
+}
+
+impl Transport<RoleClient> for ProcessTransport {
+    type Error = SendError;
+
+    fn send(
+        &mut self,
+        item: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), SendError>> + Send + 'static {
+        self.probe.sent(&item, Instant::now());
+        let process = self.process.clone();
+        async move {
+            let mut line = serde_json::to_vec(&item)?;
+            line.push(b'\n');
+            process.write(line).await?;
+            Ok(())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        self.next().await
+    }
+
+    async fn close(&mut self) -> Result<(), SendError> {
+        self.account.end(Fault::Closed);
+        if self.over {
+            return Ok(());
+        }
+        self.over = true;
+        self.process.terminate().await?;
+        // It was told, so its last handle needn't tell it again.
+        self.process.detach();
+        Ok(())
+    }
+}
+
+impl Drop for ProcessTransport {
+    fn drop(&mut self) {
+        self.account.end(Fault::Closed);
+    }
+}
+
+/// What is said in place of an answer that was thrown away, so that nobody waits
+/// for it.
+fn too_long(bytes: u64, id: RequestId) -> ServerJsonRpcMessage {
+    let words = format!("the answer of {bytes} bytes is too long");
+    ServerJsonRpcMessage::error(ErrorData::internal_error(words, None), Some(id))
+}
+
+/// The messages in a line: one, or several in the way of an older revision.
+fn parse(line: &[u8]) -> Result<Vec<ServerJsonRpcMessage>, serde_json::Error> {
+    if line.trim_ascii_start().starts_with(b"[") {
+        return serde_json::from_slice(line);
+    }
+    serde_json::from_slice(line).map(|message| vec![message])
+}
