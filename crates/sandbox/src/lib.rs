@@ -1,0 +1,9 @@
+//! What a confined process may do, and how this host sees to it.
+//!
+//! Three layers. A policy is what a client asks for, in portable terms. A [`Plan`] is the same bound
+//! to the paths of this host, as plain data. What enforces a plan is the host's: on Linux the
+//! namespaces of bubblewrap, and inside them Landlock and seccomp.
+
+mod plan;
+
+pub use plan::{Access, Network, Plan, Presence, Rule, Warning, Why};
