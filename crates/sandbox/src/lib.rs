@@ -5,5 +5,7 @@
 //! namespaces of bubblewrap, and inside them Landlock and seccomp.
 
 mod plan;
+pub mod planning;
+pub mod policy;
 
-pub use plan::{Access, Network, Plan, Presence, Rule, Warning, Why};
+pub use plan::{Access, Link, Network, Plan, Presence, Rule, Warning, Why};

@@ -2,7 +2,7 @@
 //! place can't tell which one said no.
 
 use outpost_engine::{ResizeError, SpawnErrorKind, StartError};
-use outpost_protocol::{PermissionsKind, RpcError, Size, StartParams};
+use outpost_protocol::{Permissions, RpcError, Size, StartParams};
 
 use crate::Error;
 
@@ -25,7 +25,7 @@ pub(super) fn check(params: &StartParams) -> Result<(), RpcError> {
         check_size(size)?;
     }
     let managed = |sandbox: &outpost_protocol::SandboxParams| {
-        sandbox.permissions.kind == PermissionsKind::Managed
+        matches!(sandbox.permissions, Permissions::Managed { .. })
     };
     if params.sandbox.as_ref().is_some_and(managed) {
         return invalid(

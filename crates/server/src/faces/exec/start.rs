@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outpost_engine::{Process, Reservation, Start, StartError, Terminal};
-use outpost_protocol::{PermissionsKind, RpcError, SandboxType, StartParams, StartResult};
+use outpost_protocol::{RpcError, SandboxType, StartParams, StartResult};
 
 use crate::{
     connection::{Caller, Reply},
@@ -52,7 +52,7 @@ fn check(params: &StartParams) -> Result<(), RpcError> {
         None => {}
     }
     if let Some(sandbox) = &params.sandbox
-        && sandbox.permissions.kind == PermissionsKind::Managed
+        && convert::sandbox(sandbox, params.cwd.as_path()).is_some()
     {
         return invalid(
             "sandbox intent cannot be enforced on this executor: managed permissions are not supported by this version",
