@@ -7,5 +7,7 @@
 mod plan;
 pub mod planning;
 pub mod policy;
+mod refusal;
 
 pub use plan::{Access, Link, Network, Plan, Presence, Rule, Warning, Why};
+pub use refusal::Refusal;

@@ -23,7 +23,7 @@ use tokio::runtime::Handle as Runtime;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    LocalOptions, host, listing,
+    LocalOptions, confinement, host, listing,
     pump::{Bell, Pump},
     refusal,
     reins::LocalReins,
@@ -308,7 +308,9 @@ impl Inner {
         let policy = params.env_policy.map(policy_of);
         let env = params.env.into_iter();
         let env = env.map(|(name, value)| (name, Some(value))).collect();
+        let sandbox = params.sandbox.as_ref();
         engine::Start {
+            sandbox: sandbox.and_then(|wish| confinement::policy(wish, params.cwd.as_path())),
             env: self.environment.for_child(policy.as_ref(), env),
             id: params.process_id,
             argv: params.argv,

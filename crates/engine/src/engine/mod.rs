@@ -1,5 +1,6 @@
 //! The engine: everything that runs here.
 
+mod confining;
 mod sessions;
 mod shelving;
 
@@ -14,6 +15,7 @@ use std::{
 
 use outpost_journal::Journal;
 use outpost_process::{Child, Command, Spawner, Stdio, TreeKind};
+use outpost_sandbox::Refusal;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -113,6 +115,9 @@ impl Engine {
         let place = places
             .try_acquire_owned()
             .map_err(|_| StartError::TooMany)?;
+        if confining::plan_for(&start).await?.is_some() {
+            return Err(Refusal::NoMeans.into());
+        }
         let child = self.shared.spawner.spawn(command_of(&start)).await?;
         let about = Arc::clone(&reservation.about);
         let process = self.adopt(session, about, &start, child, place);

@@ -51,13 +51,6 @@ fn check(params: &StartParams) -> Result<(), RpcError> {
         Some(size) => convert::check_size(size)?,
         None => {}
     }
-    if let Some(sandbox) = &params.sandbox
-        && convert::sandbox(sandbox, params.cwd.as_path()).is_some()
-    {
-        return invalid(
-            "sandbox intent cannot be enforced on this executor: managed permissions are not supported by this version",
-        );
-    }
     if params.enforce_managed_network {
         return invalid(
             "sandbox intent cannot be enforced on this executor: a managed network is not supported by this version",
@@ -69,7 +62,9 @@ fn check(params: &StartParams) -> Result<(), RpcError> {
 fn start_of(caller: &Caller, params: StartParams) -> Start {
     let policy = params.env_policy.map(convert::env_policy);
     let environment = &caller.server.host().environment;
+    let sandbox = params.sandbox.as_ref();
     Start {
+        sandbox: sandbox.and_then(|sandbox| convert::sandbox(sandbox, params.cwd.as_path())),
         env: environment.for_child(policy.as_ref(), convert::overlay(params.env)),
         id: params.process_id,
         argv: params.argv,
