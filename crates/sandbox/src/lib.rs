@@ -4,10 +4,12 @@
 //! to the paths of this host, as plain data. What enforces a plan is the host's: on Linux the
 //! namespaces of bubblewrap, and inside them Landlock and seccomp.
 
+mod level;
 mod plan;
 pub mod planning;
 pub mod policy;
 mod refusal;
 
+pub use level::Level;
 pub use plan::{Access, Link, Network, Plan, Presence, Rule, Warning, Why};
 pub use refusal::Refusal;

@@ -31,6 +31,7 @@ mod layers;
 mod load;
 mod nearest;
 mod places;
+mod profiles;
 pub(crate) mod reading;
 mod setting;
 mod settings;

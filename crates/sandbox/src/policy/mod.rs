@@ -6,8 +6,12 @@
 
 mod built_in;
 mod entry;
+mod notation;
+mod profile;
 mod wish;
 
 pub use built_in::{BuiltIn, Workspace};
 pub use entry::{Entry, Missing, Place, Special};
+pub use notation::NotAPlace;
+pub use profile::{Profile, Profiles, UnknownProfile};
 pub use wish::{FileSystem, Policy, Restricted};
