@@ -79,6 +79,7 @@ mod place;
 mod process;
 mod record;
 mod remote;
+mod sandbox;
 mod start;
 
 pub use error::Error;
@@ -96,4 +97,5 @@ pub use remote::{
     DeliveryChoice, DialError, Dialer, Distant, Lease, Remote, RemoteLimits, RemoteOptions,
     Standing, Transport,
 };
+pub use sandbox::Sandbox;
 pub use start::Start;

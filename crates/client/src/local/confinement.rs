@@ -80,3 +80,63 @@ fn special(path: &wire::SpecialPath) -> Special {
         wire::SpecialPath::Unknown { path, .. } => Special::Unknown(path.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sandbox;
+
+    #[test]
+    fn what_a_sandbox_says_is_what_is_understood() {
+        let mut said = Sandbox::workspace("/srv/project")
+            .read("/opt")
+            .write("/srv/cache")
+            .deny("/srv/project/secrets")
+            .deny_matching("**/*.pem")
+            .network()
+            .policy()
+            .clone();
+        if let FileSystem::Restricted(files) = &mut said.file_system {
+            files.glob_scan_max_depth = Some(7);
+            let places = [
+                Special::Minimal,
+                Special::Unknown(":x".to_owned()),
+                Special::ProjectRoots {
+                    below: "docs".into(),
+                },
+            ];
+            let more = places.map(|place| Entry::new(Place::Special(place), Access::Deny));
+            files.entries.extend(more.map(Entry::skipping_missing));
+        }
+        let everything = Policy {
+            file_system: FileSystem::Unrestricted,
+            ..said.clone()
+        };
+        for said in [said, everything] {
+            let params = Sandbox::from(said.clone()).into();
+            assert_eq!(policy(&params, Path::new("/elsewhere")), Some(said));
+        }
+    }
+
+    #[test]
+    fn patterns_start_where_the_process_does_unless_it_is_said() {
+        let mut params: wire::SandboxParams = Sandbox::read_only("/srv").into();
+        params.cwd = None;
+        let understood = policy(&params, Path::new("/elsewhere"));
+        assert_eq!(
+            understood.map(|policy| policy.cwd),
+            Some("/elsewhere".into())
+        );
+    }
+
+    #[test]
+    fn who_wants_nothing_of_us_gets_nothing() {
+        for permissions in [wire::Permissions::Disabled, wire::Permissions::External] {
+            let params = wire::SandboxParams {
+                permissions,
+                ..Sandbox::read_only("/").into()
+            };
+            assert_eq!(policy(&params, Path::new("/")), None);
+        }
+    }
+}
