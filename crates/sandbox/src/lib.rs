@@ -2,8 +2,15 @@
 //!
 //! Three layers. A policy is what a client asks for, in portable terms. A [`Plan`] is the same bound
 //! to the paths of this host, as plain data. What enforces a plan is the host's: on Linux the
-//! namespaces of bubblewrap, and inside them Landlock and seccomp.
+//! namespaces of bubblewrap, and inside them Landlock and seccomp ([`linux`]).
 
+mod denial;
+mod linux;
 mod plan;
 
+pub use denial::is_denied;
+pub use linux::{
+    Confined, Heard, Hold, Line, Means, PlaceholderError, PrepareError, Program, Remedy, Report,
+    Sandbox, StageCommand, Step, Unenforceable, stage,
+};
 pub use plan::{Access, Network, Plan, Presence, Rule, Warning, Why};
