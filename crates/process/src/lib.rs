@@ -69,6 +69,7 @@ mod sys;
 mod terminal;
 mod tree;
 mod watch;
+mod watched;
 mod worker;
 
 pub use child::Child;
@@ -87,3 +88,4 @@ pub use sys::dispositions::{heed_children, heed_interrupt};
 pub use sys::memory::give_back_memory;
 pub use terminal::NoTerminal;
 pub use tree::{TreeChoice, TreeKind};
+pub use watched::Watched;

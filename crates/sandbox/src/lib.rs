@@ -7,10 +7,14 @@
 mod denial;
 mod linux;
 mod plan;
+pub mod planning;
+pub mod policy;
+mod refusal;
 
 pub use denial::is_denied;
 pub use linux::{
     Confined, Heard, Hold, Line, Means, PlaceholderError, PrepareError, Program, Remedy, Report,
     Sandbox, StageCommand, Step, Unenforceable, stage,
 };
-pub use plan::{Access, Network, Plan, Presence, Rule, Warning, Why};
+pub use plan::{Access, Link, Network, Plan, Presence, Rule, Warning, Why};
+pub use refusal::Refusal;

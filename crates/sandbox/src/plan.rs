@@ -9,6 +9,10 @@ pub struct Plan {
     /// A more general path comes before a more specific one, and the last rule that covers a path
     /// decides. What no rule covers doesn't exist inside.
     pub rules: Vec<Rule>,
+    /// Symbolic links that lead to what the rules cover and are not covered themselves: inside they
+    /// have to be made, or the names by which people know those paths would lead nowhere. `/lib` is
+    /// one on most hosts.
+    pub links: Vec<Link>,
     /// Whether there is a way out.
     pub network: Network,
     /// Where the program starts.
@@ -74,6 +78,18 @@ pub enum Why {
     Minimal,
     /// A pattern matches it.
     Glob,
+    /// It is on the way from what may be written to what may not, and stays where it is: unless it
+    /// is a mount point it could be renamed, with the rules below it.
+    Pinned,
+}
+
+/// A symbolic link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Where it is. Its parent is canonical.
+    pub path: PathBuf,
+    /// What it says.
+    pub target: PathBuf,
 }
 
 /// Which network a confined process has.
@@ -91,4 +107,21 @@ pub enum Warning {
     /// A special path that nobody here has heard of.
     #[error("the special path {0:?} isn't known here and is ignored")]
     UnknownSpecial(String),
+    /// A temporary directory that can't be granted.
+    #[error("TMPDIR is {0:?}, which is not an absolute path, and is ignored")]
+    Tmpdir(PathBuf),
+    /// Something that was to be granted if it is there.
+    #[error("{0:?} is to be written and does not exist, so nothing is granted there")]
+    NothingToWrite(PathBuf),
+    /// What nobody who runs as we do can get at.
+    #[error("{0:?} is out of reach for the user of this server, so nothing is done about it")]
+    OutOfReach(PathBuf),
+    /// What is denied below a file, which has to stay what it is.
+    #[error("{path:?} can't be kept from appearing unless {kept:?} is read-only, so it is")]
+    Blocked {
+        /// What may not appear.
+        path: PathBuf,
+        /// What is in its place today.
+        kept: PathBuf,
+    },
 }

@@ -1,6 +1,7 @@
 //! The place that is this program: an engine of its own, with one session that
 //! nobody else knows.
 
+mod confinement;
 mod host;
 mod listing;
 mod options;

@@ -23,7 +23,7 @@ use tokio::runtime::Handle as Runtime;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    LocalOptions, host, listing,
+    LocalOptions, confinement, host, listing,
     pump::{Bell, Pump},
     refusal,
     reins::LocalReins,
@@ -109,7 +109,11 @@ impl Local {
         let variables = options
             .environment
             .unwrap_or_else(|| std::env::vars_os().collect());
-        let engine = Engine::new(spawner, options.limits);
+        let engine = Engine::with_sandbox(
+            spawner,
+            options.stages.map(engine::sandbox::Sandbox::new),
+            options.limits,
+        );
         let session = SessionOptions {
             ttl: Ttl::Unlimited,
             label: None,
@@ -308,7 +312,9 @@ impl Inner {
         let policy = params.env_policy.map(policy_of);
         let env = params.env.into_iter();
         let env = env.map(|(name, value)| (name, Some(value))).collect();
+        let sandbox = params.sandbox.as_ref();
         engine::Start {
+            sandbox: sandbox.and_then(|wish| confinement::policy(wish, params.cwd.as_path())),
             env: self.environment.for_child(policy.as_ref(), env),
             id: params.process_id,
             argv: params.argv,

@@ -2,7 +2,7 @@
 //! place can't tell which one said no.
 
 use outpost_engine::{ResizeError, SpawnErrorKind, StartError};
-use outpost_protocol::{PermissionsKind, RpcError, Size, StartParams};
+use outpost_protocol::{RpcError, Size, StartParams};
 
 use crate::Error;
 
@@ -23,14 +23,6 @@ pub(super) fn check(params: &StartParams) -> Result<(), RpcError> {
     }
     if let Some(size) = params.size {
         check_size(size)?;
-    }
-    let managed = |sandbox: &outpost_protocol::SandboxParams| {
-        sandbox.permissions.kind == PermissionsKind::Managed
-    };
-    if params.sandbox.as_ref().is_some_and(managed) {
-        return invalid(
-            "sandbox intent cannot be enforced on this executor: managed permissions are not supported by this version",
-        );
     }
     if params.enforce_managed_network {
         return invalid(
@@ -56,6 +48,7 @@ pub(super) fn of_start(error: &StartError) -> RpcError {
             RpcError::invalid_request(error.to_string())
         }
         StartError::TooMany => RpcError::overloaded(),
+        StartError::Sandbox(refusal) => RpcError::invalid_params(refusal.to_string()),
         StartError::Spawn(spawn) => {
             // What the system was never asked is the caller's mistake.
             let never_asked = matches!(

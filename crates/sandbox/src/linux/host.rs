@@ -1,6 +1,6 @@
 //! What the layout of mounts has to know about the host, beyond the plan.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::placeholder;
 
@@ -10,8 +10,6 @@ pub(super) trait Host {
     fn exists(&self, path: &Path) -> bool;
     /// Whether what is there was put there by somebody like us, for want of anything.
     fn is_placeholder(&self, path: &Path) -> bool;
-    /// The symbolic links directly in the root, and where they lead.
-    fn root_links(&self) -> Vec<(PathBuf, PathBuf)>;
 }
 
 /// The host we are on.
@@ -26,14 +24,5 @@ impl Host for ThisHost {
     fn is_placeholder(&self, path: &Path) -> bool {
         path.symlink_metadata()
             .is_ok_and(|metadata| placeholder::is_one(&metadata))
-    }
-
-    fn root_links(&self) -> Vec<(PathBuf, PathBuf)> {
-        let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
-        let mut links: Vec<_> = entries
-            .filter_map(|entry| Some((entry.path(), entry.path().read_link().ok()?)))
-            .collect();
-        links.sort();
-        links
     }
 }

@@ -51,9 +51,6 @@ enum Mount {
 /// Where the kernel's own things are: always fresh, and never anybody's to grant.
 const KERNEL: [&str; 2] = ["/proc", "/sys"];
 
-/// What is put together anew inside, so nothing of the host's may come over it.
-const OWN: [&str; 3] = ["/proc", "/sys", "/dev"];
-
 pub(super) fn lay_out(plan: &Plan, host: &impl Host) -> Layout {
     let mounts = mounts(plan, host);
     let mut layout = Layout::default();
@@ -66,13 +63,7 @@ pub(super) fn lay_out(plan: &Plan, host: &impl Host) -> Layout {
     match mounts.get(root) {
         Some(Mount::Writable) => layout.bind("--bind", root),
         Some(_) => layout.bind("--ro-bind", root),
-        None => {
-            sealed.push(root);
-            for (link, target) in aliases(plan, host) {
-                layout.say(["--symlink".into(), target.into_os_string()]);
-                layout.say([link.into_os_string()]);
-            }
-        }
+        None => sealed.push(root),
     }
     layout.say(["--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]);
     layout.say(["--proc", "/proc"]);
@@ -105,6 +96,11 @@ pub(super) fn lay_out(plan: &Plan, host: &impl Host) -> Layout {
             }
         }
     }
+    // What they lead to is there by now, and so is whatever they are in.
+    for link in &plan.links {
+        layout.say(["--symlink".as_ref(), link.target.as_os_str()]);
+        layout.say([link.path.as_os_str()]);
+    }
     for path in sealed {
         layout.say(["--remount-ro".into(), path.as_os_str().to_owned()]);
     }
@@ -129,19 +125,9 @@ fn mounts(plan: &Plan, host: &impl Host) -> BTreeMap<PathBuf, Mount> {
         let Some(mount) = mount(plan, at, rule, host) else {
             continue;
         };
-        if let Some(above) = above(plan, at)
-            && above.access == Access::Write
-            && mount != Mount::Writable
-            && rule.why != Why::Glob
-        {
-            pin(&mut mounts, &above.path, &rule.path);
-        }
         mounts.insert(rule.path.clone(), mount);
     }
     for (path, access) in absent(plan, host) {
-        if let Some(above) = covering(plan, plan.rules.len(), &path) {
-            pin(&mut mounts, &above.path, &path);
-        }
         let mount = match access {
             Access::Deny => Mount::HiddenDirectory,
             _ => Mount::Empty,
@@ -164,7 +150,8 @@ fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl Host) -> Option<Mount>
     let above = above(plan, at).map(|rule| rule.access);
     match rule.access {
         Access::Read | Access::Write if rule.path.starts_with("/dev") => {
-            (!is_usual_device(&rule.path)).then_some(Mount::Device)
+            let is_theirs = rule.why != Why::Pinned && !is_usual_device(&rule.path);
+            is_theirs.then_some(Mount::Device)
         }
         // Also below another one that can be written: what is mounted can't be moved away.
         Access::Write => Some(Mount::Writable),
@@ -176,20 +163,6 @@ fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl Host) -> Option<Mount>
             true => Mount::Passage,
             false => Mount::HiddenDirectory,
         }),
-    }
-}
-
-/// Directories between a writable one and something in it that isn't: one could be moved away with
-/// all that is in it, and another put in its place.
-fn pin(mounts: &mut BTreeMap<PathBuf, Mount>, above: &Path, path: &Path) {
-    if OWN.iter().any(|own| path.starts_with(own)) {
-        return;
-    }
-    let between = path.ancestors().skip(1);
-    for directory in between.take_while(|directory| *directory != above) {
-        mounts
-            .entry(directory.to_owned())
-            .or_insert(Mount::Writable);
     }
 }
 
@@ -262,21 +235,6 @@ fn is_usual_device(path: &Path) -> bool {
     ];
     let name = path.strip_prefix("/dev").unwrap_or(path);
     usual.iter().any(|usual| name == Path::new(usual))
-}
-
-/// Links in the root, such as `/lib`, to what the plan shows. Where the root itself is granted they
-/// are there already.
-fn aliases(plan: &Plan, host: &impl Host) -> Vec<(PathBuf, PathBuf)> {
-    let mut links = host.root_links();
-    links.retain(|(_, target)| {
-        let target = Path::new("/").join(target);
-        let shows = |rule: &Rule| {
-            rule.access != Access::Deny
-                && (rule.path.starts_with(&target) || target.starts_with(&rule.path))
-        };
-        plan.rules.iter().any(shows)
-    });
-    links
 }
 
 #[cfg(test)]

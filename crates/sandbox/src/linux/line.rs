@@ -48,6 +48,14 @@ impl Line {
         Ok((Self(ours), theirs))
     }
 
+    /// A copy, to wait for.
+    ///
+    /// # Errors
+    /// When too many are open.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.0.try_clone()
+    }
+
     /// Takes what has been said, without waiting.
     ///
     /// # Errors
@@ -76,18 +84,6 @@ impl Line {
         let report = Report::decode(&bytes[..length]).ok_or(io::ErrorKind::InvalidData)?;
         let sender = sender.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
         Ok(Heard::Report(report, sender))
-    }
-}
-
-impl AsFd for Line {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl std::os::fd::AsRawFd for Line {
-    fn as_raw_fd(&self) -> std::os::fd::RawFd {
-        self.0.as_raw_fd()
     }
 }
 

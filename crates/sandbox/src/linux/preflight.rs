@@ -36,6 +36,9 @@ pub struct Means {
 /// Why nothing can be enforced here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unenforceable {
+    /// Whoever serves has no program to confine with.
+    #[error("this program has no stage to confine processes with")]
+    NoStages,
     /// It isn't on the server's `PATH`.
     #[error("bwrap isn't found on the server's PATH: install the package {PACKAGE}")]
     NoBubblewrap,

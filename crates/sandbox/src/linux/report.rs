@@ -1,5 +1,7 @@
 //! What the stages say to whoever waits for the program.
 
+use std::fmt;
+
 /// One message on the line.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Report {
@@ -26,6 +28,20 @@ pub enum Step {
     Seccomp,
     /// Becoming the program.
     Execute,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Step::Orders => "hear the plan",
+            Step::Bubblewrap => "execute bwrap",
+            Step::Directory => "enter the directory",
+            Step::Privileges => "give up privileges",
+            Step::Landlock => "set up Landlock",
+            Step::Seccomp => "filter system calls",
+            Step::Execute => "execute the program",
+        })
+    }
 }
 
 /// How long one is.

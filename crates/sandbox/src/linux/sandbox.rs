@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::MemfdFlags;
+use rustix::process::{Pid, PidfdFlags};
 
 use super::host::ThisHost;
 use super::layout::{self, Layout};
@@ -16,6 +17,7 @@ use super::orders::Orders;
 use super::placeholder::{Holding, PlaceholderError, Placeholders};
 use super::preflight::{self, Means, Unenforceable};
 use super::{StageCommand, stage};
+use crate::planning::Failing;
 use crate::{Access, Plan};
 
 /// How many arguments bubblewrap takes at most, our own few included.
@@ -69,6 +71,27 @@ pub struct Confined {
 #[derive(Debug)]
 pub struct Hold {
     _placeholders: Holding,
+    first: Option<OwnedFd>,
+}
+
+impl Hold {
+    /// The program, by its number, before it can have ended: whose child it is comes first of all
+    /// inside, and is the last to go.
+    pub fn belongs_to(&mut self, program: u32) {
+        let status = std::fs::read_to_string(format!("/proc/{program}/status"));
+        let status = status.unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        let parent = parent.and_then(|parent| Pid::from_raw(parent.trim().parse().ok()?));
+        let open = |pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
+        self.first = parent.and_then(open);
+    }
+
+    /// What becomes readable when nothing lives in the process's namespaces any more; none if that
+    /// was so before anybody could look.
+    #[must_use]
+    pub fn first(&self) -> Option<OwnedFd> {
+        self.first.as_ref()?.try_clone().ok()
+    }
 }
 
 /// Why a process could not be confined.
@@ -96,6 +119,20 @@ pub enum PrepareError {
     /// The system refused.
     #[error("cannot pass the plan on: {0}")]
     Os(#[from] io::Error),
+}
+
+impl PrepareError {
+    /// On whose side it fails.
+    #[must_use]
+    pub fn failing(&self) -> Failing {
+        match self {
+            PrepareError::Unenforceable(_)
+            | PrepareError::TooLong(_)
+            | PrepareError::Needed(_)
+            | PrepareError::Library(_) => Failing::Intent,
+            PrepareError::Placeholder(_) | PrepareError::Os(_) => Failing::Preparation,
+        }
+    }
 }
 
 impl Sandbox {
@@ -169,6 +206,7 @@ impl Sandbox {
             // Last, so that nothing is left where something else fails.
             hold: Hold {
                 _placeholders: self.shared.placeholders.hold(&absent)?,
+                first: None,
             },
         })
     }

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::Link;
 
 /// A host where everything exists that isn't named.
 #[derive(Default)]
@@ -16,13 +17,6 @@ impl Host for Imagined {
 
     fn is_placeholder(&self, path: &Path) -> bool {
         self.placeholders.contains(path)
-    }
-
-    fn root_links(&self) -> Vec<(PathBuf, PathBuf)> {
-        vec![
-            ("/lib".into(), "usr/lib".into()),
-            ("/sbin".into(), "usr/sbin".into()),
-        ]
     }
 }
 
@@ -50,6 +44,7 @@ fn deny(path: &str) -> Rule {
 fn plan(rules: impl Into<Vec<Rule>>) -> Plan {
     Plan {
         rules: rules.into(),
+        links: Vec::new(),
         network: Network::Restricted,
         cwd: "/".into(),
         warnings: Vec::new(),
@@ -99,14 +94,18 @@ fn a_workspace_under_a_readable_root() {
 fn without_a_root_there_is_only_what_is_granted() {
     let mut plan = plan([read("/usr/lib"), write("/srv/p"), deny("/etc")]);
     plan.network = Network::Enabled;
+    plan.links.push(Link {
+        path: "/lib".into(),
+        target: "usr/lib".into(),
+    });
     insta::assert_snapshot!(said(&plan, &Imagined::default()), @r"
-    --symlink usr/lib /lib
     --dev /dev
     --perms 1777
     --tmpfs /dev/shm
     --proc /proc
     --bind /srv/p /srv/p
     --ro-bind /usr/lib /usr/lib
+    --symlink usr/lib /lib
     --remount-ro /
     --remount-ro /dev
     --remount-ro /proc
@@ -148,26 +147,18 @@ fn what_is_denied_is_covered_and_what_is_granted_in_it_can_be_reached() {
 }
 
 #[test]
-fn nobody_can_move_a_protected_path_away_with_its_parents() {
-    let plan = plan([read("/"), write("/srv"), read("/srv/a/b/.git")]);
-    let said = said(&plan, &Imagined::default());
-    let at = |words: &str| said.find(words).expect(words);
-    assert!(at("--bind /srv /srv") < at("--bind /srv/a /srv/a"));
-    assert!(at("--bind /srv/a /srv/a") < at("--bind /srv/a/b /srv/a/b"));
-    assert!(at("--bind /srv/a/b /srv/a/b") < at("--ro-bind /srv/a/b/.git"));
-}
-
-#[test]
 fn a_mask_comes_after_everything_it_is_in() {
     let mut key = deny("/srv/a/key.pem");
     key.presence = Presence::File;
-    key.why = Why::Glob;
-    // The parent of the key gets a mount of its own only because of the last rule.
-    let plan = plan([write("/srv"), key, read("/srv/a/z/.git")]);
+    let mut pinned = write("/srv/a");
+    pinned.why = Why::Pinned;
+    // In whatever order they come.
+    let plan = plan([write("/srv"), key, pinned, read("/srv/a/.git")]);
     let said = said(&plan, &Imagined::default());
-    let pinned = said.find("--bind /srv/a /srv/a").expect("it is pinned");
-    let masked = said.find("/dev/null /srv/a/key.pem").expect("it is masked");
-    assert!(pinned < masked, "{said}");
+    let at = |words: &str| said.find(words).expect(words);
+    assert!(at("--bind /srv /srv") < at("--bind /srv/a /srv/a"));
+    assert!(at("--bind /srv/a /srv/a") < at("/dev/null /srv/a/key.pem"));
+    assert!(at("--bind /srv/a /srv/a") < at("--ro-bind /srv/a/.git"));
 }
 
 #[test]
@@ -240,12 +231,9 @@ fn a_device_that_is_granted_is_a_device_inside() {
 
 #[test]
 fn what_is_below_the_devices_is_not_pinned_to_the_hosts() {
-    let mut kvm = write("/dev/kvm");
-    kvm.presence = Presence::File;
-    let said = said(
-        &plan([write("/"), kvm, deny("/dev/mapper/x")]),
-        &Imagined::default(),
-    );
-    assert!(!said.contains("--bind /dev /dev"), "{said}");
-    assert!(!said.contains("--bind /dev/mapper"), "{said}");
+    let mut mapper = write("/dev/mapper");
+    mapper.why = Why::Pinned;
+    let plan = plan([write("/"), mapper, deny("/dev/mapper/x")]);
+    let said = said(&plan, &Imagined::default());
+    assert!(!said.contains("bind /dev/mapper /dev/mapper"), "{said}");
 }

@@ -50,6 +50,7 @@ async fn try_exec(
         env: host
             .environment
             .for_child(Some(&settings.command_env), params.env),
+        sandbox: None,
         terminal,
         timeout,
     };
