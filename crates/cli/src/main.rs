@@ -18,6 +18,10 @@ use std::process::ExitCode;
 use crate::args::{Arguments, Subcommand};
 
 fn main() -> ExitCode {
+    // Every confined process comes by here twice and waits for it.
+    if let Some(arguments) = cmd::confine::asked() {
+        return cmd::confine::run(arguments);
+    }
     match Arguments::read().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(serve),
         Subcommand::Run(run) => cmd::run::run(&run),

@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod confine;
 pub(crate) mod keeper;
 pub(crate) mod kill;
 pub(crate) mod logs;

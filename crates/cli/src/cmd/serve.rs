@@ -3,7 +3,7 @@
 use std::{convert::Infallible, io::Write, process::ExitCode, time::Duration};
 
 use anyhow::Context;
-use outpost_engine::{Engine, Spawner, SpawnerOptions};
+use outpost_engine::{Engine, Spawner, SpawnerOptions, sandbox::Sandbox};
 use outpost_server::{ConfigReadResult, Host, Listen, Listener, Server};
 use tokio::{
     runtime::Runtime,
@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::{
     args::Serve,
-    cmd::keeper,
+    cmd::{confine, keeper},
     config::{self, InForce},
     logging, open_files,
 };
@@ -74,7 +74,8 @@ async fn serve(
         configuration: reading,
         ..Host::look(spawner.tree_kind())
     };
-    let engine = Engine::new(spawner, config.limits);
+    let sandbox = Sandbox::new(confine::command());
+    let engine = Engine::with_sandbox(spawner, Some(sandbox), config.limits);
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
     let server = Server::new(engine.clone(), host, config.settings);
     let stdio = config.listen.contains(&Listen::Stdio);

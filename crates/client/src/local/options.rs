@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use outpost_engine::{KeeperCommand, Limits, TreeChoice};
+use outpost_engine::{KeeperCommand, Limits, TreeChoice, sandbox::StageCommand};
 
 /// How a local place is set up. Nothing of it is looked up behind the caller's
 /// back, and nothing that belongs to the whole program is changed.
@@ -14,6 +14,9 @@ pub struct LocalOptions {
     /// host that has none keeps them by process groups, which a daemon can
     /// escape.
     pub keeper: Option<KeeperCommand>,
+    /// The program that stands between this one and a confined process. Without
+    /// it no process can be confined, and those that are to be don't start.
+    pub stages: Option<StageCommand>,
     /// What its processes may inherit; none for the environment that this
     /// program has now.
     pub environment: Option<Vec<(OsString, OsString)>>,
@@ -35,6 +38,7 @@ impl Default for LocalOptions {
         LocalOptions {
             trees: TreeChoice::Auto,
             keeper: None,
+            stages: None,
             environment: None,
             cwd: None,
             child_open_files: None,

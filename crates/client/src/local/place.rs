@@ -109,7 +109,11 @@ impl Local {
         let variables = options
             .environment
             .unwrap_or_else(|| std::env::vars_os().collect());
-        let engine = Engine::new(spawner, options.limits);
+        let engine = Engine::with_sandbox(
+            spawner,
+            options.stages.map(engine::sandbox::Sandbox::new),
+            options.limits,
+        );
         let session = SessionOptions {
             ttl: Ttl::Unlimited,
             label: None,

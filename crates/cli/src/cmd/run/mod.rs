@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 use super::task::perform;
 use crate::{
     args::Run,
-    cmd::keeper,
+    cmd::{confine, keeper},
     console::{
         Conversation, Ending, Key, Notice, Parting, RawMode, Signals, Typed, WayOut, converse,
         window_size,
@@ -145,6 +145,7 @@ async fn place(args: &Run) -> anyhow::Result<(Arc<dyn Place>, Option<Remote>)> {
         let options = |trees| LocalOptions {
             trees,
             keeper: Some(keeper::command()),
+            stages: Some(confine::command()),
             child_open_files,
             cwd: Some(cwd.clone()),
             ..LocalOptions::default()

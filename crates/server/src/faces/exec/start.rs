@@ -15,26 +15,34 @@ use crate::{
 pub(crate) async fn start(caller: Caller, params: StartParams, reply: Reply) {
     match try_start(&caller, params).await {
         Err(refusal) => reply.send::<()>(Err(refusal)),
-        Ok(process) => {
+        Ok((process, sandbox_type)) => {
             reply.send(Ok(StartResult {
                 process_id: process.id().to_owned(),
-                sandbox_type: SandboxType::None,
+                sandbox_type,
             }));
             caller.session.hand_over(&process);
         }
     }
 }
 
-async fn try_start(caller: &Caller, params: StartParams) -> Result<Process, RpcError> {
+async fn try_start(
+    caller: &Caller,
+    params: StartParams,
+) -> Result<(Process, SandboxType), RpcError> {
     check(&params)?;
     // Reserved before anything is waited for, so that a terminate finds it.
     let start = start_of(caller, params);
+    let sandbox_type = match start.sandbox {
+        Some(_) => SandboxType::LinuxSeccomp,
+        None => SandboxType::None,
+    };
     let reserved = caller.session.reserve(&start);
     let reservation: Reservation = reserved.map_err(|error| convert::start_error(&error))?;
     let _place = caller.running.acquire().await;
     let engine = caller.server.engine();
     let started = engine.start(&caller.session, reservation, start).await;
-    started.map_err(|error: StartError| convert::start_error(&error))
+    let process = started.map_err(|error: StartError| convert::start_error(&error))?;
+    Ok((process, sandbox_type))
 }
 
 fn check(params: &StartParams) -> Result<(), RpcError> {
