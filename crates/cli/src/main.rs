@@ -25,6 +25,8 @@ fn main() -> ExitCode {
     match Arguments::read().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(serve),
         Subcommand::Run(run) => cmd::run::run(&run),
+        Subcommand::Sandbox(sandbox) => cmd::sandbox::run(sandbox),
+        Subcommand::Doctor(doctor) => cmd::doctor::run(&doctor),
         Subcommand::Ps(ps) => cmd::ps::run(&ps),
         Subcommand::Logs(logs) => cmd::logs::run(&logs),
         Subcommand::Attach(attach) => cmd::attach::run(&attach),

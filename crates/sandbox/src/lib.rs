@@ -16,7 +16,7 @@ pub use denial::is_denied;
 pub use level::Level;
 pub use linux::{
     Confined, Heard, Hold, Line, Means, PlaceholderError, PrepareError, Program, Remedy, Report,
-    Sandbox, StageCommand, Step, Unenforceable, stage,
+    Sandbox, StageCommand, Step, Unenforceable, landlock_version, stage,
 };
 pub use plan::{Access, Link, Network, Plan, Presence, Rule, Warning, Why};
 pub use refusal::Refusal;

@@ -6,6 +6,7 @@ mod detached;
 mod kill;
 mod on;
 mod run;
+mod sandbox;
 mod schema;
 mod serve;
 pub(crate) mod signal;
@@ -19,6 +20,7 @@ pub(crate) use detached::{Completions, Logs, Ps};
 pub(crate) use kill::Kill;
 pub(crate) use on::{LAUNCHED, On, OnAny};
 pub(crate) use run::{Run, Variable};
+pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use schema::Schema;
 pub(crate) use serve::Serve;
 pub(crate) use units::Span;
@@ -62,6 +64,14 @@ pub(crate) enum Subcommand {
     /// nothing of its tree is left. A lost connection is brought back without
     /// its noticing.
     Run(Run),
+    /// Run a command confined: to read, write and reach what it is granted
+    ///
+    /// Without more it reads everything, writes this directory and the temporary
+    /// ones, and has no network. Its input, output and exit code are as with
+    /// `outpost run`. What can't be enforced on this host isn't run.
+    Sandbox(Sandbox),
+    /// Tell what this host can enforce, and what to do where it can't
+    Doctor(Doctor),
     /// List detached work: what was started with `run --detach`
     ///
     /// Work that has ended stays in the list for an hour. Without --on it is

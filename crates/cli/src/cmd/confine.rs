@@ -3,7 +3,7 @@
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
-use outpost_engine::sandbox::{self, StageCommand};
+use outpost_engine::sandbox::{self, Level, Sandbox, StageCommand};
 
 /// What it is called.
 const NAME: &str = "confine";
@@ -27,4 +27,9 @@ pub(crate) fn command() -> StageCommand {
         program: PathBuf::from("/proc/self/exe"),
         args: vec![NAME.to_owned()],
     }
+}
+
+/// What confines processes here, by the means that were chosen.
+pub(crate) fn sandbox(level: Level) -> Sandbox {
+    Sandbox::new(command(), level)
 }

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, io::Write, process::ExitCode, time::Duration};
 
 use anyhow::Context;
-use outpost_engine::{Engine, Spawner, SpawnerOptions, sandbox::Sandbox};
+use outpost_engine::{Engine, Spawner, SpawnerOptions};
 use outpost_server::{ConfigReadResult, Host, Listen, Listener, Server};
 use tokio::{
     runtime::Runtime,
@@ -74,7 +74,7 @@ async fn serve(
         configuration: reading,
         ..Host::look(spawner.tree_kind())
     };
-    let sandbox = Sandbox::new(confine::command());
+    let sandbox = confine::sandbox(config.sandbox_level);
     let engine = Engine::with_sandbox(spawner, Some(sandbox), config.limits);
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
     let server = Server::new(engine.clone(), host, config.settings);

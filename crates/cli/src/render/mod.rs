@@ -4,6 +4,7 @@
 //!   colours, [`command_line`] writes arguments as a person would type them,
 //!   [`amount`] writes numbers of bytes
 //! - [`processes`] is the table that `outpost ps` shows
+//! - [`explanation`] is what a command would be confined to
 //! - [`transcript`] puts the output of a process into its order
 //! - [`words`] says what went wrong
 //! - [`out`] is where it goes, and what it means when nobody reads it
@@ -11,6 +12,7 @@
 pub(crate) mod ago;
 pub(crate) mod amount;
 pub(crate) mod command_line;
+pub(crate) mod explanation;
 pub(crate) mod out;
 pub(crate) mod paint;
 pub(crate) mod processes;

@@ -111,7 +111,9 @@ impl Local {
             .unwrap_or_else(|| std::env::vars_os().collect());
         let engine = Engine::with_sandbox(
             spawner,
-            options.stages.map(engine::sandbox::Sandbox::new),
+            options
+                .stages
+                .map(|stages| engine::sandbox::Sandbox::new(stages, options.sandbox_level)),
             options.limits,
         );
         let session = SessionOptions {

@@ -33,3 +33,4 @@ pub use preflight::{Means, Remedy, Unenforceable};
 pub use report::{Report, Step};
 pub use sandbox::{Confined, Hold, PrepareError, Program, Sandbox};
 pub use stage::main as stage;
+pub use sys::landlock_version;

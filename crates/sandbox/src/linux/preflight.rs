@@ -39,6 +39,9 @@ pub enum Unenforceable {
     /// Whoever serves has no program to confine with.
     #[error("this program has no stage to confine processes with")]
     NoStages,
+    /// The operator wants what we don't have.
+    #[error("sandbox.level is \"landlock\", which isn't built yet: set it to \"namespaces\"")]
+    LandlockAlone,
     /// It isn't on the server's `PATH`.
     #[error("bwrap isn't found on the server's PATH: install the package {PACKAGE}")]
     NoBubblewrap,

@@ -18,7 +18,7 @@ use super::placeholder::{Holding, PlaceholderError, Placeholders};
 use super::preflight::{self, Means, Unenforceable};
 use super::{StageCommand, stage};
 use crate::planning::Failing;
-use crate::{Access, Plan};
+use crate::{Access, Level, Plan};
 
 /// How many arguments bubblewrap takes at most, our own few included.
 const ARGUMENTS: usize = 9000 - 16;
@@ -32,6 +32,7 @@ pub struct Sandbox {
 #[derive(Debug)]
 struct Shared {
     command: StageCommand,
+    level: Level,
     /// Once everything was found. What was missing may have been installed since.
     means: Mutex<Option<Means>>,
     placeholders: Placeholders,
@@ -136,12 +137,13 @@ impl PrepareError {
 }
 
 impl Sandbox {
-    /// One whose stages are this program.
+    /// One whose stages are this program, by the means that the operator has chosen.
     #[must_use]
-    pub fn new(command: StageCommand) -> Self {
+    pub fn new(command: StageCommand, level: Level) -> Self {
         Self {
             shared: Arc::new(Shared {
                 command,
+                level,
                 means: Mutex::default(),
                 placeholders: Placeholders::default(),
             }),
@@ -154,6 +156,9 @@ impl Sandbox {
     /// # Errors
     /// When something is missing.
     pub fn preflight(&self) -> Result<Means, Unenforceable> {
+        if self.shared.level == Level::Landlock {
+            return Err(Unenforceable::LandlockAlone);
+        }
         let mut known = self
             .shared
             .means

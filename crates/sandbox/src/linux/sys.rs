@@ -40,7 +40,10 @@ struct PathBeneath {
 }
 
 /// Which version of Landlock this kernel has; an error where it has none.
-pub(super) fn landlock_version() -> io::Result<u32> {
+///
+/// # Errors
+/// When the kernel has none, or it is switched off.
+pub fn landlock_version() -> io::Result<u32> {
     let none = ptr::null::<RulesetAttributes>();
     let version: c_uint = 1;
     // SAFETY: with this flag there is nothing to point to.
