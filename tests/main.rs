@@ -35,6 +35,12 @@ fn outpost() -> Launch {
     Launch::of(env!("CARGO_BIN_EXE_outpost"))
 }
 
+/// The same, whose `command/exec` isn't confined unless its client says so: for tests that are about
+/// something else, on hosts that can't confine.
+fn free() -> Launch {
+    outpost().args(&["--sandbox-default-profile", ":danger-full-access"])
+}
+
 /// A server as it comes, and a client whose handshake is done.
 async fn ready() -> (Server, Client) {
     ready_with(&[]).await
@@ -47,8 +53,8 @@ async fn ready_with(args: &[&str]) -> (Server, Client) {
     (server, client)
 }
 
-/// Does the same over each transport, each time with a server of its own and a client that has
-/// said nothing yet.
+/// Does the same over each transport, each time with a server of its own that confines nothing by
+/// itself, and a client that has said nothing yet.
 #[expect(
     clippy::print_stderr,
     reason = "a failed test says which transport it was"
@@ -56,7 +62,7 @@ async fn ready_with(args: &[&str]) -> (Server, Client) {
 async fn over_each_transport(test: impl AsyncFn(&Server, &Client)) {
     for transport in Transport::ALL {
         eprintln!("over {transport:?}:");
-        let server = outpost().on(transport).start().await;
+        let server = free().on(transport).start().await;
         let client = server.connect().await;
         test(&server, &client).await;
     }

@@ -117,6 +117,21 @@ async fn help_of_serve_documents_every_flag() {
 
               [default: auto]
 
+          --sandbox-level <LEVEL>
+              By what means processes are confined
+
+              Possible values:
+              - namespaces: Namespaces, with seccomp and Landlock inside; refused where they are missing
+              - landlock:   Landlock and seccomp alone: a weaker promise
+
+              [default: namespaces]
+
+          --sandbox-default-profile <NAME>
+              What `command/exec` is confined to if its client doesn't say: :workspace, :read-only,
+              :danger-full-access, or a profile of the configuration
+
+              [default: :workspace]
+
           --exit-when-idle <TIME>
               End when for this long there was no connection, and no process running or still readable;
               or `never`

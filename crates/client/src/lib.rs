@@ -97,6 +97,7 @@ mod place;
 mod process;
 mod record;
 mod remote;
+mod sandbox;
 mod start;
 
 pub use error::Error;
@@ -119,4 +120,5 @@ pub use remote::{
     DeliveryChoice, DialError, Dialer, Distant, Lease, Remote, RemoteLimits, RemoteOptions,
     Standing, Transport,
 };
+pub use sandbox::Sandbox;
 pub use start::Start;

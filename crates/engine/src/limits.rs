@@ -33,6 +33,12 @@ pub struct Limits {
     pub end_grace: Duration,
     /// How much output processes have to give up before it is worth mention.
     pub ebb_bytes: u64,
+    /// How long it may take from the start of a confined process until its
+    /// program runs.
+    pub confine_within: Duration,
+    /// How long after its exit what a confined process has written is waited
+    /// for, to see whether the sandbox was in its way.
+    pub late_within: Duration,
     /// How many bytes are taken from a child in one go.
     pub read_bytes: usize,
 }
@@ -54,6 +60,8 @@ impl Default for Limits {
             write_ids: 4096,
             end_grace: Duration::from_secs(2),
             ebb_bytes: 16 * 1024 * 1024,
+            confine_within: Duration::from_secs(20),
+            late_within: Duration::from_millis(20),
             read_bytes: 64 * 1024,
         }
     }

@@ -101,7 +101,10 @@ pub use process::{
     WriteParams, WriteResult, WriteStatus,
 };
 pub use request_id::RequestId;
-pub use sandbox::{Permissions, PermissionsKind, SandboxParams};
+pub use sandbox::{
+    FileSystemAccess, FileSystemEntry, FileSystemPath, FileSystemPermissions, MissingPathBehavior,
+    Permissions, SandboxParams, SpecialPath,
+};
 pub use server_capabilities::ServerCapabilities;
 pub use session::{SessionCloseParams, SessionEntry, SessionListResult};
 pub use setting::Setting;

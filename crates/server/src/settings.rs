@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outpost_engine::{EnvPolicy, Ttl};
+use outpost_engine::{EnvPolicy, Ttl, sandbox::policy::Profiles};
 use outpost_protocol::MAX_MESSAGE_BYTES;
 use outpost_rpc::outbox::Delivery;
 
@@ -39,6 +39,9 @@ pub struct Settings {
     /// How long the last answers may take when the input of a connection on
     /// stdio has ended.
     pub last_answers_within: Duration,
+    /// What a `command/exec` may be confined to by name, and is if its client
+    /// doesn't say.
+    pub profiles: Profiles,
     /// What of the server's environment a `command/exec` gets.
     pub command_env: EnvPolicy,
     /// How long what belongs to a connection may run, unless its client asks
@@ -96,6 +99,7 @@ impl Default for Settings {
             max_session_ttl: Ttl::For(Duration::from_secs(24 * 60 * 60)),
             stir_within: Duration::from_secs(3),
             last_answers_within: Duration::from_millis(500),
+            profiles: Profiles::default(),
             command_env: EnvPolicy::default(),
             command_timeout: Duration::from_secs(10),
             output_bytes_cap: 1024 * 1024,

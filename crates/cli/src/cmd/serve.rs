@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::{
     args::Serve,
-    cmd::keeper,
+    cmd::{confine, keeper},
     config::{self, InForce},
     logging, open_files,
 };
@@ -74,7 +74,8 @@ async fn serve(
         configuration: reading,
         ..Host::look(spawner.tree_kind())
     };
-    let engine = Engine::new(spawner, config.limits);
+    let sandbox = confine::sandbox(config.sandbox_level);
+    let engine = Engine::with_sandbox(spawner, Some(sandbox), config.limits);
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
     let server = Server::new(engine.clone(), host, config.settings);
     let stdio = config.listen.contains(&Listen::Stdio);

@@ -32,6 +32,7 @@ mod load;
 mod mcp;
 mod nearest;
 mod places;
+mod profiles;
 pub(crate) mod reading;
 mod setting;
 mod settings;

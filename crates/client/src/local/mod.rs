@@ -2,6 +2,7 @@
 //! nobody else knows. [`cabinet`] has the files of the machine it is on.
 
 mod cabinet;
+mod confinement;
 mod host;
 mod http;
 mod listing;

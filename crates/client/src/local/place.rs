@@ -24,7 +24,7 @@ use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    LocalCabinet, LocalOptions, host, http, listing,
+    LocalCabinet, LocalOptions, confinement, host, http, listing,
     pump::{Bell, Pump},
     refusal,
     reins::LocalReins,
@@ -112,7 +112,13 @@ impl Local {
         let variables = options
             .environment
             .unwrap_or_else(|| std::env::vars_os().collect());
-        let engine = Engine::new(spawner, options.limits);
+        let engine = Engine::with_sandbox(
+            spawner,
+            options
+                .stages
+                .map(|stages| engine::sandbox::Sandbox::new(stages, options.sandbox_level)),
+            options.limits,
+        );
         let session = SessionOptions {
             ttl: Ttl::Unlimited,
             label: None,
@@ -329,7 +335,9 @@ impl Inner {
         let policy = params.env_policy.map(policy_of);
         let env = params.env.into_iter();
         let env = env.map(|(name, value)| (name, Some(value))).collect();
+        let sandbox = params.sandbox.as_ref();
         engine::Start {
+            sandbox: sandbox.and_then(|wish| confinement::policy(wish, params.cwd.as_path())),
             env: self.environment.for_child(policy.as_ref(), env),
             id: params.process_id,
             argv: params.argv,

@@ -33,6 +33,7 @@ pub struct StartParams {
     /// What the program sees as its own name.
     pub arg0: Option<String>,
     /// What it is confined to.
+    #[serde(default, deserialize_with = "optional_object")]
     pub sandbox: Option<SandboxParams>,
     /// Allow no network but what `managed_network` names.
     #[serde(default, deserialize_with = "or_default")]

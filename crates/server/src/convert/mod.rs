@@ -5,6 +5,7 @@ mod error;
 mod files;
 mod http;
 mod process;
+mod sandbox;
 
 pub(crate) use dialect::{COMMAND, Dialect, SPAWN};
 pub(crate) use error::{resize_error, resume_refusal, start_error};
@@ -16,3 +17,4 @@ pub(crate) use process::{
     DEFAULT_SIZE, check_name, check_size, delivery, env_policy, overlay, process_state,
     process_trees, signal, size, stream_name, write_status,
 };
+pub(crate) use sandbox::sandbox;
