@@ -36,6 +36,7 @@ mod initialize;
 mod malformed;
 mod method;
 mod native_path;
+mod no_memory;
 mod outgoing;
 mod output_frame;
 mod params;
@@ -76,6 +77,7 @@ pub use method::{
     family_of_name,
 };
 pub use native_path::NativePath;
+pub use no_memory::NoMemory;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};
 pub use output_frame::OutputFrame;
 pub use params::{Empty, parse_params};

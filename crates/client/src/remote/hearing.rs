@@ -235,6 +235,8 @@ impl Core {
                 }
                 if progress.closed {
                     self.forget(tracked);
+                } else if progress.wants {
+                    self.read_what_is_missing(tracked);
                 }
             }
             Err(error) => self.fail_one(tracked, error),
@@ -242,7 +244,7 @@ impl Core {
     }
 }
 
-/// All that is retained behind a number; not cut short, since only then a page
+/// All that is retained behind a number; with no limit, since only then a page
 /// tells where the exit stands.
 pub(super) fn read_after(id: &str, after: Seq) -> ReadParams {
     ReadParams {

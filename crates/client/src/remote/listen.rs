@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use outpost_protocol::{FromServer, MAX_MESSAGE_BYTES, RequestId, RpcError, encode_error};
+use outpost_protocol::{
+    FromServer, MAX_MESSAGE_BYTES, NoMemory, RequestId, RpcError, encode_error,
+};
 use outpost_rpc::{Answer, Framing, Inbound, InboundError, Received, outbox};
 use tokio::{process::Child, task::JoinSet};
 
@@ -107,6 +109,9 @@ impl Attending {
                 Ok(Some(Received::Pong)) => {}
                 Ok(Some(Received::TooLong)) => {
                     return passing("a message was larger than a message may be");
+                }
+                Ok(Some(Received::NoMemory)) => {
+                    return passing(format!("failed to hold a message: {NoMemory}"));
                 }
                 Ok(Some(Received::Close(Some(TAKEN_OVER)))) => {
                     return for_good("the session was taken over by another connection");

@@ -47,6 +47,7 @@ pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, delive
     let mut writer = Writer {
         outbox: outbox.clone(),
         frames: Frames::new(framing),
+        large: None,
         filled: Vec::new(),
         delivery,
     };
@@ -62,6 +63,8 @@ pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, delive
 struct Writer {
     outbox: Outbox,
     frames: Frames,
+    /// The payload of the last frame, if it is an answer too large to be copied.
+    large: Option<Vec<u8>>,
     /// Whose frames are in the write under way.
     filled: Vec<Arc<dyn Feed>>,
     delivery: Delivery,
@@ -99,7 +102,7 @@ impl Writer {
                     .await
                     .unwrap_or(Ok(()));
             }
-            if self.frames.is_empty() {
+            if self.frames.is_empty() && self.large.is_none() {
                 // Who had nothing to say of what happened has seen it all the same.
                 self.tell_filled();
                 continue;
@@ -112,6 +115,10 @@ impl Writer {
                 self.outbox.answers_written();
             }
             io.write_all(self.frames.as_bytes()).await?;
+            if let Some(payload) = self.large.take() {
+                io.write_all(&payload).await?;
+                io.write_all(self.frames.tail()).await?;
+            }
             io.flush().await?;
             self.frames.clear();
             self.tell_filled();
@@ -142,8 +149,15 @@ impl Writer {
             while self.frames.len() < self.delivery.write_bytes
                 && let Some(answer) = state.next_answer()
             {
-                self.frames.message(&answer.message);
-                freed.push(super::queue::Held::of(answer));
+                let (mut message, held) = answer.into_parts();
+                freed.push(held);
+                if message.len() > self.delivery.write_bytes {
+                    self.frames.head(&mut message);
+                    self.large = Some(message);
+                    // Nothing can come between it and its head.
+                    return None;
+                }
+                self.frames.message(&message);
             }
             state.close.filter(|_| !state.has_answers())
         };
