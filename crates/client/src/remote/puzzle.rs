@@ -87,6 +87,8 @@ impl Puzzle {
     pub(super) fn adrift(after: Seq, max_aside_bytes: usize) -> Self {
         Puzzle {
             adrift: true,
+            // Whoever says so may have made it up.
+            heard: Seq::START,
             ..Puzzle::new(after, max_aside_bytes)
         }
     }
@@ -170,6 +172,12 @@ impl Puzzle {
         let bytes: usize = page.chunks.iter().map(|chunk| chunk.chunk.len()).sum();
         let oldest = page.chunks.first().map(|chunk| Seq(chunk.seq));
         self.cut = bytes >= CUT_BYTES;
+        if self.adrift {
+            // Nobody can have seen what has not happened, and who has seen the
+            // close still wants to know how it ended.
+            let last = if page.closed { end.previous() } else { end };
+            self.next = self.next.min(last);
+        }
         for chunk in page.chunks {
             let fact = Fact::Output(stream_of(chunk.stream), chunk.chunk.into());
             self.put_aside(Seq(chunk.seq), Piece::Fact(fact));
