@@ -42,7 +42,7 @@ pub(crate) use flags::{flag, layer_of_flags};
 pub(crate) use in_force::InForce;
 pub(crate) use layer::{Layer, Source};
 pub(crate) use layers::Layers;
-pub(crate) use load::load;
+pub(crate) use load::{load, read};
 pub(crate) use places::Places;
 pub(crate) use setting::Setting;
 pub(crate) use settings::SETTINGS;
