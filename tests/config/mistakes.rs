@@ -15,6 +15,14 @@ async fn a_broken_file_is_named_with_line_and_key() {
             ":1: cannot use retain_bytes = \"lots\": expected a size",
         ),
         ("[log]\nlevel = 3", ":2: cannot use log.level = 3: "),
+        (
+            "max_sessions = 99999999999999999999",
+            ":1: cannot use max_sessions = 99999999999999999999: expected a whole number",
+        ),
+        (
+            "log.level = 2026-11-16",
+            ":1: cannot use log.level = 2026-11-16: ",
+        ),
         ("listen = [", ":1: "),
         (
             "shell_environment_policy.set = { \"A=B\" = \"x\" }",
@@ -61,6 +69,35 @@ async fn a_file_without_an_end_is_refused() {
     let ended = outpost().run(&["serve", "--config", "/dev/zero"]).await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("/dev/zero"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_pipe_is_refused_and_not_waited_for() {
+    let user = User::new();
+    let pipe = user.file();
+    std::fs::create_dir_all(pipe.parent().expect("a folder")).expect("it can be made");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .expect("a pipe");
+    let refused = format!(
+        "cannot read {}: it is a pipe, a socket or a device\n",
+        text(&pipe)
+    );
+    for args in [&["serve"][..], &["config", "show"]] {
+        let ended = user.outpost().run(args).await;
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert_eq!(ended.stderr, format!("outpost: {refused}"));
+    }
+    // The usual word for no file at all.
+    let shown = outpost()
+        .run(&["config", "show", "--config", "/dev/null"])
+        .await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
 }
 
 #[tokio::test]

@@ -43,6 +43,12 @@ async fn what_it_wrote_in_time_is_told() {
             .run(client, "p", "exec sleep 1000", json!({"timeoutMs": 0}))
             .await;
         assert_eq!(outcome.exit_code, 124);
+        for _ in 0..10 {
+            let outcome = face
+                .run(client, "p", "exit 0", json!({"timeoutMs": 0}))
+                .await;
+            assert_eq!(outcome.exit_code, 124, "no time at all is always over");
+        }
     })
     .await;
 }

@@ -117,7 +117,7 @@ pub use outpost_protocol::{
 pub use place::{Pending, Place};
 pub use process::{Events, OutputReader, Process, Stdin, Terminate};
 pub use remote::{
-    DeliveryChoice, DialError, Dialer, Distant, Lease, Remote, RemoteLimits, RemoteOptions,
+    Cause, DeliveryChoice, DialError, Dialer, Distant, Lease, Remote, RemoteLimits, RemoteOptions,
     Standing, Transport,
 };
 pub use sandbox::Sandbox;

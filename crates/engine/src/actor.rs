@@ -46,7 +46,14 @@ impl Actor {
             let room = self.process.has_room();
             let shared = &self.process.shared;
             let deadline = self.process.ladder().deadline();
-            let timeout = self.timeout_at.filter(|_| !timed_out);
+            let timeout = self.timeout_at.filter(|_| !timed_out && !exited);
+            // Looked at first: no time at all is over before anything can happen,
+            // however quick the child is.
+            if timeout.is_some_and(|at| at <= clock::now()) {
+                timed_out = true;
+                self.process.end(Some(Duration::ZERO));
+                continue;
+            }
             tokio::select! {
                 exit = self.exit.wait(), if !exited => {
                     exited = true;
@@ -78,10 +85,7 @@ impl Actor {
                     let step = self.process.ladder().tick(clock::now());
                     self.process.climb(step);
                 }
-                () = until(timeout), if !exited => {
-                    timed_out = true;
-                    self.process.end(Some(Duration::ZERO));
-                }
+                () = until(timeout) => {}
                 () = until(give_up_at) => {
                     end = End::GivenUp;
                     self.outputs.clear();

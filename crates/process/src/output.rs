@@ -180,7 +180,11 @@ impl Output {
 
     fn gather(&self, fd: BorrowedFd<'_>, limit: usize) -> (Bytes, Stop) {
         if self.surging && limit > SCRATCH {
-            return self.gather_fresh(fd, limit);
+            let mut buffer = Vec::new();
+            // Where there is no memory for it, less at once will do.
+            if buffer.try_reserve_exact(limit.min(FRESH)).is_ok() {
+                return self.gather_fresh(fd, buffer);
+            }
         }
         BUFFER.with_borrow_mut(|buffer| {
             let room = limit.min(buffer.len());
@@ -189,9 +193,8 @@ impl Output {
         })
     }
 
-    /// Reads into a buffer that is given away as it is.
-    fn gather_fresh(&self, fd: BorrowedFd<'_>, limit: usize) -> (Bytes, Stop) {
-        let mut buffer = Vec::with_capacity(limit.min(FRESH));
+    /// Reads into the empty buffer, which is given away as it is.
+    fn gather_fresh(&self, fd: BorrowedFd<'_>, mut buffer: Vec<u8>) -> (Bytes, Stop) {
         let stop = loop {
             let room = buffer.capacity() - buffer.len();
             if room == 0 {

@@ -38,6 +38,7 @@ mod initialize;
 mod malformed;
 mod method;
 mod native_path;
+mod no_memory;
 mod outgoing;
 mod output_frame;
 mod params;
@@ -90,6 +91,7 @@ pub use method::{
     PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA, family_of_name,
 };
 pub use native_path::NativePath;
+pub use no_memory::NoMemory;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};
 pub use output_frame::OutputFrame;
 pub use params::{Empty, parse_params};

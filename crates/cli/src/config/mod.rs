@@ -46,6 +46,7 @@ pub(crate) use layer::{Layer, Source};
 pub(crate) use layers::Layers;
 pub(crate) use load::load;
 pub(crate) use mcp::{McpServers, RemotePlace};
+pub(crate) use load::{load, read};
 pub(crate) use places::Places;
 pub(crate) use setting::Setting;
 pub(crate) use settings::SETTINGS;

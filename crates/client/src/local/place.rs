@@ -292,6 +292,14 @@ impl Inner {
 
     fn record(self: &Arc<Self>, process: &engine::Process, after: Seq) -> Known {
         let summary = process.summary();
+        // Nobody can have seen what has not happened, and who has seen the close
+        // still wants to know how it ended.
+        let last = summary.next_seq.previous();
+        let after = after.min(if summary.state == engine::State::Closed {
+            last.previous()
+        } else {
+            last
+        });
         let mut events = Vec::new();
         process.events_after(after, usize::MAX, &mut events);
         let next = match events.first() {

@@ -8,6 +8,8 @@ use std::{
 use bytes::Bytes;
 use outpost_protocol::{
     FsCloseParams, Method, RpcError, StartParams, encode_notification, encode_request,
+    MAX_MESSAGE_BYTES, Malformed, Method, RpcError, StartParams, encode_notification,
+    encode_request,
 };
 use outpost_rpc::{Answer, CloseReason, Outbox};
 use serde::{Serialize, de::DeserializeOwned};
@@ -69,7 +71,7 @@ struct Waiting {
 pub(super) enum Call {
     /// Somebody waits; dropping the sender says that it won't come.
     Reply {
-        reply: oneshot::Sender<Result<Bytes, RpcError>>,
+        reply: oneshot::Sender<Result<Bytes, Unanswered>>,
         /// The process whose existence hangs on the answer.
         starts: Option<Starting>,
     },
@@ -87,8 +89,25 @@ pub(super) struct Starting {
     pub(super) made_up: bool,
 }
 
+/// Why an answer has no result.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// The server said no.
+    Refused(RpcError),
+    /// It said something that can't be understood.
+    Nonsense(serde_json::Error),
+}
+
+/// Whose something must be that belongs to a call and doesn't say to which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Only {
+    Nobody,
+    One(i64),
+    Many,
+}
+
 /// What a call is answered with; dropped without one if the connection is lost.
-pub(super) type Reply = oneshot::Receiver<Result<Bytes, RpcError>>;
+pub(super) type Reply = oneshot::Receiver<Result<Bytes, Unanswered>>;
 
 impl Line {
     pub(super) fn new(number: LineNumber) -> Self {
@@ -139,7 +158,10 @@ impl Line {
         reply: &mut Reply,
     ) -> Result<R, CallError> {
         let answer = reply.await.map_err(|_| self.lost_error())?;
-        let result = answer.map_err(CallError::Refused)?;
+        let result = answer.map_err(|unanswered| match unanswered {
+            Unanswered::Refused(refusal) => CallError::Refused(refusal),
+            Unanswered::Nonsense(error) => CallError::Nonsense(method.name(), error),
+        })?;
         serde_json::from_slice(&result).map_err(|error| CallError::Nonsense(method.name(), error))
     }
 
@@ -164,6 +186,10 @@ impl Line {
         let mut message = Vec::new();
         encode_request(&mut message, id, method.name(), params)
             .map_err(|error| CallError::Nonsense(method.name(), error))?;
+        if message.len() > MAX_MESSAGE_BYTES {
+            let words = Malformed::too_large().to_string();
+            return Err(CallError::Refused(RpcError::invalid_request(words)));
+        }
         waiting.last_id = id;
         waiting.calls.insert(id, call);
         // Under the lock: requests go out in the order of their numbers.
@@ -177,6 +203,17 @@ impl Line {
         match encode_notification(&mut message, method, params) {
             Ok(()) => self.outbox.answer(Answer::new(message)),
             Err(error) => tracing::error!(%error, method, "failed to encode a notification"),
+        }
+    }
+
+    /// Who waits for an answer.
+    pub(super) fn only_call(&self) -> Only {
+        let waiting = self.waiting();
+        let mut ids = waiting.calls.keys();
+        match (ids.next(), ids.next()) {
+            (None, _) => Only::Nobody,
+            (Some(id), None) => Only::One(*id),
+            (Some(_), Some(_)) => Only::Many,
         }
     }
 

@@ -45,9 +45,10 @@ mod strays;
 mod supervise;
 mod tls;
 mod tracked;
+mod unattended;
 mod undo;
 
 pub use dial::{DialError, Dialer, Transport};
 pub use distant::Distant;
 pub use options::{DeliveryChoice, Lease, RemoteLimits, RemoteOptions};
-pub use place::{Remote, Standing};
+pub use place::{Cause, Remote, Standing};

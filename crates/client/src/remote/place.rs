@@ -48,7 +48,19 @@ pub enum Standing {
     Failed {
         /// What became of it.
         reason: Arc<str>,
+        /// The same, for programs.
+        cause: Cause,
     },
+}
+
+/// Why a connection can't be brought back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// It is lost, or was refused.
+    Lost,
+    /// Another connection has taken the session over.
+    TakenOver,
 }
 
 /// Processes behind a server. Clones name the same place; when the last of them

@@ -54,6 +54,7 @@ pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, delive
     let mut writer = Writer {
         outbox: outbox.clone(),
         frames: Frames::new(framing),
+        large: None,
         filled: Vec::new(),
         large: None,
         delivery,
@@ -70,6 +71,8 @@ pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, delive
 struct Writer {
     outbox: Outbox,
     frames: Frames,
+    /// The payload of the last frame, if it is an answer too large to be copied.
+    large: Option<Vec<u8>>,
     /// Whose frames are in the write under way.
     filled: Vec<Arc<dyn Feed>>,
     /// The answer that goes out behind that write, in parts.
@@ -122,6 +125,10 @@ impl Writer {
                 self.outbox.answers_written();
             }
             io.write_all(self.frames.as_bytes()).await?;
+            if let Some(payload) = self.large.take() {
+                io.write_all(&payload).await?;
+                io.write_all(self.frames.tail()).await?;
+            }
             io.flush().await?;
             self.frames.clear();
             self.tell_filled();
@@ -193,6 +200,15 @@ impl Writer {
                 }
                 self.frames.message(&answer.message);
                 freed.push(super::queue::Held::of(answer));
+                let (mut message, held) = answer.into_parts();
+                freed.push(held);
+                if message.len() > self.delivery.write_bytes {
+                    self.frames.head(&mut message);
+                    self.large = Some(message);
+                    // Nothing can come between it and its head.
+                    return None;
+                }
+                self.frames.message(&message);
             }
             state.close.filter(|_| !state.has_answers())
         };

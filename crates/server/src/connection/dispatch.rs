@@ -6,6 +6,8 @@ use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
     Family, HTTP_ACK, HTTP_CANCEL, INITIALIZED, Incoming, InitializeParams, Lane, Malformed,
     Method, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, parse_params,
+    Family, INITIALIZED, Incoming, InitializeParams, Lane, Malformed, Method, NoMemory,
+    PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, parse_params,
 };
 use outpost_rpc::{Admission, Answer, Framing, Outbox};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -18,6 +20,7 @@ use super::{
     Caller, ConnectionLink, Handshake, Order, Reply,
     app_requests::AppSide,
     params::{Reaching, parsed, reached, shortened},
+    reply::no_memory,
 };
 use crate::{
     Peer, Server,
@@ -28,6 +31,13 @@ use crate::{
         initialize,
     },
 };
+
+/// Requests beyond this are looked at more closely before anything is built
+/// from them.
+const LARGE_BYTES: usize = 64 * 1024;
+/// How much a request may become: the values it holds, and what a program is
+/// handed of them.
+const UNFOLDED: usize = 2;
 
 /// The dispatcher of one connection; owned by the task that reads it.
 pub(super) struct Dispatch {
@@ -103,9 +113,9 @@ impl Dispatch {
         }
     }
 
-    /// A message came that was over the limit, and was skipped.
-    pub(super) fn too_long(&self) {
-        self.malformed(&Malformed::too_large());
+    /// A message came that was skipped.
+    pub(super) fn skipped(&self, why: &Malformed) {
+        self.malformed(why);
     }
 
     /// The connection is gone: the session stays behind, and what belongs to
@@ -195,6 +205,9 @@ impl Dispatch {
         let Some(method) = Method::from_name(name) else {
             return control.send::<()>(Err(RpcError::method_not_found(&shortened(name))));
         };
+        if bytes > LARGE_BYTES && NoMemory::unless_room_for(bytes * UNFOLDED).is_err() {
+            return control.send::<()>(Err(no_memory("request")));
+        }
         match method.lane() {
             Lane::Handshake => self.initialize(control, params),
             Lane::Control => self.serve(method, control, params).await,
