@@ -64,24 +64,6 @@ impl Frames {
         self.begin_frame(Opcode::Text, len)
     }
 
-    /// Starts a message whose `payload` is written from where it is, between these
-    /// frames and [`Frames::tail`]: a large one needn't be in memory twice.
-    pub(crate) fn head(&mut self, payload: &mut [u8]) {
-        if let Framing::WebSocket(_) = self.framing {
-            let mask = self.masks.as_mut().map(crate::ws::MaskSource::draw);
-            encode_header(&mut self.buffer, Opcode::Text, payload.len() as u64, mask);
-            mask.unwrap_or_default().apply(payload);
-        }
-    }
-
-    /// What comes behind a payload that [`Frames::head`] has started.
-    pub(crate) fn tail(&self) -> &'static [u8] {
-        match self.framing {
-            Framing::WebSocket(_) => b"",
-            Framing::Lines => b"\n",
-        }
-    }
-
     fn begin_frame(&mut self, opcode: Opcode, len: usize) -> &mut Vec<u8> {
         self.buffer.reserve(len + 16);
         if let Framing::WebSocket(_) = self.framing {

@@ -7,9 +7,8 @@ use std::{
 
 use bytes::Bytes;
 use outpost_protocol::{
-    FsCloseParams, Method, RpcError, StartParams, encode_notification, encode_request,
-    MAX_MESSAGE_BYTES, Malformed, Method, RpcError, StartParams, encode_notification,
-    encode_request,
+    FsCloseParams, MAX_MESSAGE_BYTES, Malformed, Method, RpcError, StartParams,
+    encode_notification, encode_request,
 };
 use outpost_rpc::{Answer, CloseReason, Outbox};
 use serde::{Serialize, de::DeserializeOwned};

@@ -235,9 +235,7 @@ impl Attending {
                     self.core.started_for_nobody(&starting, refused);
                 }
             }
-            Some(Call::Settles(process)) => self.core.strays().settled(&process),
-            Some(Call::Closes) => {}
-            None => tracing::debug!("an answer to nothing that was asked"),
+            Call::Closes => {}
             Call::Settles(process) => self.core.strays().settled(&process),
         }
     }

@@ -54,7 +54,6 @@ pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, delive
     let mut writer = Writer {
         outbox: outbox.clone(),
         frames: Frames::new(framing),
-        large: None,
         filled: Vec::new(),
         large: None,
         delivery,
@@ -71,8 +70,6 @@ pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, delive
 struct Writer {
     outbox: Outbox,
     frames: Frames,
-    /// The payload of the last frame, if it is an answer too large to be copied.
-    large: Option<Vec<u8>>,
     /// Whose frames are in the write under way.
     filled: Vec<Arc<dyn Feed>>,
     /// The answer that goes out behind that write, in parts.
@@ -125,10 +122,6 @@ impl Writer {
                 self.outbox.answers_written();
             }
             io.write_all(self.frames.as_bytes()).await?;
-            if let Some(payload) = self.large.take() {
-                io.write_all(&payload).await?;
-                io.write_all(self.frames.tail()).await?;
-            }
             io.flush().await?;
             self.frames.clear();
             self.tell_filled();
@@ -145,12 +138,12 @@ impl Writer {
     async fn write_in_parts(
         &mut self,
         io: &mut WriteHalf,
-        mut answer: Answer,
+        answer: Answer,
         pings: &mut Interval,
     ) -> io::Result<()> {
-        let message = std::mem::take(&mut answer.message);
+        let (message, held) = answer.into_parts();
         // Held all the while: the message is memory that nothing else bounds.
-        let mut held = Some(super::queue::Held::of(answer));
+        let mut held = Some(held);
         let mut parts = message.chunks(PART_BYTES).peekable();
         let mut first = true;
         while let Some(part) = parts.next() {
@@ -198,17 +191,9 @@ impl Writer {
                     self.large = Some(answer);
                     return None;
                 }
-                self.frames.message(&answer.message);
-                freed.push(super::queue::Held::of(answer));
-                let (mut message, held) = answer.into_parts();
-                freed.push(held);
-                if message.len() > self.delivery.write_bytes {
-                    self.frames.head(&mut message);
-                    self.large = Some(message);
-                    // Nothing can come between it and its head.
-                    return None;
-                }
+                let (message, held) = answer.into_parts();
                 self.frames.message(&message);
+                freed.push(held);
             }
             state.close.filter(|_| !state.has_answers())
         };

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
     Family, HTTP_ACK, HTTP_CANCEL, INITIALIZED, Incoming, InitializeParams, Lane, Malformed,
-    Method, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, parse_params,
-    Family, INITIALIZED, Incoming, InitializeParams, Lane, Malformed, Method, NoMemory,
-    PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, parse_params,
+    Method, NoMemory, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, parse_params,
 };
 use outpost_rpc::{Admission, Answer, Framing, Outbox};
 use serde::{Deserialize, de::DeserializeOwned};

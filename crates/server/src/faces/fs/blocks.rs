@@ -60,7 +60,10 @@ pub(crate) async fn read_block(desk: Desk, params: FsReadBlockParams, reply: Rep
         chunk: block.bytes,
         eof: block.eof,
     });
-    reply.send_reserved(read, Some(room));
+    match read {
+        Ok(block) => reply.send_large(block, expected, room),
+        Err(refusal) => reply.send::<()>(Err(refusal)),
+    }
 }
 
 /// Lets go of what a name stands for; its place is free at once.

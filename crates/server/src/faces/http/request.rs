@@ -138,7 +138,7 @@ async fn answer_whole(caller: &Caller, mut response: Response, reply: Reply) {
     let bytes = base64::encoded_len(body.len()) + headers + ANSWER_BYTES;
     let reservation = caller.outbox.reserve(bytes).await;
     let result = result_of(response.status, response.headers, body);
-    reply.send_reserved(Ok(result), Some(reservation));
+    reply.send_large(result, bytes, reservation);
     drop(large);
 }
 
