@@ -58,6 +58,7 @@ impl Host {
                 temp_dir: PathUri::from_path(tmpdir.as_deref().unwrap_or(Path::new("/tmp"))),
                 executor_version: VERSION.to_owned(),
                 process_trees: convert::process_trees(trees),
+                sandbox: None,
                 capabilities: EnvironmentCapabilities::default(),
             },
             config_folder,

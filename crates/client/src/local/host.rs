@@ -27,6 +27,7 @@ pub(super) fn look(cwd: &Path, trees: TreeKind) -> EnvironmentInfo {
             TreeKind::Keeper => ProcessTrees::Keeper,
             TreeKind::Group => ProcessTrees::Group,
         },
+        sandbox: None,
         capabilities: EnvironmentCapabilities::default(),
     }
 }
