@@ -10,6 +10,7 @@ mod logs;
 mod ps;
 mod run;
 mod run_on;
+mod sandbox;
 mod stop;
 mod terminal;
 

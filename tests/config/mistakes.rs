@@ -139,3 +139,26 @@ async fn a_variable_that_is_nearly_right_or_wrong_is_named() {
         assert_eq!(ended.stderr, format!("outpost: {words}\n"));
     }
 }
+
+#[tokio::test]
+async fn profiles_that_make_no_sense_are_named() {
+    for (file, words) in [
+        (
+            "[sandbox]\ndefault_profile = \"x\"",
+            "cannot use sandbox.default_profile = \"x\": there is no such profile",
+        ),
+        (
+            "[sandbox.profiles.x.files]\n\":home\" = \"read\"",
+            "expected an absolute path, a pattern, or one of :root",
+        ),
+        (
+            "[sandbox]\nlevel = \"none\"",
+            "expected one of namespaces, landlock",
+        ),
+    ] {
+        let ended = User::with_file(file).outpost().run(&["serve"]).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{file}");
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+}

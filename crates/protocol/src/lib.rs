@@ -64,7 +64,8 @@ pub use config::{ConfigLayer, ConfigOrigin, ConfigReadParams, ConfigReadResult, 
 pub use env_policy::{EnvPolicy, Inherit};
 pub use envelope::Incoming;
 pub use environment::{
-    EnvironmentCapabilities, EnvironmentInfo, EnvironmentStatus, ProcessTrees, Shell, StatusResult,
+    EnvironmentCapabilities, EnvironmentInfo, EnvironmentStatus, ProcessTrees, SandboxLevel,
+    SandboxSupport, Shell, StatusResult,
 };
 pub use error::RpcError;
 pub use from_server::FromServer;

@@ -62,6 +62,8 @@ impl Host {
                     http_header_env_vars: true,
                     ..EnvironmentCapabilities::default()
                 },
+                sandbox: None,
+                capabilities: EnvironmentCapabilities::default(),
             },
             config_folder,
             configuration: ConfigReadResult::default(),

@@ -31,6 +31,8 @@ pub(super) fn look(cwd: &Path, trees: TreeKind) -> EnvironmentInfo {
             http_header_env_vars: true,
             ..EnvironmentCapabilities::default()
         },
+        sandbox: None,
+        capabilities: EnvironmentCapabilities::default(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use outpost_process::{Child, Command, SpawnError, Watched};
 use outpost_sandbox::{
-    Confined, Heard, Hold, Line, PrepareError, Program, Refusal, Report, Sandbox, Step,
+    Confined, Heard, Hold, Line, Means, PrepareError, Program, Refusal, Report, Sandbox, Step,
     Unenforceable, planning,
 };
 use tokio::time::timeout;
@@ -21,6 +21,16 @@ const GONE_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct Confinement {
     line: Line,
     hold: Hold,
+}
+
+/// What this host can enforce.
+pub(super) async fn means(sandbox: Option<&Sandbox>) -> Result<Means, Unenforceable> {
+    let sandbox = sandbox.cloned().ok_or(Unenforceable::NoStages)?;
+    let trial = tokio::task::spawn_blocking(move || sandbox.preflight());
+    let failed = |error: tokio::task::JoinError| Unenforceable::Trial {
+        said: error.to_string(),
+    };
+    trial.await.map_err(failed)?
 }
 
 /// What to start for a process, and what to see to if it is confined. Looking at the files of the

@@ -103,17 +103,27 @@ pub(super) enum Becomes {
 /// For every signal for which something can be said, but for `SIGCHLD`, which is left to its
 /// default: who ignores it never learns how a child ended.
 pub(super) fn all_signals(becomes: Becomes) {
-    // SAFETY: zeroes are a valid value: the default, no flags, an empty mask.
-    let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
+    // The kernel's own struct: what becomes of it comes first, and the rest is no flags and no mask.
+    // libc would keep two signals to itself, and who started us may have ignored those as well.
+    let mut action = [0_u64; 8];
+    let none = ptr::null_mut::<u64>();
     for signal in 1..=64 {
-        action.sa_sigaction = match becomes {
-            Becomes::Ignored if signal != libc::SIGCHLD => libc::SIG_IGN,
-            _ => libc::SIG_DFL,
+        action[0] = match becomes {
+            Becomes::Ignored if signal != libc::SIGCHLD => libc::SIG_IGN as u64,
+            _ => libc::SIG_DFL as u64,
         };
-        // SAFETY: the struct is valid, and neither runs code of ours. Refused for those that can't
-        // be changed.
-        unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
+        let action = action.as_ptr();
+        // SAFETY: the struct is longer than any the kernel reads; the old one isn't asked for.
+        // Refused for those that can't be changed.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, action, none, 8_usize) };
     }
+}
+
+/// Everything behind the three streams is closed by the next program that is executed.
+pub(super) fn close_others_on_exec() -> io::Result<()> {
+    let flags = libc::CLOSE_RANGE_CLOEXEC;
+    // SAFETY: no pointers, and nothing is closed now.
+    check(unsafe { libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, flags) }).map(drop)
 }
 
 /// Lets every signal through.

@@ -17,4 +17,4 @@ pub(crate) use process::{
     DEFAULT_SIZE, check_name, check_size, delivery, env_policy, overlay, process_state,
     process_trees, signal, size, stream_name, write_status,
 };
-pub(crate) use sandbox::sandbox;
+pub(crate) use sandbox::{sandbox, sandbox_support};

@@ -39,8 +39,12 @@ fn hear() -> io::Result<Orders> {
     let mut file = File::from(rustix::io::fcntl_dupfd_cloexec(inherited(ORDERS), 0)?);
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    for number in [LINE, ORDERS, SELF] {
-        rustix::io::fcntl_setfd(inherited(number), FdFlags::CLOEXEC)?;
+    // Whoever started us may have left more open than we know of. Kernels before 5.11 don't do it in
+    // one call; then there is what we know of.
+    if sys::close_others_on_exec().is_err() {
+        for number in [LINE, ORDERS, SELF] {
+            rustix::io::fcntl_setfd(inherited(number), FdFlags::CLOEXEC)?;
+        }
     }
     Orders::decode(&bytes).ok_or_else(|| Errno::PROTO.into())
 }
