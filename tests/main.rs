@@ -5,6 +5,7 @@
 //! - [`dialects`]: the other faces, whose processes belong to a connection
 //! - [`http`]: requests that the server makes for a client
 //! - [`flow`]: order, limits, slow readers
+//! - [`files`]: `fs/*`, row by row
 //! - [`serve`]: the command line, listening, ending
 //! - [`cli`]: the commands for people
 //! - [`config`]: files, variables, flags, and what is shown of them
@@ -19,6 +20,7 @@ mod cli;
 mod client;
 mod config;
 mod dialects;
+mod files;
 mod flow;
 mod http;
 mod process;
