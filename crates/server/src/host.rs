@@ -63,7 +63,6 @@ impl Host {
                     ..EnvironmentCapabilities::default()
                 },
                 sandbox: None,
-                capabilities: EnvironmentCapabilities::default(),
             },
             config_folder,
             configuration: ConfigReadResult::default(),

@@ -32,7 +32,6 @@ pub(super) fn look(cwd: &Path, trees: TreeKind) -> EnvironmentInfo {
             ..EnvironmentCapabilities::default()
         },
         sandbox: None,
-        capabilities: EnvironmentCapabilities::default(),
     }
 }
 
