@@ -3,13 +3,19 @@
 use std::process::Command;
 
 use anyhow::Context;
-use outpost_client::{Remote, RemoteOptions};
+use outpost_client::{Error, Remote, RemoteOptions};
 
 use crate::args::LAUNCHED;
 
-/// Connects to a server by its URL, or launches one.
+/// Connects to the server that `--on` names.
 pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<Remote> {
-    let connected = match on.strip_prefix(LAUNCHED) {
+    let connected = reach(on, options).await;
+    connected.with_context(|| format!("--on {on}"))
+}
+
+/// Connects to a server by its URL, or launches one.
+pub(crate) async fn reach(on: &str, options: RemoteOptions) -> Result<Remote, Error> {
+    match on.strip_prefix(LAUNCHED) {
         Some(line) => {
             let mut shell = Command::new("/bin/sh");
             // The shell becomes the server, so that what ends is what was started.
@@ -17,6 +23,5 @@ pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<
             Remote::launch(shell, options).await
         }
         None => Remote::connect(on, options).await,
-    };
-    connected.with_context(|| format!("--on {on}"))
+    }
 }
