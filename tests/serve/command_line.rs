@@ -20,6 +20,9 @@ async fn help_says_what_there_is() {
     Commands:
       serve        Serve the exec protocol: clients start processes here and follow them
       run          Run a command, here or on a server, as if it were right here
+      cp           Copy files and directories, to a server, from one, or here
+      ls           List directories, of a server or here
+      cat          Show files, of a server or here
       ps           List detached work: what was started with `run --detach`
       logs         Show what detached work has written, as far as it is retained
       attach       Connect this terminal with detached work, where it was left
@@ -37,6 +40,7 @@ async fn help_says_what_there_is() {
     Examples:
       outpost serve --listen ws://127.0.0.1:7777
       outpost run -- make
+      outpost cp -r ./site ws://127.0.0.1:7777:/srv/site
       outpost config show --origins
     ");
 }
