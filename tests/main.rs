@@ -4,6 +4,7 @@
 //! - [`process`]: what can be done with a process, verb by verb
 //! - [`dialects`]: the other faces, whose processes belong to a connection
 //! - [`flow`]: order, limits, slow readers
+//! - [`files`]: `fs/*`, row by row
 //! - [`serve`]: the command line, listening, ending
 //! - [`cli`]: the commands for people
 //! - [`config`]: files, variables, flags, and what is shown of them
@@ -18,6 +19,7 @@ mod cli;
 mod client;
 mod config;
 mod dialects;
+mod files;
 mod flow;
 mod process;
 mod recording;
