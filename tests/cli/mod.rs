@@ -2,8 +2,10 @@
 
 mod attach;
 mod completions;
+mod cp;
 mod detached;
 mod elsewhere;
+mod files;
 mod home;
 mod kill;
 mod logs;

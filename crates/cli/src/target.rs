@@ -5,6 +5,7 @@ use std::{path::PathBuf, process::Command};
 use anyhow::Context;
 use outpost_client::{Error, Local, LocalOptions, Remote, RemoteOptions, TreeChoice};
 use outpost_engine::sandbox::Level;
+use outpost_client::{Error, Remote, RemoteOptions};
 
 use crate::{
     args::LAUNCHED,
@@ -12,7 +13,7 @@ use crate::{
     open_files,
 };
 
-/// Connects to a server by its URL, or launches one.
+/// Connects to the server that `--on` names.
 pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<Remote> {
     let connected = dial(on, options).await;
     connected.with_context(|| format!("--on {on}"))
@@ -20,6 +21,12 @@ pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<
 
 /// The same, for those who tell themselves where it was.
 pub(crate) async fn dial(on: &str, options: RemoteOptions) -> Result<Remote, Error> {
+    let connected = reach(on, options).await;
+    connected.with_context(|| format!("--on {on}"))
+}
+
+/// Connects to a server by its URL, or launches one.
+pub(crate) async fn reach(on: &str, options: RemoteOptions) -> Result<Remote, Error> {
     match on.strip_prefix(LAUNCHED) {
         Some(line) => {
             let mut shell = Command::new("/bin/sh");

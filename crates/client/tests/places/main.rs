@@ -6,6 +6,7 @@ mod distance;
 mod ending;
 mod events;
 mod http;
+mod files;
 mod input;
 mod places;
 mod polling;
