@@ -7,6 +7,7 @@
 //! - [`flow`]: order, limits, slow readers
 //! - [`serve`]: the command line, listening, ending
 //! - [`cli`]: the commands for people
+//! - [`mcp`]: MCP servers, wherever they run
 //! - [`config`]: files, variables, flags, and what is shown of them
 //! - [`schema`]: the protocol, written down
 //! - [`recording`]: a conversation of a released client, said again
@@ -21,6 +22,7 @@ mod config;
 mod dialects;
 mod flow;
 mod http;
+mod mcp;
 mod process;
 mod recording;
 mod reliability;
