@@ -8,6 +8,7 @@
 //! - [`files`]: `fs/*`, row by row
 //! - [`serve`]: the command line, listening, ending
 //! - [`cli`]: the commands for people
+//! - [`mcp`]: MCP servers, wherever they run
 //! - [`config`]: files, variables, flags, and what is shown of them
 //! - [`schema`]: the protocol, written down
 //! - [`recording`]: a conversation of a released client, said again
@@ -23,6 +24,7 @@ mod dialects;
 mod files;
 mod flow;
 mod http;
+mod mcp;
 mod process;
 mod recording;
 mod reliability;

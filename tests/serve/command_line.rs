@@ -33,6 +33,7 @@ async fn help_says_what_there_is() {
       completions  Print completions for a shell
       config       Show how the server would be configured, and by whom
       schema       Write the protocol down as JSON Schema
+      mcp          Use MCP servers, wherever they run
       help         Print this message or the help of the given subcommand(s)
 
     Options:
