@@ -5,7 +5,6 @@ use std::{path::PathBuf, process::Command};
 use anyhow::Context;
 use outpost_client::{Error, Local, LocalOptions, Remote, RemoteOptions, TreeChoice};
 use outpost_engine::sandbox::Level;
-use outpost_client::{Error, Remote, RemoteOptions};
 
 use crate::{
     args::LAUNCHED,
@@ -15,12 +14,6 @@ use crate::{
 
 /// Connects to the server that `--on` names.
 pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<Remote> {
-    let connected = dial(on, options).await;
-    connected.with_context(|| format!("--on {on}"))
-}
-
-/// The same, for those who tell themselves where it was.
-pub(crate) async fn dial(on: &str, options: RemoteOptions) -> Result<Remote, Error> {
     let connected = reach(on, options).await;
     connected.with_context(|| format!("--on {on}"))
 }

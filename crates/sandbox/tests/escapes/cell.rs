@@ -41,7 +41,7 @@ impl Cell {
         Self {
             folder,
             plan,
-            sandbox: Sandbox::new(stage()),
+            sandbox: Sandbox::new(stage(), Level::default()),
         }
     }
 

@@ -34,7 +34,7 @@ impl Dialing {
             client_name: "outpost mcp".to_owned(),
             ..RemoteOptions::default()
         };
-        let remote = target::dial(&self.on, options).await?;
+        let remote = target::reach(&self.on, options).await?;
         *known = Some(remote.clone());
         Ok(remote)
     }
