@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use outpost_sandbox::{
-    Access, Confined, Hold, Network, Plan, Presence, Program, Rule, Sandbox, StageCommand, Why,
+    Access, Confined, Hold, Level, Network, Plan, Presence, Program, Rule, Sandbox, StageCommand,
+    Why,
 };
 
 /// A folder of the host with a part that the plan lets one write.
