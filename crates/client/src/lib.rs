@@ -85,7 +85,10 @@ mod start;
 pub use error::Error;
 pub use event::{Chunk, Event, Page};
 pub use local::{Local, LocalOptions};
-pub use outpost_engine::{KeeperCommand, Limits, TreeChoice};
+pub use outpost_engine::{
+    KeeperCommand, Limits, TreeChoice,
+    sandbox::{Level, StageCommand},
+};
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
     EnvPolicy, EnvironmentInfo, Inherit, ProcessEntry, ProcessState, SandboxParams,
