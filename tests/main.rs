@@ -11,6 +11,7 @@
 //! - [`recording`]: a conversation of a released client, said again
 //! - [`reliability`]: sessions that hold, ends that are whole
 //! - [`client`]: our own client, over links that are cut
+//! - [`sandbox`]: confined processes, and those that try to get out
 //! - [`chaos`]: whatever a client could say
 
 mod chaos;
@@ -22,6 +23,7 @@ mod flow;
 mod process;
 mod recording;
 mod reliability;
+mod sandbox;
 mod schema;
 mod serve;
 mod wire;
