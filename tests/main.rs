@@ -14,6 +14,7 @@
 //! - [`recording`]: a conversation of a released client, said again
 //! - [`reliability`]: sessions that hold, ends that are whole
 //! - [`client`]: our own client, over links that are cut
+//! - [`sandbox`]: confined processes, and those that try to get out
 //! - [`chaos`]: whatever a client could say
 
 mod chaos;
@@ -28,6 +29,7 @@ mod mcp;
 mod process;
 mod recording;
 mod reliability;
+mod sandbox;
 mod schema;
 mod serve;
 mod wire;

@@ -105,7 +105,10 @@ pub use event::{Chunk, Event, Page};
 pub use files::{FileError, FileErrorKind, FileReader, FileWriter, Files, Remove};
 pub use http::{HttpBody, HttpRequest, HttpResponse};
 pub use local::{Local, LocalOptions};
-pub use outpost_engine::{KeeperCommand, Limits, TreeChoice};
+pub use outpost_engine::{
+    KeeperCommand, Limits, TreeChoice,
+    sandbox::{Level, StageCommand},
+};
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
     EnvPolicy, EnvironmentInfo, FsDirectoryEntry as DirectoryEntry, FsEntryKind as EntryKind,

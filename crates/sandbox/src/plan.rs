@@ -78,8 +78,8 @@ pub enum Why {
     Minimal,
     /// A pattern matches it.
     Glob,
-    /// It is on the way from what may be written to what may not, and stays where it is: unless it
-    /// is a mount point it could be renamed, with the rules below it.
+    /// It is on the way from what may be written to a rule below it, and stays where it is: unless it
+    /// is a mount point it could be renamed, and something else put into its place.
     Pinned,
 }
 

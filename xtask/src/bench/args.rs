@@ -40,6 +40,8 @@ pub(crate) struct Args {
 pub(super) enum RowName {
     /// One command after the other
     OneShot,
+    /// The same in a sandbox, beside a free one
+    Confined,
     /// 1,000 commands, 32 in flight
     Many,
     /// 1 GiB out of a pipe

@@ -9,7 +9,7 @@
 //!
 //! - Protected names under writable roots become read-only, whether they exist or not.
 //! - What doesn't exist and may not be written is masked at the first component that is missing.
-//! - The directories between a writable root and a hole in it are **pinned**: each is a rule of its
+//! - The directories between a writable root and a rule below it are **pinned**: each is a rule of its
 //!   own, which the enforcement makes a mount point, so that none of them can be renamed. Otherwise
 //!   a process could move the hole's parent aside, and the next one would find another path there.
 

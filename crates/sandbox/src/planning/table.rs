@@ -80,10 +80,11 @@ impl Table {
         self
     }
 
-    /// Pins the directories on the way from what may be written to what may not.
+    /// Pins the directories on the way from what may be written to other rules below it. Also to
+    /// what may be written as well: that has holes of its own.
     pub(super) fn pin(&mut self, mut exempt: impl FnMut(&Rule, &Rule) -> bool) {
         let mut pins = Vec::new();
-        for rule in self.iter().filter(|rule| rule.access != Access::Write) {
+        for rule in self.iter() {
             let Some(above) = self.above(&rule.path) else {
                 continue;
             };

@@ -1,6 +1,7 @@
 //! The rows of the table, one file each: what the sides do in a round, and what they must reach.
 
 mod coming_back;
+mod confined;
 mod embedded;
 mod flood;
 mod growth;
@@ -31,6 +32,7 @@ pub(super) struct Row {
 pub(super) fn of(name: RowName) -> Row {
     let (name, run): (_, Run) = match name {
         RowName::OneShot => ("one-shot", one_shot::run),
+        RowName::Confined => ("confined one-shot", confined::run),
         RowName::Many => ("many at once", many::run),
         RowName::Flood => ("flood", flood::run),
         RowName::Embedded => ("embedded", embedded::run),

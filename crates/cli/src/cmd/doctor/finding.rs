@@ -31,7 +31,8 @@ pub(super) enum State {
     Unknown,
 }
 
-/// Everything, in the order in which one would repair it.
+/// Everything, in the order in which one would repair it. `host` is what a trial
+/// with namespaces has shown, whatever the level.
 pub(super) fn findings(
     host: &Result<Means, Unenforceable>,
     landlock: u32,
@@ -170,12 +171,76 @@ fn cgroups(trees: TreeKind) -> Finding {
     }
 }
 
-/// Whether processes can be confined here: whether nothing is missing, and what
-/// can't be told isn't needed.
-pub(super) fn is_well(findings: &[Finding], level: Level) -> bool {
-    findings.iter().all(|finding| match finding.state {
-        State::Works | State::Absent => true,
-        State::Missing => false,
-        State::Unknown => level == Level::Landlock,
-    })
+#[cfg(test)]
+mod tests {
+    use outpost_engine::sandbox::Remedy;
+
+    use super::*;
+
+    fn states(host: &Result<Means, Unenforceable>, landlock: u32, level: Level) -> Vec<State> {
+        let all = findings(host, landlock, level, TreeKind::Keeper);
+        all.iter().map(|finding| finding.state).collect()
+    }
+
+    fn means() -> Means {
+        Means {
+            bubblewrap: "/usr/bin/bwrap".into(),
+            version: "bubblewrap 0.8.0".to_owned(),
+            landlock: 7,
+        }
+    }
+
+    #[test]
+    fn a_host_that_has_everything_is_well() {
+        let all = findings(&Ok(means()), 7, Level::Namespaces, TreeKind::Cgroup);
+        assert!(all.iter().all(|finding| finding.state == State::Works));
+        assert!(all.iter().all(|finding| finding.to_do.is_none()));
+        assert_eq!(all[0].found, "bubblewrap 0.8.0 at /usr/bin/bwrap");
+        assert_eq!(all[3].found, "ABI 7");
+    }
+
+    #[test]
+    fn landlock_and_cgroups_can_be_done_without() {
+        let all = findings(&Ok(means()), 0, Level::Namespaces, TreeKind::Group);
+        assert_eq!(all[3].state, State::Absent);
+        assert_eq!(all[4].state, State::Absent);
+        assert!(all[4].to_do.is_some());
+    }
+
+    #[test]
+    fn what_is_missing_is_told_and_what_comes_behind_it_is_not() {
+        use State::{Absent, Missing, Unknown, Works};
+        let missing = Err(Unenforceable::NoBubblewrap);
+        assert_eq!(
+            states(&missing, 7, Level::Namespaces),
+            [Missing, Unknown, Unknown, Works, Absent]
+        );
+        let forbidden = Err(Unenforceable::Namespaces {
+            said: "no".to_owned(),
+            remedy: Remedy::UnprivilegedClone,
+        });
+        assert_eq!(
+            states(&forbidden, 7, Level::Namespaces),
+            [Works, Missing, Unknown, Works, Absent]
+        );
+        let all = findings(&forbidden, 7, Level::Namespaces, TreeKind::Keeper);
+        let to_do = all[1].to_do.as_deref().unwrap_or_default();
+        assert!(
+            to_do.contains("kernel.unprivileged_userns_clone"),
+            "{to_do}"
+        );
+        // Who has chosen to do without namespaces doesn't miss them.
+        assert_eq!(
+            states(&missing, 7, Level::Landlock),
+            [Absent, Unknown, Unknown, Works, Absent]
+        );
+        assert_eq!(states(&missing, 0, Level::Landlock)[3], Missing);
+        let filter = Err(Unenforceable::Seccomp {
+            said: "no".to_owned(),
+        });
+        assert_eq!(
+            states(&filter, 7, Level::Namespaces),
+            [Works, Works, Missing, Works, Absent]
+        );
+    }
 }

@@ -201,6 +201,16 @@ fn directories_on_the_way_to_a_hole_stay_where_they_are() {
 }
 
 #[test]
+fn a_project_in_a_writable_directory_stays_where_it_is() {
+    let tree = MadeUp::new("/tmp/x/y/project/.git/");
+    let entries = vec![write("/tmp"), write("/tmp/x/y/project")];
+    let plan = planned(&tree, &policy(entries));
+    let told = told(&plan);
+    assert!(told.contains("Write /tmp/x dir Pinned\n"), "{told}");
+    assert!(told.contains("Write /tmp/x/y dir Pinned\n"), "{told}");
+}
+
+#[test]
 fn everything_may_be_everything() {
     let policy = Policy {
         file_system: FileSystem::Unrestricted,
