@@ -98,7 +98,7 @@ impl ProcessTransport {
     }
 
     fn log(&mut self) {
-        while let Some(line) = self.errors.next() {
+        while let Some(line) = self.errors.pop() {
             match line {
                 Line::Whole(line) => {
                     let text = String::from_utf8_lossy(&line);
@@ -113,7 +113,7 @@ impl ProcessTransport {
     }
 
     fn understand(&mut self) {
-        while let Some(line) = self.messages.next() {
+        while let Some(line) = self.messages.pop() {
             match line {
                 Line::Whole(line) => match parse(&line) {
                     Ok(messages) => self.ready.extend(messages),

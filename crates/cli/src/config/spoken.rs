@@ -67,7 +67,7 @@ pub(crate) enum Wrong {
     Level(#[from] WrongLevel),
     /// An MCP server can't be used like that.
     #[error(transparent)]
-    Mcp(#[from] outpost_mcp::ConfigError),
+    Mcp(#[from] Box<outpost_mcp::ConfigError>),
 }
 
 fn text<'a>(value: &'a Value, expected: &'static str) -> Result<&'a str, Wrong> {

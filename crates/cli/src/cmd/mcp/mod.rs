@@ -12,7 +12,7 @@ mod proxy;
 
 pub(crate) use list::{Listed, Standing};
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 use super::task::perform;
 use crate::{
@@ -28,6 +28,10 @@ pub(crate) fn run(args: &Mcp) -> ExitCode {
             McpSubcommand::List(list) => list::list(list).await,
             McpSubcommand::Call(call) => call::call(call).await,
         };
-        Ok(done.unwrap_or_else(|error| exit::with_error(&error)))
+        // What can't be printed is told as everywhere, or not at all.
+        done.or_else(|error| match error.is::<io::Error>() {
+            true => Err(error),
+            false => Ok(exit::with_error(&error)),
+        })
     })
 }

@@ -205,7 +205,7 @@ impl Printer {
     }
 
     async fn passages(&mut self) -> io::Result<()> {
-        while let Some(passage) = self.sieve.next() {
+        while let Some(passage) = self.sieve.pop() {
             match passage {
                 Passage::Message(line) => {
                     self.stdout.write_all(&line).await?;
