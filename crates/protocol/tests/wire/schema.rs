@@ -227,6 +227,16 @@ fn what_is_wrong_does_not_fit() {
         json!({"method": "command/exec/outputDelta", "params": {"processId": "p", "stream": "stdout"}}),
         json!({"method": "process/exited", "params": {"processHandle": "p", "exitCode": 0}}),
         json!({"id": 1, "method": "no/such"}),
+        // What the server would refuse although it can be decoded.
+        json!({"id": 1, "method": "process/start", "params": {"processId": "p", "argv": [], "cwd": "file:///"}}),
+        json!({"id": 1, "method": "process/start", "params": {"processId": "", "argv": ["a"], "cwd": "file:///"}}),
+        json!({"id": 1, "method": "process/resize", "params": {"processId": "p", "size": {"rows": 0, "cols": 80}}}),
+        json!({"id": 1, "method": "process/write", "params": {"processId": "p", "chunk": "", "writeId": ""}}),
+        json!({"id": 1, "method": "process/spawn", "params": {"command": [], "processHandle": "p", "cwd": "/"}}),
+        json!({"id": 1, "method": "process/spawn", "params": {"command": ["a"], "processHandle": "", "cwd": "/"}}),
+        json!({"id": 1, "method": "process/spawn", "params": {"command": ["a"], "processHandle": "p", "cwd": "/", "timeoutMs": -1}}),
+        json!({"id": 1, "method": "command/exec", "params": {"command": []}}),
+        json!({"id": 1, "method": "command/exec", "params": {"command": ["a"], "timeoutMs": -1}}),
     ];
     let bundle = validator(&documents[BUNDLE]);
     for message in wrong {
@@ -296,5 +306,18 @@ fn a_result_has_every_member_that_is_written() {
         let mut less = whole.clone();
         less.as_object_mut().unwrap().remove(name);
         assert!(!result.is_valid(&less), "without {name}");
+    }
+}
+
+/// The numbers themselves are held to the server's by the tests of its defaults.
+#[test]
+fn defaults_are_told() {
+    let documents = documents();
+    for document in ["process-spawn.json", "command-exec.json"] {
+        let text = documents[document].to_string();
+        for (member, default) in [("timeoutMs", 10_000), ("outputBytesCap", 1_048_576)] {
+            let told = format!("\"default\":{default}");
+            assert!(text.contains(&told), "{document}: {member}: {text}");
+        }
     }
 }
