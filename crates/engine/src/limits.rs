@@ -35,6 +35,9 @@ pub struct Limits {
     pub ebb_bytes: u64,
     /// How many bytes are taken from a child in one go.
     pub read_bytes: usize,
+    /// Whether a session that nobody is attached to ends once its last process
+    /// is forgotten and nothing of it is left running, whatever its lease says.
+    pub end_forgotten_sessions: bool,
 }
 
 impl Default for Limits {
@@ -55,6 +58,7 @@ impl Default for Limits {
             end_grace: Duration::from_secs(2),
             ebb_bytes: 16 * 1024 * 1024,
             read_bytes: 64 * 1024,
+            end_forgotten_sessions: false,
         }
     }
 }
