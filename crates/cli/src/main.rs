@@ -8,6 +8,7 @@ mod console;
 mod detached;
 mod exit;
 mod home;
+mod log_file;
 mod logging;
 mod open_files;
 mod render;

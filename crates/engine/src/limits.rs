@@ -41,6 +41,9 @@ pub struct Limits {
     pub late_within: Duration,
     /// How many bytes are taken from a child in one go.
     pub read_bytes: usize,
+    /// Whether a session that nobody is attached to ends once its last process
+    /// is forgotten and nothing of it is left running, whatever its lease says.
+    pub end_forgotten_sessions: bool,
 }
 
 impl Default for Limits {
@@ -63,6 +66,7 @@ impl Default for Limits {
             confine_within: Duration::from_secs(20),
             late_within: Duration::from_millis(20),
             read_bytes: 64 * 1024,
+            end_forgotten_sessions: false,
         }
     }
 }

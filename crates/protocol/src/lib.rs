@@ -95,7 +95,7 @@ pub use native_path::NativePath;
 pub use no_memory::NoMemory;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};
 pub use output_frame::OutputFrame;
-pub use params::{Empty, parse_params};
+pub use params::{Empty, InvalidParams, parse_params};
 pub use path_uri::{PathUri, PathUriError};
 pub use process::{
     AckParams, Ending, ListResult, ProcessClosed, ProcessEntry, ProcessExited, ProcessOutput,

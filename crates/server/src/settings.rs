@@ -119,3 +119,25 @@ impl Default for Settings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use outpost_protocol::schema;
+
+    use super::*;
+
+    #[test]
+    fn the_schema_tells_these_defaults() {
+        let settings = Settings::default();
+        let told = [
+            format!("\"default\":{}", settings.command_timeout.as_millis()),
+            format!("\"default\":{}", settings.output_bytes_cap),
+        ];
+        for document in ["process-spawn.json", "command-exec.json"] {
+            let text = schema::documents()[document].to_string();
+            for default in &told {
+                assert!(text.contains(default), "{document}: {default}");
+            }
+        }
+    }
+}

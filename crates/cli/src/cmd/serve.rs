@@ -39,8 +39,10 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
         rustix::process::setsid().context("cannot leave the terminal")?;
     }
     let layers = config::load(args.flags, args.config)?;
-    let in_force = layers.in_force()?;
-    logging::start(&in_force.log_level, in_force.log_format)?;
+    let mut in_force = layers.in_force()?;
+    // Nobody comes back to a session of a user's server whose work is forgotten.
+    in_force.limits.end_forgotten_sessions = args.background;
+    logging::start(&in_force.log_level, in_force.log_format, args.background)?;
     let runtime = Runtime::new().context("cannot start the runtime")?;
     let code = runtime.block_on(serve(
         in_force,

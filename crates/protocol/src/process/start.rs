@@ -13,8 +13,10 @@ use crate::{EnvPolicy, PathUri, SandboxParams};
 #[serde(rename_all = "camelCase")]
 pub struct StartParams {
     /// The client's own key for the process, not an OS pid.
+    #[schemars(length(min = 1, max = 256))]
     pub process_id: String,
     /// The program and its arguments.
+    #[schemars(length(min = 1))]
     pub argv: Vec<String>,
     /// Where it starts.
     pub cwd: PathUri,
@@ -65,8 +67,10 @@ pub struct StartParams {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Size {
     /// Lines.
+    #[schemars(range(min = 1))]
     pub rows: u16,
     /// Characters in a line.
+    #[schemars(range(min = 1))]
     pub cols: u16,
 }
 

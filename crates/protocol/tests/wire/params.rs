@@ -7,12 +7,15 @@ use outpost_protocol::{
     NetworkAccess, PathUri, Permissions, ReadParams, ResizeParams, SandboxParams,
     SessionCloseParams, SignalName, SignalParams, Size, StartParams, TerminateParams, WriteParams,
     parse_params,
+    Delivery, DetachedTtl, Empty, EnvPolicy, Inherit, InitializeParams, InvalidParams,
+    PermissionsKind, ReadParams, ResizeParams, SessionCloseParams, SignalName, SignalParams, Size,
+    StartParams, TerminateParams, WriteParams, parse_params,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, serde_json::Error> {
+fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, InvalidParams> {
     let raw: Box<RawValue> = serde_json::value::to_raw_value(params).unwrap();
     parse_params(Some(&raw))
 }
@@ -422,5 +425,48 @@ fn what_is_wrong_is_said() {
     unknown variant `SIGINT`, expected one of `interrupt`, `terminate`, `kill`, `hangup`, `quit`, `stop`, `continue`, `user1`, `user2`, `windowChange` at line 1 column 34
     unknown variant `pull`, expected `push` or `acked` at line 1 column 18
     invalid type: string "1", expected u64 at line 1 column 20
+    argv: invalid type: string "ls", expected a sequence at line 1 column 12
+    cwd: path is not a file: URI at line 1 column 23
+    cwd: invalid type: integer `7`, expected a file: URI at line 1 column 18
+    env.A: invalid type: null, expected a string at line 1 column 43
+    tty: invalid type: string "yes", expected a boolean at line 1 column 55
+    size: invalid type: sequence, expected an object at line 1 column 51
+    size.rows: invalid value: integer `70000`, expected u16 at line 1 column 74
+    timeoutMs: invalid value: integer `-1`, expected u64 at line 1 column 58
+    sandbox: invalid type: sequence, expected an object at line 1 column 0
+    sandbox: missing field `permissions` at line 1 column 2
+    sandbox: permissions.type: unknown variant `other`, expected one of `managed`, `disabled`, `external` at line 1 column 30
+    sandbox: permissions: invalid type: sequence, expected an object at line 1 column 15
+    envPolicy.inherit: unknown variant `some`, expected one of `all`, `core`, `none` at line 1 column 57
+    chunk: invalid base64: unexpected byte 0x3f at offset 0 at line 1 column 12
+    chunk: invalid type: sequence, expected a base64 string at line 1 column 9
+    signal: unknown variant `SIGINT`, expected one of `interrupt`, `terminate`, `kill`, `hangup`, `quit`, `stop`, `continue`, `user1`, `user2`, `windowChange` at line 1 column 34
+    delivery: unknown variant `pull`, expected `push` or `acked` at line 1 column 18
+    detachedTtlMs: invalid type: string "1", expected u64 at line 1 column 20
     "#);
+}
+
+#[test]
+fn a_mistake_is_named_by_the_way_to_it() {
+    let start = json!({"processId": "p", "argv": ["a"], "cwd": "file:///"});
+    let with = |name: &str, value: Value| {
+        let mut params = start.clone();
+        params[name] = value;
+        parse::<StartParams>(&params).unwrap_err()
+    };
+    let error = with("timeoutMs", json!("soon"));
+    assert_eq!(error.member(), Some("timeoutMs"));
+    let said = error.to_string();
+    assert!(said.starts_with("timeoutMs: invalid type: string \"soon\", expected u64"));
+    assert_eq!(with("argv", json!(["a", 1])).member(), Some("argv[1]"));
+    assert_eq!(with("env", json!({"A": 1})).member(), Some("env.A"));
+    let size = json!({"rows": 1, "cols": -1});
+    assert_eq!(with("size", size).member(), Some("size.cols"));
+    assert_eq!(with("cwd", json!("relative")).member(), Some("cwd"));
+
+    // What isn't there has its name in the words already, and the whole has none.
+    let missing = parse::<ReadParams>(&json!({})).unwrap_err();
+    assert_eq!(missing.member(), None);
+    assert!(missing.to_string().starts_with("missing field `processId`"));
+    assert_eq!(parse::<ReadParams>(&json!([])).unwrap_err().member(), None);
 }
