@@ -1,6 +1,7 @@
 //! The rows of the table, one file each: what the sides do in a round, and what they must reach.
 
 mod coming_back;
+mod copy;
 mod embedded;
 mod flood;
 mod growth;
@@ -40,6 +41,7 @@ pub(super) fn of(name: RowName) -> Row {
         RowName::Waiting => ("waiting", waiting::run),
         RowName::ComingBack => ("coming back", coming_back::run),
         RowName::StandingBy => ("standing by", standing_by::run),
+        RowName::Copy => ("copy", copy::run),
         RowName::Size => ("size", size::run),
         RowName::Growth => ("growth", growth::run),
     };
