@@ -76,6 +76,7 @@ pub use fs::{
     FsReadBlockParams, FsReadBlockResult, FsReadDirectoryParams, FsReadDirectoryResult,
     FsReadFileParams, FsReadFileResult, FsRemoveParams, FsWalkEntry, FsWalkError, FsWalkOptions,
     FsWalkParams, FsWalkResult, FsWriteBlockParams, FsWriteFileParams, ReadFileAnswer,
+    encode_read_block, encode_write_block,
 };
 pub use http::{
     BodyFrame, HttpAckParams, HttpBodyDelta, HttpCancelParams, HttpHeader, HttpHeaderParams,

@@ -60,6 +60,8 @@ pub(super) enum RowName {
     ComingBack,
     /// What an idle server and an idle process cost
     StandingBy,
+    /// 1 GiB to a server and back with `outpost cp`
+    Copy,
     /// The binary
     Size,
     /// The same with 10, 100 and 1,000 processes standing by, and 1, 10 and 100 connections

@@ -117,7 +117,7 @@ async fn what_is_not_permitted_is_told_apart() {
         let folder = folder();
         let path = folder.path().join("locked");
         std::fs::write(&path, "x").unwrap();
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0)).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
         let (kind, words) = told(place.files().read(&path).await);
         assert_eq!(kind, FileErrorKind::Denied, "{words}");
     })

@@ -2,6 +2,7 @@
 
 mod app;
 mod base64;
+mod block_frame;
 mod envelope;
 mod envelope_model;
 mod error_table;

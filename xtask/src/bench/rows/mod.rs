@@ -2,6 +2,7 @@
 
 mod coming_back;
 mod confined;
+mod copy;
 mod embedded;
 mod flood;
 mod growth;
@@ -42,6 +43,7 @@ pub(super) fn of(name: RowName) -> Row {
         RowName::Waiting => ("waiting", waiting::run),
         RowName::ComingBack => ("coming back", coming_back::run),
         RowName::StandingBy => ("standing by", standing_by::run),
+        RowName::Copy => ("copy", copy::run),
         RowName::Size => ("size", size::run),
         RowName::Growth => ("growth", growth::run),
     };

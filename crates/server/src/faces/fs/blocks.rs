@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use outpost_protocol::{
-    Empty, FsCloseParams, FsOpenParams, FsOpenResult, FsReadBlockParams, FsReadBlockResult,
-    RpcError, base64,
+    Empty, FsCloseParams, FsOpenParams, FsOpenResult, FsReadBlockParams, RpcError, base64,
+    encode_read_block,
 };
 
 use super::{
@@ -63,6 +63,14 @@ pub(crate) async fn read_block(desk: Desk, params: FsReadBlockParams, reply: Rep
     match read {
         Ok(block) => reply.send_large(block, expected, room),
         Err(refusal) => reply.send::<()>(Err(refusal)),
+    }
+    match reading.await {
+        Err(refusal) => reply.send::<()>(Err(refusal)),
+        Ok(block) => {
+            let mut message = Vec::new();
+            encode_read_block(&mut message, reply.id(), &block.bytes, block.eof);
+            reply.send_message(message, room);
+        }
     }
 }
 
