@@ -7,10 +7,8 @@ use std::{
 
 use bytes::Bytes;
 use outpost_protocol::{
-    FsCloseParams, MAX_MESSAGE_BYTES, Malformed, Method, RpcError, StartParams,
-    encode_notification, encode_request,
-    Empty, FsCloseParams, Method, RpcError, StartParams, encode_notification, encode_request,
-    encode_write_block,
+    Empty, FsCloseParams, MAX_MESSAGE_BYTES, Malformed, Method, RpcError, StartParams,
+    encode_notification, encode_request, encode_write_block,
 };
 use outpost_rpc::{Answer, CloseReason, Outbox};
 use serde::{Serialize, de::DeserializeOwned};
@@ -215,13 +213,11 @@ impl Line {
         }
         let id = waiting.last_id + 1;
         let mut message = Vec::new();
-        encode_request(&mut message, id, method.name(), params)
-            .map_err(|error| CallError::Nonsense(method.name(), error))?;
+        encode(&mut message, id)?;
         if message.len() > MAX_MESSAGE_BYTES {
             let words = Malformed::too_large().to_string();
             return Err(CallError::Refused(RpcError::invalid_request(words)));
         }
-        encode(&mut message, id)?;
         waiting.last_id = id;
         waiting.calls.insert(id, call);
         // Under the lock: requests go out in the order of their numbers.

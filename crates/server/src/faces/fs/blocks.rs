@@ -56,14 +56,6 @@ pub(crate) async fn read_block(desk: Desk, params: FsReadBlockParams, reply: Rep
         return;
     };
     let reading = desk.run(None, move |_| file.read_block(params.offset, params.len));
-    let read = reading.await.map(|block| FsReadBlockResult {
-        chunk: block.bytes,
-        eof: block.eof,
-    });
-    match read {
-        Ok(block) => reply.send_large(block, expected, room),
-        Err(refusal) => reply.send::<()>(Err(refusal)),
-    }
     match reading.await {
         Err(refusal) => reply.send::<()>(Err(refusal)),
         Ok(block) => {
