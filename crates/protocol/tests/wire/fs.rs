@@ -7,7 +7,8 @@ use outpost_protocol::{
     FsGetMetadataParams, FsGetMetadataResult, FsOpenParams, FsOpenResult, FsPath,
     FsReadBlockResult, FsReadDirectoryResult, FsReadFileParams, FsReadFileResult, FsRemoveParams,
     FsWalkEntry, FsWalkError, FsWalkParams, FsWalkResult, FsWriteFileParams, InvalidBase64,
-    PathUri, PathUriError, Permissions, ReadFileAnswer, RequestId, encode_response, parse_params,
+    InvalidParams, PathUri, PathUriError, Permissions, ReadFileAnswer, RequestId, encode_response,
+    parse_params,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, serde_json::Error> {
+fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, InvalidParams> {
     let raw: Box<RawValue> = serde_json::value::to_raw_value(params).unwrap();
     parse_params(Some(&raw))
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use outpost_protocol::{
     Delivery, DetachedTtl, Empty, EnvPolicy, FileSystemPermissions, Inherit, InitializeParams,
-    InvalidParams, NetworkAccess, PathUri, Permissions, PermissionsKind, ReadParams, ResizeParams,
-    SandboxParams, SessionCloseParams, SignalName, SignalParams, Size, StartParams,
-    TerminateParams, WriteParams, parse_params,
+    InvalidParams, NetworkAccess, PathUri, Permissions, ReadParams, ResizeParams, SandboxParams,
+    SessionCloseParams, SignalName, SignalParams, Size, StartParams, TerminateParams, WriteParams,
+    parse_params,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

@@ -30,7 +30,7 @@ impl Company {
     /// What the configuration says.
     pub(super) fn of(args: &McpServersArgs) -> anyhow::Result<Self> {
         if args.verbose {
-            logging::start(&VERBOSE.parse()?, LogFormat::Text)?;
+            logging::start(&VERBOSE.parse()?, LogFormat::Text, false)?;
         }
         let layers = config::load(Layer::new(Source::CommandLine), args.config.clone())?;
         let in_force = layers.in_force()?;
