@@ -1,5 +1,6 @@
 //! What every method about files refuses, and when.
 
+use outpost_testkit::base64;
 use serde_json::{Value, json};
 
 use super::{file, refused, uri};
@@ -84,6 +85,41 @@ async fn a_managed_sandbox_is_refused_until_it_can_be_enforced() {
         let params = json!({"path": path, "sandbox": sandbox});
         client.call("fs/readFile", params).await;
     }
+}
+
+#[tokio::test]
+async fn what_is_not_allowed() {
+    let (_server, client) = ready().await;
+    // Nobody may do that, root included.
+    let answer = refused(
+        &client,
+        "fs/remove",
+        json!({"path": "file:///proc/version"}),
+    )
+    .await;
+    assert_eq!(
+        answer,
+        (-32600, "Operation not permitted (os error 1)".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_limit_of_the_size_of_files_costs_the_write_and_nothing_else() {
+    let server = outpost().after("ulimit -f 64").start().await;
+    let client = server.client().await;
+    let path = uri(&server.folder().join("a"));
+    let expected = (-32603, "File too large (os error 27)".to_owned());
+    let write = json!({"path": path, "dataBase64": base64(vec![1; 1 << 20])});
+    assert_eq!(refused(&client, "fs/writeFile", write).await, expected);
+    let stream = json!({"handleId": "s", "path": path});
+    client.call("fs/createStream", stream).await;
+    let block = json!({"handleId": "s", "offset": 1 << 20, "chunk": base64("x")});
+    assert_eq!(refused(&client, "fs/writeBlock", block).await, expected);
+    // Some file that is large: it was made without the limit.
+    let large = file(&server, "large", vec![1; 1 << 20]);
+    let copy = json!({"sourcePath": uri(&large), "destinationPath": path});
+    assert_eq!(refused(&client, "fs/copy", copy).await, expected);
+    client.is_alive().await;
 }
 
 #[tokio::test]

@@ -116,3 +116,57 @@ impl From<Errno> for FilesError {
         Self::Os(errno.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_is_told_apart_and_in_its_words() {
+        let of = |errno: Errno| {
+            let error = FilesError::from(errno);
+            (error.kind(), error.to_string())
+        };
+        let said = |kind, words: &str| (kind, words.to_owned());
+        let rows = [
+            (
+                Errno::NOENT,
+                ErrorKind::NotFound,
+                "No such file or directory (os error 2)",
+            ),
+            (
+                Errno::ACCESS,
+                ErrorKind::Invalid,
+                "Permission denied (os error 13)",
+            ),
+            (
+                Errno::PERM,
+                ErrorKind::Invalid,
+                "Operation not permitted (os error 1)",
+            ),
+            (
+                Errno::INVAL,
+                ErrorKind::Invalid,
+                "Invalid argument (os error 22)",
+            ),
+            (
+                Errno::ROFS,
+                ErrorKind::Failed,
+                "Read-only file system (os error 30)",
+            ),
+            (
+                Errno::NOSPC,
+                ErrorKind::Failed,
+                "No space left on device (os error 28)",
+            ),
+            (
+                Errno::IO,
+                ErrorKind::Failed,
+                "Input/output error (os error 5)",
+            ),
+        ];
+        for (errno, kind, words) in rows {
+            assert_eq!(of(errno), said(kind, words));
+        }
+    }
+}

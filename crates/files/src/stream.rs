@@ -187,3 +187,59 @@ fn free_name<T>(
     }
     Err(Errno::EXIST.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A writer as it is where nothing can be without a name.
+    fn named(folder: &Path) -> StreamWriter {
+        let place = openat(CWD, folder, crate::resolve::PLACE, Mode::empty()).unwrap();
+        let (file, draft) = named_draft(&place).unwrap();
+        StreamWriter {
+            file,
+            place,
+            name: OsString::from("file"),
+            draft,
+        }
+    }
+
+    fn names(folder: &Path) -> Vec<OsString> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    }
+
+    #[test]
+    fn what_has_a_name_from_the_start_takes_its_place_or_leaves_no_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = named(folder.path());
+        writer.write_block(0, b"new").unwrap();
+        let there = names(folder.path());
+        assert!(there.len() == 1 && there[0] != "file", "{there:?}");
+        drop(writer);
+        assert!(names(folder.path()).is_empty());
+
+        let writer = named(folder.path());
+        writer.write_block(0, b"new").unwrap();
+        writer.commit().unwrap();
+        assert_eq!(names(folder.path()), ["file"]);
+        assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_passed_over() {
+        let mut tried = Vec::new();
+        let (made, name) = free_name(|name| {
+            tried.push(name.to_owned());
+            if tried.len() < 3 {
+                Err(Errno::EXIST)
+            } else {
+                Ok(7)
+            }
+        })
+        .unwrap();
+        assert_eq!((made, Some(&name)), (7, tried.last()));
+        let never = free_name(|_| Err::<(), _>(Errno::EXIST));
+        assert!(never.unwrap_err().is(Errno::EXIST));
+    }
+}

@@ -20,7 +20,7 @@ enum Thrown {
 }
 
 /// Some are in here more than once, or little would ever run.
-const METHODS: [&str; 28] = [
+const METHODS: [&str; 35] = [
     "initialize",
     "initialized",
     "process/start",
@@ -48,6 +48,14 @@ const METHODS: [&str; 28] = [
     "command/exec/write",
     "command/exec/resize",
     "command/exec/terminate",
+    // Only those that change nothing: what is thrown has real paths in it.
+    "fs/readFile",
+    "fs/open",
+    "fs/readBlock",
+    "fs/close",
+    "fs/getMetadata",
+    "fs/canonicalize",
+    "fs/commit",
     "no/such",
 ];
 
@@ -128,10 +136,17 @@ fn any_method() -> impl Strategy<Value = Value> {
         "delivery",
         "takeover",
         "clientInfo",
+        "handleId",
+        "path",
+        "offset",
+        "len",
+        "followSymlinks",
+        "sandbox",
     ];
     let right = json!({"processId": "a", "argv": ["cat"], "cwd": "file:///tmp", "pipeStdin": true,
         "processHandle": "a", "streamStdin": true, "deltaBase64": "aGVsbG8K",
-        "signal": "interrupt", "chunk": "aGVsbG8K", "writeId": "w", "waitMs": 1, "seq": 1});
+        "signal": "interrupt", "chunk": "aGVsbG8K", "writeId": "w", "waitMs": 1, "seq": 1,
+        "handleId": "a", "path": "file:///proc/self/status", "offset": 0, "len": 10});
     let params = proptest::collection::btree_map(
         proptest::sample::select(members.to_vec()),
         any_member(),
