@@ -1,6 +1,7 @@
 //! `http/request`: what is sent, what comes back, and what is refused.
 
 mod bodies;
+mod gigabyte;
 mod headers;
 mod limits;
 mod proxies;
@@ -9,6 +10,7 @@ mod refusals;
 mod secrets;
 mod streams;
 mod timeouts;
+mod tls;
 
 use outpost_testkit::{Client, RpcError, unbase64};
 use serde_json::{Value, json};

@@ -8,7 +8,6 @@ use reqwest::{
     header::{CONTENT_LENGTH, HeaderMap, LOCATION},
     redirect::Policy,
 };
-use rustls::ClientConfig;
 use tokio::{
     sync::OnceCell,
     time::{Instant, timeout_at},
@@ -34,14 +33,7 @@ const MOST_IDLE: usize = 8;
 /// moment.
 #[derive(Clone, Debug, Default)]
 pub struct Fetcher {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    /// Whom to trust; none for whom the system trusts.
-    trusts: Option<ClientConfig>,
-    client: OnceCell<Client>,
+    client: Arc<OnceCell<Client>>,
 }
 
 impl Fetcher {
@@ -49,17 +41,6 @@ impl Fetcher {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// One that trusts whom it is told to.
-    #[must_use]
-    pub fn trusting(config: ClientConfig) -> Self {
-        Fetcher {
-            shared: Arc::new(Shared {
-                trusts: Some(config),
-                client: OnceCell::new(),
-            }),
-        }
     }
 
     /// Makes a request, and waits for the head of its response. Dropping the future, or the
@@ -110,20 +91,17 @@ impl Fetcher {
     }
 
     async fn client(&self) -> Result<&Client, FetchError> {
-        let shared = &self.shared;
-        let made = shared.client.get_or_try_init(async || {
-            let trusts = shared.trusts.clone();
-            let made = tokio::task::spawn_blocking(move || build(trusts)).await;
+        let made = self.client.get_or_try_init(async || {
+            let made = tokio::task::spawn_blocking(build).await;
             made.map_err(io::Error::other)?
         });
         made.await.map_err(FetchError::Unprepared)
     }
 }
 
-fn build(trusts: Option<ClientConfig>) -> io::Result<Client> {
-    let trusts = trusts.map_or_else(tls::system, Ok)?;
+fn build() -> io::Result<Client> {
     Client::builder()
-        .tls_backend_preconfigured(trusts)
+        .tls_backend_preconfigured(tls::system()?)
         .redirect(Policy::none())
         .referer(false)
         .pool_idle_timeout(IDLE)

@@ -5,6 +5,7 @@ mod control;
 mod distance;
 mod ending;
 mod events;
+mod http;
 mod input;
 mod places;
 mod polling;
