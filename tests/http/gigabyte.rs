@@ -43,10 +43,9 @@ async fn a_gibibyte_for_a_slow_reader_takes_no_memory_and_nobodys_time() {
     let remote = Remote::connect(&server.urls()[0], RemoteOptions::default()).await;
     let remote = remote.expect("a connection");
     let ours = Vitals::of(std::process::id().try_into().expect("a number"));
-    let mut response = remote
-        .http(HttpRequest::get(web.url("/")))
-        .await
-        .expect("a response");
+    let request = remote.http(HttpRequest::get(web.url("/")));
+    let response = patience::soon("the response", request).await;
+    let mut response = response.expect("a response");
     let before = (server.vitals().peak_rss_kib(), ours.peak_rss_kib());
     let mut got: u64 = 0;
     for pause in 1..=PAUSES {

@@ -7,17 +7,21 @@ use outpost_mcp::{
 };
 use outpost_testkit::Mark;
 use rmcp::{model::JsonRpcMessage, transport::Transport as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stage::{Executor, Stage, call, odd, on_each_stage, soon, text};
 
-async fn failure(stage: &Stage, mode: &str, limits: &Limits) -> Arc<Failure> {
-    let ensemble = stage.one(&odd(&[mode]), limits);
+async fn failure(stage: &Stage, server: Value, limits: &Limits) -> Arc<Failure> {
+    let ensemble = stage.one(&server, limits);
     soon("it to fail", ensemble.settled()).await;
     match &ensemble.statuses()["one"] {
         Status::Failed(why) => Arc::clone(why),
-        other => panic!("{mode}: {other:?}"),
+        other => panic!("{server}: {other:?}"),
     }
+}
+
+fn sh(script: &str) -> Value {
+    json!({"command": "/bin/sh", "args": ["-c", script]})
 }
 
 #[tokio::test]
@@ -27,24 +31,30 @@ async fn each_ends_in_the_right_status() {
         ..Limits::default()
     };
     on_each_stage(async |stage| {
-        let dies = failure(stage, "dies", &Limits::default()).await;
+        let usual = Limits::default();
+        let (dies, refuses) = tokio::join!(
+            failure(stage, sh("echo no such thing >&2; exit 3"), &usual),
+            failure(stage, odd(&["no-handshake"]), &usual),
+        );
         assert_eq!(
             dies.to_string(),
             "the server has ended with exit code 3; it said: no such thing"
         );
-        let (garbage, silent, deaf, refuses) = tokio::join!(
-            failure(stage, "garbage", &hurried),
-            failure(stage, "silent", &hurried),
-            failure(stage, "deaf", &hurried),
-            failure(stage, "no-handshake", &hurried),
+        assert!(matches!(*refuses, Failure::Handshake(_)), "{refuses:?}");
+        let (garbage, silent, deaf) = tokio::join!(
+            failure(stage, sh("echo hello; echo world; exec sleep 1000"), &hurried),
+            failure(stage, sh("cat >/dev/null"), &hurried),
+            failure(stage, sh("echo busy >&2; exec sleep 1000"), &hurried),
         );
         assert_eq!(
             garbage.to_string(),
             "the server wasn't ready within 2s; it wrote 2 lines that are no messages, the first: hello"
         );
         assert_eq!(silent.to_string(), "the server wasn't ready within 2s");
-        assert_eq!(deaf.to_string(), "the server wasn't ready within 2s");
-        assert!(matches!(*refuses, Failure::Handshake(_)), "{refuses:?}");
+        assert_eq!(
+            deaf.to_string(),
+            "the server wasn't ready within 2s; it said: busy"
+        );
     })
     .await;
 }
@@ -175,14 +185,17 @@ async fn who_stops_waiting_tells_the_server() {
 #[tokio::test]
 async fn calls_take_turns_unless_the_server_says_otherwise() {
     let stage = Stage::local().await;
-    let ensemble = stage.one(&odd(&[]), &Limits::default());
-    let busy = async || {
-        let result = call(&ensemble, "busy", json!({})).await.unwrap();
-        let (began, ended) = text(&result).split_once(' ').unwrap();
-        (began.parse::<u64>().unwrap(), ended.parse::<u64>().unwrap())
-    };
-    let ((a_began, a_ended), (b_began, b_ended)) = tokio::join!(busy(), busy());
-    assert!(a_ended <= b_began || b_ended <= a_began);
+    let mut hurried = odd(&[]);
+    hurried["tool_timeout_sec"] = json!(0.5);
+    let ensemble = stage.one(&hurried, &Limits::default());
+    soon("the server", ensemble.settled()).await;
+    // The second is asked when the first was called off, so it knows of that.
+    let (hung, cancelled) = tokio::join!(
+        call(&ensemble, "hang", json!({})),
+        call(&ensemble, "cancelled", json!({})),
+    );
+    assert!(matches!(hung, Err(CallError::TimedOut { .. })), "{hung:?}");
+    assert!(text(&cancelled.unwrap()).parse::<u32>().is_ok());
 
     let mut parallel = odd(&[]);
     parallel["supports_parallel_tool_calls"] = json!(true);

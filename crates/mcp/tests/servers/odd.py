@@ -6,7 +6,6 @@ It speaks just enough of the protocol for that, and uses nothing but what comes 
 import json
 import os
 import sys
-import time
 
 mode = sys.argv[1] if len(sys.argv) > 1 else ""
 rest = sys.argv[2:]
@@ -49,11 +48,6 @@ def call(request):
             sys.stderr.write(line)
         sys.stderr.flush()
         answer(request, text("done"))
-    elif name == "busy":
-        # Says when it began and when it ended, so that two calls can be compared.
-        began = time.monotonic_ns()
-        time.sleep(0.05)
-        answer(request, text(f"{began} {time.monotonic_ns()}"))
     elif name == "babble":
         sys.stdout.write("not a message\r\n\n{broken\n")
         answer(request, text("still here"))
@@ -72,19 +66,9 @@ def call(request):
 
 
 cancelled = []
-if mode == "garbage":
-    print("hello")
-    print("world", flush=True)
-    sys.stdin.read()
-    sys.exit(0)
 if mode == "silent":
     sys.stdin.read()
     sys.exit(0)
-if mode == "dies":
-    print("no such thing", file=sys.stderr)
-    sys.exit(3)
-if mode == "deaf":
-    time.sleep(1000)
 if mode == "once":
     # Works the first time and never again.
     if os.path.exists(rest[0]):
