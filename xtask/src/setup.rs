@@ -33,6 +33,12 @@ const TOOLS: &[Tool] = &[
         root_only: false,
     },
     Tool {
+        program: "bwrap",
+        package: "bubblewrap",
+        why: "confines processes, which tests try to get out of",
+        root_only: false,
+    },
+    Tool {
         program: "setpriv",
         package: "util-linux",
         why: "runs the tests a second time as a user without privileges",
@@ -159,13 +165,13 @@ mod tests {
     fn only_what_is_missing_is_installed() {
         let (here, missing) = sort(true, |program| program == "git");
         assert_eq!(names(&here), ["git"]);
-        assert_eq!(names(&missing), ["ps", "setpriv"]);
+        assert_eq!(names(&missing), ["ps", "bwrap", "setpriv"]);
     }
 
     #[test]
     fn what_only_root_can_use_is_asked_of_root_alone() {
         let (here, missing) = sort(false, |_| false);
         assert!(here.is_empty());
-        assert_eq!(names(&missing), ["git", "ps"]);
+        assert_eq!(names(&missing), ["git", "ps", "bwrap"]);
     }
 }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use outpost_sandbox::{
-    Access, Confined, Hold, Network, Plan, Presence, Program, Rule, Sandbox, StageCommand, Why,
+    Access, Confined, Hold, Level, Network, Plan, Presence, Program, Rule, Sandbox, StageCommand,
+    Why,
 };
 
 /// A folder of the host with a part that the plan lets one write.
@@ -41,7 +42,16 @@ impl Cell {
         Self {
             folder,
             plan,
-            sandbox: Sandbox::new(stage()),
+            sandbox: Sandbox::new(stage(), Level::default()),
+        }
+    }
+
+    /// The same without namespaces.
+    pub(crate) fn without_namespaces() -> Self {
+        let sandbox = Sandbox::new(stage(), Level::Landlock);
+        Self {
+            sandbox,
+            ..Self::new()
         }
     }
 
@@ -124,9 +134,12 @@ impl Cell {
         let mut command = Command::new(program);
         command.arg0(&argv[0]).args(&argv[1..]);
         command.env_clear().envs(env).stdin(Stdio::null());
-        let place = move || match unsafe { libc::dup2(theirs.as_raw_fd(), 3) } {
-            -1 => Err(std::io::Error::last_os_error()),
-            _ => Ok(()),
+        let place = move || {
+            // SAFETY: no pointers; the number is the stage's, and nobody's before.
+            match unsafe { libc::dup2(theirs.as_raw_fd(), 3) } {
+                -1 => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            }
         };
         // SAFETY: it makes one system call.
         unsafe { command.pre_exec(place) };
