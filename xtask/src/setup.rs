@@ -34,6 +34,12 @@ const TOOLS: &[Tool] = &[
         root_only: false,
     },
     Tool {
+        program: "bwrap",
+        package: "bubblewrap",
+        why: "confines processes, which tests try to get out of",
+        root_only: false,
+    },
+    Tool {
         program: "setpriv",
         package: "util-linux",
         why: "runs the tests a second time as a user without privileges",
@@ -197,6 +203,7 @@ mod tests {
         assert_eq!(names(&here), ["git"]);
         assert_eq!(names(&missing)[..2], ["ps", "setpriv"]);
         assert_eq!(missing.len(), TOOLS.len() - 1);
+        assert_eq!(names(&missing), ["ps", "bwrap", "setpriv"]);
     }
 
     #[test]
@@ -205,5 +212,6 @@ mod tests {
         assert!(here.is_empty());
         assert!(!names(&missing).contains(&"setpriv"));
         assert_eq!(missing.len(), TOOLS.len() - 1);
+        assert_eq!(names(&missing), ["git", "ps", "bwrap"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_long};
 
-use crate::Network;
+use crate::{Level, Network};
 
 /// What has to hold of an argument.
 #[derive(Copy, Clone, Debug)]
@@ -146,7 +146,7 @@ const KIND: u32 = 0xf;
 const PAIRS: &[u32] = &[libc::SOCK_STREAM as u32, libc::SOCK_SEQPACKET as u32];
 
 /// Only if all conditions hold.
-pub(super) fn conditional(network: Network) -> Vec<(c_long, Vec<Condition>)> {
+pub(super) fn conditional(network: Network, level: Level) -> Vec<(c_long, Vec<Condition>)> {
     let domains = |values| Condition::OneOf {
         argument: 0,
         mask: u32::MAX,
@@ -177,12 +177,17 @@ pub(super) fn conditional(network: Network) -> Vec<(c_long, Vec<Condition>)> {
     ];
     match network {
         Network::Restricted => {
+            let own = match level {
+                Level::Namespaces => DOMAINS_INSIDE,
+                // Every one of them would be the host's.
+                Level::Landlock => &[],
+            };
             let pairs = Condition::OneOf {
                 argument: 1,
                 mask: KIND,
                 values: PAIRS,
             };
-            calls.push((libc::SYS_socket, vec![domains(DOMAINS_INSIDE)]));
+            calls.push((libc::SYS_socket, vec![domains(own)]));
             calls.push((libc::SYS_socketpair, vec![pairs]));
         }
         Network::Enabled => calls.push((libc::SYS_socket, vec![domains(DOMAINS_OUTSIDE)])),

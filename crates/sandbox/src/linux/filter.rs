@@ -3,7 +3,7 @@
 use libc::sock_filter;
 
 use super::calls::{self, Condition};
-use crate::Network;
+use crate::{Level, Network};
 
 const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -29,7 +29,7 @@ const X32: u32 = 0x4000_0000;
 /// The filter for a process on this network. What isn't forbidden is allowed: programs make calls
 /// that nobody here has heard of, and what a call may touch is decided by the namespaces. What is
 /// forbidden leads around those, or has a host of its own behind it.
-pub(super) fn filter(network: Network) -> Vec<sock_filter> {
+pub(super) fn filter(network: Network, level: Level) -> Vec<sock_filter> {
     let mut filter = vec![
         load(ARCHITECTURE),
         jump(EQUAL, NATIVE, 1, 0),
@@ -41,7 +41,7 @@ pub(super) fn filter(network: Network) -> Vec<sock_filter> {
     for (call, errno) in calls::forbidden() {
         filter.extend([jump(EQUAL, number(call), 0, 1), give(refusal(errno))]);
     }
-    for (call, conditions) in calls::conditional(network) {
+    for (call, conditions) in calls::conditional(network, level) {
         let mut body = Vec::new();
         for condition in conditions {
             body.extend(check(condition));
@@ -129,7 +129,11 @@ mod tests {
         for (index, argument) in arguments.iter().enumerate() {
             data[16 + 8 * index..][..8].copy_from_slice(&argument.to_le_bytes());
         }
-        let filter = filter(network);
+        let filter = filter(network, Level::Namespaces);
+        interpret(&filter, &data)
+    }
+
+    fn interpret(filter: &[sock_filter], data: &[u8]) -> u32 {
         let (mut at, mut held) = (0, 0_u32);
         loop {
             let sock_filter { code, jt, jf, k } = filter[at];
@@ -196,6 +200,18 @@ mod tests {
         // One end of such a pair can send to any address.
         assert_eq!(pair(libc::SOCK_DGRAM | flags), REFUSED);
         assert_eq!(pair(libc::SOCK_RAW), REFUSED);
+    }
+
+    #[test]
+    fn without_namespaces_there_is_no_socket_at_all() {
+        let filter = filter(Network::Restricted, Level::Landlock);
+        for domain in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6] {
+            let mut data = [0_u8; 64];
+            data[..4].copy_from_slice(&number(libc::SYS_socket).to_le_bytes());
+            data[4..8].copy_from_slice(&NATIVE.to_le_bytes());
+            data[16..20].copy_from_slice(&domain.to_le_bytes());
+            assert_eq!(interpret(&filter, &data), REFUSED);
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::sys::{self, RulesetAttributes};
-use crate::{Access, Network};
+use crate::{Access, Level, Network};
 
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
@@ -49,7 +49,11 @@ fn write(version: u32) -> u64 {
 
 /// The same and no more, from now on and for everything below. Says whether this kernel has
 /// Landlock; where it hasn't, the other walls have to do.
-pub(super) fn confine(grants: &[(PathBuf, Access)], network: Network) -> io::Result<bool> {
+pub(super) fn confine(
+    grants: &[(PathBuf, Access)],
+    network: Network,
+    level: Level,
+) -> io::Result<bool> {
     let version = match sys::landlock_version() {
         Ok(version) => version,
         Err(error) if is_missing(&error) => return Ok(false),
@@ -72,18 +76,16 @@ pub(super) fn confine(grants: &[(PathBuf, Access)], network: Network) -> io::Res
         _ => 24,
     };
     let ruleset = sys::landlock_ruleset(&attributes, size)?;
-    let usual = [
-        ("/dev", OF_DEVICES),
-        ("/dev/shm", write(version)),
-        ("/proc", READ),
-    ];
-    let usual = usual.map(|(path, rights)| (Path::new(path), rights));
+    let usual = usual(version, level);
+    let usual = usual
+        .iter()
+        .map(|(path, rights)| (Path::new(path), *rights));
     let granted = grants.iter().filter_map(|(path, access)| match access {
         Access::Read => Some((path.as_path(), READ)),
         Access::Write => Some((path.as_path(), write(version))),
         Access::Deny => None,
     });
-    for (path, rights) in usual.into_iter().chain(granted) {
+    for (path, rights) in usual.chain(granted) {
         match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
             Ok(opened) => allow(&ruleset, opened, rights & handled)?,
             // Then there is nothing to grant.
@@ -99,6 +101,32 @@ pub(super) fn confine(grants: &[(PathBuf, Access)], network: Network) -> io::Res
     }
     sys::landlock_restrict(&ruleset)?;
     Ok(true)
+}
+
+/// What every program gets. Inside namespaces all of it is the process's own; without them the
+/// devices are the host's, and only the harmless ones are for everybody.
+fn usual(version: u32, level: Level) -> Vec<(&'static str, u64)> {
+    match level {
+        Level::Namespaces => vec![
+            ("/dev", OF_DEVICES),
+            ("/dev/shm", write(version)),
+            ("/proc", READ),
+        ],
+        Level::Landlock => {
+            let devices = [
+                "/dev/null",
+                "/dev/zero",
+                "/dev/full",
+                "/dev/random",
+                "/dev/urandom",
+                "/dev/tty",
+                "/dev/ptmx",
+                "/dev/pts",
+            ];
+            let devices = devices.into_iter().map(|device| (device, OF_DEVICES));
+            devices.chain([("/proc", READ)]).collect()
+        }
+    }
 }
 
 fn allow(ruleset: &std::os::fd::OwnedFd, opened: impl AsFd, rights: u64) -> io::Result<()> {

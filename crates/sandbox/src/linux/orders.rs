@@ -4,12 +4,14 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use crate::{Access, Network};
+use crate::{Access, Level, Network};
 
 /// A program and what it may do. Travels in a file without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Orders {
     pub(super) network: Network,
+    /// Whether there are namespaces around.
+    pub(super) level: Level,
     /// Where it starts.
     pub(super) cwd: PathBuf,
     /// Runs of strings that end in NUL.
@@ -29,6 +31,10 @@ impl Orders {
         bytes.push(match self.network {
             Network::Restricted => 0,
             Network::Enabled => 1,
+        });
+        bytes.push(match self.level {
+            Level::Namespaces => 0,
+            Level::Landlock => 1,
         });
         let parts = [
             self.cwd.as_os_str().as_bytes(),
@@ -58,6 +64,11 @@ impl Orders {
             1 => Network::Enabled,
             _ => return None,
         };
+        let level = match take_byte(&mut rest)? {
+            0 => Level::Namespaces,
+            1 => Level::Landlock,
+            _ => return None,
+        };
         let cwd = path(take(&mut rest)?);
         let candidates = take(&mut rest)?.to_vec();
         let argv = take(&mut rest)?.to_vec();
@@ -74,6 +85,7 @@ impl Orders {
         }
         Some(Self {
             network,
+            level,
             cwd,
             candidates,
             argv,
@@ -113,6 +125,7 @@ mod tests {
     fn orders() -> Orders {
         Orders {
             network: Network::Enabled,
+            level: Level::Landlock,
             cwd: "/srv/project".into(),
             candidates: b"/usr/bin/a\0/bin/a\0".to_vec(),
             argv: b"-a\0b c\0\0".to_vec(),

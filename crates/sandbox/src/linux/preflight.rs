@@ -1,5 +1,6 @@
 //! What this host can enforce, found out by trying.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -12,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::StageCommand;
 use super::stage;
+use crate::Level;
 
 /// How long a trial may take. It takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -19,15 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How much of what a trial says is of interest.
 const WORDS: usize = 4096;
 
+/// The version of Landlock that can stand alone.
+const LEAST: u32 = 3;
+
 /// The package that has it, on Debian and most others.
 const PACKAGE: &str = "bubblewrap";
 
 /// What is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Means {
-    /// Where bubblewrap is.
+    /// Where bubblewrap is; nowhere if the operator has chosen to do without.
     pub bubblewrap: PathBuf,
-    /// Which one, in its own words.
+    /// Which one, in its own words, if there is one.
     pub version: String,
     /// Which Landlock the kernel has; zero is none.
     pub landlock: u32,
@@ -39,9 +44,14 @@ pub enum Unenforceable {
     /// Whoever serves has no program to confine with.
     #[error("this program has no stage to confine processes with")]
     NoStages,
-    /// The operator wants what we don't have.
-    #[error("sandbox.level is \"landlock\", which isn't built yet: set it to \"namespaces\"")]
-    LandlockAlone,
+    /// Without namespaces Landlock is all there is, and it must know what can be truncated.
+    #[error(
+        "sandbox.level is \"landlock\" and this kernel has version {found} of it: it takes {LEAST}"
+    )]
+    NoLandlock {
+        /// Zero is none.
+        found: u32,
+    },
     /// It isn't on the server's `PATH`.
     #[error("bwrap isn't found on the server's PATH: install the package {PACKAGE}")]
     NoBubblewrap,
@@ -125,17 +135,40 @@ impl Remedy {
 }
 
 /// Looks for bubblewrap and tries it, with every kind of wall. Takes some milliseconds.
-pub(super) fn look(command: &StageCommand) -> Result<Means, Unenforceable> {
+pub(super) fn look(command: &StageCommand, level: Level) -> Result<Means, Unenforceable> {
+    match level {
+        Level::Namespaces => look_for_namespaces(command),
+        Level::Landlock => look_for_landlock(command),
+    }
+}
+
+fn look_for_namespaces(command: &StageCommand) -> Result<Means, Unenforceable> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let bubblewrap = find(std::env::split_paths(&path)).ok_or(Unenforceable::NoBubblewrap)?;
     let text = bubblewrap.to_string_lossy().into_owned();
     let version = run(Command::new(&bubblewrap).arg("--version"))?.stdout;
     let argv = command.argv(stage::PROBE, &text);
-    let mut probe = Command::new(&command.program);
-    probe.arg0(&argv[0]).args(&argv[1..]).env_clear();
-    probe.envs(StageCommand::environment());
-    let heard = run(&mut probe)?;
+    let heard = run(&mut trial(command, &argv))?;
     judge(&bubblewrap, version.trim(), &heard)
+}
+
+fn look_for_landlock(command: &StageCommand) -> Result<Means, Unenforceable> {
+    let mut argv = command.argv(stage::PROBED, "");
+    argv.truncate(2 + command.args.len());
+    let heard = run(&mut trial(command, &argv))?;
+    let means = judge(Path::new(""), "", &heard)?;
+    if means.landlock < LEAST {
+        let found = means.landlock;
+        return Err(Unenforceable::NoLandlock { found });
+    }
+    Ok(means)
+}
+
+fn trial(command: &StageCommand, argv: &[OsString]) -> Command {
+    let mut trial = Command::new(&command.program);
+    trial.arg0(&argv[0]).args(&argv[1..]).env_clear();
+    trial.envs(StageCommand::environment());
+    trial
 }
 
 /// Only absolute folders: a server may be standing in somebody's project.

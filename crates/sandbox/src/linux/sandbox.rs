@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, PidfdFlags};
@@ -36,6 +36,8 @@ struct Shared {
     /// Once everything was found. What was missing may have been installed since.
     means: Mutex<Option<Means>>,
     placeholders: Placeholders,
+    /// Of this program, which are those of the stages.
+    libraries: OnceLock<Vec<PathBuf>>,
 }
 
 /// What is to be executed: runs of strings that end in NUL.
@@ -72,6 +74,7 @@ pub struct Confined {
 #[derive(Debug)]
 pub struct Hold {
     _placeholders: Holding,
+    level: Level,
     first: Option<OwnedFd>,
 }
 
@@ -79,6 +82,10 @@ impl Hold {
     /// The program, by its number, before it can have ended: whose child it is comes first of all
     /// inside, and is the last to go.
     pub fn belongs_to(&mut self, program: u32) {
+        if self.level == Level::Landlock {
+            // There is no inside.
+            return;
+        }
         let status = std::fs::read_to_string(format!("/proc/{program}/status"));
         let status = status.unwrap_or_default();
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
@@ -114,6 +121,9 @@ pub enum PrepareError {
     /// The stages are programs too.
     #[error("the plan doesn't show {0:?}, which the sandbox's own helper needs to start")]
     Library(PathBuf),
+    /// There are no mounts to hide it with.
+    #[error("sandbox.level is \"landlock\", which can't deny {0:?} within what is granted")]
+    Within(PathBuf),
     /// A path can't be kept absent.
     #[error(transparent)]
     Placeholder(#[from] PlaceholderError),
@@ -130,7 +140,8 @@ impl PrepareError {
             PrepareError::Unenforceable(_)
             | PrepareError::TooLong(_)
             | PrepareError::Needed(_)
-            | PrepareError::Library(_) => Failing::Intent,
+            | PrepareError::Library(_)
+            | PrepareError::Within(_) => Failing::Intent,
             PrepareError::Placeholder(_) | PrepareError::Os(_) => Failing::Preparation,
         }
     }
@@ -146,6 +157,7 @@ impl Sandbox {
                 level,
                 means: Mutex::default(),
                 placeholders: Placeholders::default(),
+                libraries: OnceLock::new(),
             }),
         }
     }
@@ -162,9 +174,6 @@ impl Sandbox {
     /// # Errors
     /// When something is missing.
     pub fn preflight(&self) -> Result<Means, Unenforceable> {
-        if self.shared.level == Level::Landlock {
-            return Err(Unenforceable::LandlockAlone);
-        }
         let mut known = self
             .shared
             .means
@@ -173,7 +182,7 @@ impl Sandbox {
         if let Some(means) = &*known {
             return Ok(means.clone());
         }
-        let means = preflight::look(&self.shared.command)?;
+        let means = preflight::look(&self.shared.command, self.shared.level)?;
         Ok(known.insert(means).clone())
     }
 
@@ -183,8 +192,17 @@ impl Sandbox {
     /// When any of the plan can't be enforced; nothing is left of it then.
     pub fn confine(&self, plan: &Plan, program: Program) -> Result<Confined, PrepareError> {
         let means = self.preflight()?;
-        check(plan)?;
-        let Layout { arguments, absent } = layout::lay_out(plan, &ThisHost);
+        let level = self.shared.level;
+        let (stage, Layout { arguments, absent }) = match level {
+            Level::Namespaces => {
+                check(plan, self.shared.libraries.get_or_init(libraries))?;
+                (stage::OUTER, layout::lay_out(plan, &ThisHost))
+            }
+            Level::Landlock => {
+                check_alone(plan)?;
+                (stage::ALONE, Layout::default())
+            }
+        };
         if arguments.len() > ARGUMENTS {
             return Err(PrepareError::TooLong(arguments.len()));
         }
@@ -196,6 +214,7 @@ impl Sandbox {
         let grants = plan.rules.iter().filter(|rule| rule.access != Access::Deny);
         let orders = Orders {
             network: plan.network,
+            level,
             cwd: program.cwd,
             candidates: program.candidates,
             argv: program.argv,
@@ -210,13 +229,14 @@ impl Sandbox {
         let command = &self.shared.command;
         Ok(Confined {
             program: command.program.clone(),
-            argv: command.argv(stage::OUTER, &means.bubblewrap.to_string_lossy()),
+            argv: command.argv(stage, &means.bubblewrap.to_string_lossy()),
             env: StageCommand::environment(),
             theirs,
             line,
             // Last, so that nothing is left where something else fails.
             hold: Hold {
                 _placeholders: self.shared.placeholders.hold(&absent)?,
+                level,
                 first: None,
             },
         })
@@ -232,7 +252,7 @@ fn nameless(bytes: &[u8]) -> io::Result<OwnedFd> {
 }
 
 /// What the stages themselves need inside.
-fn check(plan: &Plan) -> Result<(), PrepareError> {
+fn check(plan: &Plan, libraries: &[PathBuf]) -> Result<(), PrepareError> {
     let proc = Path::new("/proc");
     if plan
         .rules
@@ -241,14 +261,37 @@ fn check(plan: &Plan) -> Result<(), PrepareError> {
     {
         return Err(PrepareError::Needed(proc.to_owned()));
     }
-    match libraries().find(|library| plan.access(library) == Access::Deny) {
-        Some(library) => Err(PrepareError::Library(library)),
+    let mut libraries = libraries.iter();
+    match libraries.find(|library| plan.access(library) == Access::Deny) {
+        Some(library) => Err(PrepareError::Library(library.clone())),
         None => Ok(()),
     }
 }
 
+/// Landlock's rules only ever grant. What may be read in something that may be written can then be
+/// written, which is the weaker promise; what may not even be read is refused.
+fn check_alone(plan: &Plan) -> Result<(), PrepareError> {
+    for (at, rule) in plan.rules.iter().enumerate() {
+        let above = plan.rules[..at].iter().rev();
+        let mut above = above.filter(|above| rule.path.starts_with(&above.path));
+        let Some(above) = above.next().map(|above| above.access) else {
+            continue;
+        };
+        match (above, rule.access) {
+            (Access::Read | Access::Write, Access::Deny) => {
+                return Err(PrepareError::Within(rule.path.clone()));
+            }
+            (Access::Write, Access::Read) => {
+                tracing::warn!(path = ?rule.path, "sandbox.level is landlock: it can be written");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// The libraries of this program, which are those of the stages.
-fn libraries() -> impl Iterator<Item = PathBuf> {
+fn libraries() -> Vec<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut paths: Vec<_> = maps
         .lines()
@@ -261,5 +304,5 @@ fn libraries() -> impl Iterator<Item = PathBuf> {
         .collect();
     paths.sort();
     paths.dedup();
-    paths.into_iter()
+    paths
 }

@@ -46,6 +46,15 @@ impl Cell {
         }
     }
 
+    /// The same without namespaces.
+    pub(crate) fn without_namespaces() -> Self {
+        let sandbox = Sandbox::new(stage(), Level::Landlock);
+        Self {
+            sandbox,
+            ..Self::new()
+        }
+    }
+
     /// A path inside the workspace.
     pub(crate) fn inside(&self, name: &str) -> PathBuf {
         self.folder.path().join("workspace").join(name)
@@ -125,9 +134,12 @@ impl Cell {
         let mut command = Command::new(program);
         command.arg0(&argv[0]).args(&argv[1..]);
         command.env_clear().envs(env).stdin(Stdio::null());
-        let place = move || match unsafe { libc::dup2(theirs.as_raw_fd(), 3) } {
-            -1 => Err(std::io::Error::last_os_error()),
-            _ => Ok(()),
+        let place = move || {
+            // SAFETY: no pointers; the number is the stage's, and nobody's before.
+            match unsafe { libc::dup2(theirs.as_raw_fd(), 3) } {
+                -1 => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            }
         };
         // SAFETY: it makes one system call.
         unsafe { command.pre_exec(place) };

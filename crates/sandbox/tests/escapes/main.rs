@@ -3,6 +3,7 @@
 //! They go through the real stages with a plan of their own. What takes a server is tested with the
 //! built binary.
 
+mod alone;
 mod calls;
 mod cell;
 mod files;

@@ -3,11 +3,12 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 
 use rustix::io::{Errno, FdFlags};
 
 use super::{LINE, ORDERS, SELF, inherited};
+use crate::Level;
 use crate::linux::orders::Orders;
 use crate::linux::report::{Report, Step};
 use crate::linux::sys::{self, Becomes};
@@ -15,14 +16,23 @@ use crate::linux::{filter, landlock, line};
 
 /// Returns if it fails, which it has said on its line then.
 pub(super) fn run() {
+    tell(become_the_program(hear()));
+}
+
+/// The same without anything around it.
+pub(super) fn run_alone() {
+    super::outer::leave_the_servers_terminal();
+    tell(become_the_program(hear_alone()));
+}
+
+fn tell((step, error): (Step, io::Error)) {
     let line = inherited(LINE);
-    let (step, error) = become_the_program(line);
     let errno = error.raw_os_error().unwrap_or(libc::EIO);
     line::tell(line, Report::Failed(step, errno));
 }
 
-fn become_the_program(line: BorrowedFd<'_>) -> (Step, io::Error) {
-    let orders = match hear() {
+fn become_the_program(orders: io::Result<Orders>) -> (Step, io::Error) {
+    let orders = match orders {
         Ok(orders) => orders,
         Err(error) => return (Step::Orders, error),
     };
@@ -31,21 +41,37 @@ fn become_the_program(line: BorrowedFd<'_>) -> (Step, io::Error) {
     }
     sys::all_signals(Becomes::Default);
     sys::unblock_signals();
-    line::tell(line, Report::Ready);
+    line::tell(inherited(LINE), Report::Ready);
     (Step::Execute, execute(&orders))
 }
 
 fn hear() -> io::Result<Orders> {
-    let mut file = File::from(rustix::io::fcntl_dupfd_cloexec(inherited(ORDERS), 0)?);
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    // Whoever started us may have left more open than we know of. Kernels before 5.11 don't do it in
-    // one call; then there is what we know of.
+    let orders = read(rustix::io::fcntl_dupfd_cloexec(inherited(ORDERS), 0)?)?;
+    close_others_on_exec(&[LINE, ORDERS, SELF])?;
+    Ok(orders)
+}
+
+fn hear_alone() -> io::Result<Orders> {
+    let mut files = line::take_files(inherited(LINE))?;
+    let orders = files.pop().ok_or(Errno::PROTO)?;
+    close_others_on_exec(&[LINE])?;
+    read(orders)
+}
+
+/// Whoever started us may have left more open than we know of. Kernels before 5.11 don't do it in
+/// one call; then there is what we know of.
+fn close_others_on_exec(known: &[i32]) -> io::Result<()> {
     if sys::close_others_on_exec().is_err() {
-        for number in [LINE, ORDERS, SELF] {
-            rustix::io::fcntl_setfd(inherited(number), FdFlags::CLOEXEC)?;
+        for number in known {
+            rustix::io::fcntl_setfd(inherited(*number), FdFlags::CLOEXEC)?;
         }
     }
+    Ok(())
+}
+
+fn read(file: OwnedFd) -> io::Result<Orders> {
+    let mut bytes = Vec::new();
+    File::from(file).read_to_end(&mut bytes)?;
     Orders::decode(&bytes).ok_or_else(|| Errno::PROTO.into())
 }
 
@@ -53,8 +79,12 @@ fn confine(orders: &Orders) -> Result<(), (Step, io::Error)> {
     rustix::process::chdir(&orders.cwd).map_err(|errno| (Step::Directory, errno.into()))?;
     let no_more = rustix::thread::set_no_new_privs(true);
     no_more.map_err(|errno| (Step::Privileges, errno.into()))?;
-    landlock::confine(&orders.grants, orders.network).map_err(|error| (Step::Landlock, error))?;
-    let filter = filter::filter(orders.network);
+    let walled = landlock::confine(&orders.grants, orders.network, orders.level);
+    let walled = walled.map_err(|error| (Step::Landlock, error))?;
+    if !walled && orders.level == Level::Landlock {
+        return Err((Step::Landlock, Errno::NOSYS.into()));
+    }
+    let filter = filter::filter(orders.network, orders.level);
     sys::set_filter(&filter).map_err(|error| (Step::Seccomp, error))
 }
 

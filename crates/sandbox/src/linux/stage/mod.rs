@@ -3,7 +3,8 @@
 //! The **outer** stage stands where the program is expected, hears over its line what to do, and
 //! becomes bubblewrap. That sets up the namespaces and executes the **inner** stage in them, which
 //! puts up the last walls and becomes the program. The **probe** tries all of that with a plan that
-//! shows everything and forbids nothing in particular.
+//! shows everything and forbids nothing in particular. Where the operator has chosen to do without
+//! namespaces, a stage **alone** is both: it puts up what walls there are and becomes the program.
 //!
 //! The line is descriptor 3. With the first message on it come two files without names: bubblewrap's
 //! arguments, and the inner stage's [`Orders`](super::orders::Orders). Both may be longer than any
@@ -27,6 +28,7 @@ pub(super) use probe::REPORTED;
 /// What it is that a stage is to do: the first argument.
 pub(super) const OUTER: &str = "outer";
 pub(super) const INNER: &str = "inner";
+pub(super) const ALONE: &str = "alone";
 pub(super) const PROBE: &str = "probe";
 pub(super) const PROBED: &str = "probed";
 
@@ -47,6 +49,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match words.as_slice() {
         [OUTER, bubblewrap, name @ ..] => outer::run(bubblewrap, name),
         [INNER] => inner::run(),
+        [ALONE, ..] => inner::run_alone(),
         [PROBE, bubblewrap, name @ ..] => probe::run(bubblewrap, name),
         [PROBED] => probe::report(),
         _ => {}

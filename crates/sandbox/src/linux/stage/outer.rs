@@ -35,9 +35,7 @@ fn hear() -> io::Result<()> {
 }
 
 fn become_bubblewrap(bubblewrap: &str, name: &[&str]) -> io::Error {
-    if !rustix::termios::isatty(rustix::stdio::stdin()) {
-        leave_the_servers_terminal();
-    }
+    leave_the_servers_terminal();
     // What is meant for the program goes to the whole group, and this is in it. It lives as long as
     // the program does, whatever the program makes of it.
     sys::all_signals(Becomes::Ignored);
@@ -52,7 +50,11 @@ fn become_bubblewrap(bubblewrap: &str, name: &[&str]) -> io::Error {
 
 /// A process on pipes may be in the session of a server that somebody has started by hand, and could
 /// read and write where that one sits.
-fn leave_the_servers_terminal() {
+pub(super) fn leave_the_servers_terminal() {
+    if rustix::termios::isatty(rustix::stdio::stdin()) {
+        // It has one of its own.
+        return;
+    }
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     if let Ok(terminal) = rustix::fs::open("/dev/tty", flags, Mode::empty()) {
         sys::leave_terminal(terminal);

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{PROBED, SELF, borrowed, c_string, environment};
 use crate::linux::{filter, landlock, layout, sys};
-use crate::{Access, Network};
+use crate::{Access, Level, Network};
 
 /// What a probe that has come through writes, before the version of Landlock.
 pub(crate) const REPORTED: &str = "landlock ";
@@ -52,8 +52,17 @@ pub(super) fn report() {
     let version = sys::landlock_version().unwrap_or_default();
     let outcome = rustix::thread::set_no_new_privs(true)
         .map_err(io::Error::from)
-        .and_then(|()| landlock::confine(&[("/".into(), Access::Read)], Network::Restricted))
-        .and_then(|_| sys::set_filter(&filter::filter(Network::Restricted)));
+        .and_then(|()| {
+            landlock::confine(
+                &[("/".into(), Access::Read)],
+                Network::Restricted,
+                Level::Namespaces,
+            )
+        })
+        .and_then(|_| {
+            let filter = filter::filter(Network::Restricted, Level::Namespaces);
+            sys::set_filter(&filter)
+        });
     let _ = match outcome {
         Ok(()) => writeln!(io::stdout(), "{REPORTED}{version}"),
         Err(error) => writeln!(io::stderr(), "seccomp or landlock: {error}"),
