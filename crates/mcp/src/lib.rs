@@ -14,6 +14,7 @@ mod launcher;
 mod limits;
 mod lines;
 mod probe;
+pub mod serve;
 mod session;
 mod sieve;
 mod transport;

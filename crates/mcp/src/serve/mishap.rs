@@ -1,0 +1,89 @@
+//! What can go wrong with a call that isn't the command's own failure.
+
+use std::time::Duration;
+
+use outpost_client::Error;
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
+
+/// Why a tool has not done what it was asked for. The words are for a model: they
+/// say what to do about it, where something can be done.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Mishap {
+    /// They don't fit the schema, which the host could have seen.
+    #[error("the arguments of {tool} don't fit its schema: {reason}")]
+    Arguments {
+        tool: &'static str,
+        reason: serde_json::Error,
+    },
+    #[error("give either `command`, a line for the shell, or `argv`, a program with its arguments")]
+    NoCommand,
+    #[error("give `command` or `argv`, not both")]
+    TwoCommands,
+    #[error("`argv` is empty; its first item is the program")]
+    EmptyArgv,
+    #[error("`{name}` is {value}, and can be from {least} to {most}")]
+    OutOfRange {
+        name: &'static str,
+        value: u64,
+        least: u64,
+        most: u64,
+    },
+    #[error("`{name}` is no valid base64")]
+    NotBase64 { name: &'static str },
+    #[error(
+        "there is no process {id:?}: it was never started here, or ended so long ago that it is \
+         forgotten; list_processes shows those there are"
+    )]
+    UnknownProcess { id: String },
+    #[error("process {id} has ended{}; read_output gives what it wrote", with_code(*.code))]
+    HasEnded { id: String, code: Option<i32> },
+    #[error("process {id} has no terminal; start it with \"tty\": true to give it one")]
+    NoTerminal { id: String },
+    #[error(
+        "{running} processes are running, which is as many as there can be; end one with \
+         stop_process first (list_processes shows them)"
+    )]
+    TooManyProcesses { running: usize },
+    #[error("{calls} calls are under way, which is as many as there can be; try again")]
+    TooManyCalls { calls: usize },
+    #[error("it was called off")]
+    Cancelled,
+    #[error("the conversation has ended")]
+    Leaving,
+    #[error("process {id} has not read its input within {within:?}; a part may wait for it")]
+    NotRead { id: String, within: Duration },
+    #[error("process {id} could not be seen ending within {within:?}; it was told to")]
+    DoesNotEnd { id: String, within: Duration },
+    #[error(transparent)]
+    Place(#[from] Error),
+}
+
+fn with_code(code: Option<i32>) -> String {
+    code.map_or_else(String::new, |code| format!(" with exit code {code}"))
+}
+
+impl Mishap {
+    /// What doesn't fit the schema is the caller's mistake and an error of the
+    /// protocol; everything else is told to the model, who may do better.
+    pub(super) fn answer(self) -> Result<CallToolResult, ErrorData> {
+        match self {
+            Mishap::Arguments { .. } => Err(ErrorData::invalid_params(self.to_string(), None)),
+            mishap => {
+                let words = words(&mishap);
+                Ok(CallToolResult::error(vec![ContentBlock::text(words)]))
+            }
+        }
+    }
+}
+
+/// The error and its reasons.
+fn words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(reason) = source {
+        words.push_str(": ");
+        words.push_str(&reason.to_string());
+        source = reason.source();
+    }
+    words
+}

@@ -1,0 +1,73 @@
+//! The tools, one file each.
+
+mod command_line;
+mod glimpse;
+mod list_processes;
+mod read_output;
+mod resize_terminal;
+mod run_command;
+mod send_signal;
+mod start_process;
+mod stop_process;
+mod write_input;
+
+pub(super) use command_line::CommandLine;
+use glimpse::Glimpse;
+
+use super::{Mishap, Row};
+
+/// All of them, in the order in which they are told.
+pub(super) const TABLE: &[Row] = &[
+    Row::of::<run_command::RunCommand>(),
+    Row::of::<start_process::StartProcess>(),
+    Row::of::<read_output::ReadOutput>(),
+    Row::of::<write_input::WriteInput>(),
+    Row::of::<send_signal::SendSignal>(),
+    Row::of::<resize_terminal::ResizeTerminal>(),
+    Row::of::<stop_process::StopProcess>(),
+    Row::of::<list_processes::ListProcesses>(),
+];
+
+/// A number that was given, or what it is otherwise, if it is within its range.
+fn ranged(
+    name: &'static str,
+    value: Option<u64>,
+    otherwise: u64,
+    (least, most): (u64, u64),
+) -> Result<u64, Mishap> {
+    let value = value.unwrap_or(otherwise);
+    if value < least || value > most {
+        return Err(Mishap::OutOfRange {
+            name,
+            value,
+            least,
+            most,
+        });
+    }
+    Ok(value)
+}
+
+/// The same, for sizes.
+fn sized(
+    name: &'static str,
+    value: Option<u64>,
+    otherwise: usize,
+    most: usize,
+) -> Result<usize, Mishap> {
+    /// Less than that isn't worth an answer, and may be less than a character.
+    const LEAST: u64 = 100;
+    let value = ranged(name, value, otherwise as u64, (LEAST, most as u64))?;
+    Ok(usize::try_from(value).unwrap_or(most))
+}
+
+/// The same, for times.
+fn timed(
+    name: &'static str,
+    millis: Option<u64>,
+    otherwise: std::time::Duration,
+    most: std::time::Duration,
+) -> Result<std::time::Duration, Mishap> {
+    let of = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let millis = ranged(name, millis, of(otherwise), (0, of(most)))?;
+    Ok(std::time::Duration::from_millis(millis))
+}
