@@ -12,6 +12,7 @@ mod logging;
 mod open_files;
 mod render;
 mod target;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -21,6 +22,9 @@ fn main() -> ExitCode {
     match Arguments::read().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(serve),
         Subcommand::Run(run) => cmd::run::run(&run),
+        Subcommand::Cp(cp) => cmd::cp::run(&cp),
+        Subcommand::Ls(ls) => cmd::ls::run(&ls),
+        Subcommand::Cat(cat) => cmd::cat::run(&cat),
         Subcommand::Ps(ps) => cmd::ps::run(&ps),
         Subcommand::Logs(logs) => cmd::logs::run(&logs),
         Subcommand::Attach(attach) => cmd::attach::run(&attach),

@@ -74,6 +74,7 @@
 
 mod error;
 mod event;
+mod files;
 mod local;
 mod place;
 mod process;
@@ -83,12 +84,16 @@ mod start;
 
 pub use error::Error;
 pub use event::{Chunk, Event, Page};
+pub use files::{FileError, FileErrorKind, FileReader, FileWriter, Files, Remove};
 pub use local::{Local, LocalOptions};
 pub use outpost_engine::{KeeperCommand, Limits, TreeChoice};
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
-    EnvPolicy, EnvironmentInfo, Inherit, ProcessEntry, ProcessState, SandboxParams,
-    ServerCapabilities, ServerInfo, SessionEntry, SignalName, Size, StreamName,
+    EnvPolicy, EnvironmentInfo, FsDirectoryEntry as DirectoryEntry, FsEntryKind as EntryKind,
+    FsGetMetadataResult as Metadata, FsWalkEntry as WalkEntry, FsWalkError as WalkError,
+    FsWalkOptions as WalkOptions, FsWalkResult as Walk, Inherit, PathUri, ProcessEntry,
+    ProcessState, SandboxParams, ServerCapabilities, ServerInfo, SessionEntry, SignalName, Size,
+    StreamName,
 };
 pub use place::{Pending, Place};
 pub use process::{Events, OutputReader, Process, Stdin, Terminate};

@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use outpost_protocol::{EnvironmentInfo, ProcessEntry};
 
-use crate::{Error, Process, Start};
+use crate::{Error, Files, Process, Start};
 
 /// What a place is asked for, on its way.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -27,6 +27,9 @@ pub trait Place: Send + Sync {
 
     /// What it is like there.
     fn environment(&self) -> Pending<'_, EnvironmentInfo>;
+
+    /// Its files. Who has them keeps the place, as a process does.
+    fn files(&self) -> Files;
 
     /// Leaves the place in good order. A local place ends everything it runs; a
     /// remote one is disconnected from, and what nobody ended goes on there for

@@ -107,6 +107,31 @@ impl<'de> Deserialize<'de> for Base64Bytes {
     }
 }
 
+/// The same, where a text that is no base64 is for the server to refuse, in words of the method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base64Text(pub Result<Vec<u8>, InvalidBase64>);
+
+impl From<Vec<u8>> for Base64Text {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Ok(bytes))
+    }
+}
+
+impl Serialize for Base64Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Ok(bytes) => as_text::serialize(bytes, serializer),
+            Err(error) => Err(serde::ser::Error::custom(error)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Base64TextVisitor).map(Self)
+    }
+}
+
 /// For `#[serde(with = "…")]` on fields of any type that holds bytes.
 pub(crate) mod as_text {
     use super::{AsText, Base64Visitor, Deserializer, Serializer};
@@ -150,5 +175,19 @@ impl Visitor<'_> for Base64Visitor {
     // Also called with a borrowed string, which is the usual case: base64 needs no escapes.
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<u8>, E> {
         decode(text.as_bytes()).map_err(E::custom)
+    }
+}
+
+struct Base64TextVisitor;
+
+impl Visitor<'_> for Base64TextVisitor {
+    type Value = Result<Vec<u8>, InvalidBase64>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a base64 string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(decode(text.as_bytes()))
     }
 }

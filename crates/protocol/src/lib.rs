@@ -32,6 +32,7 @@ mod envelope;
 mod environment;
 mod error;
 mod from_server;
+mod fs;
 mod initialize;
 mod malformed;
 mod method;
@@ -56,7 +57,7 @@ pub use app::{
     V0TerminateParams, V0TerminateResult, V0WriteParams, V0WriteResult, WriteStdinParams,
     names_argv,
 };
-pub use base64::{Base64Bytes, InvalidBase64};
+pub use base64::{Base64Bytes, Base64Text, InvalidBase64};
 pub use config::{ConfigLayer, ConfigOrigin, ConfigReadParams, ConfigReadResult, ConfigSource};
 pub use env_policy::{EnvPolicy, Inherit};
 pub use envelope::Incoming;
@@ -65,6 +66,14 @@ pub use environment::{
 };
 pub use error::RpcError;
 pub use from_server::FromServer;
+pub use fs::{
+    FsCanonicalizeParams, FsCanonicalizeResult, FsCloseParams, FsCommitParams, FsCopyParams,
+    FsCreateDirectoryParams, FsCreateStreamParams, FsDirectoryEntry, FsEntryKind,
+    FsGetMetadataParams, FsGetMetadataResult, FsOpenParams, FsOpenResult, FsPath,
+    FsReadBlockParams, FsReadBlockResult, FsReadDirectoryParams, FsReadDirectoryResult,
+    FsReadFileParams, FsReadFileResult, FsRemoveParams, FsWalkEntry, FsWalkError, FsWalkOptions,
+    FsWalkParams, FsWalkResult, FsWriteBlockParams, FsWriteFileParams, ReadFileAnswer,
+};
 pub use initialize::{
     ClientCapabilities, ClientInfo, Delivery, DetachedTtl, InitializeParams, InitializeResult,
     PROTOCOL_VERSION, ServerInfo, Welcome,

@@ -74,6 +74,36 @@ pub enum Method {
     SessionList,
     /// `config/read`
     ConfigRead,
+    /// `fs/readFile`
+    FsReadFile,
+    /// `fs/open`
+    FsOpen,
+    /// `fs/readBlock`
+    FsReadBlock,
+    /// `fs/close`
+    FsClose,
+    /// `fs/writeFile`
+    FsWriteFile,
+    /// `fs/createDirectory`
+    FsCreateDirectory,
+    /// `fs/getMetadata`
+    FsGetMetadata,
+    /// `fs/canonicalize`
+    FsCanonicalize,
+    /// `fs/readDirectory`
+    FsReadDirectory,
+    /// `fs/walk`
+    FsWalk,
+    /// `fs/remove`
+    FsRemove,
+    /// `fs/copy`
+    FsCopy,
+    /// `fs/createStream`
+    FsCreateStream,
+    /// `fs/writeBlock`
+    FsWriteBlock,
+    /// `fs/commit`
+    FsCommit,
 }
 
 /// Methods that are refused with the same words before the handshake is over.
@@ -102,7 +132,7 @@ pub enum Lane {
     Handshake,
     /// Waits behind nothing, and is served even when everything else is refused.
     Control,
-    /// In the order in which requests about the same process came.
+    /// In the order in which requests about the same process, handle or path came.
     Process,
     /// In no order.
     Free,
@@ -126,7 +156,7 @@ const fn row(method: Method, name: &'static str, family: Family, lane: Lane) -> 
 
 /// In the order of the enum, so that a method is its own index.
 #[rustfmt::skip]
-const TABLE: [Row; 21] = [
+const TABLE: [Row; 36] = [
     row(Method::Initialize,           "initialize",             Family::Handshake,         Lane::Handshake),
     row(Method::ProcessStart,         "process/start",          Family::Exec,              Lane::Process),
     row(Method::ProcessRead,          "process/read",           Family::Exec,              Lane::Process),
@@ -148,6 +178,21 @@ const TABLE: [Row; 21] = [
     row(Method::SessionClose,         "session/close",          Family::Exec,              Lane::Free),
     row(Method::SessionList,          "session/list",           Family::Exec,              Lane::Free),
     row(Method::ConfigRead,           "config/read",            Family::App,               Lane::Free),
+    row(Method::FsReadFile,           "fs/readFile",            Family::Filesystem,        Lane::Process),
+    row(Method::FsOpen,               "fs/open",                Family::Filesystem,        Lane::Process),
+    row(Method::FsReadBlock,          "fs/readBlock",           Family::Filesystem,        Lane::Process),
+    row(Method::FsClose,              "fs/close",               Family::Filesystem,        Lane::Control),
+    row(Method::FsWriteFile,          "fs/writeFile",           Family::Filesystem,        Lane::Process),
+    row(Method::FsCreateDirectory,    "fs/createDirectory",     Family::Filesystem,        Lane::Process),
+    row(Method::FsGetMetadata,        "fs/getMetadata",         Family::Filesystem,        Lane::Process),
+    row(Method::FsCanonicalize,       "fs/canonicalize",        Family::Filesystem,        Lane::Process),
+    row(Method::FsReadDirectory,      "fs/readDirectory",       Family::Filesystem,        Lane::Process),
+    row(Method::FsWalk,               "fs/walk",                Family::Filesystem,        Lane::Process),
+    row(Method::FsRemove,             "fs/remove",              Family::Filesystem,        Lane::Process),
+    row(Method::FsCopy,               "fs/copy",                Family::Filesystem,        Lane::Process),
+    row(Method::FsCreateStream,       "fs/createStream",        Family::Filesystem,        Lane::Process),
+    row(Method::FsWriteBlock,         "fs/writeBlock",          Family::Filesystem,        Lane::Process),
+    row(Method::FsCommit,             "fs/commit",              Family::Filesystem,        Lane::Process),
 ];
 
 /// Families that are known by how their names begin, whether or not they are served.

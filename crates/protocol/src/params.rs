@@ -36,6 +36,25 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
+/// Reads `null` as `true`, for switches that are on unless somebody turns them off.
+pub(crate) fn or_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Option::deserialize(deserializer).map(|value| value.unwrap_or(true))
+}
+
+/// The default of such a switch.
+pub(crate) fn yes() -> bool {
+    true
+}
+
+/// Whether such a switch is where it is anyway.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "this is how serde asks whether to leave a member out"
+)]
+pub(crate) fn is_true(value: &bool) -> bool {
+    *value
+}
+
 /// Reads an object of type `T`.
 pub(crate) fn object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where

@@ -2,7 +2,7 @@
 
 use crate::{
     Framing, Role,
-    ws::{Mask, Opcode, encode_header},
+    ws::{Mask, Opcode, encode_header, encode_part_header},
 };
 
 /// A buffer of whole frames in the framing of a transport.
@@ -32,6 +32,29 @@ impl Frames {
     pub fn message(&mut self, payload: &[u8]) {
         self.begin(payload.len()).extend_from_slice(payload);
         self.finish();
+    }
+
+    /// Appends a part of a message that is too large to be in here as a whole.
+    /// Between two parts of it there may be control frames, and nothing else.
+    pub(crate) fn part(&mut self, payload: &[u8], first: bool, last: bool) {
+        if let Framing::WebSocket(_) = self.framing {
+            let opcode = if first {
+                Opcode::Text
+            } else {
+                Opcode::Continuation
+            };
+            let mask = self.masks.as_mut().map(crate::ws::MaskSource::draw);
+            let len = payload.len() as u64;
+            encode_part_header(&mut self.buffer, opcode, last, len, mask);
+            let start = self.buffer.len();
+            self.buffer.extend_from_slice(payload);
+            mask.unwrap_or_default().apply(&mut self.buffer[start..]);
+            return;
+        }
+        self.buffer.extend_from_slice(payload);
+        if last {
+            self.buffer.push(b'\n');
+        }
     }
 
     /// Starts a message of exactly `len` bytes, to be appended to what this

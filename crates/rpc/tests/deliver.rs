@@ -146,3 +146,72 @@ async fn who_has_nothing_to_say_is_told_all_the_same() {
         .await
         .expect("it is told");
 }
+
+#[tokio::test]
+async fn a_very_large_answer_comes_in_parts_and_the_peer_is_still_asked() {
+    for framing in [Framing::WebSocket(Role::Server), Framing::Lines] {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let outbox = Outbox::new(CancellationToken::new());
+        let delivery = Delivery {
+            ping_every: Duration::from_millis(1),
+            ..Delivery::default()
+        };
+        tokio::spawn(deliver(outbox.clone(), Box::new(theirs), framing, delivery));
+        let large: Vec<u8> = (0..5_000_000_u32)
+            .map(|at| b'a' + (at % 26) as u8)
+            .collect();
+        outbox.answer(Answer::new(b"before".to_vec()));
+        outbox.answer(Answer::new(large.clone()));
+        outbox.answer(Answer::new(b"behind".to_vec()));
+        let reading = match framing {
+            Framing::Lines => Framing::Lines,
+            Framing::WebSocket(_) => Framing::WebSocket(Role::Client),
+        };
+        let mut inbound = Inbound::new(Box::new(ours), reading, 1 << 23, None);
+        let (mut messages, mut pings_before_it) = (Vec::new(), 0);
+        let read = async {
+            while messages.len() < 3 {
+                match inbound.next().await.expect("frames").expect("no end") {
+                    Received::Message(message) => messages.push(message),
+                    Received::Ping(_) if messages.len() == 1 => pings_before_it += 1,
+                    _ => {}
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), read)
+            .await
+            .expect("all of it comes");
+        assert_eq!(messages[0], b"before"[..]);
+        assert!(messages[1] == large, "the parts are the message");
+        assert_eq!(messages[2], b"behind"[..]);
+        if let Framing::WebSocket(_) = framing {
+            assert!(pings_before_it > 1, "nobody was asked meanwhile");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_says_goodbye_behind_a_large_answer_has_sent_it() {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let outbox = Outbox::new(CancellationToken::new());
+    let framing = Framing::WebSocket(Role::Server);
+    outbox.answer(Answer::new(vec![b'x'; 5 << 20]));
+    outbox.close(outpost_rpc::CloseReason::Normal);
+    tokio::spawn(deliver(
+        outbox,
+        Box::new(theirs),
+        framing,
+        Delivery::default(),
+    ));
+    let framing = Framing::WebSocket(Role::Client);
+    let mut inbound = Inbound::new(Box::new(ours), framing, 1 << 23, None);
+    let read = async {
+        let first = inbound.next().await.expect("frames").expect("no end");
+        assert!(matches!(first, Received::Message(message) if message.len() == 5 << 20));
+        let second = inbound.next().await.expect("frames").expect("no end");
+        assert_eq!(second, Received::Close(Some(1000)));
+    };
+    tokio::time::timeout(Duration::from_secs(20), read)
+        .await
+        .expect("both come");
+}

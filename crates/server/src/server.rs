@@ -21,6 +21,9 @@ struct Shared {
     host: Host,
     /// A place for each connection.
     places: Arc<Semaphore>,
+    /// A place for each file operation: they block, and what else blocks must
+    /// not wait for them.
+    file_threads: Semaphore,
     /// Every connection's tasks.
     tasks: TaskTracker,
     /// Cancelled when the server ends: nobody accepts, connections close.
@@ -60,6 +63,7 @@ impl Server {
                 places: Arc::new(Semaphore::new(
                     settings.max_connections.min(Semaphore::MAX_PERMITS),
                 )),
+                file_threads: Semaphore::new(settings.file_threads),
                 engine,
                 settings,
                 host,
@@ -79,6 +83,10 @@ impl Server {
 
     pub(crate) fn host(&self) -> &Host {
         &self.shared.host
+    }
+
+    pub(crate) fn file_threads(&self) -> &Semaphore {
+        &self.shared.file_threads
     }
 
     pub(crate) fn tasks(&self) -> &TaskTracker {

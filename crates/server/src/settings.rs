@@ -53,6 +53,19 @@ pub struct Settings {
     /// How long output is waited for after an exit, while somebody else holds
     /// it open.
     pub drain_within: Duration,
+    /// What a file operation may take.
+    pub files: outpost_files::Limits,
+    /// How many files a connection may have open.
+    pub open_files: usize,
+    /// From how many bytes on only one file of a connection is read or written
+    /// as a whole at a time.
+    pub large_file_bytes: u64,
+    /// How many file operations of a connection run at once,
+    pub file_operations: usize,
+    /// and how many of all connections: each has a thread while it runs.
+    pub file_threads: usize,
+    /// How many listings of a connection may be in memory.
+    pub listings: usize,
     /// How long the end of the server may take, all in all.
     pub shutdown_within: Duration,
 }
@@ -78,6 +91,12 @@ impl Default for Settings {
             output_bytes_cap: 1024 * 1024,
             kept_output_bytes: 16 * 1024 * 1024,
             drain_within: Duration::from_secs(2),
+            files: outpost_files::Limits::default(),
+            open_files: 128,
+            large_file_bytes: 16 * 1024 * 1024,
+            file_operations: 32,
+            file_threads: 256,
+            listings: 4,
             shutdown_within: Duration::from_millis(4500),
         }
     }

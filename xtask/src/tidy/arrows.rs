@@ -17,10 +17,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("telemetry", &[]),
     ("engine", &["journal", "process", "sandbox", "files"]),
     ("rpc", &["protocol"]),
-    ("server", &["engine", "protocol", "rpc"]),
-    ("client", &["engine", "journal", "protocol", "rpc"]),
+    ("server", &["engine", "files", "protocol", "rpc"]),
+    ("client", &["engine", "files", "journal", "protocol", "rpc"]),
     ("mcp", &["client", "engine", "protocol", "rpc"]),
-    ("cli", &["server", "engine", "client", "mcp", "telemetry"]),
+    (
+        "cli",
+        &["server", "engine", "files", "client", "mcp", "telemetry"],
+    ),
     ("testkit", &["protocol"]),
 ];
 

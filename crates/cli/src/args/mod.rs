@@ -3,7 +3,9 @@
 mod attach;
 mod config;
 mod detached;
+mod files;
 mod kill;
+mod location;
 mod mcp;
 mod on;
 mod run;
@@ -17,7 +19,9 @@ pub(crate) mod units;
 pub(crate) use attach::Attach;
 pub(crate) use config::{Config, ConfigPath, ConfigShow, ConfigSubcommand};
 pub(crate) use detached::{Completions, Logs, Ps};
+pub(crate) use files::{Cat, Cp, Ls};
 pub(crate) use kill::Kill;
+pub(crate) use location::Location;
 pub(crate) use mcp::{Mcp, McpCall, McpList, McpProxy, McpServersArgs, McpSubcommand};
 pub(crate) use on::{LAUNCHED, On, OnAny, server_or_launched};
 pub(crate) use run::{Run, Variable};
@@ -34,6 +38,7 @@ use clap::Parser as _;
 #[command(after_help = "Examples:
   outpost serve --listen ws://127.0.0.1:7777
   outpost run -- make
+  outpost cp -r ./site ws://127.0.0.1:7777:/srv/site
   outpost config show --origins")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -64,6 +69,20 @@ pub(crate) enum Subcommand {
     /// nothing of its tree is left. A lost connection is brought back without
     /// its noticing.
     Run(Run),
+    /// Copy files and directories, to a server, from one, or here
+    ///
+    /// As cp: into the destination if that is a directory, and otherwise under
+    /// its name. A server is named by its URL before the path, and a colon.
+    /// Links to files are copied as the files they lead to; links to directories
+    /// are not followed, and reported.
+    Cp(Cp),
+    /// List directories, of a server or here
+    ///
+    /// Everything in them, by name. Links count as what they lead to; those that
+    /// lead nowhere are left out.
+    Ls(Ls),
+    /// Show files, of a server or here
+    Cat(Cat),
     /// List detached work: what was started with `run --detach`
     ///
     /// Work that has ended stays in the list for an hour. Without --on it is

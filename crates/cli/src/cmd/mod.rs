@@ -1,11 +1,14 @@
 //! The subcommands, one file each.
 
 pub(crate) mod attach;
+pub(crate) mod cat;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod cp;
 pub(crate) mod keeper;
 pub(crate) mod kill;
 pub(crate) mod logs;
+pub(crate) mod ls;
 pub(crate) mod mcp;
 pub(crate) mod ps;
 pub(crate) mod run;

@@ -1,6 +1,7 @@
 //! The place that is this program: an engine of its own, with one session that
-//! nobody else knows.
+//! nobody else knows. [`cabinet`] has the files of the machine it is on.
 
+mod cabinet;
 mod host;
 mod listing;
 mod options;
@@ -9,5 +10,6 @@ mod pump;
 mod refusal;
 mod reins;
 
+pub(crate) use cabinet::LocalCabinet;
 pub use options::LocalOptions;
 pub use place::Local;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -23,13 +23,13 @@ use tokio::runtime::Handle as Runtime;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    LocalOptions, host, listing,
+    LocalCabinet, LocalOptions, host, listing,
     pump::{Bell, Pump},
     refusal,
     reins::LocalReins,
 };
 use crate::{
-    Error, Pending, Place, Process, Start,
+    Error, Files, Pending, Place, Process, Start,
     process::{Handle, Reins},
     record::Record,
 };
@@ -167,13 +167,22 @@ impl Place for Local {
         })
     }
 
+    fn files(&self) -> Files {
+        Files::new(Arc::new(LocalCabinet::of(Arc::clone(&self.inner))))
+    }
+
     fn close(&self) -> Pending<'_, ()> {
         Box::pin(self.inner.close())
     }
 }
 
 impl Inner {
-    fn check_open(&self) -> Result<(), Error> {
+    /// Where relative paths begin.
+    pub(super) fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    pub(super) fn check_open(&self) -> Result<(), Error> {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::disconnected(CLOSED));
         }

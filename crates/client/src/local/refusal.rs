@@ -2,7 +2,7 @@
 //! place can't tell which one said no.
 
 use outpost_engine::{ResizeError, SpawnErrorKind, StartError};
-use outpost_protocol::{PermissionsKind, RpcError, Size, StartParams};
+use outpost_protocol::{PermissionsKind, RpcError, SandboxParams, Size, StartParams};
 
 use crate::Error;
 
@@ -24,20 +24,25 @@ pub(super) fn check(params: &StartParams) -> Result<(), RpcError> {
     if let Some(size) = params.size {
         check_size(size)?;
     }
-    let managed = |sandbox: &outpost_protocol::SandboxParams| {
-        sandbox.permissions.kind == PermissionsKind::Managed
-    };
-    if params.sandbox.as_ref().is_some_and(managed) {
-        return invalid(
-            "sandbox intent cannot be enforced on this executor: managed permissions are not supported by this version",
-        );
-    }
+    check_sandbox(params.sandbox.as_ref())?;
     if params.enforce_managed_network {
         return invalid(
             "sandbox intent cannot be enforced on this executor: a managed network is not supported by this version",
         );
     }
     Ok(())
+}
+
+/// Whether anything would have to be enforced.
+pub(super) fn check_sandbox(sandbox: Option<&SandboxParams>) -> Result<(), RpcError> {
+    match sandbox {
+        Some(sandbox) if sandbox.permissions.kind == PermissionsKind::Managed => {
+            Err(RpcError::invalid_params(
+                "sandbox intent cannot be enforced on this executor: managed permissions are not supported by this version",
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A terminal has at least one row and one column.

@@ -6,7 +6,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use outpost_protocol::{Method, RpcError, StartParams, encode_notification, encode_request};
+use outpost_protocol::{
+    FsCloseParams, Method, RpcError, StartParams, encode_notification, encode_request,
+};
 use outpost_rpc::{Answer, CloseReason, Outbox};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
@@ -68,6 +70,8 @@ pub(super) enum Call {
     },
     /// Nobody waits: a process was told to end that nobody wants.
     Settles(String),
+    /// Nobody waits, and nothing depends on it: a file was closed.
+    Closes,
 }
 
 /// A process that is being started.
@@ -139,6 +143,12 @@ impl Line {
         let _ = self.ask(method, params, Call::Settles(id.to_owned()));
     }
 
+    /// Tells the server that a file isn't needed any more, and doesn't wait. One
+    /// that is lost has closed all of its files.
+    pub(super) fn close_file(&self, params: &FsCloseParams) {
+        let _ = self.ask(Method::FsClose, params, Call::Closes);
+    }
+
     fn ask(&self, method: Method, params: &impl Serialize, call: Call) -> Result<(), CallError> {
         let mut waiting = self.waiting();
         if self.loss.get().is_some() {
@@ -181,7 +191,7 @@ impl Line {
             .into_values()
             .filter_map(|call| match call {
                 Call::Reply { starts, .. } => starts.map(|starting| starting.id),
-                Call::Settles(_) => None,
+                Call::Settles(_) | Call::Closes => None,
             })
             .collect();
         self.gone.cancel();

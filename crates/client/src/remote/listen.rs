@@ -159,6 +159,7 @@ impl Attending {
                 }
             }
             Some(Call::Settles(process)) => self.core.strays().settled(&process),
+            Some(Call::Closes) => {}
             None => tracing::debug!("an answer to nothing that was asked"),
         }
     }

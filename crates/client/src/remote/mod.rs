@@ -14,18 +14,24 @@
 //! - [`place`] and [`reins`] are what the outside sees, set up by [`options`];
 //!   a start under way is an [`undo`] until it is done, and [`distant`] is a
 //!   process that is looked at and not followed
+//! - [`cabinet`] has the files of the server: [`open_file`] is one that is read,
+//!   [`draft`] one that is written, and both are kept by a [`file_handle`]
 
 mod acks;
 mod address;
+mod cabinet;
 mod calls;
 mod core;
 mod dial;
 mod distant;
+mod draft;
+mod file_handle;
 mod handshake;
 mod hearing;
 mod launch;
 mod line;
 mod listen;
+mod open_file;
 mod options;
 mod place;
 mod puzzle;

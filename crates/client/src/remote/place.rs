@@ -16,6 +16,7 @@ use tokio::{
 
 use super::{
     Dialer, Distant, RemoteOptions,
+    cabinet::RemoteCabinet,
     core::Core,
     dial::UrlDialer,
     handshake::Session,
@@ -28,7 +29,7 @@ use super::{
     undo::Undo,
 };
 use crate::{
-    Error, Pending, Place, Process, Start,
+    Error, Files, Pending, Place, Process, Start,
     process::{Handle, Reins},
 };
 
@@ -245,14 +246,11 @@ impl Place for Remote {
     }
 
     fn environment(&self) -> Pending<'_, EnvironmentInfo> {
-        Box::pin(async {
-            let core = self.core();
-            let known = core.welcome.get().and_then(|w| w.environment_info.clone());
-            match known {
-                Some(info) => core.line().await.map(|_| info),
-                None => core.again(Method::EnvironmentInfo, &Empty {}).await,
-            }
-        })
+        Box::pin(self.core().environment())
+    }
+
+    fn files(&self) -> Files {
+        Files::new(Arc::new(RemoteCabinet::new(Arc::clone(&self.guard))))
     }
 
     fn close(&self) -> Pending<'_, ()> {
@@ -281,6 +279,15 @@ fn check(start: &Start, can: ServerCapabilities) -> Result<(), Error> {
 }
 
 impl Core {
+    /// What it is like where the server is.
+    pub(super) async fn environment(&self) -> Result<EnvironmentInfo, Error> {
+        let welcome = self.welcome.get();
+        match welcome.and_then(|welcome| welcome.environment_info.clone()) {
+            Some(info) => self.line().await.map(|_| info),
+            None => self.again(Method::EnvironmentInfo, &Empty {}).await,
+        }
+    }
+
     /// Makes the first connection, and has it looked after.
     async fn connect(self: &Arc<Self>) -> Result<(), Error> {
         let deadline = now() + self.options.limits.connect_within;

@@ -7,6 +7,7 @@ mod catching_up;
 mod crossing;
 mod distrust;
 mod failing;
+mod files;
 mod older_servers;
 mod resuming;
 mod sim;

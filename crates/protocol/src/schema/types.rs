@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::{
-    Base64Bytes, DetachedTtl, NativePath, PathUri, Permissions, RequestId, SandboxParams, Setting,
+    Base64Bytes, Base64Text, DetachedTtl, FsPath, NativePath, PathUri, Permissions, RequestId,
+    SandboxParams, Setting,
 };
 
 impl JsonSchema for Base64Bytes {
@@ -19,6 +20,34 @@ impl JsonSchema for Base64Bytes {
             "type": "string",
             "contentEncoding": "base64",
         })
+    }
+}
+
+impl JsonSchema for Base64Text {
+    fn schema_name() -> Cow<'static, str> {
+        Base64Bytes::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        Base64Bytes::schema_id()
+    }
+
+    fn json_schema(types: &mut SchemaGenerator) -> Schema {
+        Base64Bytes::json_schema(types)
+    }
+}
+
+impl JsonSchema for FsPath {
+    fn schema_name() -> Cow<'static, str> {
+        PathUri::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        PathUri::schema_id()
+    }
+
+    fn json_schema(types: &mut SchemaGenerator) -> Schema {
+        PathUri::json_schema(types)
     }
 }
 

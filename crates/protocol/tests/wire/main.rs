@@ -6,6 +6,7 @@ mod envelope;
 mod envelope_model;
 mod error_table;
 mod from_server;
+mod fs;
 mod method;
 mod output_frame;
 mod params;

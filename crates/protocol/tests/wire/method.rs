@@ -37,6 +37,21 @@ fn table() {
     SessionClose session/close family="exec" lane=Free
     SessionList session/list family="exec" lane=Free
     ConfigRead config/read family="app-server" lane=Free
+    FsReadFile fs/readFile family="filesystem" lane=Process
+    FsOpen fs/open family="filesystem" lane=Process
+    FsReadBlock fs/readBlock family="filesystem" lane=Process
+    FsClose fs/close family="filesystem" lane=Control
+    FsWriteFile fs/writeFile family="filesystem" lane=Process
+    FsCreateDirectory fs/createDirectory family="filesystem" lane=Process
+    FsGetMetadata fs/getMetadata family="filesystem" lane=Process
+    FsCanonicalize fs/canonicalize family="filesystem" lane=Process
+    FsReadDirectory fs/readDirectory family="filesystem" lane=Process
+    FsWalk fs/walk family="filesystem" lane=Process
+    FsRemove fs/remove family="filesystem" lane=Process
+    FsCopy fs/copy family="filesystem" lane=Process
+    FsCreateStream fs/createStream family="filesystem" lane=Process
+    FsWriteBlock fs/writeBlock family="filesystem" lane=Process
+    FsCommit fs/commit family="filesystem" lane=Process
     "#);
 }
 

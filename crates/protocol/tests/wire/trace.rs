@@ -1,9 +1,9 @@
 //! A recorded conversation of a released client and its own server.
 
 use outpost_protocol::{
-    Incoming, InitializeParams, Method, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
-    PermissionsKind, ProcessClosed, ProcessExited, ProcessOutput, RequestId, StartParams,
-    StartResult, TerminateParams, TerminateResult, parse_params,
+    FsGetMetadataParams, FsPath, Incoming, InitializeParams, Method, PROCESS_CLOSED,
+    PROCESS_EXITED, PROCESS_OUTPUT, PermissionsKind, ProcessClosed, ProcessExited, ProcessOutput,
+    RequestId, StartParams, StartResult, TerminateParams, TerminateResult, parse_params,
 };
 use serde_json::Value;
 
@@ -67,6 +67,10 @@ fn every_line_of_the_client_is_understood() {
             Some(Method::ProcessTerminate) => {
                 let params: TerminateParams = parse_params(params).unwrap();
                 assert!(params.grace_ms.is_none() && !params.tree);
+            }
+            Some(Method::FsGetMetadata) => {
+                let params: FsGetMetadataParams = parse_params(params).unwrap();
+                assert!(matches!(params.path, FsPath::Here(_)) && params.follow_symlinks);
             }
             Some(other) => panic!("{other:?}"),
             None => {}

@@ -1,13 +1,13 @@
 //! The task that writes.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{future::poll_fn, io, sync::Arc, task::Poll, time::Duration};
 
 use tokio::{
     io::AsyncWriteExt,
-    time::{Instant, MissedTickBehavior, interval_at},
+    time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
 
-use super::{CloseReason, Feed, More, Outbox};
+use super::{Answer, CloseReason, Feed, More, Outbox};
 use crate::{Frames, Framing, WriteHalf, ws::Opcode};
 
 /// How the writer shares out the wire.
@@ -36,6 +36,13 @@ impl Default for Delivery {
     }
 }
 
+/// An answer larger than this is never in the buffer as a whole: it goes out in
+/// parts, with pings between them, so that who takes minutes to read it is still
+/// known to be alive.
+const LARGE_BYTES: usize = 4 * 1024 * 1024;
+/// How large those parts are.
+const PART_BYTES: usize = 256 * 1024;
+
 /// A buffer larger than this isn't kept while the connection is quiet.
 const KEEP_BYTES: usize = 4 * 1024;
 
@@ -48,6 +55,7 @@ pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, delive
         outbox: outbox.clone(),
         frames: Frames::new(framing),
         filled: Vec::new(),
+        large: None,
         delivery,
     };
     if let Err(error) = writer.run(&mut io).await {
@@ -64,6 +72,8 @@ struct Writer {
     frames: Frames,
     /// Whose frames are in the write under way.
     filled: Vec<Arc<dyn Feed>>,
+    /// The answer that goes out behind that write, in parts.
+    large: Option<Answer>,
     delivery: Delivery,
 }
 
@@ -99,7 +109,7 @@ impl Writer {
                     .await
                     .unwrap_or(Ok(()));
             }
-            if self.frames.is_empty() {
+            if self.frames.is_empty() && self.large.is_none() {
                 // Who had nothing to say of what happened has seen it all the same.
                 self.tell_filled();
                 continue;
@@ -115,10 +125,45 @@ impl Writer {
             io.flush().await?;
             self.frames.clear();
             self.tell_filled();
+            if let Some(answer) = self.large.take() {
+                self.write_in_parts(io, answer, &mut pings).await?;
+            }
             if self.frames.capacity() > KEEP_BYTES && self.outbox.is_quiet() {
                 self.frames.release();
             }
         }
+    }
+
+    /// Writes one answer, part by part.
+    async fn write_in_parts(
+        &mut self,
+        io: &mut WriteHalf,
+        mut answer: Answer,
+        pings: &mut Interval,
+    ) -> io::Result<()> {
+        let message = std::mem::take(&mut answer.message);
+        // Held all the while: the message is memory that nothing else bounds.
+        let mut held = Some(super::queue::Held::of(answer));
+        let mut parts = message.chunks(PART_BYTES).peekable();
+        let mut first = true;
+        while let Some(part) = parts.next() {
+            let last = parts.peek().is_none();
+            if let Some(payload) = self.outbox.state().pong.take() {
+                self.frames.control(Opcode::Pong, &payload);
+            }
+            if poll_fn(|cx| Poll::Ready(pings.poll_tick(cx).is_ready())).await {
+                self.frames.control(Opcode::Ping, b"");
+            }
+            self.frames.part(part, first, last);
+            first = false;
+            if last {
+                drop(held.take());
+                self.outbox.answers_written();
+            }
+            io.write_all(self.frames.as_bytes()).await?;
+            self.frames.clear();
+        }
+        io.flush().await
     }
 
     /// Whatever was filled has left the buffer.
@@ -142,6 +187,10 @@ impl Writer {
             while self.frames.len() < self.delivery.write_bytes
                 && let Some(answer) = state.next_answer()
             {
+                if answer.message.len() > LARGE_BYTES {
+                    self.large = Some(answer);
+                    return None;
+                }
                 self.frames.message(&answer.message);
                 freed.push(super::queue::Held::of(answer));
             }

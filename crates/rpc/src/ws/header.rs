@@ -103,7 +103,18 @@ impl Header {
 
 /// Appends the header of an unfragmented frame.
 pub(crate) fn encode_header(out: &mut Vec<u8>, opcode: Opcode, len: u64, mask: Option<Mask>) {
-    out.push(0x80 | opcode.bits());
+    encode_part_header(out, opcode, true, len, mask);
+}
+
+/// Appends the header of a frame, which may be the last of its message or not.
+pub(crate) fn encode_part_header(
+    out: &mut Vec<u8>,
+    opcode: Opcode,
+    last: bool,
+    len: u64,
+    mask: Option<Mask>,
+) {
+    out.push(if last { 0x80 } else { 0 } | opcode.bits());
     let masked = if mask.is_some() { 0x80 } else { 0 };
     match len {
         0..=125 => out.push(masked | len as u8),

@@ -11,7 +11,7 @@ mod messages;
 mod opening;
 
 pub use handshake::accept_key;
-pub(crate) use header::{Header, Opcode, encode_header};
+pub(crate) use header::{Header, Opcode, encode_header, encode_part_header};
 pub(crate) use mask::{Mask, MaskSource};
 pub(crate) use messages::Messages;
 pub use opening::{Opening, OpeningError, open};

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     Peer, Server,
-    faces::{exec, initialize},
+    faces::{exec, fs::Desk, initialize},
 };
 
 /// The dispatcher of one connection; owned by the task that reads it.
@@ -42,6 +42,8 @@ pub(super) struct Dispatch {
     pub(super) order: Order,
     /// What it has of the faces whose processes end with it.
     pub(super) app: AppSide,
+    /// What it has of the files.
+    pub(super) desk: Desk,
 }
 
 impl Dispatch {
@@ -53,6 +55,7 @@ impl Dispatch {
             admission: Admission::new(settings.max_in_flight, settings.in_flight_bytes),
             order: Order::new(server.tasks()),
             app: AppSide::default(),
+            desk: Desk::new(&server, &outbox, &link.gone),
             server,
             outbox,
             link,
@@ -105,6 +108,7 @@ impl Dispatch {
     pub(super) fn end(&mut self) {
         self.link.gone.cancel();
         self.app.end();
+        self.desk.end();
         if let (Some(caller), Some(epoch)) = (self.caller.take(), self.epoch) {
             self.server.engine().detach(&caller.session, epoch);
         }
@@ -190,6 +194,7 @@ impl Dispatch {
     async fn serve(&mut self, method: Method, reply: Reply, params: Option<&RawValue>) {
         match method.family() {
             Family::App => self.serve_app(method, reply, params).await,
+            Family::Filesystem => self.serve_fs(method, reply, params).await,
             _ => self.serve_exec(method, reply, params).await,
         }
     }

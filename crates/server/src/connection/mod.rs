@@ -4,6 +4,7 @@ mod app_requests;
 mod caller;
 mod dispatch;
 mod exec_requests;
+mod fs_requests;
 mod handshake;
 mod link;
 mod order;

@@ -17,6 +17,21 @@ impl Reply {
         Reply { outbox, id, ticket }
     }
 
+    /// The client's key for the request.
+    pub(crate) fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// Answers with a message that was encoded already, for which room was
+    /// reserved.
+    pub(crate) fn send_message(self, message: Vec<u8>, reservation: Reservation) {
+        self.outbox.answer(Answer {
+            message,
+            ticket: self.ticket,
+            reservation: Some(reservation),
+        });
+    }
+
     /// Counts among the requests under way from now on.
     pub(crate) fn counted(self, ticket: Ticket) -> Self {
         Reply {

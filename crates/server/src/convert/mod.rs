@@ -2,10 +2,14 @@
 
 mod dialect;
 mod error;
+mod files;
 mod process;
 
 pub(crate) use dialect::{COMMAND, Dialect, SPAWN};
 pub(crate) use error::{resize_error, resume_refusal, start_error};
+pub(crate) use files::{
+    check_handle, files_error, links, occupied, path, unknown_read_handle, unknown_write_handle,
+};
 pub(crate) use process::{
     DEFAULT_SIZE, check_name, check_size, delivery, env_policy, overlay, process_state,
     process_trees, signal, size, stream_name, write_status,

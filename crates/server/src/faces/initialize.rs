@@ -71,6 +71,7 @@ pub(crate) fn initialize(
             process_list: true,
             takeover: true,
             terminate_tree: true,
+            fs_write_stream: true,
             ..ServerCapabilities::default()
         },
     };

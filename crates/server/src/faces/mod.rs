@@ -5,6 +5,7 @@ pub(crate) mod config;
 pub(crate) mod environment;
 pub(crate) mod exec;
 pub(crate) mod feed;
+pub(crate) mod fs;
 pub(crate) mod initialize;
 pub(crate) mod scoped;
 pub(crate) mod session;

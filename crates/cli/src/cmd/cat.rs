@@ -1,0 +1,63 @@
+//! `outpost cat`: what is in files.
+
+use std::process::ExitCode;
+
+use outpost_client::FileReader;
+use tokio::io::{AsyncWriteExt as _, Stdout, stdout};
+
+use super::task::perform;
+use crate::{
+    args::{Cat, Location},
+    render::{out::note, words},
+    transfer::Sites,
+};
+
+pub(crate) fn run(args: &Cat) -> ExitCode {
+    perform(cat(args))
+}
+
+async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
+    let mut sites = Sites::new(args.on.on.as_deref(), "outpost cat");
+    let mut stdout = stdout();
+    let mut code = ExitCode::SUCCESS;
+    for path in &args.paths {
+        match open(&mut sites, path).await {
+            Ok(reader) => {
+                if let Err(error) = show(reader, &mut stdout).await? {
+                    note(&error.to_string());
+                    code = ExitCode::FAILURE;
+                }
+            }
+            Err(error) => {
+                note(&words::of(&error));
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    sites.leave().await;
+    Ok(code)
+}
+
+async fn open(sites: &mut Sites, path: &Location) -> anyhow::Result<FileReader> {
+    let site = sites.find_on(path).await?;
+    Ok(site.files.open(&site.path).await?)
+}
+
+/// Fails if nobody reads it; what is wrong with the file is told apart.
+async fn show(
+    mut reader: FileReader,
+    stdout: &mut Stdout,
+) -> anyhow::Result<Result<(), outpost_client::FileError>> {
+    loop {
+        match reader.next_bytes().await {
+            Ok(bytes) if bytes.is_empty() => break,
+            Ok(bytes) => stdout.write_all(&bytes).await?,
+            Err(error) => {
+                stdout.flush().await?;
+                return Ok(Err(error));
+            }
+        }
+    }
+    stdout.flush().await?;
+    Ok(Ok(()))
+}

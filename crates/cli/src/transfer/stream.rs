@@ -1,0 +1,77 @@
+//! One file is brought over.
+
+use std::path::Path;
+
+use anyhow::Context;
+use bytes::BytesMut;
+use outpost_client::Files;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use super::Tally;
+
+/// How much of our own input is read at once.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// From one place to another. The copy appears when it is complete.
+pub(super) async fn file_to_file(
+    from: (&Files, &Path),
+    to: (&Files, &Path),
+    tally: &Tally,
+) -> anyhow::Result<()> {
+    let mut reader = from.0.open(from.1).await?;
+    let mut writer = to.0.create(to.1).await?;
+    loop {
+        let bytes = reader.next_bytes().await?;
+        let count = bytes.len();
+        if count == 0 {
+            break;
+        }
+        writer.put(bytes).await?;
+        tally.moved(count);
+    }
+    writer.commit().await?;
+    tally.done();
+    Ok(())
+}
+
+/// From a place to our own output.
+pub(super) async fn file_to_stream(
+    from: (&Files, &Path),
+    output: &mut (impl AsyncWrite + Unpin),
+    tally: &Tally,
+) -> anyhow::Result<()> {
+    let mut reader = from.0.open(from.1).await?;
+    loop {
+        let bytes = reader.next_bytes().await?;
+        if bytes.is_empty() {
+            break;
+        }
+        output.write_all(&bytes).await?;
+        tally.moved(bytes.len());
+    }
+    output.flush().await?;
+    tally.done();
+    Ok(())
+}
+
+/// From our own input to a place.
+pub(super) async fn stream_to_file(
+    input: &mut (impl AsyncRead + Unpin),
+    to: (&Files, &Path),
+    tally: &Tally,
+) -> anyhow::Result<()> {
+    let mut writer = to.0.create(to.1).await?;
+    loop {
+        let mut piece = BytesMut::with_capacity(PIECE_BYTES);
+        let read = input.read_buf(&mut piece).await;
+        let read = read.context("cannot read standard input")?;
+        if read == 0 {
+            break;
+        }
+        writer.put(piece.freeze()).await?;
+        tally.moved(read);
+    }
+    writer.commit().await?;
+    tally.done();
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! What is in a directory.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::names::{sorted_names, target_of};
+use crate::{Files, FilesError, Links};
+
+/// Something in a directory. A link counts as its target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryEntry {
+    /// What it is called there: bytes, in any encoding.
+    pub name: OsString,
+    /// A directory.
+    pub is_directory: bool,
+    /// A regular file.
+    pub is_file: bool,
+}
+
+impl Files {
+    /// What is in a directory, by name. Links that lead nowhere are left out.
+    pub fn read_directory(&self, path: &Path) -> Result<Vec<DirectoryEntry>, FilesError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let directory = self.open_path(path, flags, Mode::empty(), Links::Follow)?;
+        let names = sorted_names(&directory, self.limits.directory_entries)?;
+        let entries = names.into_iter().filter_map(|name| {
+            let kind = target_of(&directory, &name)?;
+            Some(DirectoryEntry {
+                name: name.text,
+                is_directory: kind == FileType::Directory,
+                is_file: kind == FileType::RegularFile,
+            })
+        });
+        Ok(entries.collect())
+    }
+}

@@ -1,0 +1,116 @@
+//! Reading: as a whole, and in blocks.
+
+use std::fs;
+use std::io::Write as _;
+
+use outpost_files::{Files, Limits, Links};
+
+use crate::support::{Folder, failed, missing, refused};
+
+const FOLLOW: Links = Links::Follow;
+
+#[test]
+fn all_of_a_file() {
+    let folder = Folder::new();
+    let files = Files::default();
+    let path = folder.file("a", "hello");
+    assert_eq!(files.read(&path, FOLLOW).unwrap(), b"hello");
+    let link = folder.link("l", "a");
+    assert_eq!(files.read(&link, FOLLOW).unwrap(), b"hello");
+    missing(files.read(&folder.path("b"), FOLLOW));
+    failed(
+        files.read(folder.root(), FOLLOW),
+        "Is a directory (os error 21)",
+    );
+    failed(
+        files.read(&folder.path("a/b"), FOLLOW),
+        "Not a directory (os error 20)",
+    );
+}
+
+#[test]
+fn a_file_of_a_size_that_nobody_tells() {
+    // The system says that such files are empty.
+    let status = Files::default()
+        .read("/proc/self/status".as_ref(), FOLLOW)
+        .unwrap();
+    assert!(status.starts_with(b"Name:"));
+}
+
+#[test]
+fn up_to_the_limit_and_not_beyond() {
+    let folder = Folder::new();
+    let files = Files::new(Limits {
+        file_bytes: 5,
+        ..Limits::default()
+    });
+    assert_eq!(
+        files.read(&folder.file("a", "12345"), FOLLOW).unwrap(),
+        b"12345"
+    );
+    let large = folder.file("b", "123456");
+    refused(files.read(&large, FOLLOW), "file is larger than 5 bytes");
+    refused(
+        files.read("/proc/self/status".as_ref(), FOLLOW),
+        "file is larger than 5 bytes",
+    );
+    let open = files.open(&large, FOLLOW).unwrap();
+    refused(open.len(), "file is larger than 5 bytes");
+    assert_eq!(
+        open.read_block(0, 10).unwrap().bytes,
+        b"123456",
+        "blocks are no whole"
+    );
+}
+
+#[test]
+fn blocks_in_any_order() {
+    let folder = Folder::new();
+    let path = folder.file("a", "0123456789");
+    let open = Files::default().open(&path, FOLLOW).unwrap();
+    let block = |offset, len| {
+        let block = open.read_block(offset, len).unwrap();
+        (String::from_utf8(block.bytes).unwrap(), block.eof)
+    };
+    assert_eq!(
+        block(6, 4),
+        ("6789".to_owned(), false),
+        "exactly to the end"
+    );
+    assert_eq!(block(10, 4), (String::new(), true));
+    assert_eq!(block(0, 3), ("012".to_owned(), false));
+    assert_eq!(block(8, 3), ("89".to_owned(), true));
+    assert_eq!(block(u64::MAX, 1), (String::new(), true));
+    assert_eq!(block(i64::MAX as u64, 1_048_576), (String::new(), true));
+    for len in [0, 1_048_577, u64::MAX] {
+        refused(
+            open.read_block(0, len),
+            "file read block length must be between 1 and 1048576",
+        );
+    }
+}
+
+#[test]
+fn an_open_file_stays_the_same() {
+    let folder = Folder::new();
+    let path = folder.file("a", "old");
+    let open = Files::default().open(&path, FOLLOW).unwrap();
+    fs::rename(folder.file("b", "new"), &path).unwrap();
+    assert_eq!(open.read_block(0, 10).unwrap().bytes, b"old");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(open.read_block(0, 10).unwrap().bytes, b"old");
+}
+
+#[test]
+fn a_file_that_grows_and_shrinks_gives_what_there_is() {
+    let folder = Folder::new();
+    let path = folder.file("a", "12");
+    let open = Files::default().open(&path, FOLLOW).unwrap();
+    assert!(open.read_block(0, 4).unwrap().eof);
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"3456").unwrap();
+    assert_eq!(open.read_block(0, 4).unwrap().bytes, b"1234");
+    file.set_len(1).unwrap();
+    assert_eq!(open.read_block(0, 4).unwrap().bytes, b"1");
+    assert_eq!(open.len().unwrap(), 1);
+}

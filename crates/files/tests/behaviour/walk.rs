@@ -1,0 +1,289 @@
+//! Walks, and where they end.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use outpost_files::{EntryKind, Files, Limits, Walk, WalkOptions};
+
+use crate::support::{Folder, missing, refused};
+
+const ALL: WalkOptions = WalkOptions {
+    max_depth: 64,
+    max_directories: 10_000,
+    max_entries: 50_000,
+    follow_directory_symlinks: false,
+    prune_hidden_directories: false,
+};
+
+fn walk(folder: &Folder, options: WalkOptions) -> Walk {
+    Files::default().walk(folder.root(), options).unwrap()
+}
+
+/// The paths from the root on, directories with a slash.
+fn listed(folder: &Folder, walk: &Walk) -> Vec<String> {
+    let line = |path: &Path, kind| {
+        let path = path.strip_prefix(folder.root()).unwrap().display();
+        match kind {
+            EntryKind::Directory => format!("{path}/"),
+            EntryKind::File => path.to_string(),
+        }
+    };
+    let entries = walk.entries.iter();
+    entries.map(|entry| line(&entry.path, entry.kind)).collect()
+}
+
+fn tree() -> Folder {
+    let folder = Folder::new();
+    folder.file("b/z", "");
+    folder.file("b/.hidden/x", "");
+    folder.file("a/deep/er/y", "");
+    folder.file("c", "");
+    folder.fifo("fifo");
+    folder.link("to_file", "c");
+    folder.link("broken", "nowhere");
+    folder.link("d", "a/deep");
+    folder
+}
+
+#[test]
+fn level_by_level_and_by_name() {
+    let folder = tree();
+    let found = walk(&folder, ALL);
+    let expected = [
+        "a/",
+        "b/",
+        "c",
+        "a/deep/",
+        "b/.hidden/",
+        "b/z",
+        "a/deep/er/",
+        "b/.hidden/x",
+        "a/deep/er/y",
+    ];
+    assert_eq!(listed(&folder, &found), expected);
+    assert!(found.errors.is_empty() && !found.truncated);
+}
+
+#[test]
+fn hidden_directories_are_named_when_they_are_pruned() {
+    let folder = tree();
+    let options = WalkOptions {
+        prune_hidden_directories: true,
+        ..ALL
+    };
+    let expected = [
+        "a/",
+        "b/",
+        "c",
+        "a/deep/",
+        "b/.hidden/",
+        "b/z",
+        "a/deep/er/",
+        "a/deep/er/y",
+    ];
+    assert_eq!(listed(&folder, &walk(&folder, options)), expected);
+}
+
+#[test]
+fn links_to_directories_are_followed_once() {
+    let folder = tree();
+    folder.link("a/up", "..");
+    let options = WalkOptions {
+        follow_directory_symlinks: true,
+        ..ALL
+    };
+    let found = walk(&folder, options);
+    let expected = [
+        "a/",
+        "b/",
+        "c",
+        "d/",
+        "a/deep/",
+        "a/up/",
+        "b/.hidden/",
+        "b/z",
+        "d/er/",
+        "b/.hidden/x",
+        "d/er/y",
+    ];
+    assert_eq!(listed(&folder, &found), expected);
+    assert!(found.errors.is_empty() && !found.truncated);
+}
+
+#[test]
+fn depth_zero_is_what_is_in_the_root() {
+    let folder = tree();
+    let options = WalkOptions {
+        max_depth: 0,
+        ..ALL
+    };
+    let found = walk(&folder, options);
+    assert_eq!(listed(&folder, &found), ["a/", "b/", "c"]);
+    assert!(!found.truncated, "that is what was asked for");
+}
+
+#[test]
+fn limits_of_number() {
+    let folder = tree();
+    let few = walk(
+        &folder,
+        WalkOptions {
+            max_entries: 3,
+            ..ALL
+        },
+    );
+    assert_eq!(
+        listed(&folder, &few),
+        ["a/", "b/"],
+        "a broken link was looked at too"
+    );
+    assert!(few.truncated);
+    let few = walk(
+        &folder,
+        WalkOptions {
+            max_directories: 2,
+            ..ALL
+        },
+    );
+    assert_eq!(listed(&folder, &few), ["a/", "b/", "c", "a/deep/"]);
+    assert!(few.truncated);
+}
+
+#[test]
+fn what_is_written_is_bounded() {
+    let folder = Folder::new();
+    for number in 0..200 {
+        folder.file(&format!("ä{number:03}"), "");
+    }
+    let limits = Limits {
+        walk_bytes: 4096,
+        ..Limits::default()
+    };
+    let found = Files::new(limits).walk(folder.root(), ALL).unwrap();
+    assert!(found.truncated);
+    let written: usize = found
+        .entries
+        .iter()
+        .map(|entry| {
+            entry.path.as_os_str().len() + 4 + r#"{"path":"file://","kind":"directory"},"#.len()
+        })
+        .sum();
+    assert!(!found.entries.is_empty() && written < 4096, "{written}");
+}
+
+#[test]
+fn options_are_checked_before_the_root() {
+    let nowhere = Path::new("/no/such/place");
+    let files = Files::default();
+    let walk = |options| files.walk(nowhere, options);
+    let zero = "filesystem walk limits must be greater than zero";
+    refused(
+        walk(WalkOptions {
+            max_directories: 0,
+            ..ALL
+        }),
+        zero,
+    );
+    refused(
+        walk(WalkOptions {
+            max_entries: 0,
+            ..ALL
+        }),
+        zero,
+    );
+    let far = "filesystem walk limits exceed maximums: depth=64, directories=10000, entries=50000";
+    refused(
+        walk(WalkOptions {
+            max_depth: 65,
+            ..ALL
+        }),
+        far,
+    );
+    refused(
+        walk(WalkOptions {
+            max_directories: 10_001,
+            ..ALL
+        }),
+        far,
+    );
+    refused(
+        walk(WalkOptions {
+            max_entries: 50_001,
+            ..ALL
+        }),
+        far,
+    );
+    missing(walk(ALL));
+}
+
+#[test]
+fn a_root_that_is_no_directory_has_nothing_below() {
+    let folder = tree();
+    let files = Files::default();
+    assert_eq!(files.walk(&folder.path("c"), ALL).unwrap(), Walk::default());
+    assert_eq!(files.walk(&folder.path("d"), ALL).unwrap(), Walk::default());
+    missing(files.walk(&folder.path("broken"), ALL));
+    let options = WalkOptions {
+        follow_directory_symlinks: true,
+        ..ALL
+    };
+    assert_eq!(
+        files
+            .walk(&folder.path("d"), options)
+            .unwrap()
+            .entries
+            .len(),
+        2
+    );
+}
+
+#[test]
+fn a_name_in_an_old_encoding_is_reported() {
+    let folder = Folder::new();
+    folder.file("after", "");
+    let name = OsStr::from_bytes(b"caf\xe9");
+    std::fs::create_dir(folder.root().join(name)).unwrap();
+    std::fs::write(folder.root().join(name).join("below"), "").unwrap();
+    let found = walk(&folder, ALL);
+    assert_eq!(listed(&folder, &found), ["after"]);
+    assert_eq!(found.errors.len(), 1);
+    assert_eq!(found.errors[0].path, folder.path("caf\u{fffd}"));
+    assert_eq!(found.errors[0].message, "file name is not valid UTF-8");
+}
+
+#[test]
+fn a_directory_with_too_many_names_is_reported() {
+    let folder = Folder::new();
+    folder.file("many/1", "");
+    folder.file("many/2", "");
+    folder.file("z/1", "");
+    let limits = Limits {
+        directory_entries: 2,
+        ..Limits::default()
+    };
+    folder.file("many/3", "");
+    let found = Files::new(limits).walk(folder.root(), ALL).unwrap();
+    assert_eq!(listed(&folder, &found), ["many/", "z/", "z/1"]);
+    assert_eq!(found.errors[0].path, folder.path("many"));
+    assert_eq!(found.errors[0].message, "directory has more than 2 entries");
+}
+
+#[test]
+fn fifty_thousand_names() {
+    let folder = Folder::new();
+    for directory in 0..50 {
+        folder.directory(&format!("d{directory}"));
+        for file in 0..999 {
+            let path = folder.path(&format!("d{directory}/{file}"));
+            std::fs::File::create(path).unwrap();
+        }
+    }
+    let found = walk(&folder, ALL);
+    assert_eq!(found.entries.len(), 50_000);
+    assert!(!found.truncated && found.errors.is_empty());
+    folder.file("one more", "");
+    let found = walk(&folder, ALL);
+    assert_eq!(found.entries.len(), 50_000);
+    assert!(found.truncated);
+}

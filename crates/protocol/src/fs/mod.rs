@@ -1,0 +1,28 @@
+//! `fs/*`: files and folders where the processes run.
+//!
+//! - `content` is about whole files, `read_file_answer` writes one that is long; `handle` about files that stay open
+//! - `stream` replaces a file in blocks
+//! - `entry` is about one path, `folder` about what is below one
+//! - `fs_path` is a path as these methods take it
+
+mod content;
+mod entry;
+mod folder;
+mod fs_path;
+mod handle;
+mod read_file_answer;
+mod stream;
+
+pub use content::{FsReadFileParams, FsReadFileResult, FsWriteFileParams};
+pub use entry::{
+    FsCanonicalizeParams, FsCanonicalizeResult, FsCopyParams, FsGetMetadataParams,
+    FsGetMetadataResult, FsRemoveParams,
+};
+pub use folder::{
+    FsCreateDirectoryParams, FsDirectoryEntry, FsEntryKind, FsReadDirectoryParams,
+    FsReadDirectoryResult, FsWalkEntry, FsWalkError, FsWalkOptions, FsWalkParams, FsWalkResult,
+};
+pub use fs_path::FsPath;
+pub use handle::{FsCloseParams, FsOpenParams, FsOpenResult, FsReadBlockParams, FsReadBlockResult};
+pub use read_file_answer::ReadFileAnswer;
+pub use stream::{FsCommitParams, FsCreateStreamParams, FsWriteBlockParams};

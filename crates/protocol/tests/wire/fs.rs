@@ -1,0 +1,221 @@
+//! The methods about files: what may be left out, and what is written.
+
+use std::path::Path;
+
+use outpost_protocol::{
+    FsCanonicalizeResult, FsCopyParams, FsCreateDirectoryParams, FsDirectoryEntry, FsEntryKind,
+    FsGetMetadataParams, FsGetMetadataResult, FsOpenParams, FsOpenResult, FsPath,
+    FsReadBlockResult, FsReadDirectoryResult, FsReadFileParams, FsReadFileResult, FsRemoveParams,
+    FsWalkEntry, FsWalkError, FsWalkParams, FsWalkResult, FsWriteFileParams, InvalidBase64,
+    PathUri, PathUriError, PermissionsKind, ReadFileAnswer, RequestId, encode_response,
+    parse_params,
+};
+use proptest::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, serde_json::Error> {
+    let raw: Box<RawValue> = serde_json::value::to_raw_value(params).unwrap();
+    parse_params(Some(&raw))
+}
+
+fn uri(path: &str) -> PathUri {
+    PathUri::from_path(Path::new(path))
+}
+
+#[test]
+fn switches_are_on_unless_they_are_turned_off() {
+    for (follow, expected) in [
+        (json!({}), true),
+        (json!({"followSymlinks": null}), true),
+        (json!({"followSymlinks": true}), true),
+        (json!({"followSymlinks": false}), false),
+    ] {
+        let with = |others: Value| {
+            let mut params = follow.clone();
+            let members = params.as_object_mut().unwrap();
+            members.insert("path".to_owned(), json!("file:///a"));
+            members.extend(others.as_object().unwrap().clone());
+            params
+        };
+        let read: FsReadFileParams = parse(&with(json!({}))).unwrap();
+        let write: FsWriteFileParams = parse(&with(json!({"dataBase64": ""}))).unwrap();
+        let make: FsCreateDirectoryParams = parse(&with(json!({}))).unwrap();
+        let look: FsGetMetadataParams = parse(&with(json!({}))).unwrap();
+        let remove: FsRemoveParams = parse(&with(json!({}))).unwrap();
+        let all = [
+            read.follow_symlinks,
+            write.follow_symlinks,
+            make.follow_symlinks,
+            look.follow_symlinks,
+            remove.follow_symlinks,
+        ];
+        assert_eq!(all, [expected; 5], "{follow}");
+        assert!(make.recursive && remove.recursive && remove.force);
+    }
+    let remove: FsRemoveParams =
+        parse(&json!({"path": "file:///a", "recursive": false, "force": false})).unwrap();
+    assert!(!remove.recursive && !remove.force);
+    let copy: FsCopyParams =
+        parse(&json!({"sourcePath": "file:///a", "destinationPath": "file:///b"})).unwrap();
+    assert!(!copy.recursive);
+}
+
+#[test]
+fn a_file_of_another_host_can_be_read_and_is_told_apart() {
+    let open: FsOpenParams =
+        parse(&json!({"handleId": "h", "path": "file://elsewhere/a", "sandbox": null})).unwrap();
+    assert_eq!(open.path, FsPath::Elsewhere("file://elsewhere/a".into()));
+    assert_eq!(open.path.into_path(), Err(PathUriError::ForeignHost));
+    for wrong in [
+        "/a",
+        "a",
+        "http://localhost/a",
+        "file:///a?b",
+        "file:///%00",
+    ] {
+        let parsed = parse::<FsReadFileParams>(&json!({"path": wrong}));
+        assert!(parsed.is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn bad_base64_is_for_the_method_to_refuse() {
+    let write: FsWriteFileParams =
+        parse(&json!({"path": "file:///a", "dataBase64": "aGk"})).unwrap();
+    assert_eq!(
+        write.data_base64.0,
+        Err(InvalidBase64::Length { length: 3 })
+    );
+    assert!(
+        serde_json::to_value(&write).is_err(),
+        "there is no such text to write"
+    );
+    let write: FsWriteFileParams =
+        parse(&json!({"path": "file:///a", "dataBase64": "aGk="})).unwrap();
+    assert_eq!(write.data_base64.0.as_deref(), Ok(&b"hi"[..]));
+    assert!(parse::<FsWriteFileParams>(&json!({"path": "file:///a", "dataBase64": 1})).is_err());
+}
+
+#[test]
+fn a_walk_needs_all_its_limits() {
+    let params = json!({"path": "file:///a", "options": {
+        "maxDepth": 1, "maxDirectories": 2, "maxEntries": 3, "followDirectorySymlinks": true,
+    }, "sandbox": {"permissions": {"type": "managed"}}});
+    let walk: FsWalkParams = parse(&params).unwrap();
+    assert!(walk.options.follow_directory_symlinks && !walk.options.prune_hidden_directories);
+    assert_eq!(
+        walk.sandbox.unwrap().permissions.kind,
+        PermissionsKind::Managed
+    );
+    for missing in [
+        "maxDepth",
+        "maxDirectories",
+        "maxEntries",
+        "followDirectorySymlinks",
+    ] {
+        let mut less = params.clone();
+        less["options"].as_object_mut().unwrap().remove(missing);
+        assert!(parse::<FsWalkParams>(&less).is_err(), "{missing}");
+    }
+}
+
+#[test]
+fn results() {
+    fn line(result: &impl Serialize) -> String {
+        serde_json::to_string(result).unwrap()
+    }
+    let lines = [
+        line(&FsReadFileResult {
+            data_base64: b"hi".to_vec(),
+        }),
+        line(&FsOpenResult {
+            handle_id: "h".to_owned(),
+        }),
+        line(&FsReadBlockResult {
+            chunk: b"hi".to_vec(),
+            eof: true,
+        }),
+        line(&FsGetMetadataResult {
+            is_directory: false,
+            is_file: true,
+            is_symlink: true,
+            size: 5,
+            created_at_ms: 0,
+            modified_at_ms: -1,
+        }),
+        line(&FsCanonicalizeResult {
+            path: uri("/srv/a b"),
+        }),
+        line(&FsReadDirectoryResult {
+            entries: vec![FsDirectoryEntry {
+                file_name: "a b".to_owned(),
+                is_directory: true,
+                is_file: false,
+            }],
+        }),
+        line(&FsWalkResult {
+            entries: vec![
+                FsWalkEntry {
+                    path: uri("/srv/d"),
+                    kind: FsEntryKind::Directory,
+                },
+                FsWalkEntry {
+                    path: uri("/srv/f"),
+                    kind: FsEntryKind::File,
+                },
+            ],
+            errors: vec![FsWalkError {
+                path: uri("/srv/d"),
+                message: "no".to_owned(),
+            }],
+            truncated: false,
+        }),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    {"dataBase64":"aGk="}
+    {"handleId":"h"}
+    {"chunk":"aGk=","eof":true}
+    {"isDirectory":false,"isFile":true,"isSymlink":true,"size":5,"createdAtMs":0,"modifiedAtMs":-1}
+    {"path":"file:///srv/a%20b"}
+    {"entries":[{"fileName":"a b","isDirectory":true,"isFile":false}]}
+    {"entries":[{"path":"file:///srv/d","kind":"directory"},{"path":"file:///srv/f","kind":"file"}],"errors":[{"path":"file:///srv/d","message":"no"}],"truncated":false}
+    "#);
+}
+
+proptest! {
+    /// The answer that is made by hand is the one that serde would give.
+    #[test]
+    fn a_file_is_answered_as_serde_would(
+        blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 3), 0..20),
+        last in proptest::collection::vec(any::<u8>(), 0..5),
+        id in prop_oneof![any::<i64>().prop_map(RequestId::from), ".*".prop_map(|text| RequestId::from(text.as_str()))],
+        expected in 0_usize..100,
+    ) {
+        let mut answer = ReadFileAnswer::new(&id, expected).unwrap();
+        for block in &blocks {
+            answer.push(block);
+        }
+        answer.push(&last);
+        let mut data_base64 = blocks.concat();
+        data_base64.extend_from_slice(&last);
+        let mut plain = Vec::new();
+        encode_response(&mut plain, &id, &FsReadFileResult { data_base64 }).unwrap();
+        prop_assert_eq!(String::from_utf8(answer.finish()), String::from_utf8(plain));
+    }
+
+    /// What a client writes is what the server reads.
+    #[test]
+    fn params_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..40), follow: bool) {
+        let params = FsWriteFileParams {
+            path: FsPath::from(uri("/srv/a")),
+            data_base64: bytes.into(),
+            follow_symlinks: follow,
+            sandbox: None,
+        };
+        let written = serde_json::to_value(&params).unwrap();
+        prop_assert_eq!(parse::<FsWriteFileParams>(&written).unwrap(), params);
+    }
+}
