@@ -4,7 +4,7 @@
 //! This is a program of the workspace rather than a folder of scripts, so that it needs nothing
 //! but Rust to start with and its checks have tests of their own.
 //!
-//! - [`setup`] installs what tests need and only that
+//! - [`setup`] installs what tests need and only that, with the [`mcp_servers`] among it
 //! - [`test`] is *the* test command, one step after the other; [`unprivileged`] is its step that
 //!   runs the same tests again as a user without privileges
 //! - [`bench`] measures what a user feels, beside the bare system
@@ -21,6 +21,7 @@
 mod bench;
 mod checkout;
 mod command;
+mod mcp_servers;
 mod setup;
 mod soak;
 mod test;

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::command::{self, cargo, find, quiet, succeeds};
+use crate::mcp_servers;
 
 /// Fixed, so that a new release never changes what a commit's tests do.
 const NEXTEST: &str = "0.9.143";
@@ -38,14 +39,42 @@ const TOOLS: &[Tool] = &[
         why: "runs the tests a second time as a user without privileges",
         root_only: true,
     },
+    Tool {
+        program: "node",
+        package: "nodejs",
+        why: "runs an MCP server for tests",
+        root_only: false,
+    },
+    Tool {
+        program: "npm",
+        package: "npm",
+        why: "installs that MCP server",
+        root_only: false,
+    },
+    Tool {
+        program: "python3",
+        package: "python3",
+        why: "runs another MCP server for tests",
+        root_only: false,
+    },
+    Tool {
+        program: VENV,
+        package: "python3-venv",
+        why: "lets Python install that MCP server",
+        root_only: false,
+    },
 ];
+
+/// A module of Python, which is no program and a package of its own on Debian.
+const VENV: &str = "python3 -m venv";
 
 /// Leaves the machine able to run `cargo xtask test`, or says what a person must do for that.
 pub(crate) fn run() -> Result<()> {
     component("rustfmt", "fmt")?;
     component("clippy", "clippy")?;
     nextest()?;
-    packages(rustix::process::geteuid().is_root())
+    packages(rustix::process::geteuid().is_root())?;
+    mcp_servers::install()
 }
 
 fn component(name: &str, subcommand: &str) -> Result<()> {
@@ -80,7 +109,7 @@ fn nextest() -> Result<()> {
 }
 
 fn packages(root: bool) -> Result<()> {
-    let (here, missing) = sort(root, |program| find(program).is_some());
+    let (here, missing) = sort(root, is_here);
     for tool in here {
         println!("{}: here", tool.program);
     }
@@ -99,13 +128,20 @@ fn packages(root: bool) -> Result<()> {
     })?;
     for tool in missing {
         ensure!(
-            find(tool.program).is_some(),
+            is_here(tool.program),
             "{} isn't on the PATH although its package {} is installed",
             tool.program,
             tool.package
         );
     }
     Ok(())
+}
+
+fn is_here(program: &str) -> bool {
+    match program {
+        VENV => mcp_servers::python_is_able(),
+        program => find(program).is_some(),
+    }
 }
 
 /// The tools this user needs, as those that are here and those that are missing.
@@ -159,13 +195,15 @@ mod tests {
     fn only_what_is_missing_is_installed() {
         let (here, missing) = sort(true, |program| program == "git");
         assert_eq!(names(&here), ["git"]);
-        assert_eq!(names(&missing), ["ps", "setpriv"]);
+        assert_eq!(names(&missing)[..2], ["ps", "setpriv"]);
+        assert_eq!(missing.len(), TOOLS.len() - 1);
     }
 
     #[test]
     fn what_only_root_can_use_is_asked_of_root_alone() {
         let (here, missing) = sort(false, |_| false);
         assert!(here.is_empty());
-        assert_eq!(names(&missing), ["git", "ps"]);
+        assert!(!names(&missing).contains(&"setpriv"));
+        assert_eq!(missing.len(), TOOLS.len() - 1);
     }
 }

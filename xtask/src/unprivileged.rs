@@ -17,6 +17,7 @@ use anyhow::{Context, Result};
 
 use crate::checkout;
 use crate::command::{self, cargo, find, quiet};
+use crate::mcp_servers;
 
 /// Debian's `nobody`, which owns nothing; the number works where the name is missing.
 const USER: &str = "65534";
@@ -55,6 +56,11 @@ fn pitch(camp: &Path) -> Result<()> {
         fs::create_dir_all(copy.parent().unwrap_or(camp))?;
         fs::copy(checkout::root().join(&path), copy).with_context(|| format!("copying {path}"))?;
     }
+    let servers = mcp_servers::folder();
+    let beside = camp.join("source/target");
+    fs::create_dir_all(&beside)?;
+    // With its links as they are: among them is the one to the interpreter.
+    command::run(quiet("cp").arg("-a").arg(&servers).arg(&beside))?;
     let nextest = find("cargo-nextest").context("cargo-nextest is gone since setup")?;
     fs::copy(&nextest, camp.join("cargo-nextest")).context("copying cargo-nextest")?;
     command::run(

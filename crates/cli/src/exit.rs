@@ -31,7 +31,10 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Says what went wrong: exit code 1, or 255 if a server is out of reach.
 pub(crate) fn with_error(error: &anyhow::Error) -> ExitCode {
     note(&words::of(error));
-    match error.downcast_ref::<Error>() {
+    let client = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<Error>());
+    match client {
         Some(error) if is_malformed(error) => ExitCode::from(MISUSE),
         Some(Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. }) => {
             ExitCode::from(OUT_OF_REACH)

@@ -173,7 +173,7 @@ mod tests {
         let [Line::TooLong { bytes, answers }] = &lines[..] else {
             panic!("{lines:?}")
         };
-        assert_eq!((*bytes, answers), (32, &Some(42.into())));
+        assert_eq!((*bytes, answers), (31, &Some(42.into())));
     }
 
     proptest! {

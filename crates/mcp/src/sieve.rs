@@ -90,7 +90,7 @@ mod tests {
         let passages: Vec<_> = std::iter::from_fn(|| sieve.next()).collect();
         let aside = |text: &'static str| Passage::Aside(text.into());
         let message = |text: &'static str| Passage::Message(text.into());
-        let told = r#"{"error":{"code":-32603,"message":"the answer of 111 bytes is too long"},"id":"a","jsonrpc":"2.0"}"#;
+        let told = r#"{"error":{"code":-32603,"message":"the answer of 112 bytes is too long"},"id":"a","jsonrpc":"2.0"}"#;
         assert_eq!(
             passages,
             [

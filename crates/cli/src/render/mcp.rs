@@ -106,20 +106,6 @@ fn reach(config: &ServerConfig) -> String {
     }
 }
 
-/// An error with its causes, each said once.
-pub(crate) fn words(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut said = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let words = error.to_string();
-        if !said.ends_with(&words) {
-            said = format!("{said}: {words}");
-        }
-        cause = error.source();
-    }
-    said
-}
-
 /// What a tool has answered. Text is printed as it is, the rest is described.
 pub(crate) fn result(result: &CallToolResult) -> Vec<String> {
     let mut lines: Vec<String> = result.content.iter().map(block).collect();

@@ -4,8 +4,13 @@ use outpost_client::Error;
 
 /// An error with its causes, each said once.
 pub(crate) fn of(error: &anyhow::Error) -> String {
+    of_error(error.as_ref())
+}
+
+/// The same of one that is somebody else's.
+pub(crate) fn of_error(error: &(dyn std::error::Error + 'static)) -> String {
     let mut said = String::new();
-    for cause in error.chain() {
+    for cause in std::iter::successors(Some(error), |error| error.source()) {
         let words = match cause.downcast_ref::<Error>() {
             Some(error) => of_client(error),
             None => cause.to_string(),

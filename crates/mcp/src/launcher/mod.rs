@@ -32,6 +32,6 @@ pub enum LaunchError {
     #[error(transparent)]
     Command(#[from] CommandError),
     /// The place can't be reached, or can't start it.
-    #[error(transparent)]
+    #[error("cannot start the server")]
     Place(#[from] outpost_client::Error),
 }

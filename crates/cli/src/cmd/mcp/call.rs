@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use outpost_mcp::{Ensemble, Progress, model::JsonObject};
+use outpost_mcp::{CallError, Ensemble, Fault, Progress, model::JsonObject};
 use tokio::sync::mpsc;
 
 use super::company::Company;
@@ -64,7 +64,14 @@ async fn called(
     if shown {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
-    let result = result.with_context(|| format!("{} of {}", args.tool, args.server))?;
+    let result = match result {
+        Ok(result) => result,
+        Err(CallError::Ended(Fault::Lost { reason })) => return Ok(exit::out_of_reach(&reason)),
+        Err(error) => {
+            let what = format!("cannot call {} of {}", args.tool, args.server);
+            return Err(anyhow::Error::new(error).context(what));
+        }
+    };
     if args.json {
         out::lines([serde_json::to_string_pretty(&result)?])?;
     } else {

@@ -10,7 +10,7 @@ use outpost_mcp::{
 use super::company::Company;
 use crate::{
     args::McpList,
-    render::{mcp, out, paint::Paint},
+    render::{mcp, out, paint::Paint, words},
 };
 
 /// A server with what it has.
@@ -70,11 +70,11 @@ async fn look(ensemble: &Ensemble, servers: BTreeMap<String, ServerConfig>) -> V
     for (name, config) in servers {
         let standing = match statuses.remove(&name) {
             None => Standing::Disabled,
-            Some(Status::Failed(why)) => Standing::Failed(mcp::words(&*why)),
+            Some(Status::Failed(why)) => Standing::Failed(words::of_error(&*why)),
             Some(Status::Cancelled) => Standing::Cancelled,
             Some(Status::Ready | Status::Starting) => match offer(ensemble, &name).await {
                 Ok(offer) => Standing::Ready(Box::new(offer)),
-                Err(error) => Standing::Failed(mcp::words(&error)),
+                Err(error) => Standing::Failed(words::of_error(&error)),
             },
         };
         listed.push(Listed {

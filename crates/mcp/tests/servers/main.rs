@@ -1,0 +1,6 @@
+//! Servers, real ones and odd ones, in this program and behind a server.
+
+mod misbehaving;
+mod real;
+mod revival;
+mod stage;
