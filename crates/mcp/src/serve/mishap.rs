@@ -1,9 +1,11 @@
 //! What can go wrong with a call that isn't the command's own failure.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
-use outpost_client::Error;
+use outpost_client::{Error, FileError};
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
+
+use super::files::edit::Unedited;
 
 /// Why a tool has not done what it was asked for. The words are for a model: they
 /// say what to do about it, where something can be done.
@@ -54,6 +56,31 @@ pub(super) enum Mishap {
     NotRead { id: String, within: Duration },
     #[error("process {id} could not be seen ending within {within:?}; it was told to")]
     DoesNotEnd { id: String, within: Duration },
+    #[error(
+        "{path:?} is no text (it has {size} bytes); to see them, give `byte_offset`, and they come \
+         as base64"
+    )]
+    Binary { path: PathBuf, size: u64 },
+    #[error("{path:?} isn't UTF-8, so its text can't be edited; run_command can with other means")]
+    NotText { path: PathBuf },
+    #[error("{path:?} has {size} bytes, and at most {most} can be edited")]
+    TooLarge { path: PathBuf, size: u64, most: u64 },
+    #[error("{path:?} is a directory; list_directory shows what is in it")]
+    IsDirectory { path: PathBuf },
+    #[error("{path:?} is there already, and `if_exists` says to leave it")]
+    Exists { path: PathBuf },
+    #[error("{path:?} was not changed: {why}")]
+    Unedited { path: PathBuf, why: Unedited },
+    #[error("give `byte_offset` for a part of the bytes or `start_line` for lines, not both")]
+    LinesOrBytes,
+    #[error("give a `pattern` to look for in files, a `glob` for their names, or both")]
+    NothingToSearch,
+    #[error("`pattern` is no regular expression")]
+    Pattern(#[source] Box<regex::Error>),
+    #[error("`glob` is no pattern for names")]
+    Glob(#[source] globset::Error),
+    #[error(transparent)]
+    File(#[from] FileError),
     #[error(transparent)]
     Place(#[from] Error),
 }

@@ -7,6 +7,8 @@
 //!   is described, `mishap` what can go wrong that isn't the command's fault
 //! - `follow` listens to a process and writes its `transcript`; `excerpt` decides
 //!   how much of that is shown, `words` how
+//! - `files/` decides for the file tools: parts of a file, exact edits, what a
+//!   search finds and what it leaves alone
 //! - [`serve`](Workbench::serve) is the conversation
 //!
 //! # Theory of operation
@@ -24,6 +26,7 @@ mod bounds;
 mod call;
 mod conversation;
 mod excerpt;
+mod files;
 mod follow;
 mod ground;
 mod mishap;

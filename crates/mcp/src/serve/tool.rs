@@ -39,8 +39,6 @@ pub(super) enum Effect {
     Looks,
     /// It changes something, and can be said twice.
     Sets,
-    /// It adds something, and destroys nothing.
-    Adds,
     /// It may destroy something; the second time there is nothing left to do.
     Replaces,
     /// It may do anything, here and elsewhere.
@@ -53,7 +51,6 @@ impl Effect {
         match self {
             Effect::Looks => hints.read_only(true).open_world(false),
             Effect::Sets => changes(hints, false, true),
-            Effect::Adds => changes(hints, false, false),
             Effect::Replaces => changes(hints, true, true),
             Effect::Anything => hints
                 .read_only(false)

@@ -1,14 +1,23 @@
 //! The tools, one file each.
 
 mod command_line;
+mod edit_file;
+mod encoding;
 mod glimpse;
+mod hunt;
+mod list_directory;
 mod list_processes;
+mod read_file;
 mod read_output;
+mod replacement;
 mod resize_terminal;
 mod run_command;
+mod search_files;
 mod send_signal;
 mod start_process;
 mod stop_process;
+mod together;
+mod write_file;
 mod write_input;
 
 pub(super) use command_line::CommandLine;
@@ -26,6 +35,11 @@ pub(super) const TABLE: &[Row] = &[
     Row::of::<resize_terminal::ResizeTerminal>(),
     Row::of::<stop_process::StopProcess>(),
     Row::of::<list_processes::ListProcesses>(),
+    Row::of::<read_file::ReadFile>(),
+    Row::of::<write_file::WriteFile>(),
+    Row::of::<edit_file::EditFile>(),
+    Row::of::<list_directory::ListDirectory>(),
+    Row::of::<search_files::SearchFiles>(),
 ];
 
 /// A number that was given, or what it is otherwise, if it is within its range.
