@@ -10,6 +10,9 @@ use serde_json::Value;
 pub(super) fn of_arguments<T: JsonSchema>() -> JsonObject {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let mut schema = generated::<T>(settings);
+    // Some hosts insist on them, even if there are none.
+    let none = || Value::Object(JsonObject::new());
+    schema.entry("properties").or_insert_with(none);
     for property in properties(&mut schema) {
         without_null(property);
     }
