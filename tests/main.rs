@@ -6,6 +6,7 @@
 //! - [`flow`]: order, limits, slow readers
 //! - [`serve`]: the command line, listening, ending
 //! - [`cli`]: the commands for people
+//! - [`mcp_serve`]: its tools for models
 //! - [`config`]: files, variables, flags, and what is shown of them
 //! - [`schema`]: the protocol, written down
 //! - [`recording`]: a conversation of a released client, said again
@@ -19,6 +20,7 @@ mod client;
 mod config;
 mod dialects;
 mod flow;
+mod mcp_serve;
 mod process;
 mod recording;
 mod reliability;

@@ -41,6 +41,8 @@ pub(super) enum Effect {
     Sets,
     /// It may destroy something; the second time there is nothing left to do.
     Replaces,
+    /// It may destroy something, and each time something else.
+    Changes,
     /// It may do anything, here and elsewhere.
     Anything,
 }
@@ -52,6 +54,7 @@ impl Effect {
             Effect::Looks => hints.read_only(true).open_world(false),
             Effect::Sets => changes(hints, false, true),
             Effect::Replaces => changes(hints, true, true),
+            Effect::Changes => changes(hints, true, false),
             Effect::Anything => hints
                 .read_only(false)
                 .destructive(true)

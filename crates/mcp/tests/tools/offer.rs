@@ -68,6 +68,7 @@ async fn tools_say_what_they_are() {
         ) {
             (Some(true), ..) => "looks",
             (_, Some(true), Some(true)) => "replaces",
+            (_, Some(true), _) if hints.open_world_hint == Some(false) => "changes",
             (_, Some(true), _) => "anything",
             (_, Some(false), Some(true)) => "sets",
             other => panic!("{other:?}"),
@@ -98,13 +99,13 @@ async fn tools_say_what_they_are() {
     start_process (anything):  [argv cols command cwd env max_output_bytes rows tty wait_ms]
     read_output (looks): process_id [cursor max_output_bytes stream wait_for wait_ms]
     write_input (anything): process_id [end_input text]
-    send_signal (anything): process_id signal []
+    send_signal (changes): process_id signal []
     resize_terminal (sets): cols process_id rows []
     stop_process (replaces): process_id [grace_ms]
     list_processes (looks):  []
     read_file (looks): path [byte_offset max_bytes max_lines start_line]
     write_file (replaces): content path [encoding if_exists]
-    edit_file (anything): new_text old_text path [replace_all]
+    edit_file (changes): new_text old_text path [replace_all]
     list_directory (looks):  [depth include_hidden max_entries path sizes skip_entries]
     search_files (looks):  [context_lines files_only glob ignore_case include_hidden include_ignored literal max_matches path pattern]
     ");

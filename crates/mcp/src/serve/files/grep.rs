@@ -50,18 +50,20 @@ pub(in crate::serve) fn lines(content: &[u8], pattern: &Regex, wish: Wish) -> (V
             return (hits, true);
         }
         found += 1;
-        if let Some(hit) = hits.iter_mut().find(|hit| hit.line == index as u64 + 1) {
+        // It may be told already, as what is around another one.
+        let number = index as u64 + 1;
+        let mut lately = hits.iter_mut().rev().take(wish.context);
+        if let Some(hit) = lately.find(|hit| hit.line == number) {
             hit.context = false;
         }
         let first = index.saturating_sub(wish.context).max(told);
         let last = (index + wish.context + 1).min(lines.len());
-        for at in first..last {
-            hits.push(Hit {
-                line: at as u64 + 1,
-                text: shown(lines[at], wish.line_bytes),
-                context: at != index,
-            });
-        }
+        let around = lines.iter().enumerate().take(last).skip(first);
+        hits.extend(around.map(|(at, line)| Hit {
+            line: at as u64 + 1,
+            text: shown(line, wish.line_bytes),
+            context: at != index,
+        }));
         told = told.max(last);
     }
     (hits, false)

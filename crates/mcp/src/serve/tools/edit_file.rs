@@ -37,7 +37,7 @@ impl Tool for EditFile {
     const DESCRIPTION: &'static str = "Replaces a piece of text in a file by another. The old text \
         has to be exactly what is there, and there once, unless all of them are meant. The rest of \
         the file stays as it is, with its permissions, and nobody sees half of the change.";
-    const EFFECT: Effect = Effect::Anything;
+    const EFFECT: Effect = Effect::Changes;
 
     type Answer = Changed;
 

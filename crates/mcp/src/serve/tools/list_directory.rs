@@ -21,15 +21,18 @@ pub(super) struct ListDirectory {
     /// Which directory, absolute or relative to the default one, which is what is listed if none is
     /// given.
     path: Option<String>,
-    /// How many levels to list: 1, which is the default, is what is directly in it.
+    /// How many levels to list: 1 is what is directly in it.
+    #[schemars(range(min = 1, max = 20), extend("default" = 1))]
     depth: Option<u64>,
     /// Look into directories whose name begins with a dot as well, when several levels are listed.
     include_hidden: Option<bool>,
     /// Tell the size of each file, which takes a little longer.
     sizes: Option<bool>,
-    /// How many entries the answer has at most; 300 if not given, at most 5000.
+    /// How many entries the answer has at most.
+    #[schemars(range(min = 1, max = 5000), extend("default" = 300))]
     max_entries: Option<u64>,
     /// How many entries to leave out at the beginning, to read on after an answer that was cut.
+    #[schemars(range(min = 0), extend("default" = 0))]
     skip_entries: Option<u64>,
 }
 

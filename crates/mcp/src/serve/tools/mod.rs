@@ -85,3 +85,85 @@ fn timed(
     let millis = ranged(name, millis, of(otherwise), (0, of(most)))?;
     Ok(std::time::Duration::from_millis(millis))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::serve::Bounds;
+
+    fn described(tool: &str, name: &str) -> Value {
+        let row = TABLE.iter().find(|row| row.name == tool).expect("a tool");
+        (row.describe)().input_schema["properties"][name].clone()
+    }
+
+    /// Schemas say numbers that are decided elsewhere.
+    #[test]
+    fn schemas_say_what_is_so() {
+        let bounds = Bounds::default();
+        let millis = |time: std::time::Duration| json!(time.as_millis() as u64);
+        for (tool, name, most, otherwise) in [
+            (
+                "run_command",
+                "timeout_ms",
+                millis(bounds.run_max),
+                millis(bounds.run),
+            ),
+            (
+                "run_command",
+                "max_output_bytes",
+                json!(bounds.output_max),
+                json!(bounds.output),
+            ),
+            (
+                "start_process",
+                "max_output_bytes",
+                json!(bounds.output_max),
+                json!(bounds.output),
+            ),
+            (
+                "start_process",
+                "wait_ms",
+                millis(bounds.wait_max),
+                millis(bounds.first_words),
+            ),
+            (
+                "read_output",
+                "max_output_bytes",
+                json!(bounds.output_max),
+                json!(bounds.output),
+            ),
+            ("read_output", "wait_ms", millis(bounds.wait_max), json!(0)),
+            (
+                "stop_process",
+                "grace_ms",
+                millis(bounds.grace_max),
+                millis(bounds.grace),
+            ),
+            (
+                "read_file",
+                "max_bytes",
+                json!(bounds.file_max),
+                json!(bounds.file),
+            ),
+            ("read_file", "max_lines", Value::Null, json!(bounds.lines)),
+            (
+                "list_directory",
+                "max_entries",
+                json!(bounds.entries_max),
+                json!(bounds.entries),
+            ),
+            (
+                "search_files",
+                "max_matches",
+                json!(bounds.matches_max),
+                json!(bounds.matches),
+            ),
+        ] {
+            let property = described(tool, name);
+            assert_eq!(property["maximum"], most, "{tool}: {name}");
+            assert_eq!(property["default"], otherwise, "{tool}: {name}");
+        }
+    }
+}

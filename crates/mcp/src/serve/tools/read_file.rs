@@ -18,13 +18,16 @@ use crate::serve::{
 pub(super) struct ReadFile {
     /// Which file, absolute or relative to the default directory.
     path: String,
-    /// The first line to read, from 1, which is the default.
+    /// The first line to read, from 1.
+    #[schemars(range(min = 1), extend("default" = 1))]
     start_line: Option<u64>,
-    /// How many lines to read; 1000 if not given.
+    /// How many lines to read.
+    #[schemars(range(min = 1), extend("default" = 1000))]
     max_lines: Option<u64>,
     /// Read bytes from this offset on instead of lines. What isn't UTF-8 comes as base64.
     byte_offset: Option<u64>,
-    /// How much the answer has at most, in bytes; 50000 if not given, at most 400000.
+    /// How much the answer has at most, in bytes.
+    #[schemars(range(min = 100, max = 400000), extend("default" = 50000))]
     max_bytes: Option<u64>,
 }
 

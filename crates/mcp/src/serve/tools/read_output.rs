@@ -12,15 +12,17 @@ pub(super) struct ReadOutput {
     /// Which process.
     process_id: String,
     /// Where to read on: the cursor of the answer before. From the beginning if not given.
+    #[schemars(range(min = 0), extend("default" = 0))]
     cursor: Option<u64>,
-    /// How long to wait if there is nothing to read yet, in milliseconds; 0 if not given, at most
-    /// 600000.
+    /// How long to wait if there is nothing to read yet, in milliseconds.
+    #[schemars(range(min = 0, max = 600000), extend("default" = 0))]
     wait_ms: Option<u64>,
     /// What to wait for: any output behind the cursor, which is the default, or its end.
     wait_for: Option<WaitFor>,
     /// One stream alone, instead of both as they came. The cursor means the same for all of them.
     stream: Option<OneStream>,
-    /// How much output the answer has at most, in bytes; 20000 if not given, at most 200000.
+    /// How much output the answer has at most, in bytes.
+    #[schemars(range(min = 100, max = 200000), extend("default" = 20000))]
     max_output_bytes: Option<u64>,
 }
 

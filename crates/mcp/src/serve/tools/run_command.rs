@@ -25,11 +25,13 @@ pub(super) struct RunCommand {
     env: Option<BTreeMap<String, String>>,
     /// What it reads from stdin, which is empty otherwise.
     stdin: Option<String>,
-    /// How long it may take, in milliseconds; 120000 if not given. Then it is ended with
+    /// How long it may take, in milliseconds. Then it is ended with
     /// everything it has started, and the answer has what it wrote until then.
+    #[schemars(range(min = 0, max = 86400000), extend("default" = 120000))]
     timeout_ms: Option<u64>,
-    /// How much of stdout and of stderr the answer has at most, in bytes each; 20000 if not given,
-    /// at most 200000. The beginning and the end are kept.
+    /// How much of stdout and of stderr the answer has at most, in bytes each. The
+    /// beginning and the end are kept.
+    #[schemars(range(min = 100, max = 200000), extend("default" = 20000))]
     max_output_bytes: Option<u64>,
     /// Give stderr among stdout, in the order of arrival, instead of beside it.
     merge_stderr: Option<bool>,

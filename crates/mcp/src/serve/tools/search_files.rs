@@ -33,7 +33,8 @@ pub(super) struct SearchFiles {
     literal: Option<bool>,
     /// Make no difference between upper and lower case.
     ignore_case: Option<bool>,
-    /// How many lines to show before and after each one that matches; 0 if not given, at most 20.
+    /// How many lines to show before and after each one that matches.
+    #[schemars(range(min = 0, max = 20), extend("default" = 0))]
     context_lines: Option<u64>,
     /// Tell only which files have a match.
     files_only: Option<bool>,
@@ -41,7 +42,8 @@ pub(super) struct SearchFiles {
     include_hidden: Option<bool>,
     /// Search what a .gitignore leaves out as well.
     include_ignored: Option<bool>,
-    /// How many matches, or files, the answer has at most; 100 if not given, at most 1000.
+    /// How many matches, or files, the answer has at most.
+    #[schemars(range(min = 1, max = 1000), extend("default" = 100))]
     max_matches: Option<u64>,
 }
 

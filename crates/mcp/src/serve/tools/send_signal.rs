@@ -43,7 +43,7 @@ impl Tool for SendSignal {
     const DESCRIPTION: &'static str = "Sends a signal to a running process and its whole process \
         group: INT is what Ctrl-C does, HUP makes many servers read their configuration again. To \
         end a process with everything it has started, use stop_process.";
-    const EFFECT: Effect = Effect::Anything;
+    const EFFECT: Effect = Effect::Changes;
 
     type Answer = Sent;
 

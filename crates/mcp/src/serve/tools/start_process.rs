@@ -26,14 +26,17 @@ pub(super) struct StartProcess {
     /// Run it on a terminal, for programs that behave differently without one. Their output has
     /// escape sequences then, and what is written to them is echoed.
     tty: Option<bool>,
-    /// Lines of the terminal; 24 if not given.
+    /// Lines of the terminal.
+    #[schemars(range(min = 1, max = 65535), extend("default" = 24))]
     rows: Option<u64>,
-    /// Characters in a line of the terminal; 80 if not given.
+    /// Characters in a line of the terminal.
+    #[schemars(range(min = 1, max = 65535), extend("default" = 80))]
     cols: Option<u64>,
-    /// How long to wait for its first output or its end, in milliseconds; 1000 if not given, 0 not
-    /// to wait.
+    /// How long to wait for its first output or its end, in milliseconds.
+    #[schemars(range(min = 0, max = 600000), extend("default" = 1000))]
     wait_ms: Option<u64>,
-    /// How much output the answer has at most, in bytes; 20000 if not given.
+    /// How much output the answer has at most, in bytes.
+    #[schemars(range(min = 100, max = 200000), extend("default" = 20000))]
     max_output_bytes: Option<u64>,
 }
 

@@ -11,8 +11,9 @@ use crate::serve::{Answer, Call, Effect, Mishap, State, Tool, Workbench, words};
 pub(super) struct StopProcess {
     /// Which process.
     process_id: String,
-    /// How long it has to end by itself after it was asked to, in milliseconds; 2000 if not given,
-    /// 0 to kill it at once, at most 60000.
+    /// How long it has to end by itself after it was asked to, in milliseconds;
+    /// 0 to kill it at once.
+    #[schemars(range(min = 0, max = 60000), extend("default" = 2000))]
     grace_ms: Option<u64>,
 }
 
