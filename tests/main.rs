@@ -3,15 +3,19 @@
 //! - [`wire`]: messages, the handshake, HTTP
 //! - [`process`]: what can be done with a process, verb by verb
 //! - [`dialects`]: the other faces, whose processes belong to a connection
+//! - [`http`]: requests that the server makes for a client
 //! - [`flow`]: order, limits, slow readers
+//! - [`files`]: `fs/*`, row by row
 //! - [`serve`]: the command line, listening, ending
 //! - [`cli`]: the commands for people
 //! - [`mcp_serve`]: its tools for models
+//! - [`mcp`]: MCP servers, wherever they run
 //! - [`config`]: files, variables, flags, and what is shown of them
 //! - [`schema`]: the protocol, written down
 //! - [`recording`]: a conversation of a released client, said again
 //! - [`reliability`]: sessions that hold, ends that are whole
 //! - [`client`]: our own client, over links that are cut
+//! - [`sandbox`]: confined processes, and those that try to get out
 //! - [`chaos`]: whatever a client could say
 
 mod chaos;
@@ -19,11 +23,15 @@ mod cli;
 mod client;
 mod config;
 mod dialects;
+mod files;
 mod flow;
+mod http;
+mod mcp;
 mod mcp_serve;
 mod process;
 mod recording;
 mod reliability;
+mod sandbox;
 mod schema;
 mod serve;
 mod wire;
@@ -33,6 +41,12 @@ use outpost_testkit::{Client, Launch, Server, Transport};
 /// The server under test, not started yet.
 fn outpost() -> Launch {
     Launch::of(env!("CARGO_BIN_EXE_outpost"))
+}
+
+/// The same, whose `command/exec` isn't confined unless its client says so: for tests that are about
+/// something else, on hosts that can't confine.
+fn free() -> Launch {
+    outpost().args(&["--sandbox-default-profile", ":danger-full-access"])
 }
 
 /// A server as it comes, and a client whose handshake is done.
@@ -47,8 +61,8 @@ async fn ready_with(args: &[&str]) -> (Server, Client) {
     (server, client)
 }
 
-/// Does the same over each transport, each time with a server of its own and a client that has
-/// said nothing yet.
+/// Does the same over each transport, each time with a server of its own that confines nothing by
+/// itself, and a client that has said nothing yet.
 #[expect(
     clippy::print_stderr,
     reason = "a failed test says which transport it was"
@@ -56,7 +70,7 @@ async fn ready_with(args: &[&str]) -> (Server, Client) {
 async fn over_each_transport(test: impl AsyncFn(&Server, &Client)) {
     for transport in Transport::ALL {
         eprintln!("over {transport:?}:");
-        let server = outpost().on(transport).start().await;
+        let server = free().on(transport).start().await;
         let client = server.connect().await;
         test(&server, &client).await;
     }

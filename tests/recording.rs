@@ -112,6 +112,10 @@ async fn every_message_of_the_agent_is_answered_once_and_in_shape() {
                 let words = "sandbox intent cannot be enforced on this executor";
                 assert!(error.message.starts_with(words), "{answer}");
             }
+            "fs/getMetadata" => {
+                let recorded = recording.answer(&message["id"]);
+                assert_eq!(answer["error"], recorded["error"], "{message}");
+            }
             "process/terminate" => assert_eq!(answer["result"], json!({"running": false})),
             _ => assert_eq!(RpcError::of(&answer).code, -32601, "{answer}"),
         }

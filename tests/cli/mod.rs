@@ -2,14 +2,17 @@
 
 mod attach;
 mod completions;
+mod cp;
 mod detached;
 mod elsewhere;
+mod files;
 mod home;
 mod kill;
 mod logs;
 mod ps;
 mod run;
 mod run_on;
+mod sandbox;
 mod stop;
 mod terminal;
 

@@ -1,6 +1,7 @@
 //! Our own client with the real server.
 
 mod cuts;
+mod sandboxes;
 mod sessions;
 mod transports;
 

@@ -15,6 +15,14 @@ async fn a_broken_file_is_named_with_line_and_key() {
             ":1: cannot use retain_bytes = \"lots\": expected a size",
         ),
         ("[log]\nlevel = 3", ":2: cannot use log.level = 3: "),
+        (
+            "max_sessions = 99999999999999999999",
+            ":1: cannot use max_sessions = 99999999999999999999: expected a whole number",
+        ),
+        (
+            "log.level = 2026-11-16",
+            ":1: cannot use log.level = 2026-11-16: ",
+        ),
         ("listen = [", ":1: "),
         (
             "shell_environment_policy.set = { \"A=B\" = \"x\" }",
@@ -64,6 +72,35 @@ async fn a_file_without_an_end_is_refused() {
 }
 
 #[tokio::test]
+async fn a_pipe_is_refused_and_not_waited_for() {
+    let user = User::new();
+    let pipe = user.file();
+    std::fs::create_dir_all(pipe.parent().expect("a folder")).expect("it can be made");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .expect("a pipe");
+    let refused = format!(
+        "cannot read {}: it is a pipe, a socket or a device\n",
+        text(&pipe)
+    );
+    for args in [&["serve"][..], &["config", "show"]] {
+        let ended = user.outpost().run(args).await;
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert_eq!(ended.stderr, format!("outpost: {refused}"));
+    }
+    // The usual word for no file at all.
+    let shown = outpost()
+        .run(&["config", "show", "--config", "/dev/null"])
+        .await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+}
+
+#[tokio::test]
 async fn a_file_that_was_named_has_to_exist() {
     let user = User::new();
     let absent = user.file();
@@ -100,5 +137,28 @@ async fn a_variable_that_is_nearly_right_or_wrong_is_named() {
         let ended = outpost().env(name, value).run(&["serve"]).await;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{name}");
         assert_eq!(ended.stderr, format!("outpost: {words}\n"));
+    }
+}
+
+#[tokio::test]
+async fn profiles_that_make_no_sense_are_named() {
+    for (file, words) in [
+        (
+            "[sandbox]\ndefault_profile = \"x\"",
+            "cannot use sandbox.default_profile = \"x\": there is no such profile",
+        ),
+        (
+            "[sandbox.profiles.x.files]\n\":home\" = \"read\"",
+            "expected an absolute path, a pattern, or one of :root",
+        ),
+        (
+            "[sandbox]\nlevel = \"none\"",
+            "expected one of namespaces, landlock",
+        ),
+    ] {
+        let ended = User::with_file(file).outpost().run(&["serve"]).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{file}");
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     }
 }

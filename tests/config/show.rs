@@ -101,6 +101,15 @@ async fn the_files_can_be_found() {
     assert_eq!(lines.len(), 2, "{}", paths.stdout);
     assert_eq!(lines[0], format!("user    {}  (absent)", text(&file)));
     assert!(lines[1].starts_with("system  /etc/outpost/outpost.toml"));
+    // One that is there and can't be read is not absent.
+    std::fs::create_dir_all(&file).expect("a folder where a file should be");
+    let paths = user.outpost().run(&["config", "path"]).await;
+    let first = paths.stdout.lines().next();
+    let unreadable = format!(
+        "user    {}  (unreadable: Is a directory (os error 21))",
+        text(&file)
+    );
+    assert_eq!(first, Some(unreadable.as_str()));
     let only = user.outpost().run(&["config", "path", "--user"]).await;
     assert_eq!(only.stdout, format!("{}\n", text(&file)));
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::face::{Face, everywhere, introduce};
-use crate::{outpost, over_each_transport};
+use crate::{free, over_each_transport};
 
 const COMMAND: Face = Face::Command;
 
@@ -51,7 +51,7 @@ async fn everything_a_client_may_send_is_understood() {
 
 #[tokio::test]
 async fn a_working_directory_is_seen_from_the_servers() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let client = server.connect().await;
     introduce(&client).await;
     let here = std::env::current_dir().expect("a working directory");
@@ -73,7 +73,7 @@ async fn a_working_directory_is_seen_from_the_servers() {
 
 #[tokio::test]
 async fn commands_without_a_name_are_in_nobodys_way() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let client = server.connect().await;
     introduce(&client).await;
     let mut requests = Vec::new();

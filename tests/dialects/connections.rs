@@ -4,7 +4,7 @@ use outpost_testkit::{base64, sh};
 use serde_json::json;
 
 use super::face::{Face, introduce};
-use crate::{outpost, over_each_transport};
+use crate::{free, over_each_transport};
 
 #[tokio::test]
 async fn one_client_may_mix_faces_and_names_do_not_collide() {
@@ -48,7 +48,7 @@ async fn one_client_may_mix_faces_and_names_do_not_collide() {
 
 #[tokio::test]
 async fn what_belongs_to_a_connection_is_not_among_the_sessions_processes() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let client = server.client().await;
     let command = json!({
         "command": ["sleep", "1000"], "processId": "c", "disableTimeout": true,
@@ -62,7 +62,7 @@ async fn what_belongs_to_a_connection_is_not_among_the_sessions_processes() {
 
 #[tokio::test]
 async fn connections_do_not_see_each_other() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let one = server.connect().await;
     introduce(&one).await;
     let two = server.connect().await;
@@ -89,7 +89,7 @@ async fn connections_do_not_see_each_other() {
 
 #[tokio::test]
 async fn many_processes_leave_the_server_as_it_was() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let client = server.connect().await;
     introduce(&client).await;
     for face in [Face::Spawn, Face::Command] {

@@ -6,7 +6,7 @@ use outpost_testkit::{Client, Server, Transport, programs};
 use serde_json::json;
 
 use super::face::{Face, everywhere, introduce};
-use crate::outpost;
+use crate::free;
 
 /// What the host has best, and what there is everywhere.
 const KINDS: [&str; 2] = ["auto", "keeper"];
@@ -43,6 +43,12 @@ async fn what_it_wrote_in_time_is_told() {
             .run(client, "p", "exec sleep 1000", json!({"timeoutMs": 0}))
             .await;
         assert_eq!(outcome.exit_code, 124);
+        for _ in 0..10 {
+            let outcome = face
+                .run(client, "p", "exit 0", json!({"timeoutMs": 0}))
+                .await;
+            assert_eq!(outcome.exit_code, 124, "no time at all is always over");
+        }
     })
     .await;
 }
@@ -123,7 +129,7 @@ async fn a_closed_connection_leaves_no_process() {
     for kind in KINDS {
         for face in [Face::Spawn, Face::Command] {
             for rudely in [false, true] {
-                let server = outpost().args(&["--trees", kind]).start().await;
+                let server = free().args(&["--trees", kind]).start().await;
                 let client = server.connect().await;
                 introduce(&client).await;
                 let other = server.connect().await;
@@ -158,7 +164,7 @@ async fn a_closed_connection_leaves_no_process() {
 
 #[tokio::test]
 async fn what_others_run_stays() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let client = server.connect().await;
     introduce(&client).await;
     let other = server.connect().await;
@@ -178,7 +184,7 @@ async fn what_others_run_stays() {
 
 #[tokio::test]
 async fn what_belongs_to_the_session_outlives_the_connection_and_the_rest_does_not() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let client = server.client().await;
     client
         .start(outpost_testkit::sh("p", "exec sleep 1000"))
@@ -192,7 +198,7 @@ async fn what_belongs_to_the_session_outlives_the_connection_and_the_rest_does_n
 
 #[tokio::test]
 async fn a_taken_over_connection_takes_its_own_along() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let client = server.connect().await;
     let introduction = json!({"clientName": "x", "capabilities": {"experimentalApi": true}});
     let session = client.call("initialize", introduction).await["sessionId"].clone();
@@ -209,7 +215,7 @@ async fn a_taken_over_connection_takes_its_own_along() {
 #[tokio::test]
 async fn the_end_of_input_leaves_no_process() {
     for face in [Face::Spawn, Face::Command] {
-        let mut server = outpost().on(Transport::Stdio).start().await;
+        let mut server = free().on(Transport::Stdio).start().await;
         let client = server.connect().await;
         introduce(&client).await;
         populate(face, &server, &client).await;
@@ -225,7 +231,7 @@ async fn the_end_of_input_leaves_no_process() {
 #[tokio::test]
 async fn the_end_of_the_server_leaves_no_process() {
     for face in [Face::Spawn, Face::Command] {
-        let mut server = outpost().start().await;
+        let mut server = free().start().await;
         let client = server.connect().await;
         introduce(&client).await;
         populate(face, &server, &client).await;

@@ -4,10 +4,10 @@ use outpost_testkit::{Client, Server};
 use serde_json::{Value, json};
 
 use super::face::{Face, introduce};
-use crate::outpost;
+use crate::free;
 
 async fn serving() -> (Server, Client) {
-    let server = outpost()
+    let server = free()
         .env("EDITOR", "vi")
         .env("MY_TOKEN", "t")
         .env("OUTPOST_SECRET", "never")

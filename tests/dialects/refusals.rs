@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::face::{Face, everywhere, introduce};
-use crate::{outpost, over_each_transport};
+use crate::{free, over_each_transport};
 
 #[tokio::test]
 async fn nothing_before_initialize_and_no_initialized_needed() {
@@ -168,7 +168,7 @@ async fn programs_that_can_not_be_executed() {
 
 #[tokio::test]
 async fn commands_that_contradict_themselves() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let client = server.connect().await;
     introduce(&client).await;
     let cases = [

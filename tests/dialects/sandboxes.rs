@@ -1,12 +1,35 @@
-//! What a command is confined to: nothing can be yet, so who wants it is refused.
+//! What a command is confined to: what its call says, or else the server's default.
 
-use serde_json::json;
+use std::{fs, path::Path};
+
+use outpost_testkit::Client;
+use serde_json::{Value, json};
 
 use super::face::introduce;
-use crate::outpost;
+use crate::{free, outpost};
+
+/// Runs a script in a directory and gives its exit code.
+async fn sh(client: &Client, cwd: &Path, script: &str, more: &Value) -> i64 {
+    let mut params = more.clone();
+    params["command"] = json!(["/bin/sh", "-c", script]);
+    params["cwd"] = json!(cwd);
+    let answer = client.call("command/exec", params).await;
+    answer["exitCode"].as_i64().expect("a number")
+}
+
+/// Folders that are neither `/tmp` nor `$TMPDIR`, as far as the policy is concerned.
+fn workspace_write(more: Value) -> Value {
+    let mut policy = json!({
+        "type": "workspaceWrite", "excludeTmpdirEnvVar": true, "excludeSlashTmp": true,
+    });
+    for (name, value) in more.as_object().expect("members") {
+        policy[name] = value.clone();
+    }
+    json!({"sandboxPolicy": policy})
+}
 
 #[tokio::test]
-async fn what_asks_for_no_sandbox_of_ours_runs() {
+async fn what_asks_for_no_sandbox_of_ours_runs_free() {
     let server = outpost().start().await;
     let client = server.connect().await;
     introduce(&client).await;
@@ -16,53 +39,193 @@ async fn what_asks_for_no_sandbox_of_ours_runs() {
         json!({"sandboxPolicy": {"type": "externalSandbox", "networkAccess": "restricted"}}),
         json!({"sandboxPolicy": {"type": "externalSandbox", "networkAccess": "enabled"}}),
         json!({"permissionProfile": ":danger-full-access"}),
-        json!({}),
     ] {
-        let mut params = more.clone();
-        params["command"] = json!(["sh", "-c", "exit 5"]);
-        let answer = client.call("command/exec", params).await;
-        assert_eq!(answer["exitCode"], 5, "{more}");
+        let file = server.folder().join("touched");
+        let script = format!("touch {} && exit 5", file.display());
+        assert_eq!(
+            sh(&client, Path::new("/"), &script, &more).await,
+            5,
+            "{more}"
+        );
+        fs::remove_file(&file).expect("it was made");
     }
 }
 
 #[tokio::test]
-async fn what_can_not_be_enforced_does_not_start() {
+async fn a_command_writes_what_its_policy_grants() {
+    let server = free().start().await;
+    let client = server.connect().await;
+    introduce(&client).await;
+    let folder = server.folder();
+    for name in ["ws", "more", "outside"] {
+        fs::create_dir(folder.join(name)).expect("a folder");
+    }
+    let cwd = folder.join("ws");
+    let granted = workspace_write(json!({"writableRoots": [folder.join("more")]}));
+    let read_only = json!({"sandboxPolicy": {"type": "readOnly"}});
+    let by_profile = json!({"permissionProfile": ":read-only"});
+    for (more, path, works) in [
+        (&granted, "ws/a", true),
+        (&granted, "more/a", true),
+        (&granted, "outside/a", false),
+        (&granted, "ws/.git", false),
+        (&granted, "more/.codex", false),
+        (&read_only, "ws/b", false),
+        (&by_profile, "ws/b", false),
+    ] {
+        let file = folder.join(path);
+        let script = format!("echo x > {}", file.display());
+        let code = sh(&client, &cwd, &script, more).await;
+        assert_eq!((code == 0, file.exists()), (works, works), "{path} {more}");
+    }
+    // Reading is allowed by all of them.
+    fs::write(folder.join("outside/seen"), "x").expect("a file");
+    for more in [&granted, &read_only, &by_profile] {
+        assert_eq!(sh(&client, &cwd, "cat ../outside/seen", more).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn the_temporary_directories_are_granted_unless_they_are_excluded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tmpdir = folder.path().join("of-child");
+    fs::create_dir(&tmpdir).expect("a folder");
+    let server = free()
+        .env("TMPDIR", tmpdir.to_str().expect("text"))
+        .start()
+        .await;
+    let client = server.connect().await;
+    introduce(&client).await;
+    for (excludes, works) in [
+        (json!({"excludeTmpdirEnvVar": false}), true),
+        (json!({}), false),
+    ] {
+        let more = workspace_write(excludes);
+        let code = sh(&client, Path::new("/usr"), "touch $TMPDIR/x", &more).await;
+        assert_eq!(code == 0, works, "{more}");
+    }
+}
+
+#[tokio::test]
+async fn the_network_is_there_only_if_it_is_granted() {
+    let server = free().start().await;
+    let client = server.connect().await;
+    introduce(&client).await;
+    let ours = fs::read_link("/proc/self/ns/net").expect("a namespace");
+    for (more, same) in [
+        (workspace_write(json!({"networkAccess": true})), true),
+        (workspace_write(json!({"networkAccess": false})), false),
+        (json!({"sandboxPolicy": {"type": "readOnly"}}), false),
+    ] {
+        let mut params = more.clone();
+        params["command"] = json!(["readlink", "/proc/self/ns/net"]);
+        params["cwd"] = json!(server.folder());
+        let answer = client.call("command/exec", params).await;
+        let theirs = answer["stdout"].as_str().expect("text").trim();
+        assert_eq!(theirs == ours.to_str().expect("text"), same, "{more}");
+    }
+}
+
+#[tokio::test]
+async fn who_says_nothing_gets_the_workspace() {
+    let server = outpost().start().await;
+    let client = server.client().await;
+    let nothing = json!({});
+    let cwd = server.folder();
+    assert_eq!(
+        sh(&client, cwd, "echo x > made && mkdir sub", &nothing).await,
+        0
+    );
+    assert!(cwd.join("made").exists());
+    assert_ne!(sh(&client, cwd, "mkdir .git", &nothing).await, 0);
+    assert_ne!(
+        sh(&client, cwd, "touch /usr/x || touch $HOME/x", &nothing).await,
+        0
+    );
+    assert!(!cwd.join(".git").exists());
+}
+
+#[tokio::test]
+async fn profiles_and_the_default_can_be_configured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("outpost.toml");
+    let text = r#"
+        [sandbox]
+        default_profile = "docs"
+        [sandbox.profiles.docs.files]
+        ":root" = "read"
+        ":project_roots/docs" = "write"
+        "**/*.pem" = "deny"
+    "#;
+    fs::write(&file, text).expect("a file");
+    let server = outpost()
+        .args(&["--config", file.to_str().expect("text")])
+        .start()
+        .await;
+    let client = server.connect().await;
+    introduce(&client).await;
+    let cwd = server.folder();
+    fs::create_dir(cwd.join("docs")).expect("a folder");
+    fs::write(cwd.join("key.pem"), "secret").expect("a file");
+    for more in [json!({}), json!({"permissionProfile": "docs"})] {
+        assert_eq!(sh(&client, cwd, "echo x > docs/page", &more).await, 0);
+        assert_ne!(sh(&client, cwd, "echo x > page", &more).await, 0);
+        assert_ne!(sh(&client, cwd, "cat key.pem", &more).await, 0);
+    }
+    let workspace = json!({"permissionProfile": ":workspace"});
+    assert_eq!(sh(&client, cwd, "cat key.pem", &workspace).await, 0);
+}
+
+#[tokio::test]
+async fn what_can_not_be_enforced_does_not_start_and_says_what_is_missing() {
+    // Without a PATH there is no bubblewrap.
+    let server = outpost().env("PATH", "/nowhere").start().await;
+    let client = server.connect().await;
+    introduce(&client).await;
+    let file = server.folder().join("touched");
+    let command = json!(["/bin/sh", "-c", format!("> {}", file.display())]);
+    for (more, what) in [
+        (json!({}), "permission profile"),
+        (
+            json!({"permissionProfile": ":read-only"}),
+            "permission profile",
+        ),
+        (
+            json!({"sandboxPolicy": {"type": "readOnly"}}),
+            "sandbox policy",
+        ),
+        (
+            json!({"sandboxPolicy": {"type": "workspaceWrite"}}),
+            "sandbox policy",
+        ),
+    ] {
+        let mut params = more.clone();
+        params["command"] = command.clone();
+        let error = client.fails("command/exec", params).await;
+        assert_eq!(error.code, -32600, "{more}");
+        let expected = format!(
+            "invalid {what}: sandbox intent cannot be enforced on this executor: bwrap isn't found"
+        );
+        assert!(error.message.starts_with(&expected), "{error:?}");
+    }
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused() {
     let server = outpost().start().await;
     let client = server.connect().await;
     introduce(&client).await;
     let file = server.folder().join("touched");
-    let refused = "sandbox intent cannot be enforced on this executor: ";
-    for (more, expected) in [
-        (
-            json!({"sandboxPolicy": {"type": "readOnly"}}),
-            format!("invalid sandbox policy: {refused}readOnly"),
-        ),
-        (
-            json!({"sandboxPolicy": {
-                "type": "workspaceWrite", "writableRoots": ["/tmp"], "networkAccess": false,
-                "excludeTmpdirEnvVar": false, "excludeSlashTmp": false,
-            }}),
-            format!("invalid sandbox policy: {refused}workspaceWrite"),
-        ),
-        (
-            json!({"permissionProfile": ":read-only"}),
-            format!("invalid permission profile: {refused}:read-only"),
-        ),
-        (
-            json!({"permissionProfile": ":workspace"}),
-            format!("invalid permission profile: {refused}:workspace"),
-        ),
-        (
-            json!({"permissionProfile": "nobody-s"}),
-            "invalid permission profile: there is no profile \"nobody-s\"".to_owned(),
-        ),
-    ] {
-        let mut params = more.clone();
-        params["command"] = json!(["touch", file]);
-        let error = client.fails("command/exec", params).await;
-        assert_eq!(error.code, -32600, "{more}");
-        assert!(error.message.starts_with(&expected), "{error:?}");
-    }
+    let params = json!({"command": ["touch", file], "permissionProfile": "nobody-s"});
+    let error = client.fails("command/exec", params).await;
+    let expected = "invalid permission profile: there is no profile \"nobody-s\"";
+    assert_eq!(error.parts(), (-32600, expected));
+    let gone = json!({"type": "workspaceWrite", "writableRoots": ["/no/such/folder"]});
+    let params = json!({"command": ["touch", file], "cwd": "/usr", "sandboxPolicy": gone});
+    let error = client.fails("command/exec", params).await;
+    let expected = "invalid sandbox policy: failed to prepare process sandbox: /no/such/folder is to be written and does not exist";
+    assert_eq!(error.parts(), (-32600, expected));
     for policy in [
         json!({"type": "none"}),
         json!({}),

@@ -6,7 +6,7 @@ use outpost_testkit::{Vitals, patience};
 use serde_json::json;
 
 use super::face::{Face, introduce};
-use crate::outpost;
+use crate::free;
 
 /// The window, what fits into the sockets' buffers at most, and the child's pipe.
 const AHEAD: u64 = 16 * 1024 * 1024;
@@ -16,7 +16,7 @@ const QUIET: Duration = Duration::from_millis(400);
 #[tokio::test]
 async fn streams_are_held_back_and_then_go_on() {
     for face in [Face::Spawn, Face::Command] {
-        let server = outpost().start().await;
+        let server = free().start().await;
         let client = server.connect().await;
         introduce(&client).await;
         let before = server.vitals().peak_rss_kib();
@@ -62,7 +62,7 @@ async fn streams_are_held_back_and_then_go_on() {
 async fn what_is_told_at_the_end_or_not_at_all_is_not_held_back() {
     for face in [Face::Spawn, Face::Command] {
         for more in [json!({}), json!({"streamStdoutStderr": true})] {
-            let server = outpost().start().await;
+            let server = free().start().await;
             let client = server.connect().await;
             introduce(&client).await;
             let file = server.folder().join("done");

@@ -4,7 +4,7 @@ use outpost_testkit::{Client, base64};
 use serde_json::{Value, json};
 
 use super::face::{Face, introduce};
-use crate::{outpost, over_each_transport};
+use crate::{free, over_each_transport};
 
 const SPAWN: Face = Face::Spawn;
 
@@ -64,7 +64,7 @@ async fn everything_a_client_may_send_is_understood() {
 
 #[tokio::test]
 async fn it_and_its_siblings_need_the_experimental_api() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let introductions = [
         json!({"clientName": "x"}),
         json!({"clientInfo": {"name": "x", "version": "1"}}),

@@ -6,7 +6,7 @@ use outpost_testkit::{Client, Mark, Server, Transport, base64, programs, unbase6
 use serde_json::{Value, json};
 
 use super::face::Face;
-use crate::{outpost, over_each_transport};
+use crate::{free, over_each_transport};
 
 fn sh(client: &Client, id: &str, script: &str, tty: bool) -> Value {
     json!({
@@ -187,7 +187,7 @@ async fn every_refusal_has_its_words() {
 
 #[tokio::test]
 async fn the_first_call_decides_what_command_exec_means_on_a_connection() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let client = server.client().await;
     let command = Face::Command;
     assert_eq!(
@@ -237,7 +237,7 @@ async fn the_first_call_decides_what_command_exec_means_on_a_connection() {
 
 #[tokio::test]
 async fn the_end_of_input_kills_what_is_left() {
-    let mut server = outpost().on(Transport::Stdio).start().await;
+    let mut server = free().on(Transport::Stdio).start().await;
     let client = server.client().await;
     for (number, script) in [programs::DAEMON, programs::IGNORES_TERM]
         .iter()
@@ -256,7 +256,7 @@ async fn the_end_of_input_kills_what_is_left() {
 
 #[tokio::test]
 async fn a_pipe_that_somebody_holds_does_not_keep_the_exit_for_ever() {
-    let server = outpost().start().await;
+    let server = free().start().await;
     let client = server.client().await;
     let since = Instant::now();
     start(&client, "p", programs::HOLDS_THE_PIPE, false).await;

@@ -22,7 +22,11 @@ async fn output_exit_and_close_come_in_order() {
         let expected = [
             output(1, "stdout", "out"),
             output(2, "stderr", "err"),
-            Event::Exited { seq: 3, code: 7 },
+            Event::Exited {
+                seq: 3,
+                code: 7,
+                denied: false,
+            },
             Event::Closed { seq: 4 },
         ];
         assert_eq!(story.events, expected);

@@ -186,3 +186,34 @@ async fn an_unknown_process_cannot_be_read() {
         assert_eq!(error.parts(), (-32600, "unknown process id ghost"));
     }
 }
+
+#[tokio::test]
+async fn a_page_fits_a_message_however_much_is_retained() {
+    let (_server, client) = crate::ready_with(&["--retain-bytes", "80MiB"]).await;
+    client.only_count("p");
+    let written = 70_000_000;
+    client
+        .start(sh("p", &format!("head -c {written} /dev/zero")))
+        .await;
+    client.counts("p", written).await;
+    let (mut after, mut bytes, mut pages) = (0, 0, 0);
+    loop {
+        let id = client
+            .request(
+                "process/read",
+                json!({"processId": "p", "afterSeq": after, "waitMs": 20_000}),
+            )
+            .await;
+        let answer = client.answer_message(id).await;
+        assert!(answer.to_string().len() <= 64 * 1024 * 1024);
+        let read = &answer["result"];
+        bytes += Story::page_bytes(read).len();
+        after = read["nextSeq"].as_u64().expect("a number") - 1;
+        pages += 1;
+        if read["closed"] == true && read["chunks"] == json!([]) {
+            break;
+        }
+        assert!(pages < 20);
+    }
+    assert_eq!(bytes, written);
+}

@@ -76,3 +76,13 @@ async fn what_was_left_behind_in_time_is_not_concerned() {
     );
     server.mark().alive(2).await;
 }
+
+#[tokio::test]
+async fn no_time_at_all_is_over_however_quick_the_program_is() {
+    let (_server, client) = ready().await;
+    for number in 0..30 {
+        let id = format!("p{number}");
+        client.start(sh(&id, "exit 0").with("timeoutMs", 0)).await;
+        assert_eq!(client.exited(&id).await.code(), 124);
+    }
+}

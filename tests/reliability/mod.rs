@@ -2,5 +2,6 @@
 
 mod cuts;
 mod exhaustion;
+mod no_memory;
 mod sessions;
 mod trees;

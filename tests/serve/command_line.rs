@@ -20,6 +20,11 @@ async fn help_says_what_there_is() {
     Commands:
       serve        Serve the exec protocol: clients start processes here and follow them
       run          Run a command, here or on a server, as if it were right here
+      sandbox      Run a command confined: to read, write and reach what it is granted
+      doctor       Tell what this host can enforce, and what to do where it can't
+      cp           Copy files and directories, to a server, from one, or here
+      ls           List directories, of a server or here
+      cat          Show files, of a server or here
       ps           List detached work: what was started with `run --detach`
       logs         Show what detached work has written, as far as it is retained
       attach       Connect this terminal with detached work, where it was left
@@ -28,6 +33,7 @@ async fn help_says_what_there_is() {
       completions  Print completions for a shell
       config       Show how the server would be configured, and by whom
       schema       Write the protocol down as JSON Schema
+      mcp          Use MCP servers, wherever they run
       help         Print this message or the help of the given subcommand(s)
 
     Options:
@@ -37,6 +43,7 @@ async fn help_says_what_there_is() {
     Examples:
       outpost serve --listen ws://127.0.0.1:7777
       outpost run -- make
+      outpost cp -r ./site ws://127.0.0.1:7777:/srv/site
       outpost config show --origins
     ");
 }
@@ -116,6 +123,21 @@ async fn help_of_serve_documents_every_flag() {
               - group:  Process groups; a daemon may escape them
 
               [default: auto]
+
+          --sandbox-level <LEVEL>
+              By what means processes are confined
+
+              Possible values:
+              - namespaces: Namespaces, with seccomp and Landlock inside; refused where they are missing
+              - landlock:   Landlock and seccomp alone: a weaker promise
+
+              [default: namespaces]
+
+          --sandbox-default-profile <NAME>
+              What `command/exec` is confined to if its client doesn't say: :workspace, :read-only,
+              :danger-full-access, or a profile of the configuration
+
+              [default: :workspace]
 
           --exit-when-idle <TIME>
               End when for this long there was no connection, and no process running or still readable;

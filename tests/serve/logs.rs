@@ -53,3 +53,26 @@ async fn session_ids_are_never_logged_in_full() {
         assert!(!ended.stderr.contains(&session), "{}", ended.stderr);
     }
 }
+
+#[tokio::test]
+async fn a_log_that_nobody_watches_is_put_aside_when_it_is_full() {
+    const MOST: usize = 8 * 1024 * 1024;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (log, old) = (folder.path().join("log"), folder.path().join("log.old"));
+    std::fs::write(&log, vec![b'x'; MOST - 10]).expect("a log that is nearly full");
+    std::fs::write(&old, "from before").expect("an old one");
+    let server = crate::outpost()
+        .args(&["--background", "--log-level", "debug"])
+        .after(&format!("exec 2>>{}", log.display()))
+        .start()
+        .await;
+    let client = server.client().await;
+    assert_eq!(client.run(sh("p", "echo hi")).await.text(), "hi\n");
+    let aside = std::fs::read_to_string(&old).expect("the old one");
+    assert!(aside.len() >= MOST && aside.len() < MOST + 10_000);
+    assert!(aside.ends_with('\n'), "no line is cut");
+    assert!(aside.contains("serving"));
+    let now = std::fs::read_to_string(&log).expect("the new one");
+    assert!(now.contains("session attached"), "{now}");
+    assert!(now.len() < 100_000);
+}

@@ -61,7 +61,8 @@ async fn info_announces_only_what_works() {
     ];
     for (name, value) in capabilities {
         assert!(known.contains(&name.as_str()), "{name}");
-        assert_eq!(value, &json!(false), "{name}: nothing of this works yet");
+        let works = name == "httpHeaderEnvVars";
+        assert_eq!(value, &json!(works), "{name}");
     }
 }
 
@@ -99,4 +100,19 @@ async fn temporary_directories_follow_tmpdir() {
         .await;
     assert_eq!(info["temporaryDirectories"], json!([]));
     assert_eq!(info["tempDir"], "file:///tmp");
+}
+
+#[tokio::test]
+async fn info_tells_whether_processes_can_be_confined() {
+    let server = outpost().start().await;
+    let client = server.client().await;
+    let info = client.call("environment/info", json!({})).await;
+    let well = json!({"type": "linuxSeccomp", "level": "namespaces", "reason": null});
+    assert_eq!(info["sandbox"], well);
+    let server = outpost().env("PATH", "/nowhere").start().await;
+    let client = server.client().await;
+    let info = client.call("environment/info", json!({})).await;
+    assert_eq!(info["sandbox"]["type"], "none");
+    let reason = info["sandbox"]["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("package bubblewrap"), "{info}");
 }

@@ -105,6 +105,7 @@ async fn initialize_says_what_goes_beyond_the_released_servers() {
     assert!(capabilities.values().all(Value::is_boolean));
     for works in [
         "closeStdin",
+        "fsWriteStream",
         "processList",
         "resize",
         "signals",

@@ -1,11 +1,14 @@
 //! Log lines on stderr.
 
-use std::str::FromStr;
+use std::{str::FromStr, sync::Mutex};
 
 use anyhow::Context;
-use tracing_subscriber::{EnvFilter, filter, fmt};
+use tracing_subscriber::{
+    EnvFilter, filter,
+    fmt::{self, writer::BoxMakeWriter},
+};
 
-use crate::colour;
+use crate::{colour, log_file::LogFile};
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -58,17 +61,23 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Sends log lines of the given level to stderr from now on.
-pub(crate) fn start(level: &LogLevel, format: LogFormat) -> anyhow::Result<()> {
+/// Sends log lines of the given level to stderr from now on; a file there is
+/// `bounded` where nobody else looks after it.
+pub(crate) fn start(level: &LogLevel, format: LogFormat, bounded: bool) -> anyhow::Result<()> {
     let level = level.as_str();
     let filter = EnvFilter::try_new(level)
         .with_context(|| format!("cannot understand log level {level}"))?;
+    let file = bounded.then(LogFile::of_stderr).flatten();
+    let writer = match file {
+        Some(file) => BoxMakeWriter::new(Mutex::new(file)),
+        None => BoxMakeWriter::new(std::io::stderr),
+    };
     let builder = fmt::Subscriber::builder()
         .with_env_filter(filter)
         // A line that can't be written is lost. Complaining about it, to the same stderr, would
         // panic where that is a full disk.
         .log_internal_errors(false)
-        .with_writer(std::io::stderr);
+        .with_writer(writer);
     match format {
         LogFormat::Json => tracing::subscriber::set_global_default(builder.json().finish()),
         LogFormat::Text => {

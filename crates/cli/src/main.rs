@@ -8,6 +8,7 @@ mod console;
 mod detached;
 mod exit;
 mod home;
+mod log_file;
 mod logging;
 mod open_files;
 mod render;
@@ -19,12 +20,18 @@ use std::process::ExitCode;
 use crate::args::{Arguments, Subcommand};
 
 fn main() -> ExitCode {
+    // Every confined process comes by here twice and waits for it.
+    if let Some(arguments) = cmd::confine::asked() {
+        return cmd::confine::run(arguments);
+    }
     match Arguments::read().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(serve),
         Subcommand::Run(run) => cmd::run::run(&run),
         Subcommand::Cp(cp) => cmd::cp::run(&cp),
         Subcommand::Ls(ls) => cmd::ls::run(&ls),
         Subcommand::Cat(cat) => cmd::cat::run(&cat),
+        Subcommand::Sandbox(sandbox) => cmd::sandbox::run(sandbox),
+        Subcommand::Doctor(doctor) => cmd::doctor::run(&doctor),
         Subcommand::Ps(ps) => cmd::ps::run(&ps),
         Subcommand::Logs(logs) => cmd::logs::run(&logs),
         Subcommand::Attach(attach) => cmd::attach::run(&attach),

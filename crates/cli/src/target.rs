@@ -4,17 +4,22 @@ use std::{path::PathBuf, process::Command};
 
 use anyhow::Context;
 use outpost_client::{Error, Local, LocalOptions, Remote, RemoteOptions, TreeChoice};
+use outpost_engine::sandbox::Level;
 
-use crate::{args::LAUNCHED, cmd::keeper, open_files};
+use crate::{
+    args::LAUNCHED,
+    cmd::{confine, keeper},
+    open_files,
+};
 
-/// Connects to a server by its URL, or launches one.
+/// Connects to the server that `--on` names.
 pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<Remote> {
-    let connected = dial(on, options).await;
+    let connected = reach(on, options).await;
     connected.with_context(|| format!("--on {on}"))
 }
 
-/// The same, for those who tell themselves where it was.
-pub(crate) async fn dial(on: &str, options: RemoteOptions) -> Result<Remote, Error> {
+/// Connects to a server by its URL, or launches one.
+pub(crate) async fn reach(on: &str, options: RemoteOptions) -> Result<Remote, Error> {
     match on.strip_prefix(LAUNCHED) {
         Some(line) => {
             let mut shell = Command::new("/bin/sh");
@@ -27,12 +32,14 @@ pub(crate) async fn dial(on: &str, options: RemoteOptions) -> Result<Remote, Err
 }
 
 /// This program as a place; processes start in this directory.
-pub(crate) fn here(cwd: PathBuf) -> anyhow::Result<Local> {
+pub(crate) fn here(cwd: PathBuf, level: Level) -> anyhow::Result<Local> {
     outpost_engine::heed_children().context("cannot undo that SIGCHLD is ignored")?;
     let child_open_files = open_files::raise();
     let options = |trees| LocalOptions {
         trees,
         keeper: Some(keeper::command()),
+        stages: Some(confine::command()),
+        sandbox_level: level,
         child_open_files,
         cwd: Some(cwd.clone()),
         ..LocalOptions::default()

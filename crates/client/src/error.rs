@@ -94,6 +94,27 @@ pub enum Error {
         /// What is wrong with the answer.
         reason: Arc<serde_json::Error>,
     },
+    /// The body of an HTTP response ended before it was whole.
+    #[error("the response is incomplete: {message}")]
+    BodyFailed {
+        /// The words of the place.
+        message: String,
+    },
+    /// Pieces of the body of an HTTP response are missing.
+    #[error("the response is incomplete: piece {seq} came where {expected} was expected")]
+    BodyGap {
+        /// The number of the first piece that is missing.
+        expected: u64,
+        /// The number of the one that came.
+        seq: u64,
+    },
+    /// The body of an HTTP response has more bytes than it may have, or than may
+    /// wait here, where a server waits for nobody.
+    #[error("the body is larger than {most} bytes")]
+    BodyTooLarge {
+        /// How many there may be.
+        most: usize,
+    },
     /// This program can't start processes.
     #[error("cannot prepare to start processes: {0}")]
     Unprepared(Arc<io::Error>),

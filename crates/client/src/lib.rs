@@ -57,6 +57,22 @@
 //! # }
 //! ```
 //!
+//! A place also makes HTTP requests, from where it stands:
+//!
+//! ```no_run
+//! use outpost_client::{HttpRequest, Local, LocalOptions, Place};
+//!
+//! # async fn fetch() -> Result<(), outpost_client::Error> {
+//! # let place = Local::new(LocalOptions::default())?;
+//! let mut response = place.http(HttpRequest::get("http://127.0.0.1:8080/")).await?;
+//! assert_eq!(response.status, 200);
+//! while let Some(piece) = response.body.next().await {
+//!     println!("{} bytes", piece?.len());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Theory of operation
 //!
 //! Whatever the place, each process has a *record* here: a log of what was heard
@@ -75,18 +91,24 @@
 mod error;
 mod event;
 mod files;
+mod http;
 mod local;
 mod place;
 mod process;
 mod record;
 mod remote;
+mod sandbox;
 mod start;
 
 pub use error::Error;
 pub use event::{Chunk, Event, Page};
 pub use files::{FileError, FileErrorKind, FileReader, FileWriter, Files, Remove};
+pub use http::{HttpBody, HttpRequest, HttpResponse};
 pub use local::{Local, LocalOptions};
-pub use outpost_engine::{KeeperCommand, Limits, TreeChoice};
+pub use outpost_engine::{
+    KeeperCommand, Limits, TreeChoice,
+    sandbox::{Level, StageCommand},
+};
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
     EnvPolicy, EnvironmentInfo, FsDirectoryEntry as DirectoryEntry, FsEntryKind as EntryKind,
@@ -98,7 +120,8 @@ pub use outpost_protocol::{
 pub use place::{Pending, Place};
 pub use process::{Events, OutputReader, Process, Stdin, Terminate};
 pub use remote::{
-    DeliveryChoice, DialError, Dialer, Distant, Lease, Remote, RemoteLimits, RemoteOptions,
+    Cause, DeliveryChoice, DialError, Dialer, Distant, Lease, Remote, RemoteLimits, RemoteOptions,
     Standing, Transport,
 };
+pub use sandbox::Sandbox;
 pub use start::Start;

@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use outpost_protocol::{EnvironmentInfo, ProcessEntry};
 
-use crate::{Error, Files, Process, Start};
+use crate::{Error, Files, HttpRequest, HttpResponse, Process, Start};
 
 /// What a place is asked for, on its way.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -30,6 +30,11 @@ pub trait Place: Send + Sync {
 
     /// Its files. Who has them keeps the place, as a process does.
     fn files(&self) -> Files;
+
+    /// Makes an HTTP request from there; resolves when the head of the response
+    /// has come, and dropping the future gives it up. Its connections, proxies
+    /// and variables are those of the place.
+    fn http(&self, request: HttpRequest) -> Pending<'_, HttpResponse>;
 
     /// Leaves the place in good order. A local place ends everything it runs; a
     /// remote one is disconnected from, and what nobody ended goes on there for

@@ -138,10 +138,11 @@ impl Start {
         self
     }
 
-    /// Confined. What the place can't enforce it doesn't start.
+    /// Confined, best by a [`Sandbox`](crate::Sandbox). What the place can't
+    /// enforce it doesn't start.
     #[must_use]
-    pub fn sandbox(mut self, sandbox: SandboxParams) -> Self {
-        self.sandbox = Some(sandbox);
+    pub fn sandbox(mut self, sandbox: impl Into<SandboxParams>) -> Self {
+        self.sandbox = Some(sandbox.into());
         self
     }
 

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use outpost_journal::{End, Exit, Stream};
-use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source};
-use tokio::time::sleep_until;
+use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source, Watched};
+use outpost_sandbox::Hold;
+use tokio::time::{sleep_until, timeout_at};
 
 use crate::{clock, process::Process};
 
@@ -24,6 +25,10 @@ pub(crate) struct Actor {
     /// How long streams that are still open are read on after the exit.
     pub(crate) drain: Option<Duration>,
     pub(crate) read_bytes: usize,
+    /// What a confined process needs on the host; none for all others.
+    pub(crate) hold: Option<Hold>,
+    /// How long late output of a confined process is waited for.
+    pub(crate) late_within: Duration,
 }
 
 impl Actor {
@@ -41,14 +46,26 @@ impl Actor {
             let room = self.process.has_room();
             let shared = &self.process.shared;
             let deadline = self.process.ladder().deadline();
-            let timeout = self.timeout_at.filter(|_| !timed_out);
+            let timeout = self.timeout_at.filter(|_| !timed_out && !exited);
+            // Looked at first: no time at all is over before anything can happen,
+            // however quick the child is.
+            if timeout.is_some_and(|at| at <= clock::now()) {
+                timed_out = true;
+                self.process.end(Some(Duration::ZERO));
+                continue;
+            }
             tokio::select! {
                 exit = self.exit.wait(), if !exited => {
                     exited = true;
                     give_up_at = self.drain.map(|drain| clock::after(clock::now(), drain));
                     self.drain();
                     let code = if timed_out { TIMED_OUT } else { exit.code() };
-                    self.process.append_exit(Exit { code, sandbox_denied: false });
+                    let confined = self.hold.is_some();
+                    if confined {
+                        self.clear_up().await;
+                    }
+                    let sandbox_denied = confined && self.process.looks_denied(code);
+                    self.process.append_exit(Exit { code, sandbox_denied });
                     // Most often that was all: then the close goes out with the
                     // exit, and nobody is woken twice.
                     for index in (0..self.outputs.len()).rev() {
@@ -68,10 +85,7 @@ impl Actor {
                     let step = self.process.ladder().tick(clock::now());
                     self.process.climb(step);
                 }
-                () = until(timeout), if !exited => {
-                    timed_out = true;
-                    self.process.end(Some(Duration::ZERO));
-                }
+                () = until(timeout) => {}
                 () = until(give_up_at) => {
                     end = End::GivenUp;
                     self.outputs.clear();
@@ -108,6 +122,30 @@ impl Actor {
                 }
                 self.ended.push(ended);
             }
+        }
+    }
+
+    /// A confined process takes everything along that it has started, as its
+    /// namespaces do by themselves. What they wrote last, and what they needed
+    /// on the host, is worth a short wait: who hears of the end finds nothing
+    /// left of it.
+    async fn clear_up(&mut self) {
+        self.process.kill_tree();
+        let until = tokio::time::Instant::now() + self.late_within;
+        while !self.outputs.is_empty() {
+            tokio::select! {
+                index = readable(&self.outputs) => self.read(index),
+                () = sleep_until(until) => break,
+            }
+        }
+        let Some(hold) = &self.hold else { return };
+        let first = hold.first().and_then(|first| Watched::new(first).ok());
+        let gone = match first {
+            Some(first) => timeout_at(until, first.readable()).await.is_ok(),
+            None => true,
+        };
+        if gone {
+            self.hold = None;
         }
     }
 

@@ -1,6 +1,9 @@
 //! The environment of a child, in six steps.
 
-use std::{collections::BTreeMap, ffi::OsString};
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+};
 
 /// What the child starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +57,14 @@ impl ServerEnvironment {
                 .filter(|(name, _)| !name.to_string_lossy().starts_with(OWN_PREFIX))
                 .collect(),
         }
+    }
+
+    /// The value of a variable.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.variables
+            .get(OsStr::new(name))
+            .map(OsString::as_os_str)
     }
 
     /// The environment of a child: what the policy gives, with the request's

@@ -1,6 +1,7 @@
 //! What can go wrong, one closed enum per operation.
 
 use outpost_process::SpawnError;
+use outpost_sandbox::Refusal;
 
 /// Why a process did not start.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,9 @@ pub enum StartError {
     /// The operating system said no.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    /// It can't be confined as it should.
+    #[error(transparent)]
+    Sandbox(#[from] Refusal),
 }
 
 /// Why a process can't be read.

@@ -44,6 +44,8 @@ pub use outpost_process::{
     KeeperCommand, Signal, Size, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice,
     TreeKind, give_back_memory, heed_children, heed_interrupt, keeper,
 };
+/// What a process may be confined to.
+pub use outpost_sandbox as sandbox;
 pub use process::{Process, State, Summary, Watcher};
 pub use session::{
     Delivery, Epoch, Link, Reservation, ResumeRefusal, Session, SessionId, SessionOptions,

@@ -33,8 +33,17 @@ pub struct Limits {
     pub end_grace: Duration,
     /// How much output processes have to give up before it is worth mention.
     pub ebb_bytes: u64,
+    /// How long it may take from the start of a confined process until its
+    /// program runs.
+    pub confine_within: Duration,
+    /// How long after its exit what a confined process has written is waited
+    /// for, to see whether the sandbox was in its way.
+    pub late_within: Duration,
     /// How many bytes are taken from a child in one go.
     pub read_bytes: usize,
+    /// Whether a session that nobody is attached to ends once its last process
+    /// is forgotten and nothing of it is left running, whatever its lease says.
+    pub end_forgotten_sessions: bool,
 }
 
 impl Default for Limits {
@@ -54,7 +63,10 @@ impl Default for Limits {
             write_ids: 4096,
             end_grace: Duration::from_secs(2),
             ebb_bytes: 16 * 1024 * 1024,
+            confine_within: Duration::from_secs(20),
+            late_within: Duration::from_millis(20),
             read_bytes: 64 * 1024,
+            end_forgotten_sessions: false,
         }
     }
 }

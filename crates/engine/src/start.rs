@@ -8,6 +8,7 @@ use std::{
 };
 
 use outpost_process::Size;
+use outpost_sandbox::policy::Policy;
 
 /// What the child's three descriptors are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,9 @@ pub struct Start {
     pub cwd: PathBuf,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
+    /// What it is confined to; none to run free. What can't be enforced in full
+    /// doesn't start.
+    pub sandbox: Option<Policy>,
     /// Pipes or a terminal.
     pub terminal: Terminal,
     /// Kept with the process, never interpreted.

@@ -3,7 +3,7 @@
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use tokio::sync::watch;
@@ -49,6 +49,7 @@ struct Shared {
     fault: watch::Sender<Option<Fault>>,
     said: Mutex<Option<Arc<str>>>,
     skipped: AtomicU64,
+    undiscovered: AtomicBool,
     first_skipped: Mutex<Option<Arc<str>>>,
 }
 
@@ -59,6 +60,7 @@ impl Account {
                 fault: watch::Sender::new(None),
                 said: Mutex::new(None),
                 skipped: AtomicU64::new(0),
+                undiscovered: AtomicBool::new(false),
                 first_skipped: Mutex::new(None),
             }),
         }
@@ -92,6 +94,15 @@ impl Account {
     pub fn skipped(&self) -> (u64, Option<Arc<str>>) {
         let count = self.shared.skipped.load(Ordering::Relaxed);
         (count, lock(&self.shared.first_skipped).clone())
+    }
+
+    /// Whether it was not waited for when it was asked for its revision.
+    pub(crate) fn is_undiscovered(&self) -> bool {
+        self.shared.undiscovered.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn give_up_discovery(&self) {
+        self.shared.undiscovered.store(true, Ordering::Relaxed);
     }
 
     /// The first reason is the one that counts.

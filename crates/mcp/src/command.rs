@@ -97,7 +97,7 @@ impl Command {
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Start, CommandError> {
-        if let Some(remote) = self.from_executor().next() {
+        if let Some(remote) = self.executor_variables().next() {
             let name = remote.to_owned();
             return Err(CommandError::NoExecutor { name });
         }
@@ -144,7 +144,7 @@ impl Command {
             ignore_default_excludes: true,
             ..EnvPolicy::default()
         };
-        let mut named = self.from_executor().map(str::to_owned).peekable();
+        let mut named = self.executor_variables().map(str::to_owned).peekable();
         if named.peek().is_some() {
             policy.inherit = Inherit::All;
             policy.include_only = CORE.map(str::to_owned).into_iter().chain(named).collect();
@@ -152,7 +152,7 @@ impl Command {
         policy
     }
 
-    fn from_executor(&self) -> impl Iterator<Item = &str> {
+    fn executor_variables(&self) -> impl Iterator<Item = &str> {
         let remote = |named: &&EnvVar| named.source == EnvSource::Remote;
         let named = self.env_vars.iter().filter(remote);
         named.map(|named| named.name.as_str())

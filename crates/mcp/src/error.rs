@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rmcp::{model::ErrorData, service::ClientInitializeError};
 
-use crate::{LaunchError, account::Fault};
+use crate::{EndpointError, LaunchError, account::Fault};
 
 /// Why a server can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,12 @@ pub enum Failure {
     /// It has ended.
     #[error(transparent)]
     Ended(#[from] Fault),
+    /// What is sent along with every message can't be.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// Nothing can be sent to it.
+    #[error("the server can't be reached")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// It speaks, and what it says is no.
     #[error("the server can't be talked to")]
     Handshake(#[source] Box<ClientInitializeError>),
@@ -100,6 +106,9 @@ pub enum CallError {
     /// The server is gone, and nobody knows how far it came with the call.
     #[error(transparent)]
     Ended(#[from] Fault),
+    /// The call could not be sent.
+    #[error("the call can't be sent")]
+    NotSent(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server wants to know something first.
     #[error("the server asks for input, which nobody here can give")]
     InputRequired,

@@ -78,7 +78,7 @@ impl Lines {
     }
 
     /// The next line; empty ones are none.
-    pub fn next(&mut self) -> Option<Line> {
+    pub fn pop(&mut self) -> Option<Line> {
         self.ready.pop_front()
     }
 
@@ -131,7 +131,7 @@ mod tests {
             lines.push(Bytes::copy_from_slice(piece));
         }
         lines.finish();
-        std::iter::from_fn(|| lines.next()).collect()
+        std::iter::from_fn(|| lines.pop()).collect()
     }
 
     fn too_long(bytes: u64) -> Line {

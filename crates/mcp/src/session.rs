@@ -14,6 +14,7 @@ use rmcp::{
         ResourceTemplate, ServerPeerInfo, ServerResult, Tool,
     },
     service::{ClientInitializeError, PeerRequestOptions, RunningService},
+    transport::Transport,
 };
 use tokio::{
     sync::{broadcast::error::RecvError, mpsc},
@@ -22,7 +23,7 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Limits, ProcessTransport,
+    Limits,
     account::{Account, Fault},
     error::{CallError, Failure},
     host::Host,
@@ -49,6 +50,8 @@ pub(crate) enum Opening {
     Newest,
     /// In the way of the older ones, at once.
     Older,
+    /// In the way of the newest, however long it takes.
+    NewestOnly,
 }
 
 /// A server that is ready.
@@ -66,18 +69,21 @@ pub(crate) struct Session {
 
 impl Session {
     /// Opens a session; the caller says how long that may take.
-    pub(crate) async fn open(
-        transport: ProcessTransport,
+    pub(crate) async fn open<T: Transport<RoleClient> + 'static>(
+        transport: T,
+        account: Account,
         opening: Opening,
         limits: &Limits,
     ) -> Result<Self, Failure> {
-        let account = transport.account();
         let lifecycle = match opening {
             Opening::Newest => ClientLifecycleMode::Auto {
                 preferred_versions: vec![ProtocolVersion::LATEST],
                 legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
             },
             Opening::Older => ClientLifecycleMode::Initialize,
+            Opening::NewestOnly => ClientLifecycleMode::Discover {
+                preferred_versions: vec![ProtocolVersion::LATEST],
+            },
         };
         let host = Host::new();
         let served = host
@@ -86,7 +92,7 @@ impl Session {
             .await;
         let running = match served {
             Ok(running) => running,
-            Err(error) => return Err(refused(error, &account, limits).await),
+            Err(error) => return Err(refused(error, &account)),
         };
         Ok(Session {
             peer: running.peer().clone(),
@@ -263,10 +269,12 @@ impl Session {
             ServiceError::McpError(error) => CallError::Refused(Box::new(error)),
             ServiceError::Timeout { timeout: within } => CallError::TimedOut { within },
             ServiceError::Cancelled { .. } => CallError::Cancelled,
-            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                // The loss of the connection may be known before its reason is.
-                let ended = timeout(self.limits.reason, self.account.ended()).await;
-                CallError::Ended(ended.unwrap_or(Fault::Closed))
+            ServiceError::TransportSend(error) => match self.account.fault() {
+                Some(fault) => CallError::Ended(fault),
+                None => CallError::NotSent(error.error),
+            },
+            ServiceError::TransportClosed => {
+                CallError::Ended(self.account.fault().unwrap_or(Fault::Closed))
             }
             _ => CallError::Unexpected,
         }
@@ -302,23 +310,21 @@ impl Drop for Unfinished<'_> {
 }
 
 /// Why there is no session: the SDK knows that the connection is gone, and the
-/// account why.
-async fn refused(error: ClientInitializeError, account: &Account, limits: &Limits) -> Failure {
-    let gone = matches!(
-        error,
-        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }
-    );
-    let fallback_gone = matches!(
-        &error,
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } if matches!(
-            **fallback,
+/// account may know why.
+fn refused(error: ClientInitializeError, account: &Account) -> Failure {
+    let known = account.fault().filter(|fault| *fault != Fault::Closed);
+    match (error, known) {
+        (ClientInitializeError::LegacyFallbackFailed { fallback, .. }, _) => {
+            refused(*fallback, account)
+        }
+        (
             ClientInitializeError::ConnectionClosed(_)
-                | ClientInitializeError::TransportError { .. }
-        )
-    );
-    if gone || fallback_gone {
-        let ended = timeout(limits.reason, account.ended()).await;
-        return Failure::Ended(ended.unwrap_or(Fault::Closed));
+            | ClientInitializeError::TransportError { .. },
+            Some(fault),
+        ) => Failure::Ended(fault),
+        (ClientInitializeError::TransportError { error, .. }, None) => {
+            Failure::Unreachable(error.error)
+        }
+        (error, _) => Failure::Handshake(Box::new(error)),
     }
-    Failure::Handshake(Box::new(error))
 }

@@ -45,8 +45,8 @@ impl Sieve {
     }
 
     /// The next line.
-    pub fn next(&mut self) -> Option<Passage> {
-        Some(match self.lines.next()? {
+    pub fn pop(&mut self) -> Option<Passage> {
+        Some(match self.lines.pop()? {
             Line::Whole(line) if is_message(&line) => Passage::Message(line),
             Line::Whole(line) => Passage::Aside(line),
             Line::TooLong { bytes, answers } => match answers {
@@ -87,7 +87,7 @@ mod tests {
         sieve.push(format!("{{\"id\":\"a\",\"result\":\"{}\"}}\n", "x".repeat(90)).into());
         sieve.push(format!("{}\n{{}}", "y".repeat(90)).into());
         sieve.finish();
-        let passages: Vec<_> = std::iter::from_fn(|| sieve.next()).collect();
+        let passages: Vec<_> = std::iter::from_fn(|| sieve.pop()).collect();
         let aside = |text: &'static str| Passage::Aside(text.into());
         let message = |text: &'static str| Passage::Message(text.into());
         let told = r#"{"error":{"code":-32603,"message":"the answer of 112 bytes is too long"},"id":"a","jsonrpc":"2.0"}"#;

@@ -1,6 +1,6 @@
 //! A process as a transport of the SDK.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use outpost_client::{Event, Events, Process, StreamName};
@@ -9,7 +9,10 @@ use rmcp::{
     model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
     transport::Transport,
 };
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 use tracing::{debug, info, warn};
 
 use crate::{
@@ -32,8 +35,16 @@ pub struct ProcessTransport {
     ready: VecDeque<ServerJsonRpcMessage>,
     probe: Probe,
     exit: Option<i32>,
+    /// Rung when the process takes no more input.
+    deaf: Arc<Notify>,
+    /// How long it has to end then.
+    farewell: Duration,
+    /// When it has to have ended, once it takes no more input.
+    ends_by: Option<Instant>,
     /// Whether nothing more comes, or nobody wants it.
     over: bool,
+    /// Whether the process has ended, or was told to.
+    ended: bool,
     account: Account,
 }
 
@@ -43,9 +54,9 @@ pub enum SendError {
     /// There is no way to write it down.
     #[error("cannot write a message as JSON")]
     Encode(#[from] serde_json::Error),
-    /// The process doesn't take it.
-    #[error(transparent)]
-    Process(#[from] outpost_client::Error),
+    /// The process can't be ended.
+    #[error("cannot end the server")]
+    End(#[from] outpost_client::Error),
 }
 
 impl ProcessTransport {
@@ -61,7 +72,11 @@ impl ProcessTransport {
             ready: VecDeque::new(),
             probe: Probe::new(limits.discovery),
             exit: None,
+            deaf: Arc::default(),
+            farewell: limits.reason,
+            ends_by: None,
             over: false,
+            ended: false,
             account: Account::new(),
         }
     }
@@ -83,7 +98,7 @@ impl ProcessTransport {
     }
 
     fn log(&mut self) {
-        while let Some(line) = self.errors.next() {
+        while let Some(line) = self.errors.pop() {
             match line {
                 Line::Whole(line) => {
                     let text = String::from_utf8_lossy(&line);
@@ -98,7 +113,7 @@ impl ProcessTransport {
     }
 
     fn understand(&mut self) {
-        while let Some(line) = self.messages.next() {
+        while let Some(line) = self.messages.pop() {
             match line {
                 Line::Whole(line) => match parse(&line) {
                     Ok(messages) => self.ready.extend(messages),
@@ -131,7 +146,7 @@ impl ProcessTransport {
         None
     }
 
-    /// The last lines need no end.
+    /// Nothing more comes. The last lines need no end.
     fn finish(&mut self) {
         self.messages.finish();
         self.understand();
@@ -147,12 +162,14 @@ impl ProcessTransport {
             Some(Event::Exited { code, .. }) => self.exit = Some(code),
             Some(Event::Closed { .. }) => {
                 self.finish();
+                self.ended = true;
                 let said = self.account.said();
                 let code = self.exit.unwrap_or(-1);
                 self.account.end(Fault::Exited { code, said });
             }
             Some(Event::Failed { message }) => {
                 self.finish();
+                self.ended = true;
                 let reason = message.into();
                 self.account.end(Fault::Lost { reason });
             }
@@ -169,21 +186,33 @@ impl ProcessTransport {
             if self.over {
                 return None;
             }
-            let event = match self.probe.until() {
-                None => self.events.next().await,
-                Some(until) => tokio::select! {
-                    biased;
-                    event = self.events.next() => event,
-                    () = sleep_until(until) => {
-                        match self.probe.overdue(Instant::now()) {
-                            Some(refusal) => return Some(refusal),
-                            None => continue,
-                        }
+            tokio::select! {
+                biased;
+                event = self.events.next() => self.take(event),
+                () = self.deaf.notified() => {
+                    self.ends_by.get_or_insert(Instant::now() + self.farewell);
+                }
+                () = at(self.probe.until()) => {
+                    if let Some(refusal) = self.probe.overdue(Instant::now()) {
+                        self.account.give_up_discovery();
+                        return Some(refusal);
                     }
-                },
-            };
-            self.take(event);
+                }
+                () = at(self.ends_by) => {
+                    self.finish();
+                    let reason = "the server takes no more messages".into();
+                    self.account.end(Fault::Lost { reason });
+                }
+            }
         }
+    }
+}
+
+/// Then, or never.
+async fn at(then: Option<Instant>) {
+    match then {
+        Some(then) => sleep_until(then).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -196,10 +225,16 @@ impl Transport<RoleClient> for ProcessTransport {
     ) -> impl Future<Output = Result<(), SendError>> + Send + 'static {
         self.probe.sent(&item, Instant::now());
         let process = self.process.clone();
+        let deaf = Arc::clone(&self.deaf);
         async move {
             let mut line = serde_json::to_vec(&item)?;
             line.push(b'\n');
-            process.write(line).await?;
+            if let Err(error) = process.write(line).await {
+                // It has ended, or is lost, and its events are about to say why;
+                // or else it is of no use any more.
+                debug!(%error, "a message was not taken");
+                deaf.notify_one();
+            }
             Ok(())
         }
     }
@@ -210,10 +245,10 @@ impl Transport<RoleClient> for ProcessTransport {
 
     async fn close(&mut self) -> Result<(), SendError> {
         self.account.end(Fault::Closed);
-        if self.over {
+        self.over = true;
+        if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        self.over = true;
         self.process.terminate().await?;
         // It was told, so its last handle needn't tell it again.
         self.process.detach();

@@ -41,6 +41,7 @@ async fn idle(spawner: &Spawner, stdio: Stdio) -> Outcome<Child> {
             cwd: "/".into(),
             env: Vec::new(),
             stdio,
+            line: None,
         })
         .await?;
     loop {

@@ -1,7 +1,9 @@
 //! What is to be started.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A program with everything it gets from us; nothing else reaches it.
 #[derive(Clone, Debug)]
@@ -17,6 +19,9 @@ pub struct Command {
     pub env: Vec<(OsString, OsString)>,
     /// What its standard streams are.
     pub stdio: Stdio,
+    /// What it finds open as descriptor 3, behind its streams: for a program of ours that becomes
+    /// another one. None is what everybody else wants.
+    pub line: Option<Arc<OwnedFd>>,
 }
 
 /// What a child's three standard streams are connected to.

@@ -34,6 +34,12 @@ impl Control {
         self.0.signal(signal.os())
     }
 
+    /// The child only stands for another process of its tree, of which this is the number: what that
+    /// one would do with a signal is what counts. Once is enough, and the first counts.
+    pub fn stands_for(&self, other: u32) {
+        self.0.stands_for(other);
+    }
+
     /// What the child itself would do with a signal.
     pub fn disposition(&self, signal: Signal) -> Disposition {
         self.0.disposition(signal)

@@ -70,6 +70,17 @@ impl SpawnError {
         }
     }
 
+    /// What to say of a program that a program of ours could not become, for the system's reason.
+    pub fn not_executed(program: impl AsRef<OsStr>, errno: i32) -> Self {
+        let kind = SpawnErrorKind::of_execution(errno);
+        Self::new(kind, program, Cause::Os(errno))
+    }
+
+    /// What to say of a directory that a program of ours could not enter, for the system's reason.
+    pub fn not_entered(directory: impl AsRef<OsStr>, errno: i32) -> Self {
+        Self::new(SpawnErrorKind::Directory, directory, Cause::Os(errno))
+    }
+
     /// The step that failed.
     pub fn kind(&self) -> SpawnErrorKind {
         self.kind
@@ -80,6 +91,15 @@ impl SpawnError {
         match self.cause {
             Cause::Os(errno) => Some(errno),
             _ => None,
+        }
+    }
+}
+
+impl SpawnErrorKind {
+    pub(crate) fn of_execution(errno: i32) -> Self {
+        match errno {
+            libc::ENOENT | libc::ENOTDIR => SpawnErrorKind::NotFound,
+            _ => SpawnErrorKind::NotExecutable,
         }
     }
 }

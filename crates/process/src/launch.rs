@@ -93,12 +93,12 @@ impl Launcher {
         let null = self.means.null();
         let filled = self
             .slots
-            .fill(ends, null)
+            .fill(ends, prepared.line.as_ref().map(|line| line.as_fd()), null)
             .map_err(Cause::from)
             .map_err(failed(prepared, SpawnErrorKind::Descriptors))?;
         let birth = Birth::new(
             &program(prepared),
-            filled.numbers(),
+            (filled.numbers(), filled.line()),
             standing(prepared),
             self.means.open_files,
             self.means.closing(),
@@ -136,13 +136,14 @@ impl Launcher {
         if request.is_too_long() {
             return Err(gave_up(prepared, Stage::Execute, libc::E2BIG));
         }
-        let mut answer = tether.start(&request, ends, None);
+        let line = prepared.line.as_ref().map(|line| line.as_fd());
+        let mut answer = tether.start(&request, ends, line, None);
         if let Err(Refusal::Unheard(_)) = answer {
             // A spare one that somebody has killed meanwhile, or that could not be had then.
             if let Place::Kept(another) = self.plant(prepared)? {
                 tether = another;
             }
-            answer = tether.start(&request, ends, None);
+            answer = tether.start(&request, ends, line, None);
         }
         match answer {
             Ok(pid) => {
@@ -207,10 +208,7 @@ fn gave_up(prepared: &Prepared, stage: Stage, errno: i32) -> SpawnError {
         Stage::Descriptors => (SpawnErrorKind::Descriptors, &prepared.program),
         Stage::Limits => (SpawnErrorKind::Limits, &prepared.program),
         Stage::Directory => (SpawnErrorKind::Directory, &prepared.directory),
-        Stage::Execute => match errno {
-            libc::ENOENT | libc::ENOTDIR => (SpawnErrorKind::NotFound, &prepared.program),
-            _ => (SpawnErrorKind::NotExecutable, &prepared.program),
-        },
+        Stage::Execute => (SpawnErrorKind::of_execution(errno), &prepared.program),
     };
     SpawnError::new(kind, subject, Cause::Os(errno))
 }
@@ -246,6 +244,7 @@ mod tests {
             cwd: "/".into(),
             env: Vec::new(),
             stdio: Stdio::Pipes { stdin: false },
+            line: None,
         });
         let mut newborn = launcher
             .launch(&prepared.expect("a fine command"))

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -18,6 +18,9 @@ use crate::watch::Watch;
 #[derive(Debug)]
 pub(crate) struct Leader {
     pid: Pid,
+    /// Whom it stands for, where that is somebody else. That number may be a stranger's one day, so
+    /// it is only ever looked at.
+    principal: OnceLock<Pid>,
     /// Held while a number is used and while it is given up, so that no signal can go to a
     /// stranger who got the number in between.
     state: Mutex<State>,
@@ -45,6 +48,7 @@ impl Leader {
     pub(crate) fn new(pid: Pid, tree: Tree, terminal: Option<Weak<Terminal>>) -> Self {
         Self {
             pid,
+            principal: OnceLock::new(),
             state: Mutex::new(State::Unreaped),
             tree,
             terminal,
@@ -55,10 +59,16 @@ impl Leader {
         self.pid
     }
 
+    pub(crate) fn stands_for(&self, other: u32) {
+        if let Some(other) = Pid::from_raw(other.cast_signed()) {
+            let _ = self.principal.set(other);
+        }
+    }
+
     /// Of a child that has been reaped nothing is known.
     pub(crate) fn disposition(&self, signal: crate::Signal) -> Disposition {
         match *self.lock() {
-            State::Unreaped => Disposition::of(self.pid, signal),
+            State::Unreaped => Disposition::of(*self.principal.get().unwrap_or(&self.pid), signal),
             State::Reaped => Disposition::Default,
         }
     }

@@ -43,6 +43,7 @@
 //! call. `SIGPIPE` must be ignored, as
 //! Rust's own runtime sets it up, for [`Input::try_write`] to fail instead of killing the server.
 
+mod bell;
 mod child;
 mod command;
 mod control;
@@ -52,6 +53,7 @@ mod error;
 mod exit;
 mod input;
 pub mod keeper;
+mod laid_out;
 mod launch;
 mod leader;
 mod lookup;
@@ -68,6 +70,7 @@ mod sys;
 mod terminal;
 mod tree;
 mod watch;
+mod watched;
 mod worker;
 
 pub use child::Child;
@@ -78,6 +81,7 @@ pub use error::{SpawnError, SpawnErrorKind};
 pub use exit::{Exit, ExitWatch};
 pub use input::Input;
 pub use keeper::KeeperCommand;
+pub use laid_out::LaidOut;
 pub use output::{Output, ReadOutcome, Stream};
 pub use signal::Signal;
 pub use spawner::{Spawner, SpawnerOptions};
@@ -85,3 +89,4 @@ pub use sys::dispositions::{heed_children, heed_interrupt};
 pub use sys::memory::give_back_memory;
 pub use terminal::NoTerminal;
 pub use tree::{TreeChoice, TreeKind};
+pub use watched::Watched;

@@ -72,7 +72,7 @@ fn streams(ours: Ours) -> io::Result<(Option<Input>, Vec<Output>)> {
         }
         Ours::Pty { master } => {
             let terminal = register::terminal(master)?;
-            let outputs = vec![Output::pty(Arc::clone(&terminal))];
+            let outputs = vec![Output::pty(Arc::clone(&terminal))?];
             Ok((Some(Input::pty(terminal)), outputs))
         }
     }

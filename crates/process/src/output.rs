@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::bell::Bell;
 use crate::terminal::Registered;
 
 /// The buffer a thread lends to every read, and what a pipe holds unless told otherwise.
@@ -68,8 +69,11 @@ pub struct Output {
 enum Source {
     /// The child, and who inherited from it, hold the writing end.
     Pipe(AsyncFd<OwnedFd>),
-    /// Shared with the input.
-    Pty(Registered),
+    Pty {
+        /// Shared with the input.
+        terminal: Registered,
+        bell: Bell,
+    },
 }
 
 /// Why gathering stopped.
@@ -87,8 +91,9 @@ impl Output {
         Self::new(stream, Source::Pipe(pipe))
     }
 
-    pub(crate) fn pty(terminal: Registered) -> Self {
-        Self::new(Stream::Pty, Source::Pty(terminal))
+    pub(crate) fn pty(terminal: Registered) -> io::Result<Self> {
+        let bell = Bell::new(terminal.get_ref())?;
+        Ok(Self::new(Stream::Pty, Source::Pty { terminal, bell }))
     }
 
     fn new(stream: Stream, source: Source) -> Self {
@@ -111,7 +116,7 @@ impl Output {
         if !self.ended {
             match &self.source {
                 Source::Pipe(pipe) => pipe.readable().await?.retain_ready(),
-                Source::Pty(terminal) => terminal.readable().await?.retain_ready(),
+                Source::Pty { bell, .. } => bell.rung().await?,
             }
         }
         Ok(())
@@ -129,24 +134,20 @@ impl Output {
         let mut stop = Stop::Dry;
         // An error that would block is how the runtime learns that there is no more; the bytes
         // found before it leave by the variables above.
-        let mut take = |fd: BorrowedFd<'_>| {
-            (data, stop) = self.gather(fd, limit);
+        let mut take = || {
+            (data, stop) = self.gather(self.descriptor(), limit);
             match stop {
                 Stop::Dry => Err(io::Error::from(io::ErrorKind::WouldBlock)),
                 Stop::Full | Stop::Ended => Ok(()),
             }
         };
         let _ = match &self.source {
-            Source::Pipe(pipe) => pipe.try_io(Interest::READABLE, |pipe| take(pipe.as_fd())),
-            Source::Pty(terminal) => {
-                terminal.try_io(Interest::READABLE, |terminal| take(terminal.as_fd()))
-            }
+            Source::Pipe(pipe) => pipe.try_io(Interest::READABLE, |_| take()),
+            Source::Pty { bell, .. } => bell.try_io(take),
         };
         self.ended = stop == Stop::Ended;
         self.surging = data.len() >= SCRATCH;
-        if self.surging {
-            self.grow();
-        }
+        self.adapt(stop);
         match (data.is_empty(), self.ended) {
             (false, _) => ReadOutcome::Data(data),
             (true, true) => ReadOutcome::End,
@@ -159,7 +160,7 @@ impl Output {
     pub fn drain(&mut self) -> Vec<Bytes> {
         let mut left = match &self.source {
             Source::Pipe(pipe) => rustix::io::ioctl_fionread(pipe).map_or(0, |n| n as usize),
-            Source::Pty(_) => DRAIN_PTY,
+            Source::Pty { .. } => DRAIN_PTY,
         };
         let mut chunks = Vec::new();
         // Not by way of the runtime, which may not have heard yet that there is something.
@@ -179,7 +180,11 @@ impl Output {
 
     fn gather(&self, fd: BorrowedFd<'_>, limit: usize) -> (Bytes, Stop) {
         if self.surging && limit > SCRATCH {
-            return self.gather_fresh(fd, limit);
+            let mut buffer = Vec::new();
+            // Where there is no memory for it, less at once will do.
+            if buffer.try_reserve_exact(limit.min(FRESH)).is_ok() {
+                return self.gather_fresh(fd, buffer);
+            }
         }
         BUFFER.with_borrow_mut(|buffer| {
             let room = limit.min(buffer.len());
@@ -188,9 +193,8 @@ impl Output {
         })
     }
 
-    /// Reads into a buffer that is given away as it is.
-    fn gather_fresh(&self, fd: BorrowedFd<'_>, limit: usize) -> (Bytes, Stop) {
-        let mut buffer = Vec::with_capacity(limit.min(FRESH));
+    /// Reads into the empty buffer, which is given away as it is.
+    fn gather_fresh(&self, fd: BorrowedFd<'_>, mut buffer: Vec<u8>) -> (Bytes, Stop) {
         let stop = loop {
             let room = buffer.capacity() - buffer.len();
             if room == 0 {
@@ -239,21 +243,26 @@ impl Output {
         }
     }
 
-    /// Gives a pipe that was full more room, once: fewer and larger reads for both sides. Not
-    /// granted when the user has many large pipes already; then it stays as it is.
-    fn grow(&mut self) {
-        if let Source::Pipe(pipe) = &self.source
-            && !self.grown
-        {
-            let _ = rustix::pipe::fcntl_setpipe_size(pipe.as_fd(), GROWN_PIPE);
-            self.grown = true;
+    /// Prepares for more after a read that stopped for this reason.
+    fn adapt(&mut self, stop: Stop) {
+        match &mut self.source {
+            // Fewer and larger reads for both sides. Not granted when the user has many large
+            // pipes already; then it stays as it is.
+            Source::Pipe(pipe) if self.surging && !self.grown => {
+                let _ = rustix::pipe::fcntl_setpipe_size(pipe.as_fd(), GROWN_PIPE);
+                self.grown = true;
+            }
+            Source::Pipe(_) => {}
+            Source::Pty { terminal, bell } if stop == Stop::Dry => bell.heed(terminal.get_ref()),
+            Source::Pty { terminal, bell } if self.surging => bell.mute(terminal.get_ref()),
+            Source::Pty { .. } => {}
         }
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
         match &self.source {
             Source::Pipe(pipe) => pipe.as_fd(),
-            Source::Pty(terminal) => terminal.get_ref().as_fd(),
+            Source::Pty { terminal, .. } => terminal.get_ref().as_fd(),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! A command that has been checked and laid out for `execve`.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use crate::command::{Command, Stdio};
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
@@ -21,6 +23,8 @@ pub(crate) struct Prepared {
     /// One string.
     pub(crate) cwd: Strings,
     pub(crate) stdio: Stdio,
+    /// What is to become 3. Let go of when the child has its copy.
+    pub(crate) line: Option<Arc<OwnedFd>>,
 }
 
 impl Prepared {
@@ -63,6 +67,7 @@ impl Prepared {
             env,
             cwd,
             stdio: command.stdio,
+            line: command.line,
         })
     }
 }
@@ -79,6 +84,7 @@ mod tests {
             cwd: cwd.into(),
             env: env.iter().map(pair).collect(),
             stdio: Stdio::Pipes { stdin: false },
+            line: None,
         }
     }
 

@@ -25,8 +25,7 @@ pub(crate) struct Terminal {
     master: OwnedFd,
 }
 
-/// A terminal registered with a runtime, for both directions at once: the kernel lets us register
-/// a descriptor only once.
+/// A terminal registered with a runtime.
 pub(crate) type Registered = Arc<AsyncFd<Arc<Terminal>>>;
 
 impl Terminal {

@@ -2,11 +2,14 @@
 //!
 //! The only place that knows which library does it.
 
+use std::collections::TryReserveError;
 use std::fmt;
 
 use base64_simd::{AsOut as _, STANDARD};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
+
+use crate::NoMemory;
 
 /// Bytes that one step of [`AsText`] encodes. It is a multiple of 3, so that no padding
 /// comes before the end.
@@ -28,12 +31,15 @@ pub const fn encoded_len(len: usize) -> usize {
 
 /// The bytes whose base64 form is `text`.
 pub fn decode(text: &[u8]) -> Result<Vec<u8>, InvalidBase64> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(text.len() / 4 * 3 + 3)?;
     STANDARD
-        .decode_to_vec(text)
-        .map_err(|_| InvalidBase64::diagnose(text))
+        .decode_append(text, &mut bytes)
+        .map_err(|_| InvalidBase64::diagnose(text))?;
+    Ok(bytes)
 }
 
-/// Why a text is not the base64 form of any bytes.
+/// Why a text can't be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBase64 {
     /// A byte that is not in the alphabet, or padding before the end.
@@ -53,6 +59,15 @@ pub enum InvalidBase64 {
     /// The last symbol has bits that belong to no byte, so the text is not what any encoder gives.
     #[error("invalid base64: last symbol has stray bits")]
     StrayBits,
+    /// There was nowhere to put the bytes.
+    #[error("failed to decode base64: {}", NoMemory)]
+    NoMemory,
+}
+
+impl From<TryReserveError> for InvalidBase64 {
+    fn from(_: TryReserveError) -> Self {
+        Self::NoMemory
+    }
 }
 
 impl InvalidBase64 {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::PathUri;
+use crate::{PathUri, SandboxType};
 
 /// The answer to `environment/info`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +26,10 @@ pub struct EnvironmentInfo {
     /// How whole process trees are ended here. Other servers don't say.
     #[serde(default)]
     pub process_trees: ProcessTrees,
+    /// Whether processes can be confined here. Found out by trying, so the answer to `initialize`
+    /// doesn't wait for it; other servers don't say at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSupport>,
     /// What else can be asked of this server.
     pub capabilities: EnvironmentCapabilities,
 }
@@ -41,6 +45,28 @@ pub enum ProcessTrees {
     /// Process groups and what the host tells about descendants: a daemon may escape.
     #[default]
     Group,
+}
+
+/// Whether processes can be confined, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxSupport {
+    /// What `sandboxType` of a confined process is; `none` if nothing can be enforced.
+    #[serde(rename = "type")]
+    pub kind: SandboxType,
+    /// What the operator has chosen.
+    pub level: SandboxLevel,
+    /// Why nothing can be enforced, and what to do about it.
+    pub reason: Option<String>,
+}
+
+/// By what means processes are confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SandboxLevel {
+    /// Namespaces, with seccomp and Landlock inside.
+    Namespaces,
+    /// Landlock and seccomp alone: a weaker promise.
+    Landlock,
 }
 
 /// A shell.

@@ -33,10 +33,12 @@ mod environment;
 mod error;
 mod from_server;
 mod fs;
+mod http;
 mod initialize;
 mod malformed;
 mod method;
 mod native_path;
+mod no_memory;
 mod outgoing;
 mod output_frame;
 mod params;
@@ -62,7 +64,8 @@ pub use config::{ConfigLayer, ConfigOrigin, ConfigReadParams, ConfigReadResult, 
 pub use env_policy::{EnvPolicy, Inherit};
 pub use envelope::Incoming;
 pub use environment::{
-    EnvironmentCapabilities, EnvironmentInfo, EnvironmentStatus, ProcessTrees, Shell, StatusResult,
+    EnvironmentCapabilities, EnvironmentInfo, EnvironmentStatus, ProcessTrees, SandboxLevel,
+    SandboxSupport, Shell, StatusResult,
 };
 pub use error::RpcError;
 pub use from_server::FromServer;
@@ -73,6 +76,11 @@ pub use fs::{
     FsReadBlockParams, FsReadBlockResult, FsReadDirectoryParams, FsReadDirectoryResult,
     FsReadFileParams, FsReadFileResult, FsRemoveParams, FsWalkEntry, FsWalkError, FsWalkOptions,
     FsWalkParams, FsWalkResult, FsWriteBlockParams, FsWriteFileParams, ReadFileAnswer,
+    encode_read_block, encode_write_block,
+};
+pub use http::{
+    BodyFrame, HttpAckParams, HttpBodyDelta, HttpCancelParams, HttpHeader, HttpHeaderParams,
+    HttpRequestParams, HttpRequestResult, RedirectPolicy,
 };
 pub use initialize::{
     ClientCapabilities, ClientInfo, Delivery, DetachedTtl, InitializeParams, InitializeResult,
@@ -80,14 +88,15 @@ pub use initialize::{
 };
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 pub use method::{
-    COMMAND_EXITED, COMMAND_OUTPUT_DELTA, Family, INITIALIZED, Lane, Method, NOTIFICATIONS,
-    PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA,
-    family_of_name,
+    COMMAND_EXITED, COMMAND_OUTPUT_DELTA, Family, HTTP_ACK, HTTP_BODY_DELTA, HTTP_CANCEL,
+    INITIALIZED, Lane, Method, NOTIFICATIONS, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED,
+    PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA, family_of_name,
 };
 pub use native_path::NativePath;
+pub use no_memory::NoMemory;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};
 pub use output_frame::OutputFrame;
-pub use params::{Empty, parse_params};
+pub use params::{Empty, InvalidParams, parse_params};
 pub use path_uri::{PathUri, PathUriError};
 pub use process::{
     AckParams, Ending, ListResult, ProcessClosed, ProcessEntry, ProcessExited, ProcessOutput,
@@ -96,7 +105,10 @@ pub use process::{
     WriteParams, WriteResult, WriteStatus,
 };
 pub use request_id::RequestId;
-pub use sandbox::{Permissions, PermissionsKind, SandboxParams};
+pub use sandbox::{
+    FileSystemAccess, FileSystemEntry, FileSystemPath, FileSystemPermissions, MissingPathBehavior,
+    Permissions, SandboxParams, SpecialPath,
+};
 pub use server_capabilities::ServerCapabilities;
 pub use session::{SessionCloseParams, SessionEntry, SessionListResult};
 pub use setting::Setting;

@@ -35,6 +35,11 @@ impl Malformed {
     pub fn too_large() -> Self {
         MalformedKind::TooLarge.into()
     }
+
+    /// For transports that had no memory to hold a message, and skipped it.
+    pub fn no_memory() -> Self {
+        MalformedKind::NoMemory.into()
+    }
 }
 
 impl From<MalformedKind> for Malformed {
@@ -50,6 +55,9 @@ pub enum MalformedKind {
     /// More than [`MAX_MESSAGE_BYTES`].
     #[error("message is larger than {MAX_MESSAGE_BYTES} bytes")]
     TooLarge,
+    /// It was skipped because there was no memory to hold it.
+    #[error("failed to hold the message: {}", crate::NoMemory)]
+    NoMemory,
     /// JSON is UTF-8, and this is not.
     #[error("message is not UTF-8: {0}")]
     NotUtf8(Utf8Error),

@@ -17,8 +17,15 @@ pub const COMMAND_OUTPUT_DELTA: &str = "command/exec/outputDelta";
 /// Notification of the server: a command of the first exec protocol has ended.
 pub const COMMAND_EXITED: &str = "command/exec/exited";
 
+/// Notification of the server: a piece of the body of an HTTP response.
+pub const HTTP_BODY_DELTA: &str = "http/request/bodyDelta";
+/// Notification of the client: it has the pieces of a body up to a number.
+pub const HTTP_ACK: &str = "http/request/ack";
+/// Notification of the client: it wants no more of a response.
+pub const HTTP_CANCEL: &str = "http/request/cancel";
+
 /// All notifications, of either side.
-pub const NOTIFICATIONS: [&str; 8] = [
+pub const NOTIFICATIONS: [&str; 11] = [
     INITIALIZED,
     PROCESS_ACK,
     PROCESS_OUTPUT,
@@ -27,6 +34,9 @@ pub const NOTIFICATIONS: [&str; 8] = [
     PROCESS_OUTPUT_DELTA,
     COMMAND_OUTPUT_DELTA,
     COMMAND_EXITED,
+    HTTP_BODY_DELTA,
+    HTTP_ACK,
+    HTTP_CANCEL,
 ];
 
 /// What can be asked for.
@@ -104,6 +114,8 @@ pub enum Method {
     FsWriteBlock,
     /// `fs/commit`
     FsCommit,
+    /// `http/request`
+    HttpRequest,
 }
 
 /// Methods that are refused with the same words before the handshake is over.
@@ -156,7 +168,7 @@ const fn row(method: Method, name: &'static str, family: Family, lane: Lane) -> 
 
 /// In the order of the enum, so that a method is its own index.
 #[rustfmt::skip]
-const TABLE: [Row; 36] = [
+const TABLE: [Row; 37] = [
     row(Method::Initialize,           "initialize",             Family::Handshake,         Lane::Handshake),
     row(Method::ProcessStart,         "process/start",          Family::Exec,              Lane::Process),
     row(Method::ProcessRead,          "process/read",           Family::Exec,              Lane::Process),
@@ -193,6 +205,7 @@ const TABLE: [Row; 36] = [
     row(Method::FsCreateStream,       "fs/createStream",        Family::Filesystem,        Lane::Process),
     row(Method::FsWriteBlock,         "fs/writeBlock",          Family::Filesystem,        Lane::Process),
     row(Method::FsCommit,             "fs/commit",              Family::Filesystem,        Lane::Process),
+    row(Method::HttpRequest,          "http/request",           Family::Http,              Lane::Free),
 ];
 
 /// Families that are known by how their names begin, whether or not they are served.

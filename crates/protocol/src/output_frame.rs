@@ -60,11 +60,11 @@ impl OutputFrame {
     }
 }
 
-fn digits(number: u64) -> usize {
+pub(crate) fn digits(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
-fn append_number(out: &mut Vec<u8>, number: u64) {
+pub(crate) fn append_number(out: &mut Vec<u8>, number: u64) {
     let mut buffer = [b'0'; MAX_DIGITS];
     let length = digits(number);
     let mut rest = number;

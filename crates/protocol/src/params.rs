@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use serde_path_to_error::Segment;
 
 /// Params or a result without members: `{}`.
 #[derive(
@@ -17,14 +18,49 @@ use serde_json::value::RawValue;
 )]
 pub struct Empty {}
 
+/// Params that can't be read. Its text names the member that is wrong, where one is.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{why}", self.prefix())]
+pub struct InvalidParams {
+    /// The way to the member, such as `size.rows`.
+    member: Option<String>,
+    why: serde_json::Error,
+}
+
+impl InvalidParams {
+    /// The member that is wrong; nothing if it is one that isn't there, or the whole.
+    pub fn member(&self) -> Option<&str> {
+        self.member.as_deref()
+    }
+
+    fn prefix(&self) -> String {
+        let member = self.member.as_ref();
+        member.map_or_else(String::new, |member| format!("{member}: "))
+    }
+}
+
 /// Reads the params of a method. Absent ones are read as `{}`.
 ///
 /// The result may borrow from the message.
 pub fn parse_params<'a, T: Deserialize<'a>>(
     params: Option<&'a RawValue>,
-) -> Result<T, serde_json::Error> {
+) -> Result<T, InvalidParams> {
     let text = params.map_or("{}", RawValue::get);
-    serde_json::from_str(text).map(|Object(value)| value)
+    serde_json::from_str(text)
+        .map(|Object(value)| value)
+        .map_err(|why| InvalidParams {
+            member: member_of_mistake::<T>(text),
+            why,
+        })
+}
+
+/// Which member can't be read. Only who has made a mistake pays for the second look.
+fn member_of_mistake<'a, T: Deserialize<'a>>(text: &'a str) -> Option<String> {
+    let mut again = serde_json::Deserializer::from_str(text);
+    let mistake = serde_path_to_error::deserialize::<_, Object<T>>(&mut again).err()?;
+    let is_named = |segment: &Segment| !matches!(segment, Segment::Unknown);
+    let path = mistake.path();
+    (path.iter().len() > 0 && path.iter().all(is_named)).then(|| path.to_string())
 }
 
 /// Reads `null` as the default value.
@@ -62,6 +98,17 @@ where
     T: Deserialize<'de>,
 {
     Object::deserialize(deserializer).map(|Object(value)| value)
+}
+
+/// Reads a list of objects of type `T`; `null` is an empty one.
+pub(crate) fn objects<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let objects: Option<Vec<Object<T>>> = Option::deserialize(deserializer)?;
+    let objects = objects.unwrap_or_default().into_iter();
+    Ok(objects.map(|Object(value)| value).collect())
 }
 
 /// Reads an object of type `T`, or `null`.

@@ -1,72 +1,154 @@
 //! What a client wants a process to be confined to.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
-use serde::de::{Deserialize, Deserializer, Error};
-use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 
-use crate::params::{object, parse_params};
+use crate::PathUri;
+use crate::app::NetworkAccess;
+use crate::params::{object, or_default};
 
-/// `sandbox` of `process/start`: opened as far as it takes to know whether there is anything to
-/// enforce. The rest stays as it was sent.
-#[derive(Clone, Debug)]
+/// `sandbox` of `process/start`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct SandboxParams {
-    /// What is wanted, by kind.
+    /// What is wanted.
+    #[serde(deserialize_with = "object")]
     pub permissions: Permissions,
-    /// The whole object, `permissions` included.
-    raw: Box<RawValue>,
+    /// Where relative patterns start; absent for where the process starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<PathUri>,
+    /// What `project_roots` stands for.
+    #[serde(default, deserialize_with = "or_default")]
+    pub workspace_roots: Vec<PathUri>,
+    /// Of no meaning here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows_sandbox_level: Option<String>,
+    /// Of no meaning here: how it is enforced is the server's affair.
+    #[serde(default, deserialize_with = "or_default")]
+    pub use_legacy_landlock: bool,
 }
 
 /// `permissions` of a sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
-pub struct Permissions {
-    /// `type` on the wire.
-    #[serde(rename = "type")]
-    pub kind: PermissionsKind,
-}
-
-/// Who confines the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum PermissionsKind {
-    /// This server, which must enforce all of it or not start the process.
-    Managed,
-    /// Nobody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum Permissions {
+    /// This server confines it, and must enforce all of it or not start the process.
+    #[serde(rename_all = "snake_case")]
+    Managed {
+        /// Which files it may use.
+        #[serde(deserialize_with = "object")]
+        file_system: FileSystemPermissions,
+        /// Whether it may use the network.
+        #[serde(default, deserialize_with = "or_default")]
+        network: NetworkAccess,
+    },
+    /// Nobody confines it.
     Disabled,
     /// Somebody else already does.
     External,
 }
 
-impl SandboxParams {
-    /// The whole object as it was sent.
-    pub fn raw(&self) -> &RawValue {
-        &self.raw
-    }
+/// Which files a process may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FileSystemPermissions {
+    /// Those that are named.
+    Restricted {
+        /// In any order: the most specific one decides about a path, and of those that name the
+        /// same path `deny` before `write` before `read`.
+        #[serde(default, deserialize_with = "or_default")]
+        entries: Vec<FileSystemEntry>,
+        /// How many directories deep patterns are looked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        glob_scan_max_depth: Option<u64>,
+    },
+    /// All that its user may.
+    Unrestricted,
 }
 
-impl PartialEq for SandboxParams {
-    fn eq(&self, other: &Self) -> bool {
-        self.raw.get() == other.raw.get()
-    }
-}
-
-impl Serialize for SandboxParams {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.raw.serialize(serializer)
-    }
-}
-
-/// The part of a sandbox that is read here.
-#[derive(serde::Deserialize)]
-struct Opened {
+/// A place, and what may be done there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileSystemEntry {
+    /// Where.
     #[serde(deserialize_with = "object")]
-    permissions: Permissions,
+    pub path: FileSystemPath,
+    /// What.
+    pub access: FileSystemAccess,
+    /// What it means that nothing is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_path_behavior: Option<MissingPathBehavior>,
 }
 
-impl<'de> Deserialize<'de> for SandboxParams {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let Opened { permissions } = parse_params(Some(&raw)).map_err(D::Error::custom)?;
-        Ok(Self { permissions, raw })
-    }
+/// Where an entry applies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FileSystemPath {
+    /// A path.
+    Path {
+        /// At and below it.
+        path: PathUri,
+    },
+    /// Something that each host has somewhere else.
+    Special {
+        /// What.
+        #[serde(deserialize_with = "object")]
+        value: SpecialPath,
+    },
+    /// Whatever matches; such entries can only deny.
+    GlobPattern {
+        /// Relative to `cwd`, absolute, or behind `codex-project-roots://`.
+        pattern: String,
+    },
+}
+
+/// A place that goes by its meaning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum SpecialPath {
+    /// Everything.
+    Root,
+    /// What a dynamic program needs to run.
+    Minimal,
+    /// Each of the workspace roots.
+    #[serde(alias = "current_working_directory")]
+    ProjectRoots {
+        /// Something below each of them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        subpath: Option<PathBuf>,
+    },
+    /// `$TMPDIR` of the child.
+    Tmpdir,
+    /// `/tmp`.
+    SlashTmp,
+    /// A word that the client doesn't know either. It is ignored, with a warning.
+    Unknown {
+        /// The word.
+        path: String,
+        /// Something below it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        subpath: Option<PathBuf>,
+    },
+}
+
+/// What may be done somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileSystemAccess {
+    /// Look.
+    Read,
+    /// Look and change.
+    Write,
+    /// Neither. `none` is the old spelling.
+    #[serde(alias = "none")]
+    Deny,
+}
+
+/// What it means that nothing is at an entry's path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MissingPathBehavior {
+    /// No error.
+    Skip,
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerCapabilities {
-    /// `delivery: "acked"` and `process/ack`.
+    /// `delivery: "acked"` and `process/ack`; `acked` of `http/request`, with `http/request/ack` and
+    /// `http/request/cancel`.
     pub acked: bool,
     /// Output in binary frames.
     pub binary_frames: bool,

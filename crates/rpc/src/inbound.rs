@@ -16,7 +16,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::io::poll_read_buf;
 
-use crate::{Framing, ReadHalf, lines::Lines, ws::Messages};
+use crate::{Framing, ReadHalf, lines::Lines, room::make_room, ws::Messages};
 
 /// How much is read at once when nothing says that more is coming.
 const READ_BYTES: usize = 8 * 1024;
@@ -30,6 +30,8 @@ pub enum Received {
     Message(Bytes),
     /// A message over the limit; it was skipped.
     TooLong,
+    /// A message that there was no memory for; it was skipped.
+    NoMemory,
     /// A ping, to be answered with the same bytes.
     Ping(Bytes),
     /// The answer to a ping of ours.
@@ -56,6 +58,14 @@ pub enum InboundError {
 enum Assembler {
     Messages(Messages),
     Lines(Lines),
+}
+
+/// What came of asking for more.
+enum Progress {
+    /// So many bytes; none is the end of the input.
+    Read(usize),
+    /// There was no room for more of the message under way.
+    GivenUp,
 }
 
 /// Counts the reads that brought something: a sign that the peer is alive.
@@ -142,11 +152,14 @@ impl Inbound {
             if self.ended {
                 return Ok(None);
             }
-            self.ended = self.read_more().await? == 0;
+            match self.read_more().await? {
+                Progress::Read(0) => self.ended = true,
+                Progress::Read(_) | Progress::GivenUp => {}
+            }
         }
     }
 
-    async fn read_more(&mut self) -> Result<usize, InboundError> {
+    async fn read_more(&mut self) -> Result<Progress, InboundError> {
         let wanted = match &self.assembler {
             Assembler::Messages(messages) => messages.wants(self.received.len()),
             Assembler::Lines(_) => self.received.len(),
@@ -155,6 +168,14 @@ impl Inbound {
         if self.received.is_empty() && self.received.capacity() > LARGE_READ_BYTES {
             // The memory of a large message isn't kept for small ones.
             self.received = BytesMut::new();
+        }
+        if make_room(&mut self.received, wanted).is_err() {
+            // It costs that message alone, which is thrown away as it comes.
+            match &mut self.assembler {
+                Assembler::Messages(messages) => messages.give_up(),
+                Assembler::Lines(lines) => lines.give_up(),
+            }
+            return Ok(Progress::GivenUp);
         }
         let Inbound {
             io,
@@ -172,7 +193,7 @@ impl Inbound {
                 if let Some(silence) = silence {
                     silence.last = Instant::now();
                 }
-                return Poll::Ready(read.map_err(InboundError::Io));
+                return Poll::Ready(read.map(Progress::Read).map_err(InboundError::Io));
             }
             if received.is_empty() {
                 *received = BytesMut::new();

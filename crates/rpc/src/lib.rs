@@ -21,6 +21,7 @@ mod inbound;
 mod lanes;
 mod lines;
 pub mod outbox;
+mod room;
 pub mod ws;
 
 pub use admission::{Admission, Ticket};

@@ -10,8 +10,8 @@ pub(crate) struct Lines {
     limit: usize,
     /// How many bytes were searched already and hold no newline.
     searched: usize,
-    /// The line under way is too long and is thrown away as it comes.
-    skipping: bool,
+    /// The line under way is thrown away as it comes, and this is why.
+    skipping: Option<Received>,
 }
 
 impl Lines {
@@ -19,7 +19,7 @@ impl Lines {
         Lines {
             limit,
             searched: 0,
-            skipping: false,
+            skipping: None,
         }
     }
 
@@ -32,8 +32,10 @@ impl Lines {
                 .position(|byte| *byte == b'\n')
                 .map(|at| self.searched + at);
             let Some(end) = newline else {
-                if received.len() > self.limit || self.skipping {
-                    self.skipping = true;
+                if received.len() > self.limit {
+                    self.skipping.get_or_insert(Received::TooLong);
+                }
+                if self.skipping.is_some() {
                     received.clear();
                 }
                 self.searched = received.len();
@@ -41,7 +43,10 @@ impl Lines {
             };
             self.searched = 0;
             let mut line = received.split_to(end + 1);
-            if std::mem::take(&mut self.skipping) || end > self.limit {
+            if let Some(reason) = self.skipping.take() {
+                return Some(reason);
+            }
+            if end > self.limit {
                 return Some(Received::TooLong);
             }
             line.truncate(end);
@@ -51,10 +56,15 @@ impl Lines {
         }
     }
 
+    /// There is no memory for the line under way.
+    pub(crate) fn give_up(&mut self) {
+        self.skipping.get_or_insert(Received::NoMemory);
+    }
+
     /// What is left when the input ends: a last line needs no newline.
     pub(crate) fn last(&mut self, received: &mut BytesMut) -> Option<Received> {
-        if std::mem::take(&mut self.skipping) {
-            return Some(Received::TooLong);
+        if let Some(reason) = self.skipping.take() {
+            return Some(reason);
         }
         self.searched = 0;
         trimmed(received.split())

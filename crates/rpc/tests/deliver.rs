@@ -215,3 +215,37 @@ async fn who_says_goodbye_behind_a_large_answer_has_sent_it() {
         .await
         .expect("both come");
 }
+/// Every other message is one that isn't copied into the frames.
+#[tokio::test]
+async fn large_and_small_answers_arrive_whole_and_in_order() {
+    let framings = [
+        (
+            Framing::WebSocket(Role::Server),
+            Framing::WebSocket(Role::Client),
+        ),
+        (
+            Framing::WebSocket(Role::Client),
+            Framing::WebSocket(Role::Server),
+        ),
+        (Framing::Lines, Framing::Lines),
+    ];
+    for (here, there) in framings {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let outbox = Outbox::new(CancellationToken::new());
+        let answers: Vec<Vec<u8>> = (0..6_u8)
+            .map(|number| vec![b'a' + number; if number % 2 == 0 { 1 << 20 } else { 10 }])
+            .collect();
+        for answer in &answers {
+            outbox.answer(Answer::new(answer.clone()));
+        }
+        outbox.close(outpost_rpc::CloseReason::Normal);
+        let task = deliver(outbox.clone(), Box::new(theirs), here, Delivery::default());
+        tokio::spawn(task);
+        let mut inbound = Inbound::new(Box::new(ours), there, 2 << 20, None);
+        for answer in answers {
+            let received = tokio::time::timeout(Duration::from_secs(20), inbound.next()).await;
+            let received = received.expect("it comes").expect("frames");
+            assert_eq!(received, Some(Received::Message(answer.into())), "{here:?}");
+        }
+    }
+}

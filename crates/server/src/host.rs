@@ -58,7 +58,11 @@ impl Host {
                 temp_dir: PathUri::from_path(tmpdir.as_deref().unwrap_or(Path::new("/tmp"))),
                 executor_version: VERSION.to_owned(),
                 process_trees: convert::process_trees(trees),
-                capabilities: EnvironmentCapabilities::default(),
+                capabilities: EnvironmentCapabilities {
+                    http_header_env_vars: true,
+                    ..EnvironmentCapabilities::default()
+                },
+                sandbox: None,
             },
             config_folder,
             configuration: ConfigReadResult::default(),

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use outpost_engine::{Engine, Presence};
+use outpost_fetch::Fetcher;
 use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -19,6 +20,8 @@ struct Shared {
     engine: Engine,
     settings: Settings,
     host: Host,
+    /// Makes HTTP requests for clients.
+    fetcher: Fetcher,
     /// A place for each connection.
     places: Arc<Semaphore>,
     /// A place for each file operation: they block, and what else blocks must
@@ -67,6 +70,7 @@ impl Server {
                 engine,
                 settings,
                 host,
+                fetcher: Fetcher::new(),
                 tasks: TaskTracker::new(),
                 ending: CancellationToken::new(),
             }),
@@ -87,6 +91,10 @@ impl Server {
 
     pub(crate) fn file_threads(&self) -> &Semaphore {
         &self.shared.file_threads
+    }
+
+    pub(crate) fn fetcher(&self) -> &Fetcher {
+        &self.shared.fetcher
     }
 
     pub(crate) fn tasks(&self) -> &TaskTracker {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outpost_engine::{EnvPolicy, Ttl};
+use outpost_engine::{EnvPolicy, Ttl, sandbox::policy::Profiles};
 use outpost_protocol::MAX_MESSAGE_BYTES;
 use outpost_rpc::outbox::Delivery;
 
@@ -39,6 +39,9 @@ pub struct Settings {
     /// How long the last answers may take when the input of a connection on
     /// stdio has ended.
     pub last_answers_within: Duration,
+    /// What a `command/exec` may be confined to by name, and is if its client
+    /// doesn't say.
+    pub profiles: Profiles,
     /// What of the server's environment a `command/exec` gets.
     pub command_env: EnvPolicy,
     /// How long what belongs to a connection may run, unless its client asks
@@ -66,6 +69,16 @@ pub struct Settings {
     pub file_threads: usize,
     /// How many listings of a connection may be in memory.
     pub listings: usize,
+    /// How many HTTP requests a connection may have under way, streamed bodies
+    /// among them.
+    pub http_requests: usize,
+    /// How much of a streamed body is read ahead of the client.
+    pub http_window_bytes: usize,
+    /// How large a body may be that comes in one piece.
+    pub http_body_bytes: usize,
+    /// Up to here such a body is small: of larger ones a connection gets one
+    /// at a time.
+    pub http_small_body_bytes: usize,
     /// How long the end of the server may take, all in all.
     pub shutdown_within: Duration,
 }
@@ -86,6 +99,7 @@ impl Default for Settings {
             max_session_ttl: Ttl::For(Duration::from_secs(24 * 60 * 60)),
             stir_within: Duration::from_secs(3),
             last_answers_within: Duration::from_millis(500),
+            profiles: Profiles::default(),
             command_env: EnvPolicy::default(),
             command_timeout: Duration::from_secs(10),
             output_bytes_cap: 1024 * 1024,
@@ -97,7 +111,33 @@ impl Default for Settings {
             file_operations: 32,
             file_threads: 256,
             listings: 4,
+            http_requests: 128,
+            http_window_bytes: 256 * 1024,
+            http_body_bytes: 32 * 1024 * 1024,
+            http_small_body_bytes: 256 * 1024,
             shutdown_within: Duration::from_millis(4500),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outpost_protocol::schema;
+
+    use super::*;
+
+    #[test]
+    fn the_schema_tells_these_defaults() {
+        let settings = Settings::default();
+        let told = [
+            format!("\"default\":{}", settings.command_timeout.as_millis()),
+            format!("\"default\":{}", settings.output_bytes_cap),
+        ];
+        for document in ["process-spawn.json", "command-exec.json"] {
+            let text = schema::documents()[document].to_string();
+            for default in &told {
+                assert!(text.contains(default), "{document}: {default}");
+            }
         }
     }
 }

@@ -15,6 +15,7 @@
 //!   (what it gets is often [`CountedLines`], of which every byte can be told)
 //! - [`Home`] is a runtime directory of its own, for commands that use the server of their user
 //! - [`http`] asks without a WebSocket, [`frames`] are what one is made of
+//! - [`web`] is what requests are made to: a server that says what it is told to
 //! - [`patience`] holds the deadlines, all of them generous: a test waits for events, and a
 //!   deadline is only there to end one that fails
 //!
@@ -36,6 +37,7 @@ mod start;
 pub mod steadfast;
 mod story;
 mod vitals;
+pub mod web;
 
 pub use client::{Client, Counted, Goodbye, RpcError, Seen};
 pub use counted_lines::CountedLines;

@@ -22,6 +22,8 @@ pub enum Event {
         seq: u64,
         /// How it ended.
         code: i64,
+        /// Whether the sandbox was in its way.
+        denied: bool,
     },
     /// `process/closed`
     Closed {
@@ -43,11 +45,11 @@ impl Event {
                 bytes: unbase64(&params["chunk"]),
             },
             "exited" => {
-                // Nothing is confined yet, so nothing can have been denied.
-                assert_eq!(params["sandboxDenied"], false, "{message}");
+                let denied = params["sandboxDenied"].as_bool();
                 Event::Exited {
                     seq,
                     code: params["exitCode"].as_i64()?,
+                    denied: denied.unwrap_or_else(|| panic!("{message} doesn't say")),
                 }
             }
             "closed" => Event::Closed { seq },
@@ -117,7 +119,7 @@ impl Story {
     /// The number and the code of the exit, if it has come.
     pub fn exit(&self) -> Option<(u64, i64)> {
         self.events.iter().find_map(|event| match event {
-            Event::Exited { seq, code } => Some((*seq, *code)),
+            Event::Exited { seq, code, .. } => Some((*seq, *code)),
             _ => None,
         })
     }
@@ -127,6 +129,15 @@ impl Story {
         let exit = self.exit();
         exit.unwrap_or_else(|| panic!("no exit in {:?}", self.events))
             .1
+    }
+
+    /// Whether the sandbox was in its way; it must have ended.
+    pub fn denied(&self) -> bool {
+        let denied = self.events.iter().find_map(|event| match event {
+            Event::Exited { denied, .. } => Some(*denied),
+            _ => None,
+        });
+        denied.unwrap_or_else(|| panic!("no exit in {:?}", self.events))
     }
 
     /// Whether the end has come.

@@ -40,6 +40,11 @@ impl Vitals {
         self.status("VmHWM:")
     }
 
+    /// Addresses in use, in KiB: what a limit of memory is a limit of.
+    pub fn size_kib(self) -> u64 {
+        self.status("VmSize:")
+    }
+
     /// How many descriptors are open.
     pub fn open_files(self) -> usize {
         let pid = self.pid;

@@ -40,6 +40,8 @@ pub(crate) struct Args {
 pub(super) enum RowName {
     /// One command after the other
     OneShot,
+    /// The same in a sandbox, beside a free one
+    Confined,
     /// 1,000 commands, 32 in flight
     Many,
     /// 1 GiB out of a pipe
@@ -58,6 +60,8 @@ pub(super) enum RowName {
     ComingBack,
     /// What an idle server and an idle process cost
     StandingBy,
+    /// 1 GiB to a server and back with `outpost cp`
+    Copy,
     /// The binary
     Size,
     /// The same with 10, 100 and 1,000 processes standing by, and 1, 10 and 100 connections

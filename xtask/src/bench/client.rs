@@ -36,6 +36,8 @@ pub(super) struct Start<'a> {
     pub(super) argv: &'a [&'a str],
     pub(super) tty: bool,
     pub(super) pipe_stdin: bool,
+    /// What it is confined to, as JSON.
+    pub(super) sandbox: Option<&'a str>,
 }
 
 impl Client {
@@ -106,9 +108,10 @@ impl Client {
         } = start;
         let name = format!("bench-{}", self.last_id + 1);
         let argv = serde_json::to_string(start.argv)?;
+        let sandbox = start.sandbox.unwrap_or("null");
         let (variable, value) = ENVIRONMENT;
         let params = format!(
-            r#"{{"processId":"{name}","argv":{argv},"cwd":"file:///","env":{{"{variable}":"{value}"}},"tty":{tty},"pipeStdin":{pipe_stdin},"arg0":null}}"#
+            r#"{{"processId":"{name}","argv":{argv},"cwd":"file:///","env":{{"{variable}":"{value}"}},"tty":{tty},"pipeStdin":{pipe_stdin},"arg0":null,"sandbox":{sandbox}}}"#
         );
         let id = self.request("process/start", &params);
         Ok((id, name))

@@ -14,11 +14,15 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("sandbox", &[]),
     ("files", &[]),
+    ("fetch", &[]),
     ("telemetry", &[]),
     ("engine", &["journal", "process", "sandbox", "files"]),
     ("rpc", &["protocol"]),
-    ("server", &["engine", "files", "protocol", "rpc"]),
-    ("client", &["engine", "files", "journal", "protocol", "rpc"]),
+    ("server", &["engine", "fetch", "files", "protocol", "rpc"]),
+    (
+        "client",
+        &["engine", "fetch", "files", "journal", "protocol", "rpc"],
+    ),
     ("mcp", &["client", "engine", "protocol", "rpc"]),
     (
         "cli",

@@ -9,6 +9,7 @@ mod location;
 mod mcp;
 mod on;
 mod run;
+mod sandbox;
 mod schema;
 mod serve;
 pub(crate) mod signal;
@@ -25,6 +26,7 @@ pub(crate) use location::Location;
 pub(crate) use mcp::{Mcp, McpCall, McpList, McpProxy, McpServe, McpServersArgs, McpSubcommand};
 pub(crate) use on::{LAUNCHED, On, OnAny, server_or_launched};
 pub(crate) use run::{Run, Variable};
+pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use schema::Schema;
 pub(crate) use serve::Serve;
 pub(crate) use units::Span;
@@ -83,6 +85,14 @@ pub(crate) enum Subcommand {
     Ls(Ls),
     /// Show files, of a server or here
     Cat(Cat),
+    /// Run a command confined: to read, write and reach what it is granted
+    ///
+    /// Without more it reads everything, writes this directory and the temporary
+    /// ones, and has no network. Its input, output and exit code are as with
+    /// `outpost run`. What can't be enforced on this host isn't run.
+    Sandbox(Sandbox),
+    /// Tell what this host can enforce, and what to do where it can't
+    Doctor(Doctor),
     /// List detached work: what was started with `run --detach`
     ///
     /// Work that has ended stays in the list for an hour. Without --on it is

@@ -6,7 +6,9 @@ use std::{
 };
 
 use anyhow::Context;
-use outpost_client::{DeliveryChoice, Place as _, Process, ProcessState, Remote, RemoteOptions};
+use outpost_client::{
+    Cause, DeliveryChoice, Place as _, Process, ProcessState, Remote, RemoteOptions, Standing,
+};
 use rustix::io::Errno;
 
 use super::task::perform;
@@ -20,9 +22,6 @@ use crate::{
     exit,
     render::out::{note, note_below},
 };
-
-/// How the loss of a connection begins that somebody else has taken over.
-const TAKEN_OVER: &str = "taken over by another connection";
 
 /// Attaches; the exit code is that of the process if it ends meanwhile.
 pub(crate) fn run(args: &Attach) -> ExitCode {
@@ -47,14 +46,14 @@ async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
         signal = signals.ending() => return Ok(exit::of_signal(signal)),
     };
     let ending = talk(args, &found, &process, &remote, &mut signals).await?;
-    let code = parted(&found, &process, ending).await;
+    let code = parted(&found, &process, &remote, ending).await;
     drop(process);
     remote.close().await?;
     Ok(code)
 }
 
 /// How it ended, for who was attached. Whatever happens here, the work goes on.
-async fn parted(found: &Found, process: &Process, ending: Ending) -> ExitCode {
+async fn parted(found: &Found, process: &Process, remote: &Remote, ending: Ending) -> ExitCode {
     let id = found.name();
     // The cursor stands wherever the work, or who typed, has left it.
     let say = match found.entry.tty || stdin().is_terminal() {
@@ -74,12 +73,23 @@ async fn parted(found: &Found, process: &Process, ending: Ending) -> ExitCode {
             say(&format!("cannot write what it says: {error}"));
             ExitCode::FAILURE
         }
-        Ending::Failed(message) if message.contains(TAKEN_OVER) => {
+        Ending::Failed(_) if is_taken_over(remote) => {
             say(&format!("another terminal has attached to {id}"));
             ExitCode::FAILURE
         }
         ending => exit::after(process, ending).await,
     }
+}
+
+/// Whether it was somebody else who ended it, by attaching too.
+fn is_taken_over(remote: &Remote) -> bool {
+    matches!(
+        *remote.standing().borrow(),
+        Standing::Failed {
+            cause: Cause::TakenOver,
+            ..
+        }
+    )
 }
 
 /// A reader that has seen enough, or a terminal that was closed.

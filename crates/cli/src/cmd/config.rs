@@ -63,8 +63,12 @@ fn paths(args: &ConfigPath) -> anyhow::Result<String> {
     ];
     let mut text = String::new();
     for (who, file) in rows.into_iter().flatten() {
-        let absent = if file.exists() { "" } else { "  (absent)" };
-        text.push_str(&format!("{who:6}  {}{absent}\n", file.display()));
+        let remark = match config::read(&file) {
+            Ok(Some(_)) => String::new(),
+            Ok(None) => "  (absent)".to_owned(),
+            Err(why) => format!("  (unreadable: {why})"),
+        };
+        text.push_str(&format!("{who:6}  {}{remark}\n", file.display()));
     }
     Ok(text)
 }

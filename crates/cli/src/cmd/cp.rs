@@ -77,7 +77,8 @@ async fn copied(args: &Cp, sites: &mut Sites, bar: Bar) -> anyhow::Result<ExitCo
     bar.clear();
     outcome?;
     let totals = course.tally.totals();
-    if !args.quiet && destination.is_some() {
+    let some = totals.files > 0 || totals.files_found > 1;
+    if !args.quiet && destination.is_some() && some {
         note(&summary(&totals, begun.elapsed()));
     }
     Ok(match totals.failed {

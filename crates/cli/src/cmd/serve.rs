@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::{
     args::Serve,
-    cmd::keeper,
+    cmd::{confine, keeper},
     config::{self, InForce},
     logging, open_files,
 };
@@ -39,8 +39,10 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
         rustix::process::setsid().context("cannot leave the terminal")?;
     }
     let layers = config::load(args.flags, args.config)?;
-    let in_force = layers.in_force()?;
-    logging::start(&in_force.log_level, in_force.log_format)?;
+    let mut in_force = layers.in_force()?;
+    // Nobody comes back to a session of a user's server whose work is forgotten.
+    in_force.limits.end_forgotten_sessions = args.background;
+    logging::start(&in_force.log_level, in_force.log_format, args.background)?;
     let runtime = Runtime::new().context("cannot start the runtime")?;
     let code = runtime.block_on(serve(
         in_force,
@@ -74,7 +76,8 @@ async fn serve(
         configuration: reading,
         ..Host::look(spawner.tree_kind())
     };
-    let engine = Engine::new(spawner, config.limits);
+    let sandbox = confine::sandbox(config.sandbox_level);
+    let engine = Engine::with_sandbox(spawner, Some(sandbox), config.limits);
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
     let server = Server::new(engine.clone(), host, config.settings);
     let stdio = config.listen.contains(&Listen::Stdio);

@@ -1,6 +1,6 @@
 //! Settings that are one of a few words.
 
-use outpost_engine::{Inherit, TreeChoice};
+use outpost_engine::{Inherit, TreeChoice, sandbox::Level};
 use serde_json::Value;
 
 use super::spoken::{Spoken, Word, Wrong};
@@ -54,6 +54,22 @@ impl Choice for TreeChoice {
         (
             TreeChoice::Group,
             word("group", "Process groups; a daemon may escape them"),
+        ),
+    ];
+}
+
+impl Choice for Level {
+    const ALL: &'static [(Self, Word)] = &[
+        (
+            Level::Namespaces,
+            word(
+                "namespaces",
+                "Namespaces, with seccomp and Landlock inside; refused where they are missing",
+            ),
+        ),
+        (
+            Level::Landlock,
+            word("landlock", "Landlock and seccomp alone: a weaker promise"),
         ),
     ];
 }

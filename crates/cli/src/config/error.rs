@@ -14,11 +14,7 @@ const MAX_WORDS: usize = 80;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("cannot read {}: {why}", file.display())]
-    Read { file: PathBuf, why: io::Error },
-    #[error("cannot read {}: it is larger than {limit} bytes", file.display())]
-    TooLarge { file: PathBuf, limit: u64 },
-    #[error("cannot read {}: it is not UTF-8 text", file.display())]
-    NotText { file: PathBuf },
+    Read { file: PathBuf, why: Unreadable },
     #[error("{}:{line}: {}", file.display(), in_one_line(why.message()))]
     Syntax {
         file: PathBuf,
@@ -64,6 +60,20 @@ pub(crate) enum ConfigError {
     },
 }
 
+/// Why a file can't be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It might have no end, or never begin.
+    #[error("it is a pipe, a socket or a device")]
+    NotAFile,
+    #[error("it is larger than {limit} bytes")]
+    TooLarge { limit: u64 },
+    #[error("it is not UTF-8 text")]
+    NotText,
+}
+
 /// A few words of somebody else's, in one line of bounded length.
 #[derive(Debug)]
 pub(crate) struct Words(String);
@@ -84,6 +94,14 @@ impl Words {
     /// A value for a setting, unless nobody may see it.
     pub(crate) fn of(setting: &Setting, value: &Value) -> Self {
         Words::new(&setting.masked(value).to_string())
+    }
+
+    /// The same, as somebody has written it.
+    pub(crate) fn as_written(setting: &Setting, value: &Value, text: &str) -> Self {
+        match setting.masked(value) {
+            masked if masked == *value => Words::new(text),
+            masked => Words::new(&masked.to_string()),
+        }
     }
 }
 

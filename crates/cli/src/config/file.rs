@@ -53,7 +53,8 @@ impl Reader<'_> {
             let key = format!("{prefix}{}", key.get_ref());
             let setting = self.table.iter().find(|setting| setting.key == key);
             if let Some(setting) = setting {
-                self.take(setting, &plain(value.get_ref()), line)?;
+                let written = self.text.get(value.span()).unwrap_or_default();
+                self.take(setting, &plain(value.get_ref()), written, line)?;
                 continue;
             }
             let inside = format!("{key}.");
@@ -77,6 +78,7 @@ impl Reader<'_> {
         &mut self,
         setting: &'static Setting,
         value: &Value,
+        written: &str,
         line: usize,
     ) -> Result<(), ConfigError> {
         let said = self.layer.say(setting, value, Some(line));
@@ -84,7 +86,7 @@ impl Reader<'_> {
             file: self.file.to_owned(),
             line,
             key: setting.key,
-            value: Words::of(setting, value),
+            value: Words::as_written(setting, value, written),
             why,
         })
     }
@@ -106,8 +108,8 @@ fn line_of(text: &str, at: usize) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// The value without its places. What no setting can have, such as a date,
-/// becomes `null`, which is wrong for all of them.
+/// The value without its places. What no setting can have, such as a date or a
+/// number beyond all bounds, becomes `null`, which is wrong for all of them.
 fn plain(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::from(text.as_ref()),
@@ -198,7 +200,7 @@ mod tests {
         o.toml:1: cannot use max_sessions = "12": expected a whole number greater than 0
         o.toml:1: cannot use max_sessions = 1.5: expected a whole number greater than 0
         o.toml:1: cannot use session_ttl = 30: expected a time with its unit, such as "500ms", "30s" or "1h30m"
-        o.toml:1: cannot use closed_retention = null: expected a time with its unit, such as "500ms", "30s" or "1h30m"
+        o.toml:1: cannot use closed_retention = 1979-05-27: expected a time with its unit, such as "500ms", "30s" or "1h30m"
         o.toml:1: cannot use listen = "stdio://": expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
         o.toml:1: cannot use listen = []: expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
         o.toml:1: cannot use listen = ["http://x"]: expected ws://IP:PORT, unix:///absolute/path or stdio://

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use outpost_engine::{Limits, TreeChoice};
+use outpost_engine::{Limits, TreeChoice, sandbox::Level};
 use outpost_server::{Listen, Settings};
 
 use super::{McpServers, RemotePlace};
@@ -18,6 +18,8 @@ pub(crate) struct InForce {
     pub(crate) limits: Limits,
     pub(crate) settings: Settings,
     pub(crate) trees: TreeChoice,
+    /// By what means processes are confined.
+    pub(crate) sandbox_level: Level,
     /// None to stay, however little there is to do.
     pub(crate) exit_when_idle: Option<Duration>,
     pub(crate) log_level: LogLevel,
@@ -36,6 +38,7 @@ impl Default for InForce {
             limits: Limits::default(),
             settings: Settings::default(),
             trees: TreeChoice::Auto,
+            sandbox_level: Level::default(),
             exit_when_idle: None,
             log_level: LogLevel::default(),
             log_format: LogFormat::Text,

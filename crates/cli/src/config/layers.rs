@@ -38,7 +38,12 @@ impl Layers {
                 entry.setting.field.apply(&mut in_force, &entry.value)?;
             }
         }
-        Ok(in_force)
+        let profiles = &in_force.settings.profiles;
+        if profiles.has(&profiles.default) {
+            Ok(in_force)
+        } else {
+            Err(Wrong::NoProfile(profiles.default.clone()))
+        }
     }
 }
 

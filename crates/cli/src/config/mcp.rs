@@ -31,7 +31,7 @@ impl Spoken for McpServers {
         const EXPECTED: &str = "a table for each server, as in [mcp_servers.NAME]";
         let said = value.as_object().ok_or(Wrong::Expected(EXPECTED))?;
         let servers = said.iter().map(|(name, value)| {
-            let config = ServerConfig::read(name, value)?;
+            let config = ServerConfig::read(name, value).map_err(Box::new)?;
             Ok((name.clone(), config))
         });
         Ok(McpServers {

@@ -1,11 +1,11 @@
 //! The table of settings.
 
-use outpost_engine::{Inherit, TreeChoice};
+use outpost_engine::{Inherit, TreeChoice, sandbox::Level};
 use outpost_server::Listen;
 
 use std::collections::BTreeMap;
 
-use super::{McpServers, RemotePlace, Setting, field::Member};
+use super::{McpServers, RemotePlace, Setting, field::Member, profiles::Configured};
 use crate::{
     args::units::{Count, Idleness, Lease, Size, Span},
     logging::{LogFormat, LogLevel},
@@ -122,6 +122,36 @@ pub(crate) static SETTINGS: &[Setting] = &[
         field: &Member::<TreeChoice> {
             get: |c| c.trees,
             set: |c, trees| c.trees = trees,
+        },
+    },
+    Setting {
+        key: "sandbox.level",
+        value_name: Some("LEVEL"),
+        meaning: "By what means processes are confined",
+        secret: false,
+        field: &Member::<Level> {
+            get: |c| c.sandbox_level,
+            set: |c, level| c.sandbox_level = level,
+        },
+    },
+    Setting {
+        key: "sandbox.default_profile",
+        value_name: Some("NAME"),
+        meaning: "What `command/exec` is confined to if its client doesn't say: :workspace, :read-only, :danger-full-access, or a profile of the configuration",
+        secret: false,
+        field: &Member::<String> {
+            get: |c| c.settings.profiles.default.clone(),
+            set: |c, name| c.settings.profiles.default = name,
+        },
+    },
+    Setting {
+        key: "sandbox.profiles",
+        value_name: None,
+        meaning: "Profiles by name, each with its files and its network",
+        secret: false,
+        field: &Member::<Configured> {
+            get: |c| Configured(c.settings.profiles.configured.clone()),
+            set: |c, profiles| c.settings.profiles.configured = profiles.0,
         },
     },
     Setting {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use outpost_engine::sandbox::policy::NotAPlace;
 use outpost_server::{Listen, ParseListenError};
 use serde_json::Value;
 
@@ -53,12 +54,20 @@ pub(crate) enum Wrong {
     /// Nobody can listen there.
     #[error(transparent)]
     Listen(#[from] ParseListenError),
+    /// A default that doesn't exist.
+    #[error(
+        "cannot use sandbox.default_profile = {0:?}: there is no such profile in sandbox.profiles"
+    )]
+    NoProfile(String),
+    /// No entry of a profile can be about that.
+    #[error(transparent)]
+    Place(#[from] NotAPlace),
     /// Nothing can be logged like that.
     #[error(transparent)]
     Level(#[from] WrongLevel),
     /// An MCP server can't be used like that.
     #[error(transparent)]
-    Mcp(#[from] outpost_mcp::ConfigError),
+    Mcp(#[from] Box<outpost_mcp::ConfigError>),
 }
 
 fn text<'a>(value: &'a Value, expected: &'static str) -> Result<&'a str, Wrong> {
@@ -150,6 +159,16 @@ impl Spoken for bool {
 
     fn to_value(&self) -> Value {
         Value::from(*self)
+    }
+}
+
+impl Spoken for String {
+    fn from_value(value: &Value) -> Result<Self, Wrong> {
+        text(value, "a name").map(str::to_owned)
+    }
+
+    fn to_value(&self) -> Value {
+        Value::from(self.as_str())
     }
 }
 

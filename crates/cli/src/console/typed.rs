@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    io::{IsTerminal as _, Read},
+    io::{self, IsTerminal as _, Read},
     str::FromStr,
     thread,
     time::Duration,
@@ -11,6 +11,7 @@ use std::{
 use bytes::Bytes;
 use outpost_client::{Error, Process, Standing};
 use tokio::{
+    io::AsyncWriteExt as _,
     sync::{mpsc, oneshot, watch},
     time::timeout,
 };
@@ -136,17 +137,29 @@ async fn wish(left: &mut Option<oneshot::Receiver<()>>) {
 /// Writes piece after piece; says whether it was all of them, or the process
 /// stopped listening.
 async fn write(pieces: &mut mpsc::Receiver<Bytes>, process: &Process) -> Result<bool, Error> {
-    while let Some(piece) = pieces.recv().await {
-        match process.write(piece).await {
-            // It has stopped listening, or has ended; its exit says more.
-            Err(Error::StdinClosed { .. } | Error::UnknownProcess { .. }) => {
-                pieces.close();
-                return Ok(false);
-            }
-            written => written?,
+    let Err(error) = write_all(pieces, process).await else {
+        return Ok(true);
+    };
+    match error.downcast::<Error>() {
+        // It has stopped listening, or has ended; its exit says more.
+        Ok(Error::StdinClosed { .. } | Error::UnknownProcess { .. }) => {
+            pieces.close();
+            Ok(false)
         }
+        Ok(error) => Err(error),
+        Err(error) => Err(Error::Disconnected {
+            reason: error.to_string().into(),
+        }),
     }
-    Ok(true)
+}
+
+/// While one write is on its way, what comes meanwhile is gathered for the next.
+async fn write_all(pieces: &mut mpsc::Receiver<Bytes>, process: &Process) -> io::Result<()> {
+    let mut input = process.stdin();
+    while let Some(piece) = pieces.recv().await {
+        input.write_all(&piece).await?;
+    }
+    input.flush().await
 }
 
 /// Reads until there is nothing more, or somebody wishes to leave.

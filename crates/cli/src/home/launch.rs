@@ -27,8 +27,7 @@ const TOLD_LINES: usize = 10;
 /// How the server of a user is set up. What it runs stays until somebody ends
 /// it, and can be read for a while after that.
 const OPTIONS: [&str; 13] = [
-    // A session stays until the server ends, since nobody can tell whether its
-    // work has left something running.
+    // A session stays until its work is forgotten and has left nothing running.
     "--max-sessions",
     "65536",
     "--max-session-ttl",

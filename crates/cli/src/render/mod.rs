@@ -6,6 +6,7 @@
 //! - [`progress`] says how far a copy is, [`listing`] what is in a directory
 //! - [`processes`] is the table that `outpost ps` shows
 //! - [`mcp`] is what `outpost mcp` shows of servers and their answers
+//! - [`explanation`] is what a command would be confined to
 //! - [`transcript`] puts the output of a process into its order
 //! - [`words`] says what went wrong
 //! - [`out`] is where it goes, and what it means when nobody reads it
@@ -13,6 +14,7 @@
 pub(crate) mod ago;
 pub(crate) mod amount;
 pub(crate) mod command_line;
+pub(crate) mod explanation;
 pub(crate) mod listing;
 pub(crate) mod mcp;
 pub(crate) mod out;

@@ -146,7 +146,8 @@ async fn carry(
         let (ours, theirs) = (source.files.clone(), destination.files.clone());
         let tally = Arc::clone(&course.tally);
         under_way.spawn(async move {
-            stream::file_to_file((&ours, &from), (&theirs, &to), &tally).await
+            let copied = stream::file_to_file((&ours, &from), (&theirs, &to), &tally).await;
+            copied.map_err(anyhow::Error::from)
         });
     }
     while let Some(copied) = under_way.join_next().await {

@@ -82,7 +82,7 @@ impl Sites {
             client_name: self.client_name.to_owned(),
             ..RemoteOptions::default()
         };
-        let remote = target::connect(server, options).await?;
+        let remote = target::reach(server, options).await?;
         let files = remote.files();
         self.servers.insert(server.to_owned(), remote);
         Ok(files)

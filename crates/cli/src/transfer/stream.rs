@@ -4,20 +4,57 @@ use std::path::Path;
 
 use anyhow::Context;
 use bytes::BytesMut;
-use outpost_client::Files;
+use outpost_client::{FileError, FileErrorKind, Files};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::Tally;
 
+/// How often a file is begun whose connection is lost again and again.
+const ATTEMPTS: usize = 5;
 /// How much of our own input is read at once.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// From one place to another. The copy appears when it is complete.
+/// From one place to another. The copy appears when it is complete. What was
+/// written is gone with a lost connection; once that is back, the file is copied
+/// from its beginning.
 pub(super) async fn file_to_file(
     from: (&Files, &Path),
     to: (&Files, &Path),
     tally: &Tally,
-) -> anyhow::Result<()> {
+) -> Result<(), FileError> {
+    let mut left = ATTEMPTS;
+    loop {
+        let mut moved = 0;
+        let copied = try_file_to_file(from, to, |count| {
+            moved += count;
+            tally.moved(count);
+        });
+        match copied.await {
+            Ok(()) => break,
+            Err(error) if is_passing(&error) && left > 1 => {
+                left -= 1;
+                tally.lost(moved);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    tally.done();
+    Ok(())
+}
+
+/// Whether the same file may be copied again, and should be.
+fn is_passing(error: &FileError) -> bool {
+    matches!(
+        error.kind(),
+        FileErrorKind::Interrupted | FileErrorKind::Unknown | FileErrorKind::Changed
+    )
+}
+
+async fn try_file_to_file(
+    from: (&Files, &Path),
+    to: (&Files, &Path),
+    mut moved: impl FnMut(usize),
+) -> Result<(), FileError> {
     let mut reader = from.0.open(from.1).await?;
     let mut writer = to.0.create(to.1).await?;
     loop {
@@ -27,11 +64,9 @@ pub(super) async fn file_to_file(
             break;
         }
         writer.put(bytes).await?;
-        tally.moved(count);
+        moved(count);
     }
-    writer.commit().await?;
-    tally.done();
-    Ok(())
+    writer.commit().await
 }
 
 /// From a place to our own output.

@@ -33,6 +33,11 @@ impl Tally {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
+    /// What was copied has to be copied again.
+    pub(super) fn lost(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
     pub(super) fn found(&self, size: u64) {
         let mut rest = self.rest();
         rest.files_found += 1;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use outpost_client::{DirectoryEntry, Files};
+use outpost_client::{DirectoryEntry, FileErrorKind, Files};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::copying::{Course, of_place};
@@ -112,6 +112,13 @@ impl Search<'_> {
 
     /// Whether something is a directory to go into.
     async fn entry(&self, entry: &DirectoryEntry, path: &PathBuf) -> anyhow::Result<bool> {
+        // What isn't UTF-8 is listed in a form in which it can't be found again.
+        if entry.file_name.contains(char::REPLACEMENT_CHARACTER)
+            && let Err(error) = self.from.metadata(path).await
+            && error.kind() == FileErrorKind::NotFound
+        {
+            return Err(anyhow!("{path:?} has a name that is not UTF-8"));
+        }
         if entry.is_file {
             return Ok(false);
         }

@@ -53,6 +53,6 @@ pub(crate) trait Source: Send + Sync {
 /// What is to take the place of a file. Dropping the last reference without a
 /// commit leaves no trace of it.
 pub(crate) trait Draft: Send + Sync {
-    fn write(self: Arc<Self>, offset: u64, bytes: Vec<u8>) -> Working<()>;
+    fn write(self: Arc<Self>, offset: u64, bytes: Bytes) -> Working<()>;
     fn commit(self: Arc<Self>) -> Working<()>;
 }

@@ -57,8 +57,7 @@ impl FileWriter {
     pub async fn put(&mut self, bytes: Bytes) -> Result<(), FileError> {
         if self.collected.is_empty() && bytes.len() == BLOCK_BYTES {
             std::future::poll_fn(|cx| self.poll_at_most(BLOCKS_UNDER_WAY - 1, cx)).await?;
-            self.collected = bytes.into();
-            self.send();
+            self.send(bytes);
             return std::future::poll_fn(|cx| self.poll_at_most(BLOCKS_UNDER_WAY, cx)).await;
         }
         let mut rest = &bytes[..];
@@ -116,7 +115,7 @@ impl FileWriter {
     fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FileError>> {
         if !self.collected.is_empty() {
             ready!(self.poll_at_most(BLOCKS_UNDER_WAY - 1, cx))?;
-            self.send();
+            self.send_collected();
         }
         self.poll_at_most(0, cx)
     }
@@ -135,7 +134,7 @@ impl FileWriter {
         let count = bytes.len().min(BLOCK_BYTES - self.collected.len());
         self.collected.extend_from_slice(&bytes[..count]);
         if self.collected.len() == BLOCK_BYTES {
-            self.send();
+            self.send_collected();
             // It is on its way from now on, whoever comes next.
             if let Poll::Ready(Err(error)) = self.poll_at_most(BLOCKS_UNDER_WAY, cx) {
                 return Poll::Ready(Err(error));
@@ -144,8 +143,12 @@ impl FileWriter {
         Poll::Ready(Ok(count))
     }
 
-    fn send(&mut self) {
+    fn send_collected(&mut self) {
         let bytes = std::mem::take(&mut self.collected);
+        self.send(bytes.into());
+    }
+
+    fn send(&mut self, bytes: Bytes) {
         let offset = self.offset;
         self.offset += bytes.len() as u64;
         self.under_way

@@ -212,7 +212,7 @@ impl Source for LocalFile {
 struct LocalDraft(RwLock<Option<StreamWriter>>);
 
 impl Draft for LocalDraft {
-    fn write(self: Arc<Self>, offset: u64, bytes: Vec<u8>) -> Working<()> {
+    fn write(self: Arc<Self>, offset: u64, bytes: Bytes) -> Working<()> {
         blocking(move || {
             let writer = self.0.read().unwrap_or_else(PoisonError::into_inner);
             match &*writer {

@@ -27,7 +27,11 @@ pub(super) fn look(cwd: &Path, trees: TreeKind) -> EnvironmentInfo {
             TreeKind::Keeper => ProcessTrees::Keeper,
             TreeKind::Group => ProcessTrees::Group,
         },
-        capabilities: EnvironmentCapabilities::default(),
+        capabilities: EnvironmentCapabilities {
+            http_header_env_vars: true,
+            ..EnvironmentCapabilities::default()
+        },
+        sandbox: None,
     }
 }
 

@@ -2,7 +2,9 @@
 //! nobody else knows. [`cabinet`] has the files of the machine it is on.
 
 mod cabinet;
+mod confinement;
 mod host;
+mod http;
 mod listing;
 mod options;
 mod place;

@@ -2,7 +2,10 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use outpost_engine::{KeeperCommand, Limits, TreeChoice};
+use outpost_engine::{
+    KeeperCommand, Limits, TreeChoice,
+    sandbox::{Level, StageCommand},
+};
 
 /// How a local place is set up. Nothing of it is looked up behind the caller's
 /// back, and nothing that belongs to the whole program is changed.
@@ -14,6 +17,11 @@ pub struct LocalOptions {
     /// host that has none keeps them by process groups, which a daemon can
     /// escape.
     pub keeper: Option<KeeperCommand>,
+    /// The program that stands between this one and a confined process. Without
+    /// it no process can be confined, and those that are to be don't start.
+    pub stages: Option<StageCommand>,
+    /// By what means processes are confined.
+    pub sandbox_level: Level,
     /// What its processes may inherit; none for the environment that this
     /// program has now.
     pub environment: Option<Vec<(OsString, OsString)>>,
@@ -35,6 +43,8 @@ impl Default for LocalOptions {
         LocalOptions {
             trees: TreeChoice::Auto,
             keeper: None,
+            stages: None,
+            sandbox_level: Level::default(),
             environment: None,
             cwd: None,
             child_open_files: None,

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -15,27 +15,28 @@ use outpost_engine::{
     Delivery, Engine, Epoch, Inherit as EngineInherit, Link, Seq, ServerEnvironment, Session,
     SessionOptions, Spawner, SpawnerOptions, State, Terminal, Ttl, Watcher as _,
 };
+use outpost_fetch::Fetcher;
 use outpost_journal as journal;
 use outpost_protocol::{
     EnvPolicy, EnvironmentInfo, Inherit, PathUri, ProcessEntry, RpcError, StartParams,
 };
 use tokio::runtime::Handle as Runtime;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    LocalCabinet, LocalOptions, host, listing,
+    LocalCabinet, LocalOptions, confinement, host, http, listing,
     pump::{Bell, Pump},
     refusal,
     reins::LocalReins,
 };
 use crate::{
-    Error, Files, Pending, Place, Process, Start,
+    Error, Files, HttpRequest, HttpResponse, Pending, Place, Process, Start,
     process::{Handle, Reins},
     record::Record,
 };
 
 /// Why everything fails once a place was closed.
-const CLOSED: &str = "the place was closed";
+pub(super) const CLOSED: &str = "the place was closed";
 
 /// The size of a terminal that nobody gave one.
 const DEFAULT_SIZE: engine::Size = engine::Size { rows: 24, cols: 80 };
@@ -57,7 +58,9 @@ pub(super) struct Inner {
     cwd: PathBuf,
     limits: journal::Limits,
     close_within: Duration,
-    closed: AtomicBool,
+    /// Cancelled when the place is closed.
+    closed: CancellationToken,
+    fetcher: Fetcher,
     processes: Mutex<HashMap<String, Known>>,
     /// Counts the names that are made up.
     names: AtomicU64,
@@ -109,7 +112,13 @@ impl Local {
         let variables = options
             .environment
             .unwrap_or_else(|| std::env::vars_os().collect());
-        let engine = Engine::new(spawner, options.limits);
+        let engine = Engine::with_sandbox(
+            spawner,
+            options
+                .stages
+                .map(|stages| engine::sandbox::Sandbox::new(stages, options.sandbox_level)),
+            options.limits,
+        );
         let session = SessionOptions {
             ttl: Ttl::Unlimited,
             label: None,
@@ -128,7 +137,8 @@ impl Local {
                 cwd,
                 limits,
                 close_within: options.close_within,
-                closed: AtomicBool::new(false),
+                closed: CancellationToken::new(),
+                fetcher: Fetcher::new(),
                 processes: Mutex::default(),
                 names: AtomicU64::new(0),
                 tasks: TaskTracker::new(),
@@ -171,6 +181,14 @@ impl Place for Local {
         Files::new(Arc::new(LocalCabinet::of(Arc::clone(&self.inner))))
     }
 
+    fn http(&self, request: HttpRequest) -> Pending<'_, HttpResponse> {
+        let inner = &self.inner;
+        Box::pin(async {
+            inner.check_open()?;
+            http::request(&inner.fetcher, &inner.environment, &inner.closed, request).await
+        })
+    }
+
     fn close(&self) -> Pending<'_, ()> {
         Box::pin(self.inner.close())
     }
@@ -183,14 +201,14 @@ impl Inner {
     }
 
     pub(super) fn check_open(&self) -> Result<(), Error> {
-        if self.closed.load(Ordering::Acquire) {
+        if self.closed.is_cancelled() {
             return Err(Error::disconnected(CLOSED));
         }
         Ok(())
     }
 
     async fn close(&self) -> Result<(), Error> {
-        self.closed.store(true, Ordering::Release);
+        self.closed.cancel();
         self.engine.end_session(&self.session).await;
         let within = self.close_within;
         let gone = self.engine.shutdown(within).await;
@@ -274,6 +292,14 @@ impl Inner {
 
     fn record(self: &Arc<Self>, process: &engine::Process, after: Seq) -> Known {
         let summary = process.summary();
+        // Nobody can have seen what has not happened, and who has seen the close
+        // still wants to know how it ended.
+        let last = summary.next_seq.previous();
+        let after = after.min(if summary.state == engine::State::Closed {
+            last.previous()
+        } else {
+            last
+        });
         let mut events = Vec::new();
         process.events_after(after, usize::MAX, &mut events);
         let next = match events.first() {
@@ -317,7 +343,9 @@ impl Inner {
         let policy = params.env_policy.map(policy_of);
         let env = params.env.into_iter();
         let env = env.map(|(name, value)| (name, Some(value))).collect();
+        let sandbox = params.sandbox.as_ref();
         engine::Start {
+            sandbox: sandbox.and_then(|wish| confinement::policy(wish, params.cwd.as_path())),
             env: self.environment.for_child(policy.as_ref(), env),
             id: params.process_id,
             argv: params.argv,

@@ -2,7 +2,7 @@
 //! place can't tell which one said no.
 
 use outpost_engine::{ResizeError, SpawnErrorKind, StartError};
-use outpost_protocol::{PermissionsKind, RpcError, SandboxParams, Size, StartParams};
+use outpost_protocol::{Permissions, RpcError, SandboxParams, Size, StartParams};
 
 use crate::Error;
 
@@ -24,7 +24,6 @@ pub(super) fn check(params: &StartParams) -> Result<(), RpcError> {
     if let Some(size) = params.size {
         check_size(size)?;
     }
-    check_sandbox(params.sandbox.as_ref())?;
     if params.enforce_managed_network {
         return invalid(
             "sandbox intent cannot be enforced on this executor: a managed network is not supported by this version",
@@ -36,7 +35,7 @@ pub(super) fn check(params: &StartParams) -> Result<(), RpcError> {
 /// Whether anything would have to be enforced.
 pub(super) fn check_sandbox(sandbox: Option<&SandboxParams>) -> Result<(), RpcError> {
     match sandbox {
-        Some(sandbox) if sandbox.permissions.kind == PermissionsKind::Managed => {
+        Some(sandbox) if matches!(sandbox.permissions, Permissions::Managed { .. }) => {
             Err(RpcError::invalid_params(
                 "sandbox intent cannot be enforced on this executor: managed permissions are not supported by this version",
             ))
@@ -61,6 +60,7 @@ pub(super) fn of_start(error: &StartError) -> RpcError {
             RpcError::invalid_request(error.to_string())
         }
         StartError::TooMany => RpcError::overloaded(),
+        StartError::Sandbox(refusal) => RpcError::invalid_params(refusal.to_string()),
         StartError::Spawn(spawn) => {
             // What the system was never asked is the caller's mistake.
             let never_asked = matches!(

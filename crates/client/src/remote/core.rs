@@ -14,12 +14,13 @@ use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Dialer, RemoteOptions, Standing,
+    Cause, Dialer, RemoteOptions, Standing,
     acks::{Acks, Policy},
     line::{Line, Starting},
     recovery::LineNumber,
     strays::Strays,
     tracked::Tracked,
+    unattended::Unattended,
 };
 use crate::Error;
 
@@ -39,6 +40,7 @@ pub(super) struct Core {
     pub(super) processes: Mutex<HashMap<String, Arc<Tracked>>>,
     strays: Mutex<Strays>,
     pub(super) acks: Mutex<Acks>,
+    pub(super) unattended: Mutex<Unattended>,
     /// Wakes the task that acknowledges: something is due earlier than it
     /// believes.
     pub(super) acks_owed: Notify,
@@ -46,6 +48,8 @@ pub(super) struct Core {
     /// session.
     pub(super) prefix: String,
     pub(super) names: AtomicU64,
+    /// Somebody else has the session now.
+    pub(super) taken_over: AtomicBool,
     pub(super) tasks: TaskTracker,
     pub(super) ending: CancellationToken,
 }
@@ -69,9 +73,11 @@ impl Core {
             processes: Mutex::default(),
             strays: Mutex::default(),
             acks: Mutex::new(Acks::new(policy)),
+            unattended: Mutex::new(Unattended::new(limits.attach_within)),
             acks_owed: Notify::new(),
             prefix: random[..8].to_owned(),
             names: AtomicU64::new(0),
+            taken_over: AtomicBool::new(false),
             tasks: TaskTracker::new(),
             ending: CancellationToken::new(),
             options,
@@ -104,7 +110,7 @@ impl Core {
                         return Ok(line);
                     }
                 }
-                Standing::Failed { reason } => return Err(Error::Disconnected { reason }),
+                Standing::Failed { reason, .. } => return Err(Error::Disconnected { reason }),
                 Standing::Recovering => {}
             }
             if standing.changed().await.is_err() {
@@ -124,6 +130,10 @@ impl Core {
         let reason = Arc::clone(reason);
         self.standing.send_replace(Standing::Failed {
             reason: Arc::clone(&reason),
+            cause: match self.taken_over.load(Ordering::Acquire) {
+                true => Cause::TakenOver,
+                false => Cause::Lost,
+            },
         });
         for tracked in lock(&self.processes).drain().map(|(_, tracked)| tracked) {
             tracked.fail(Error::Disconnected {
@@ -196,6 +206,7 @@ impl Core {
             return (Arc::clone(tracked), false);
         }
         let tracked = Tracked::found(self, id, after);
+        lock(&self.unattended).attached(id);
         processes.insert(id.to_owned(), Arc::clone(&tracked));
         (tracked, true)
     }

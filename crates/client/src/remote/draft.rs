@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use outpost_protocol::{
-    Base64Bytes, Empty, FsCommitParams, FsCreateStreamParams, FsWriteBlockParams, Method,
-};
+use bytes::Bytes;
+use outpost_protocol::{Empty, FsCommitParams, FsCreateStreamParams, Method};
 
 use super::{
     file_handle::{FileHandle, Purpose},
@@ -48,16 +47,11 @@ impl RemoteDraft {
 }
 
 impl Draft for RemoteDraft {
-    fn write(self: Arc<Self>, offset: u64, bytes: Vec<u8>) -> Working<()> {
+    fn write(self: Arc<Self>, offset: u64, bytes: Bytes) -> Working<()> {
         Box::pin(async move {
-            let params = FsWriteBlockParams {
-                handle_id: self.handle.id.clone(),
-                offset,
-                chunk: Base64Bytes(bytes),
-            };
-            let written = self.handle.line.call(Method::FsWriteBlock, &params).await;
-            let Empty {} = written.map_err(|error| lost_as(FileErrorKind::Interrupted, error))?;
-            Ok(())
+            let FileHandle { line, id } = &self.handle;
+            let written = line.write_block(id, offset, &bytes).await;
+            written.map_err(|error| lost_as(FileErrorKind::Interrupted, error))
         })
     }
 

@@ -7,8 +7,8 @@ use std::{
 
 use outpost_journal::Seq;
 use outpost_protocol::{
-    AckParams, Ending, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed,
-    ProcessOutput, ReadParams, ReadResult, code, parse_params,
+    AckParams, Ending, HTTP_BODY_DELTA, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED,
+    ProcessClosed, ProcessOutput, ReadParams, ReadResult, code, parse_params,
 };
 use serde_json::value::RawValue;
 use tokio::time::{sleep, sleep_until};
@@ -18,6 +18,7 @@ use super::{
     line::Line,
     puzzle::Heard,
     tracked::{Progress, Tracked, is_sane},
+    unattended::LetGo,
 };
 use crate::{Error, event::stream_of};
 
@@ -52,6 +53,7 @@ impl Core {
             PROCESS_CLOSED => parse_params::<ProcessClosed>(params).map(|closed| {
                 self.heard(line, &closed.process_id, Seq(closed.seq), Heard::Closed);
             }),
+            HTTP_BODY_DELTA => parse_params(params).map(|delta| line.bodies.heard(delta)),
             _ => Ok(()),
         };
         if let Err(error) = understood {
@@ -81,7 +83,39 @@ impl Core {
                 };
                 self.acknowledge(id, seq, bytes, false);
             }
-            None => {}
+            None => self.heard_of_somebody(id, seq, closed),
+        }
+    }
+
+    /// A session that was resumed may have processes that nobody here has
+    /// attached to, or not yet. They are kept waiting for a while.
+    fn heard_of_somebody(&self, id: &str, seq: Seq, closed: bool) {
+        if !self.is_acked() {
+            return;
+        }
+        let (until, before) = {
+            let mut unattended = lock(&self.unattended);
+            let before = unattended.next();
+            (unattended.heard(id, seq, closed, now()), before)
+        };
+        match until {
+            Some(until) if before.is_none_or(|before| until < before) => {
+                self.acks_owed.notify_one();
+            }
+            Some(_) => {}
+            None => self.acknowledge_now(id, seq),
+        }
+    }
+
+    /// Nobody has attached to them in time: they go on without us.
+    fn let_go(&self) {
+        let over = lock(&self.unattended).over(now());
+        for LetGo { id, last, closed } in over {
+            if !closed {
+                tracing::debug!(process = id, "nobody attaches to it; it is not waited for");
+                self.strays().add(&id);
+            }
+            self.acknowledge(&id, last, self.options.limits.ack_bytes, closed);
         }
     }
 
@@ -137,7 +171,8 @@ impl Core {
     /// The task that acknowledges what nobody was in a hurry about.
     pub(super) async fn acknowledge_later(self: Arc<Self>) {
         loop {
-            let next = lock(&self.acks).next();
+            let owed = lock(&self.acks).next();
+            let next = owed.into_iter().chain(lock(&self.unattended).next()).min();
             let due = async {
                 match next {
                     Some(at) => sleep_until(at.into()).await,
@@ -149,6 +184,7 @@ impl Core {
                 () = self.acks_owed.notified() => continue,
                 () = self.ending.cancelled() => return,
             }
+            self.let_go();
             if !self.send_acks(now()) {
                 // What isn't connected will be, or will never be again.
                 tokio::select! {
@@ -235,6 +271,8 @@ impl Core {
                 }
                 if progress.closed {
                     self.forget(tracked);
+                } else if progress.wants {
+                    self.read_what_is_missing(tracked);
                 }
             }
             Err(error) => self.fail_one(tracked, error),
@@ -242,7 +280,7 @@ impl Core {
     }
 }
 
-/// All that is retained behind a number; not cut short, since only then a page
+/// All that is retained behind a number; with no limit, since only then a page
 /// tells where the exit stands.
 pub(super) fn read_after(id: &str, after: Seq) -> ReadParams {
     ReadParams {

@@ -1,21 +1,36 @@
 //! The task of a connection: it reads, from the first byte to the last.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use outpost_protocol::{FromServer, MAX_MESSAGE_BYTES, RequestId, RpcError, encode_error};
+use outpost_protocol::{
+    FromServer, MAX_MESSAGE_BYTES, NoMemory, RequestId, RpcError, encode_error,
+};
 use outpost_rpc::{Answer, Framing, Inbound, InboundError, Received, outbox};
 use tokio::{process::Child, task::JoinSet};
 
 use super::{
     Transport,
     core::Core,
-    line::{Call, Line},
+    line::{Call, Line, Only, Unanswered},
     recovery::Loss,
 };
 
 /// The close code of a server whose session somebody else has taken.
 const TAKEN_OVER: u16 = 4001;
+
+/// How complaints begin that are about something other than a call.
+const UNEXPECTED: &str = "unexpected ";
+
+/// As much of a message as it takes to know whom it was for.
+#[derive(serde::Deserialize)]
+struct Gist {
+    id: Option<RequestId>,
+    method: Option<String>,
+}
 
 /// Serves a connection. It belongs to the core, whose end ends it.
 pub(super) fn attend(core: &Arc<Core>, line: &Arc<Line>, transport: Transport) {
@@ -94,7 +109,11 @@ impl Attending {
             };
             match received {
                 Ok(Some(Received::Message(message))) => {
-                    if let Some(answer) = self.message(&message) {
+                    let answer = match self.message(&message) {
+                        Ok(answer) => answer,
+                        Err(loss) => return loss,
+                    };
+                    if let Some(answer) = answer {
                         // Who asks and doesn't read isn't listened to either.
                         let line = &self.line;
                         tokio::select! {
@@ -108,7 +127,11 @@ impl Attending {
                 Ok(Some(Received::TooLong)) => {
                     return passing("a message was larger than a message may be");
                 }
+                Ok(Some(Received::NoMemory)) => {
+                    return passing(format!("failed to hold a message: {NoMemory}"));
+                }
                 Ok(Some(Received::Close(Some(TAKEN_OVER)))) => {
+                    self.core.taken_over.store(true, Ordering::Release);
                     return for_good("the session was taken over by another connection");
                 }
                 Ok(Some(Received::Close(code))) => {
@@ -123,7 +146,8 @@ impl Attending {
     }
 
     /// Deals with a message; gives the answer if the server has asked something.
-    fn message(&self, message: &Bytes) -> Option<Answer> {
+    /// A message after which somebody would wait in vain costs the connection.
+    fn message(&self, message: &Bytes) -> Result<Option<Answer>, Loss> {
         match FromServer::parse(message) {
             Ok(FromServer::Output(output)) => self.core.output(&self.line, output),
             Ok(FromServer::Notification { method, params }) => {
@@ -132,18 +156,64 @@ impl Attending {
             Ok(FromServer::Response { id, result }) => {
                 self.answer(&id, Ok(message.slice_ref(result.get().as_bytes())));
             }
-            Ok(FromServer::Error { id, error }) => match id {
-                Some(id) => self.answer(&id, Err(error)),
-                None => tracing::debug!(%error, "the server complains"),
-            },
+            Ok(FromServer::Error {
+                id: None | Some(RequestId::UNATTRIBUTED),
+                error,
+            }) => self.complaint(error)?,
+            Ok(FromServer::Error {
+                id: Some(id),
+                error,
+            }) => self.answer(&id, Err(error)),
             Ok(FromServer::Request { id, method }) => {
                 let mut answer = Vec::new();
                 encode_error(&mut answer, &id, &RpcError::method_not_found(&method));
-                return Some(Answer::new(answer));
+                return Ok(Some(Answer::new(answer)));
             }
-            Err(error) => tracing::warn!(%error, "a message of the server makes no sense"),
+            Err(error) => self.nonsense(message, error)?,
         }
-        None
+        Ok(None)
+    }
+
+    /// The server didn't understand something, and can't say what it was. If
+    /// only one call waits, it was that.
+    fn complaint(&self, error: RpcError) -> Result<(), Loss> {
+        if error.message.starts_with(UNEXPECTED) {
+            tracing::debug!(%error, "the server complains about something that was no call");
+            return Ok(());
+        }
+        match self.line.only_call() {
+            Only::Nobody => tracing::warn!(%error, "the server complains"),
+            Only::One(id) => self.answer(&RequestId::Integer(id), Err(error)),
+            Only::Many => {
+                return Err(passing(format!(
+                    "the server did not understand one of several requests: {error}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What can't be understood may be what somebody waits for.
+    fn nonsense(&self, message: &Bytes, error: serde_json::Error) -> Result<(), Loss> {
+        match serde_json::from_slice::<Gist>(message) {
+            // Events have numbers, and a missing one is noticed and read.
+            Ok(Gist {
+                method: Some(method),
+                ..
+            }) => tracing::warn!(%error, method, "a notification makes no sense"),
+            Ok(Gist {
+                id: Some(RequestId::Integer(id)),
+                ..
+            }) => match self.line.answered(id) {
+                Some(call) => self.answers(call, Err(Unanswered::Nonsense(error))),
+                None => tracing::warn!(%error, "an answer to nothing makes no sense"),
+            },
+            _ if self.line.only_call() == Only::Nobody => {
+                tracing::warn!(%error, "a message of the server makes no sense");
+            }
+            _ => return Err(passing(format!("the server sent nonsense: {error}"))),
+        }
+        Ok(())
     }
 
     fn answer(&self, id: &RequestId, answer: Result<Bytes, RpcError>) {
@@ -151,16 +221,22 @@ impl Attending {
             return tracing::debug!("an answer to nothing that was asked");
         };
         match self.line.answered(*id) {
-            Some(Call::Reply { reply, starts }) => {
-                let refused = answer.is_err();
+            Some(call) => self.answers(call, answer.map_err(Unanswered::Refused)),
+            None => tracing::debug!("an answer to nothing that was asked"),
+        }
+    }
+
+    fn answers(&self, call: Call, answer: Result<Bytes, Unanswered>) {
+        match call {
+            Call::Reply { reply, starts } => {
+                let refused = matches!(answer, Err(Unanswered::Refused(_)));
                 // Who has stopped waiting doesn't want it.
                 if let (Err(_), Some(starting)) = (reply.send(answer), starts) {
                     self.core.started_for_nobody(&starting, refused);
                 }
             }
-            Some(Call::Settles(process)) => self.core.strays().settled(&process),
-            Some(Call::Closes) => {}
-            None => tracing::debug!("an answer to nothing that was asked"),
+            Call::Closes => {}
+            Call::Settles(process) => self.core.strays().settled(&process),
         }
     }
 }

@@ -9,6 +9,8 @@
 //!   that nobody wants
 //! - [`tracked`] is one process, whose [`puzzle`] puts events into their order;
 //!   [`acks`] says what is acknowledged, and when
+//! - [`http`] makes requests, whose [`bodies`] arrive on the line they were made
+//!   on
 //! - [`supervise`] is the task that brings a lost connection back, the way that
 //!   [`recovery`] decides
 //! - [`place`] and [`reins`] are what the outside sees, set up by [`options`];
@@ -19,6 +21,7 @@
 
 mod acks;
 mod address;
+mod bodies;
 mod cabinet;
 mod calls;
 mod core;
@@ -28,6 +31,7 @@ mod draft;
 mod file_handle;
 mod handshake;
 mod hearing;
+mod http;
 mod launch;
 mod line;
 mod listen;
@@ -41,9 +45,10 @@ mod strays;
 mod supervise;
 mod tls;
 mod tracked;
+mod unattended;
 mod undo;
 
 pub use dial::{DialError, Dialer, Transport};
 pub use distant::Distant;
 pub use options::{DeliveryChoice, Lease, RemoteLimits, RemoteOptions};
-pub use place::{Remote, Standing};
+pub use place::{Cause, Remote, Standing};

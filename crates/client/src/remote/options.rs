@@ -119,6 +119,9 @@ pub struct RemoteLimits {
     pub ack_within: Duration,
     /// or, once the process is closed and nothing waits for it, so old.
     pub ack_close_within: Duration,
+    /// How long a process of a resumed session is kept waiting for somebody who
+    /// attaches to it; then its output is acknowledged as it comes.
+    pub attach_within: Duration,
 }
 
 impl Default for RemoteLimits {
@@ -136,6 +139,7 @@ impl Default for RemoteLimits {
             ack_bytes: 64 * 1024,
             ack_within: Duration::from_millis(50),
             ack_close_within: Duration::from_secs(1),
+            attach_within: Duration::from_secs(5),
         }
     }
 }

@@ -21,6 +21,7 @@ use super::{
     dial::UrlDialer,
     handshake::Session,
     hearing::now,
+    http,
     launch::LaunchDialer,
     line::CallError,
     listen::attend,
@@ -29,7 +30,7 @@ use super::{
     undo::Undo,
 };
 use crate::{
-    Error, Files, Pending, Place, Process, Start,
+    Error, Files, HttpRequest, HttpResponse, Pending, Place, Process, Start,
     process::{Handle, Reins},
 };
 
@@ -47,7 +48,19 @@ pub enum Standing {
     Failed {
         /// What became of it.
         reason: Arc<str>,
+        /// The same, for programs.
+        cause: Cause,
     },
+}
+
+/// Why a connection can't be brought back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// It is lost, or was refused.
+    Lost,
+    /// Another connection has taken the session over.
+    TakenOver,
 }
 
 /// Processes behind a server. Clones name the same place; when the last of them
@@ -251,6 +264,10 @@ impl Place for Remote {
 
     fn files(&self) -> Files {
         Files::new(Arc::new(RemoteCabinet::new(Arc::clone(&self.guard))))
+    }
+
+    fn http(&self, request: HttpRequest) -> Pending<'_, HttpResponse> {
+        Box::pin(http::request(&self.guard, request))
     }
 
     fn close(&self) -> Pending<'_, ()> {

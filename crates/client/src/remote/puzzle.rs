@@ -23,6 +23,10 @@ pub(super) enum Heard {
 /// How many events may be kept aside. What is beyond them can be read.
 const MAX_ASIDE: usize = 4096;
 
+/// A page with as much as this may be all that fits an answer, and not all there
+/// is. A server doesn't say so; another read does.
+const CUT_BYTES: usize = 16 * 1024 * 1024;
+
 /// Events that nobody has any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hole {
@@ -46,6 +50,8 @@ pub(super) struct Puzzle {
     /// Where it begins isn't known yet: everything is kept aside until the first
     /// page.
     adrift: bool,
+    /// The last page may have been cut short.
+    cut: bool,
     /// It had exited before the number that it begins behind.
     earlier_exit: Option<Exit>,
 }
@@ -71,6 +77,7 @@ impl Puzzle {
             exit: None,
             closed: false,
             adrift: false,
+            cut: false,
             earlier_exit: None,
         }
     }
@@ -80,6 +87,8 @@ impl Puzzle {
     pub(super) fn adrift(after: Seq, max_aside_bytes: usize) -> Self {
         Puzzle {
             adrift: true,
+            // Whoever says so may have made it up.
+            heard: Seq::START,
             ..Puzzle::new(after, max_aside_bytes)
         }
     }
@@ -149,25 +158,36 @@ impl Puzzle {
 
     /// Where to read from, if something is known to be missing.
     pub(super) fn wants(&self) -> Option<Seq> {
-        let missing = self.adrift || (self.heard >= self.next && !self.closed);
+        let missing = self.adrift || self.cut || (self.heard >= self.next && !self.closed);
         missing.then(|| self.next.previous())
     }
 
-    /// An answer to a read has come that wasn't cut short.
+    /// An answer to a read has come that named no limit.
     pub(super) fn page(
         &mut self,
         page: ReadResult<Vec<u8>>,
         out: &mut Vec<Fact>,
     ) -> Result<(), Hole> {
         let end = Seq(page.next_seq);
+        let bytes: usize = page.chunks.iter().map(|chunk| chunk.chunk.len()).sum();
+        let oldest = page.chunks.first().map(|chunk| Seq(chunk.seq));
+        self.cut = bytes >= CUT_BYTES;
+        if self.adrift {
+            // Nobody can have seen what has not happened, and who has seen the
+            // close still wants to know how it ended.
+            let last = if page.closed { end.previous() } else { end };
+            self.next = self.next.min(last);
+        }
         for chunk in page.chunks {
             let fact = Fact::Output(stream_of(chunk.stream), chunk.chunk.into());
             self.put_aside(Seq(chunk.seq), Piece::Fact(fact));
         }
-        if page.closed && end > self.next {
+        if page.closed && end > self.next && !self.cut {
             self.put_aside(end.previous(), Piece::Fact(Fact::Closed));
         }
-        if page.exited {
+        // Behind a page that was cut short there is more than the exit; what is
+        // missing between two chunks of it is the exit all the same.
+        if page.exited && (!self.cut || self.last_missing(end) > oldest) {
             let exit = Exit {
                 code: page.exit_code.unwrap_or(-1),
                 sandbox_denied: page.sandbox_denied,

@@ -1,6 +1,6 @@
 //! Finding processes again, and what it is like where they run.
 
-use outpost_client::{Error, ProcessState};
+use outpost_client::{Error, Event, ProcessState};
 
 use crate::places::{on_every_place, sh, soon, story, told};
 
@@ -26,10 +26,28 @@ async fn a_process_is_found_by_its_name() {
         assert_eq!(told(&mut events, 1).await.stdout(), "two\n");
         // Behind the exit, it is still known how it ended.
         drop((found, events));
-        let found = place.attach("f", 3).await.unwrap();
+        let mut found = place.attach("f", 3).await.unwrap();
         assert_eq!(soon("the exit", found.wait()).await.unwrap().code, 0);
         let mut events = found.events_after(3);
         assert!(told(&mut events, 3).await.closed);
+        // And behind the close, or beyond it.
+        for after in [4, 5, 1000] {
+            drop((found, events));
+            found = place.attach("f", after).await.unwrap();
+            assert_eq!(soon("the exit", found.wait()).await.unwrap().code, 0);
+            events = found.events();
+            let mut told = Vec::new();
+            while let Some(event) = soon("an event", events.next()).await {
+                told.push(event);
+            }
+            assert!(
+                matches!(
+                    told[..],
+                    [Event::Exited { code: 0, .. }, Event::Closed { seq: 4 }]
+                ),
+                "{told:?}"
+            );
+        }
     })
     .await;
 }

@@ -5,6 +5,8 @@ mod control;
 mod distance;
 mod ending;
 mod events;
+mod files;
+mod http;
 mod input;
 mod places;
 mod polling;

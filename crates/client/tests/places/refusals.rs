@@ -1,8 +1,12 @@
 //! What isn't started, and why.
 
-use outpost_client::{Error, Place, Start};
+use outpost_client::{Error, Place, Sandbox, Start};
 
 use crate::places::{on_every_place, sh, story};
+
+/// Nothing here could confine a process: neither this program nor the server in it can be started as
+/// a stage.
+const NO_STAGES: &str = "sandbox intent cannot be enforced on this executor: this program has no stage to confine processes with";
 
 async fn refusal(place: &dyn Place, start: Start) -> (i64, String) {
     match place.start(start).await.unwrap_err() {
@@ -41,6 +45,11 @@ async fn the_same_words_everywhere() {
                 sh("true").size(0, 9),
                 -32602,
                 "size rows and cols must be greater than 0",
+            ),
+            (
+                sh("true").sandbox(Sandbox::read_only("/").deny("/etc")),
+                -32602,
+                NO_STAGES,
             ),
             (
                 sh("true").enforce_managed_network(None),

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use outpost_client::RemoteOptions;
+use outpost_client::{Place as _, RemoteOptions};
 use serde_json::json;
+use tokio::time::Instant;
 
-use crate::sim::{Sim, brief, capable, soon, started};
+use crate::sim::{Sim, brief, capable, page, soon, started};
 
 const PIECE: usize = 32 * 1024;
 
@@ -131,4 +132,48 @@ async fn what_came_during_the_handshake_is_acknowledged_afterwards() {
     line.said("initialized").await;
     let ack = line.said("process/ack").await;
     assert_eq!(ack, json!({"processId": "p", "seq": 1}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_attaches_to_is_waited_for_a_while_and_then_let_go() {
+    let mut sim = Sim::new();
+    let (remote, mut line) = sim.connect(capable()).await;
+    let before = Instant::now();
+    line.output("attached", 1, b"one").await;
+    line.output("alone", 1, b"one").await;
+    line.output("over", 1, b"one").await;
+    line.exited("over", 2, 0).await;
+    line.closed("over", 3).await;
+    line.is_quiet_for(Duration::from_secs(2)).await;
+    let server = async {
+        let read = line.asked_for("process/read").await;
+        line.answer(&read, page(&[(1, "one")], 2)).await;
+        line.said("process/ack").await
+    };
+    let (attached, acknowledged) = tokio::join!(remote.attach("attached", 0), server);
+    let attached = attached.unwrap();
+    assert_eq!(acknowledged, json!({"processId": "attached", "seq": 1}));
+    let mut let_go = [
+        line.said("process/ack").await,
+        line.said("process/ack").await,
+    ];
+    let_go.sort_by_key(ToString::to_string);
+    assert_eq!(
+        let_go,
+        [
+            json!({"processId": "alone", "seq": 1}),
+            json!({"processId": "over", "seq": 3}),
+        ]
+    );
+    assert!(before.elapsed() >= Duration::from_secs(5));
+    assert!(before.elapsed() < Duration::from_secs(7));
+    // From now on it isn't held back at all.
+    line.output("alone", 2, &vec![b'x'; 2 * PIECE]).await;
+    let again = Instant::now();
+    assert_eq!(
+        line.said("process/ack").await,
+        json!({"processId": "alone", "seq": 2})
+    );
+    assert!(again.elapsed() < Duration::from_secs(1));
+    drop(attached);
 }

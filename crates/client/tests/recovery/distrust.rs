@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outpost_client::{Error, Place as _, RemoteOptions};
+use outpost_client::{Error, Place as _, RemoteOptions, SignalName};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -150,4 +150,122 @@ async fn a_server_that_asks_and_does_not_read_is_not_read_either() {
     assert!(stalled.is_err(), "{sent} were taken");
     // Who reads again is heard again.
     line.next().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_makes_no_sense_fails_its_call_alone() {
+    let mut sim = Sim::new();
+    let (remote, mut line) = sim.connect(capable()).await;
+    let process = started(&remote, &mut line, "p").await;
+    let server = async {
+        let list = line.asked_for("process/list").await;
+        // No code, so it is no error that anybody could read.
+        line.send(json!({"id": list["id"], "error": {"message": 17}}))
+            .await;
+        let list = line.asked_for("process/list").await;
+        line.answer(&list, json!({"processes": []})).await;
+        line.exited("p", 1, 0).await;
+        line.closed("p", 2).await;
+    };
+    let calls = async {
+        let error = soon("the failure", remote.processes()).await.unwrap_err();
+        assert!(matches!(error, Error::Nonsense { .. }), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("the answer to process/list makes no sense: ")
+        );
+        assert!(
+            soon("an answer", remote.processes())
+                .await
+                .unwrap()
+                .is_empty()
+        );
+    };
+    tokio::join!(calls, server);
+    assert_eq!(tale(&process).await, ["1 exit 0", "2 closed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_complaint_about_nothing_in_particular_is_the_answer_of_the_only_call() {
+    const COMPLAINT: &str = "failed to parse websocket JSON-RPC message";
+    let mut sim = Sim::new();
+    let (remote, mut line) = sim.connect(capable()).await;
+    for id in [json!(-1), json!(null)] {
+        let server = async {
+            // This one is not about a call.
+            let words = "unexpected notification method: process/ack";
+            let error = json!({"code": -32600, "message": words});
+            line.asked_for("process/list").await;
+            line.send(json!({"id": id, "error": error})).await;
+            let error = json!({"code": -32600, "message": COMPLAINT});
+            line.send(json!({"id": id, "error": error})).await;
+        };
+        let (refused, ()) = tokio::join!(soon("the refusal", remote.processes()), server);
+        let error = refused.unwrap_err();
+        assert!(
+            matches!(&error, Error::Refused { code: -32600, message } if message == COMPLAINT),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_complaint_that_may_be_about_any_of_several_calls_leaves_none_waiting() {
+    let mut sim = Sim::new();
+    let (remote, mut line) = sim.connect(capable()).await;
+    let process = started(&remote, &mut line, "p").await;
+    let server = async {
+        line.asked_for("process/signal").await;
+        line.asked_for("process/signal").await;
+        let error = json!({"code": -32600, "message": "failed to parse"});
+        line.send(json!({"id": -1, "error": error})).await;
+        line.hung_up().await;
+        sim.resumed(capable()).await
+    };
+    let calls = async {
+        let (first, second) = tokio::join!(
+            process.signal(SignalName::Interrupt),
+            process.signal(SignalName::Interrupt)
+        );
+        for lost in [first, second] {
+            let said = lost.unwrap_err().to_string();
+            assert!(
+                said.contains("did not understand one of several requests"),
+                "{said}"
+            );
+        }
+    };
+    let (_line, ()) = tokio::join!(server, soon("the failures", calls));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nonsense_that_may_be_an_answer_leaves_nobody_waiting() {
+    let mut sim = Sim::new();
+    let (remote, mut line) = sim.connect(capable()).await;
+    let process = started(&remote, &mut line, "p").await;
+    // Nobody waits, and nobody minds.
+    line.send(json!(["nothing"])).await;
+    line.output("p", 1, b"one").await;
+    let mut wake = process.wake();
+    let heard = wake.wait_for(|last| *last == 1);
+    soon("the output", heard).await.unwrap();
+    line.said("process/ack").await;
+    let server = async {
+        line.asked_for("process/signal").await;
+        line.send(json!({"id": {"of": "nobody"}, "result": {}}))
+            .await;
+        line.hung_up().await;
+        let (mut line, _) = sim.resumed(capable()).await;
+        line.exited("p", 2, 0).await;
+        line.closed("p", 3).await;
+        line
+    };
+    let (lost, _line) = tokio::join!(
+        soon("the failure", process.signal(SignalName::Interrupt)),
+        server
+    );
+    let said = lost.unwrap_err().to_string();
+    assert!(said.contains("the server sent nonsense: "), "{said}");
+    assert_eq!(tale(&process).await, ["1 one", "2 exit 0", "3 closed"]);
 }

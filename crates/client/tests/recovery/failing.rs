@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use outpost_client::{Error, Place as _, Standing, Start};
+use outpost_client::{Cause, Error, Place as _, Standing, Start};
 use tokio::time::Instant;
 
 use crate::sim::{SESSION, Sim, capable, released, soon, started, tale};
@@ -42,7 +42,7 @@ async fn after_twenty_five_seconds_everything_fails_with_the_same_words() {
     assert_eq!(
         Error::Disconnected {
             reason: match standing.borrow().clone() {
-                Standing::Failed { reason } => reason,
+                Standing::Failed { reason, .. } => reason,
                 other => panic!("{other:?}"),
             }
         }
@@ -94,6 +94,11 @@ async fn who_was_taken_over_does_not_fight() {
         ["exec-server transport disconnected: the session was taken over by another connection"]
     );
     assert_eq!(sim.dialer().dials.load(Ordering::SeqCst), 1);
+    let cause = match &*remote.standing().borrow() {
+        Standing::Failed { cause, .. } => *cause,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(cause, Cause::TakenOver);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! The engine: everything that runs here.
 
+mod confining;
 mod sessions;
 mod shelving;
 
@@ -14,6 +15,7 @@ use std::{
 
 use outpost_journal::Journal;
 use outpost_process::{Child, Command, Spawner, Stdio, TreeKind};
+use outpost_sandbox::{Hold, Level, Means, Sandbox, Unenforceable};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -31,6 +33,8 @@ pub struct Engine {
 struct Shared {
     limits: Limits,
     spawner: Spawner,
+    /// None where nothing can be confined.
+    sandbox: Option<Sandbox>,
     sessions: Mutex<HashMap<SessionId, Session>>,
     /// Sessions that belong to one connection each, which ends them.
     private_sessions: Mutex<HashMap<SessionId, Session>>,
@@ -56,6 +60,13 @@ impl Engine {
     /// An engine with no sessions. Must be called inside a runtime.
     #[must_use]
     pub fn new(spawner: Spawner, limits: Limits) -> Self {
+        Self::with_sandbox(spawner, None, limits)
+    }
+
+    /// The same with something to confine processes with; without, those that
+    /// are to be confined don't start.
+    #[must_use]
+    pub fn with_sandbox(spawner: Spawner, sandbox: Option<Sandbox>, limits: Limits) -> Self {
         let shelf = Shelf::new(
             limits.closed_retention,
             limits.closed_processes,
@@ -68,6 +79,7 @@ impl Engine {
                 )),
                 limits,
                 spawner,
+                sandbox,
                 sessions: Mutex::default(),
                 private_sessions: Mutex::default(),
                 alive: Mutex::default(),
@@ -87,6 +99,22 @@ impl Engine {
     #[must_use]
     pub fn tree_kind(&self) -> TreeKind {
         self.shared.spawner.tree_kind()
+    }
+
+    /// By what means processes are confined here, if they can be. The first time,
+    /// and as long as they can't, it is found out by trying.
+    ///
+    /// # Errors
+    /// When they can't, with what to do about it.
+    pub async fn confining_means(&self) -> Result<Means, Unenforceable> {
+        confining::means(self.shared.sandbox.as_ref()).await
+    }
+
+    /// By what means the operator wants processes to be confined.
+    #[must_use]
+    pub fn sandbox_level(&self) -> Level {
+        let sandbox = self.shared.sandbox.as_ref();
+        sandbox.map(Sandbox::level).unwrap_or_default()
     }
 
     /// Waits until processes that are gone have freed so much since the last
@@ -113,9 +141,18 @@ impl Engine {
         let place = places
             .try_acquire_owned()
             .map_err(|_| StartError::TooMany)?;
-        let child = self.shared.spawner.spawn(command_of(&start)).await?;
+        let (command, confinement) =
+            confining::prepare(self.shared.sandbox.as_ref(), &start, command_of(&start)).await?;
+        let mut child = self.shared.spawner.spawn(command).await?;
+        let mut hold = None;
+        if let Some(confinement) = confinement {
+            let within = self.shared.limits.confine_within;
+            let proven = confinement.see_through(child, &start, within).await?;
+            child = proven.0;
+            hold = Some(proven.1);
+        }
         let about = Arc::clone(&reservation.about);
-        let process = self.adopt(session, about, &start, child, place);
+        let process = self.adopt(session, about, &start, (child, hold), place);
         if let Err(error) = reservation.fill(&process) {
             process.abandon();
             process.end(Some(Duration::ZERO));
@@ -130,7 +167,7 @@ impl Engine {
         session: &Session,
         about: Arc<About>,
         start: &Start,
-        child: Child,
+        (child, hold): (Child, Option<Hold>),
         place: OwnedSemaphorePermit,
     ) -> Process {
         let limits = &self.shared.limits;
@@ -161,6 +198,8 @@ impl Engine {
                 .timeout
                 .map(|timeout| clock::after(clock::now(), timeout)),
             drain: start.drain,
+            hold,
+            late_within: limits.late_within,
             read_bytes: limits.read_bytes,
         };
         let engine = self.clone();
@@ -260,5 +299,6 @@ fn command_of(start: &Start) -> Command {
             Terminal::Pipes { stdin } => Stdio::Pipes { stdin },
             Terminal::Pty(size) => Stdio::Pty { size },
         },
+        line: None,
     }
 }

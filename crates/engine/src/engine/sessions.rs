@@ -125,6 +125,7 @@ impl Engine {
             return;
         };
         tracing::debug!(session = %session.id(), "session detached");
+        self.end_if_forgotten(session);
         let Detached::Until(expires) = detached else {
             return;
         };
@@ -142,6 +143,20 @@ impl Engine {
             }
         });
         session.set_timer(timer.abort_handle());
+    }
+
+    /// Ends sessions that have nothing any more and that nobody is attached to.
+    pub(super) fn end_forgotten_sessions(&self) {
+        for session in self.list_sessions() {
+            self.end_if_forgotten(&session);
+        }
+    }
+
+    fn end_if_forgotten(&self, session: &Session) {
+        if self.shared.limits.end_forgotten_sessions && session.end_if_forgotten() {
+            tracing::info!(session = %session.id(), "session ended: all it had is forgotten");
+            self.sessions().remove(session.id());
+        }
     }
 
     /// Ends a session and everything in it, and waits until that is gone.

@@ -30,8 +30,12 @@ pub(super) async fn keep_the_shelf(engine: Engine) {
         if !gone.is_empty() {
             engine.check_out_leftovers();
         }
+        let any = !gone.is_empty();
         for (session, process) in gone {
             session.forget(&process);
+        }
+        if any {
+            engine.end_forgotten_sessions();
         }
         let next = engine.shelf().next_expiry();
         tokio::select! {

@@ -1,5 +1,6 @@
 //! A process, for everybody but its actor.
 
+mod confined;
 mod ending;
 mod handle;
 mod ownership;

@@ -50,6 +50,8 @@ pub(super) struct Inside {
     pub(super) slots: Slots,
     /// What processes left running that are no longer in a slot.
     leftovers: Vec<Process>,
+    /// Whether a process of it was ever forgotten.
+    has_forgotten: bool,
     /// The connection that has the session.
     link: Option<Arc<dyn Link>>,
     /// The task that ends the session when its time is over.
@@ -95,6 +97,7 @@ impl Session {
                     delivery: options.delivery,
                     slots: Slots::default(),
                     leftovers: Vec::new(),
+                    has_forgotten: false,
                     link,
                     timer: None,
                 }),
@@ -289,6 +292,18 @@ impl Session {
         inside.lease.end().then(|| inside.take_all())
     }
 
+    /// Ends the session if it had processes, none is left of them, and nobody is
+    /// attached; says whether it did.
+    pub(crate) fn end_if_forgotten(&self) -> bool {
+        let mut inside = self.inside();
+        inside.leftovers.retain(Process::has_leftovers);
+        let forgotten = inside.has_forgotten
+            && inside.slots.is_empty()
+            && inside.leftovers.is_empty()
+            && !inside.lease.has_owner();
+        forgotten && inside.lease.end() && inside.take_all().is_empty()
+    }
+
     /// Reserves a name for a process that is about to start.
     pub fn reserve(&self, start: &Start) -> Result<Reservation, StartError> {
         let about = Arc::new(About::new(start));
@@ -343,6 +358,7 @@ impl Session {
     pub fn forget(&self, process: &Process) {
         let mut inside = self.inside();
         if inside.slots.forget(process) {
+            inside.has_forgotten = true;
             if self.is_private() {
                 // Its one owner has had everything, and won't say so again.
                 process.abandon();

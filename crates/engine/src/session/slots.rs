@@ -128,6 +128,10 @@ impl Slots {
         same
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     pub(super) fn live(&self) -> impl Iterator<Item = &Process> {
         self.slots.values().filter_map(|taken| match &taken.slot {
             Slot::Live(process) => Some(process),

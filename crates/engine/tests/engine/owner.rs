@@ -32,6 +32,7 @@ pub(crate) fn shell(id: &str, script: &str) -> Start {
         timeout: None,
         drain: None,
         retain_bytes: None,
+        sandbox: None,
         kill_grace: Duration::ZERO,
     }
 }

@@ -152,3 +152,72 @@ async fn what_was_left_running_ends_with_the_session() {
     until("it is gone", || !is_alive(left)).await;
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }
+
+fn forgetful(end_forgotten_sessions: bool) -> outpost_engine::Engine {
+    engine(Limits {
+        closed_retention: Duration::from_millis(50),
+        end_forgotten_sessions,
+        ..Limits::default()
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_ends_when_its_last_process_is_forgotten_where_that_is_wanted() {
+    let engine = forgetful(true);
+    let (session, epoch) = open(&engine, LONG, Delivery::Push);
+    let (empty, none) = open(&engine, LONG, Delivery::Push);
+    start(&engine, &session, shell("p", "exit 0"))
+        .await
+        .unwrap();
+    start(&engine, &session, shell("q", "sleep 0.2"))
+        .await
+        .unwrap();
+    engine.detach(&session, epoch);
+    engine.detach(&empty, none);
+    until("it has ended", || engine.list_sessions().len() == 1).await;
+    assert_eq!(resume(&engine, &session), Err(ResumeRefusal::Gone));
+    assert!(resume(&engine, &empty).is_ok(), "it never had any");
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_with_something_left_running_or_somebody_attached_does_not_end() {
+    let engine = forgetful(true);
+    let (left, epoch) = open(&engine, LONG, Delivery::Push);
+    let leaves = "sleep 1000 >/dev/null 2>&1 </dev/null & exit 0";
+    let process = start(&engine, &left, shell("p", leaves)).await.unwrap();
+    engine.detach(&left, epoch);
+    let (attached, owner) = open(&engine, LONG, Delivery::Push);
+    start(&engine, &attached, shell("p", "exit 0"))
+        .await
+        .unwrap();
+    let (third, gone) = open(&engine, LONG, Delivery::Push);
+    start(&engine, &third, shell("p", "exit 0")).await.unwrap();
+    engine.detach(&third, gone);
+    until("the third has ended", || engine.list_sessions().len() == 2).await;
+    until("it is forgotten", || left.find("p").is_err()).await;
+    assert!(engine.find_session(left.id().reveal()).is_some());
+    assert!(engine.find_session(attached.id().reveal()).is_some());
+    engine.detach(&attached, owner);
+    until("nobody is attached", || engine.list_sessions().len() == 1).await;
+    // What was left is gone, and the next time somebody looks the session is too.
+    process.kill_tree();
+    let (last, epoch) = open(&engine, LONG, Delivery::Push);
+    start(&engine, &last, shell("p", "exit 0")).await.unwrap();
+    engine.detach(&last, epoch);
+    until("all have ended", || engine.list_sessions().is_empty()).await;
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_stays_for_its_lease_where_nothing_else_is_said() {
+    let engine = forgetful(false);
+    let (session, epoch) = open(&engine, LONG, Delivery::Push);
+    start(&engine, &session, shell("p", "exit 0"))
+        .await
+        .unwrap();
+    engine.detach(&session, epoch);
+    until("it is forgotten", || session.find("p").is_err()).await;
+    assert!(resume(&engine, &session).is_ok());
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}

@@ -14,9 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{revival::Revival, status::State};
 use crate::{
-    Account, CallError, Command, Failure, Launcher, Limits, Progress,
+    Account, CallError, Command, Failure, Fault, Launcher, Limits, Progress,
     config::{Reach, ServerConfig},
     session::{Opening, Session},
+    web::WebTransport,
 };
 
 /// One server of an ensemble.
@@ -94,7 +95,7 @@ impl Member {
 
     /// A session within the time there is for that.
     async fn open(&self) -> Result<Session, Failure> {
-        let within = self.config.startup_timeout.unwrap_or(self.limits.startup);
+        let within = self.startup_timeout();
         let account = OnceLock::new();
         match timeout(within, self.attempt(&account)).await {
             Ok(opened) => opened,
@@ -103,33 +104,52 @@ impl Member {
     }
 
     async fn attempt(&self, account: &OnceLock<Account>) -> Result<Session, Failure> {
+        let launcher = self.launcher.as_deref().ok_or_else(|| Failure::NoRemote {
+            server: self.name.clone(),
+        })?;
         let command = match &self.config.reach {
             Reach::Stdio(command) => command,
-            Reach::Http(_) => unreachable!(),
+            Reach::Http(endpoint) => {
+                let place = launcher.place().await?;
+                let transport = WebTransport::new(endpoint, place, &self.limits)?;
+                let account = transport.account();
+                return Session::open(transport, account, Opening::Newest, &self.limits).await;
+            }
         };
-        let first = self.try_opening(command, Opening::Newest, account).await;
-        match first {
+        let first = self.started(launcher, command, Opening::Newest, &self.limits, account);
+        match first.await {
             // Some old servers end when they are asked something they don't know.
-            Err(Failure::Ended(_)) => {
+            Err(Failure::Ended(Fault::Exited { .. })) => {
                 let account = OnceLock::new();
-                self.try_opening(command, Opening::Older, &account).await
+                let older = self.started(launcher, command, Opening::Older, &self.limits, &account);
+                older.await
+            }
+            // It took its time to start, was taken for an old one, and isn't.
+            Err(Failure::Handshake(_)) if account.get().is_some_and(Account::is_undiscovered) => {
+                let account = OnceLock::new();
+                let patient = Limits {
+                    discovery: self.startup_timeout(),
+                    ..self.limits.clone()
+                };
+                let newest =
+                    self.started(launcher, command, Opening::NewestOnly, &patient, &account);
+                newest.await
             }
             other => other,
         }
     }
 
-    async fn try_opening(
+    async fn started(
         &self,
+        launcher: &dyn Launcher,
         command: &Command,
         opening: Opening,
+        limits: &Limits,
         account: &OnceLock<Account>,
     ) -> Result<Session, Failure> {
-        let launcher = self.launcher.as_ref().ok_or_else(|| Failure::NoRemote {
-            server: self.name.clone(),
-        })?;
-        let transport = launcher.launch(&self.name, command, &self.limits).await?;
-        let _ = account.set(transport.account());
-        Session::open(transport, opening, &self.limits).await
+        let transport = launcher.launch(&self.name, command, limits).await?;
+        let account = account.get_or_init(|| transport.account()).clone();
+        Session::open(transport, account, opening, limits).await
     }
 
     /// The session, as soon as it is known whether there is one.
@@ -145,6 +165,10 @@ impl Member {
             }
             Ok(State::Starting | State::Cancelled) | Err(_) => Err(CallError::Stopped { server }),
         }
+    }
+
+    fn startup_timeout(&self) -> Duration {
+        self.config.startup_timeout.unwrap_or(self.limits.startup)
     }
 
     pub(super) fn tool_timeout(&self) -> Duration {

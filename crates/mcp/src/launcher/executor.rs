@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outpost_client::Place;
 
-use super::{Launcher, Launching};
+use super::{Launcher, Launching, Placing};
 use crate::{Command, Limits, ProcessTransport};
 
 /// Starts servers in any place where processes run.
@@ -32,5 +32,9 @@ impl Launcher for ExecutorLauncher {
             let process = self.place.start(start).await?;
             Ok(ProcessTransport::new(name, process, limits))
         })
+    }
+
+    fn place(&self) -> Placing<'_> {
+        Box::pin(async { Ok(Arc::clone(&self.place)) })
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use outpost_client::Place;
 
-use super::{Launcher, Launching};
+use super::{Launcher, Launching, Placing};
 use crate::{Command, Limits, ProcessTransport};
 
 /// How long a server has between being asked to end and being made to.
@@ -36,5 +36,9 @@ impl Launcher for LocalLauncher {
             let process = self.place.start(start.kill_grace(GRACE)).await?;
             Ok(ProcessTransport::new(name, process, limits))
         })
+    }
+
+    fn place(&self) -> Placing<'_> {
+        Box::pin(async { Ok(Arc::clone(&self.place)) })
     }
 }

@@ -3,7 +3,9 @@
 mod executor;
 mod local;
 
-use std::pin::Pin;
+use std::{pin::Pin, sync::Arc};
+
+use outpost_client::Place;
 
 pub use executor::ExecutorLauncher;
 pub use local::LocalLauncher;
@@ -14,6 +16,10 @@ use crate::{Command, CommandError, Limits, ProcessTransport};
 pub type Launching<'a> =
     Pin<Box<dyn Future<Output = Result<ProcessTransport, LaunchError>> + Send + 'a>>;
 
+/// A place on its way.
+pub type Placing<'a> =
+    Pin<Box<dyn Future<Output = Result<Arc<dyn Place>, LaunchError>> + Send + 'a>>;
+
 /// Starts servers somewhere.
 pub trait Launcher: Send + Sync {
     /// Starts a server; `name` is for its log lines.
@@ -23,6 +29,10 @@ pub trait Launcher: Send + Sync {
         command: &'a Command,
         limits: &'a Limits,
     ) -> Launching<'a>;
+
+    /// The place where they are started. Servers that are there already are
+    /// spoken to from it.
+    fn place(&self) -> Placing<'_>;
 }
 
 /// Why a server isn't running.

@@ -4,3 +4,4 @@ mod misbehaving;
 mod real;
 mod revival;
 mod stage;
+mod web;

@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use outpost_mcp::{CallError, Command, Failure, Fault, Limits, Status};
+use outpost_mcp::{
+    CallError, Command, ExecutorLauncher, Failure, Fault, Launcher as _, Limits, Status,
+};
 use outpost_testkit::Mark;
-use rmcp::transport::Transport as _;
+use rmcp::{model::JsonRpcMessage, transport::Transport as _};
 use serde_json::json;
 
-use crate::stage::{Stage, call, odd, on_each_stage, soon, text};
+use crate::stage::{Executor, Stage, call, odd, on_each_stage, soon, text};
 
 async fn failure(stage: &Stage, mode: &str, limits: &Limits) -> Arc<Failure> {
     let ensemble = stage.one(&odd(&[mode]), limits);
@@ -301,6 +303,63 @@ async fn a_transport_that_is_closed_or_dropped_ends_its_server() {
             mark.gone().await;
             assert_eq!(account.fault(), Some(Fault::Closed));
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_is_told_to_end_once() {
+    for closed in [true, false] {
+        let executor = Executor::tapped();
+        let place = executor.place().await;
+        let launcher = ExecutorLauncher::new(Arc::clone(&place));
+        let mark = Mark::new();
+        let command = Command {
+            args: vec!["1000".into()],
+            env: BTreeMap::from([(Mark::VARIABLE.to_owned(), mark.as_str().into())]),
+            ..Command::new("sleep")
+        };
+        let limits = Limits::default();
+        let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
+        mark.alive(1).await;
+        assert_eq!(executor.heard("process/terminate"), 0);
+        if closed {
+            soon("the close", transport.close()).await.unwrap();
+            soon("the second close", transport.close()).await.unwrap();
+        }
+        drop(transport);
+        mark.gone().await;
+        // Whatever else was to be said has been, once this is answered.
+        place.environment().await.unwrap();
+        soon("the answer", place.processes()).await.unwrap();
+        assert_eq!(executor.heard("process/terminate"), 1, "closed: {closed}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_has_left_behind_may_speak_for_it() {
+    on_each_stage(async |stage| {
+        let launcher = match stage.name {
+            "local" => Arc::clone(&stage.launchers.local),
+            _ => stage.launchers.remote.clone().unwrap(),
+        };
+        // The second process waits until the first is gone and buried.
+        let script = r#"(while kill -0 $$ 2>/dev/null; do sleep 0.01; done
+            echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}'
+            printf '{"jsonrpc":"2.0","id":7,"result":{}}') & exit 5"#;
+        let command = Command {
+            args: vec!["-c".into(), script.into()],
+            ..Command::new("/bin/sh")
+        };
+        let limits = Limits::default();
+        let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
+        let first = soon("a message", transport.receive()).await;
+        assert!(matches!(first, Some(JsonRpcMessage::Notification(_))), "{first:?}");
+        let second = soon("another", transport.receive()).await;
+        assert!(matches!(second, Some(JsonRpcMessage::Response(_))), "{second:?}");
+        assert!(soon("the end", transport.receive()).await.is_none());
+        let fault = transport.account().fault();
+        assert!(matches!(fault, Some(Fault::Exited { code: 5, .. })), "{fault:?}");
     })
     .await;
 }

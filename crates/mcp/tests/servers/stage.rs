@@ -9,6 +9,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -23,7 +24,7 @@ use outpost_mcp::{
 use outpost_server::{Host, Peer, Server, Settings};
 use serde_json::{Value, json};
 use tokio::{
-    io::{duplex, split},
+    io::{AsyncRead, ReadBuf, duplex, split},
     task::AbortHandle,
     time::timeout,
 };
@@ -43,10 +44,28 @@ pub(crate) struct Executor {
     server: Server,
     lines: Mutex<Vec<AbortHandle>>,
     unreachable: AtomicBool,
+    /// What clients have sent, if somebody wants to know.
+    heard: Option<Mutex<Vec<u8>>>,
 }
 
 impl Executor {
     pub(crate) fn new() -> Arc<Self> {
+        Executor::build(None)
+    }
+
+    /// One that speaks in lines, and whose clients are listened to.
+    pub(crate) fn tapped() -> Arc<Self> {
+        Executor::build(Some(Mutex::default()))
+    }
+
+    /// How often clients have said this.
+    pub(crate) fn heard(&self, words: &str) -> usize {
+        let heard = self.heard.as_ref().expect("it is tapped");
+        let heard = heard.lock().expect("nobody panics");
+        String::from_utf8_lossy(&heard).matches(words).count()
+    }
+
+    fn build(heard: Option<Mutex<Vec<u8>>>) -> Arc<Self> {
         use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions};
         let spawner = Spawner::new(SpawnerOptions::default()).expect("a spawner");
         let host = Host::look(spawner.tree_kind());
@@ -55,6 +74,7 @@ impl Executor {
             server: Server::new(engine, host, Settings::default()),
             lines: Mutex::default(),
             unreachable: AtomicBool::new(false),
+            heard,
         })
     }
 
@@ -90,6 +110,28 @@ impl Drop for Executor {
     }
 }
 
+/// Reads, and remembers what it has read.
+struct Tap<R> {
+    read: R,
+    executor: Arc<Executor>,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Tap<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.read).poll_read(cx, buf);
+        if let Some(heard) = &self.executor.heard {
+            let mut heard = heard.lock().expect("nobody panics");
+            heard.extend_from_slice(&buf.filled()[before..]);
+        }
+        polled
+    }
+}
+
 struct Dial(Arc<Executor>);
 
 impl Dialer for Dial {
@@ -103,14 +145,29 @@ impl Dialer for Dial {
             let (ours, theirs) = duplex(64 * 1024);
             let (read, write) = split(theirs);
             let server = self.0.server.clone();
+            let tap = self.0.heard.is_some().then(|| Arc::clone(&self.0));
+            let is_tapped = tap.is_some();
             let line = tokio::spawn(async move {
-                let (read, write) = (Box::new(read), Box::new(write));
-                server.serve_websocket(read, write, Peer::Anybody).await;
+                let write = Box::new(write);
+                match tap {
+                    None => {
+                        let read = Box::new(read);
+                        server.serve_websocket(read, write, Peer::Anybody).await;
+                    }
+                    Some(executor) => {
+                        let read = Box::new(Tap { read, executor });
+                        server.serve_lines(read, write).await;
+                    }
+                }
             });
             let mut lines = self.0.lines.lock().expect("nobody panics");
             lines.push(line.abort_handle());
             let (read, write) = split(ours);
-            Ok(Transport::websocket(Box::new(read), Box::new(write)))
+            let (read, write) = (Box::new(read), Box::new(write));
+            Ok(match is_tapped {
+                true => Transport::lines(read, write),
+                false => Transport::websocket(read, write),
+            })
         })
     }
 

@@ -105,7 +105,10 @@ fn start(request: Received, ways: Ways) -> Report {
     };
     let birth = Birth::new(
         &request.program(),
-        request.descriptors.each_ref().map(OwnedFd::as_raw_fd),
+        (
+            request.descriptors.each_ref().map(OwnedFd::as_raw_fd),
+            request.line.as_ref().map(OwnedFd::as_raw_fd),
+        ),
         request.standing,
         request.open_files,
         ways.closing,

@@ -145,7 +145,7 @@ impl Nest {
         let closing = self.tables.closing();
         let birth = Birth::new(
             &self.command.program(),
-            streams,
+            (streams, None),
             Standing::Session,
             None,
             closing,
@@ -192,7 +192,7 @@ impl Nest {
             }
             keeper => keeper?,
         };
-        match keeper.start(&request, [null.as_fd(); 3], Some(deadline)) {
+        match keeper.start(&request, [null.as_fd(); 3], None, Some(deadline)) {
             Err(Refusal::GaveUp(Stage::Execute, libc::ENOENT)) => Ok(()),
             Err(Refusal::Os(errno) | Refusal::GaveUp(_, errno) | Refusal::Unheard(Some(errno))) => {
                 Err(io::Error::from_raw_os_error(errno))

@@ -34,6 +34,8 @@ pub(super) struct Received {
     pub(super) standing: Standing,
     pub(super) open_files: Option<(u64, u64)>,
     pub(super) descriptors: [OwnedFd; 3],
+    /// What is to become 3.
+    pub(super) line: Option<OwnedFd>,
     candidates: Strings,
     argv: Strings,
     env: Strings,
@@ -154,7 +156,8 @@ impl Header {
         HEADER + self.lengths.iter().sum::<usize>()
     }
 
-    fn open(self, bytes: &[u8], descriptors: Vec<OwnedFd>) -> Option<Received> {
+    fn open(self, bytes: &[u8], mut descriptors: Vec<OwnedFd>) -> Option<Received> {
+        let line = (descriptors.len() > 3).then(|| descriptors.pop()).flatten();
         let mut rest = bytes.get(HEADER..)?;
         let mut strings = self.lengths.map(|length| {
             let (part, after) = rest.split_at_checked(length)?;
@@ -166,6 +169,7 @@ impl Header {
             standing: self.standing,
             open_files: self.open_files,
             descriptors: descriptors.try_into().ok()?,
+            line,
             candidates: candidates?,
             argv: argv?,
             env: env?,

@@ -12,7 +12,7 @@ use rustix::net::{
 };
 
 /// The most descriptors in one message.
-pub(super) const DESCRIPTORS: usize = 3;
+pub(super) const DESCRIPTORS: usize = 4;
 
 /// Two ends of one socket, both close-on-exec.
 pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {

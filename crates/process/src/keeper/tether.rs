@@ -58,9 +58,11 @@ impl Tether {
         &self,
         request: &Request,
         streams: [BorrowedFd<'_>; 3],
+        line: Option<BorrowedFd<'_>>,
         deadline: Option<Instant>,
     ) -> Result<Pid, Refusal> {
-        let mut descriptors: &[_] = &streams;
+        let all: Vec<_> = streams.into_iter().chain(line).collect();
+        let mut descriptors: &[_] = &all;
         let mut heard = true;
         for piece in request.pieces() {
             match self.send(piece, descriptors, deadline) {

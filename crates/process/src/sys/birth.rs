@@ -20,6 +20,8 @@ use crate::strings::Strings;
 /// Everything one child needs, and where it leaves word when it fails.
 pub(crate) struct Birth<'a> {
     descriptors: [RawFd; 3],
+    /// What becomes 3, if anything does.
+    line: Option<RawFd>,
     standing: Standing,
     limit: Option<libc::rlimit64>,
     /// Null to stay where we are.
@@ -98,7 +100,7 @@ type Step = Result<c_long, (Stage, i32)>;
 impl<'a> Birth<'a> {
     pub(crate) fn new(
         program: &Program<'a>,
-        descriptors: [RawFd; 3],
+        (descriptors, line): ([RawFd; 3], Option<RawFd>),
         standing: Standing,
         open_files: Option<(u64, u64)>,
         closing: Closing,
@@ -106,6 +108,7 @@ impl<'a> Birth<'a> {
     ) -> Self {
         Self {
             descriptors,
+            line,
             standing,
             limit: open_files.map(|(soft, hard)| libc::rlimit64 {
                 rlim_cur: soft,
@@ -155,6 +158,9 @@ impl<'a> Birth<'a> {
             let result = unsafe { libc::syscall(libc::SYS_dup3, source, target as c_int, 0) };
             check(Stage::Descriptors, result)?;
         }
+        if let Some(line) = self.line {
+            check(Stage::Descriptors, put_at_three(line))?;
+        }
         self.close_others();
         if let Some(limit) = &self.limit {
             let limit: *const libc::rlimit64 = limit;
@@ -199,21 +205,23 @@ impl<'a> Birth<'a> {
     fn unshare_files(&self) -> Result<(), (Stage, i32)> {
         if self.closing == Closing::Unshare {
             let [a, b, c] = self.descriptors;
-            let above = a.max(b).max(c).cast_unsigned().wrapping_add(1);
+            let line = self.line.unwrap_or(c);
+            let above = a.max(b).max(c).max(line).cast_unsigned().wrapping_add(1);
             check(Stage::Descriptors, unshare_from(above))?;
         }
         Ok(())
     }
 
     fn close_others(&self) {
+        let first = if self.line.is_some() { 4 } else { 3 };
         match self.closing {
             Closing::Unshare | Closing::Range => {
-                // SAFETY: no pointers, and from here on the child uses 0, 1 and 2 only. The table
-                // is the child's own by now.
-                unsafe { libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, 0) };
+                // SAFETY: no pointers, and from here on the child uses those below only. The
+                // table is the child's own by now.
+                unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, 0) };
             }
             Closing::Each { highest } => {
-                let mut fd = 3;
+                let mut fd = first;
                 while fd <= highest {
                     // SAFETY: as above.
                     unsafe { libc::syscall(libc::SYS_close, fd) };
@@ -221,6 +229,17 @@ impl<'a> Birth<'a> {
                 }
             }
         }
+    }
+}
+
+/// Where the streams come from is of no more use by now, so whatever is there may be overwritten.
+fn put_at_three(line: RawFd) -> c_long {
+    if line == 3 {
+        // SAFETY: no pointers; it takes close-on-exec away.
+        unsafe { libc::syscall(libc::SYS_fcntl, line, libc::F_SETFD, 0) }
+    } else {
+        // SAFETY: no pointers.
+        unsafe { libc::syscall(libc::SYS_dup3, line, 3, 0) }
     }
 }
 

@@ -32,11 +32,11 @@ pub(crate) fn watch(watch: Watch) -> Result<AsyncFd<Watch>, (Watch, io::Error)> 
         .map_err(|error| error.into_parts())
 }
 
-/// Registers a terminal for both directions.
+/// Registers a terminal for writing; a [`Bell`](crate::bell::Bell) tells when it can be read.
 pub(crate) fn terminal(terminal: Arc<Terminal>) -> io::Result<Registered> {
     // SAFETY: a terminal keeps the `OwnedFd` it was made with until it is dropped, and a reference
     // to it is owned by what is returned.
-    let registered = unsafe { AsyncFd::register(terminal) };
+    let registered = unsafe { AsyncFd::register_with_interest(terminal, Interest::WRITABLE) };
     registered
         .map(Arc::new)
         .map_err(|error| error.into_parts().1)

@@ -1,6 +1,8 @@
 //! What a child has open.
 
+use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 use crate::support::*;
 
@@ -61,6 +63,23 @@ async fn it_leads_its_group_and_on_a_terminal_its_session() {
         match stdio == PTY {
             true => assert_eq!(fields[3], pid, "session"),
             false => assert_eq!(Some(fields[3]), parent.split(' ').nth(3), "session"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_line_is_the_fourth_descriptor_and_there_is_no_fifth() {
+    for spawner in spawner_of_each_kind() {
+        for stdio in [PIPES, PTY] {
+            let (mut read, write) = std::io::pipe().expect("a pipe");
+            let mut command = sh("echo heard >&3; ls /proc/self/fd", stdio);
+            command.line = Some(Arc::new(write.into()));
+            let finished = run(&spawner, command).await;
+            let open: Vec<_> = finished.stdout.split_whitespace().collect();
+            assert_eq!(open, ["0", "1", "2", "3", "4"], "{stdio:?}");
+            let mut heard = String::new();
+            read.read_to_string(&mut heard).expect("nobody else has it");
+            assert_eq!(heard, "heard\n");
         }
     }
 }

@@ -147,3 +147,16 @@ async fn a_flood_arrives_whole() {
         .collect();
     assert_eq!(finished.stdout, expected);
 }
+
+/// A flood mutes what tells of a terminal's news; whoever answers its last word must still hear it.
+#[tokio::test]
+async fn a_flood_that_pauses_is_heard_again() {
+    let script = "stty -echo; i=0; while [ $i -lt 40 ]; do \
+                  head -c 300000 /dev/zero | tr '\\0' x; echo pause $i; read line; i=$((i+1)); done";
+    let mut child = start(&spawner(), sh(script, PTY)).await;
+    for round in 0..40 {
+        expect(&mut child.outputs[0], &format!("pause {round}\r\n")).await;
+        write_all(child.stdin.as_ref().expect("a terminal has input"), b"\n").await;
+    }
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
+}

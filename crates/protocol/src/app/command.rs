@@ -17,6 +17,7 @@ use crate::{Size, StreamName};
 #[serde(rename_all = "camelCase")]
 pub struct CommandParams {
     /// The program and its arguments.
+    #[schemars(length(min = 1))]
     pub command: Vec<String>,
     /// The client's own key for the process; absent where nothing follows but the answer.
     pub process_id: Option<String>,
@@ -37,12 +38,14 @@ pub struct CommandParams {
     /// The size of the PTY.
     #[serde(default, deserialize_with = "optional_object")]
     pub size: Option<Size>,
-    /// How much of each stream the client gets.
+    /// How much of each stream the client gets; absent for 1 MiB.
+    #[schemars(extend("default" = 1_048_576))]
     pub output_bytes_cap: Option<u64>,
     /// All of each stream.
     #[serde(default, deserialize_with = "or_default")]
     pub disable_output_cap: bool,
-    /// When the tree is killed.
+    /// When the tree is killed; absent for 10 s.
+    #[schemars(range(min = 0), extend("default" = 10_000))]
     pub timeout_ms: Option<i64>,
     /// Never.
     #[serde(default, deserialize_with = "or_default")]

@@ -15,8 +15,10 @@ use crate::{NativePath, Setting, Size, StreamName};
 #[serde(rename_all = "camelCase")]
 pub struct SpawnParams {
     /// The program and its arguments.
+    #[schemars(length(min = 1))]
     pub command: Vec<String>,
     /// The client's own key for the process.
+    #[schemars(length(min = 1))]
     pub process_handle: String,
     /// Where it starts.
     pub cwd: NativePath,
@@ -35,11 +37,13 @@ pub struct SpawnParams {
     /// The size of the PTY.
     #[serde(default, deserialize_with = "optional_object")]
     pub size: Option<Size>,
-    /// How much of each stream the client gets.
+    /// How much of each stream the client gets; absent for 1 MiB, `null` for all of it.
     #[serde(default, skip_serializing_if = "Setting::is_unspecified")]
+    #[schemars(extend("default" = 1_048_576))]
     pub output_bytes_cap: Setting<u64>,
-    /// When the tree is killed.
+    /// When the tree is killed; absent for 10 s, `null` for never.
     #[serde(default, skip_serializing_if = "Setting::is_unspecified")]
+    #[schemars(range(min = 0), extend("default" = 10_000))]
     pub timeout_ms: Setting<i64>,
 }
 

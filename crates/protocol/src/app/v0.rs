@@ -19,6 +19,7 @@ pub struct V0ExecParams {
     /// The client's own key for the process.
     pub process_id: String,
     /// The program and its arguments.
+    #[schemars(length(min = 1))]
     pub argv: Vec<String>,
     /// Where it starts.
     pub cwd: NativePath,

@@ -1,10 +1,11 @@
 //! `fs/*`: files and folders where the processes run.
 //!
 //! - `content` is about whole files, `read_file_answer` writes one that is long; `handle` about files that stay open
-//! - `stream` replaces a file in blocks
+//! - `stream` replaces a file in blocks; `block_frame` writes the messages that blocks are in
 //! - `entry` is about one path, `folder` about what is below one
 //! - `fs_path` is a path as these methods take it
 
+mod block_frame;
 mod content;
 mod entry;
 mod folder;
@@ -13,6 +14,7 @@ mod handle;
 mod read_file_answer;
 mod stream;
 
+pub use block_frame::{encode_read_block, encode_write_block};
 pub use content::{FsReadFileParams, FsReadFileResult, FsWriteFileParams};
 pub use entry::{
     FsCanonicalizeParams, FsCanonicalizeResult, FsCopyParams, FsGetMetadataParams,

@@ -13,8 +13,10 @@ use crate::{EnvPolicy, PathUri, SandboxParams};
 #[serde(rename_all = "camelCase")]
 pub struct StartParams {
     /// The client's own key for the process, not an OS pid.
+    #[schemars(length(min = 1, max = 256))]
     pub process_id: String,
     /// The program and its arguments.
+    #[schemars(length(min = 1))]
     pub argv: Vec<String>,
     /// Where it starts.
     pub cwd: PathUri,
@@ -33,6 +35,7 @@ pub struct StartParams {
     /// What the program sees as its own name.
     pub arg0: Option<String>,
     /// What it is confined to.
+    #[serde(default, deserialize_with = "optional_object")]
     pub sandbox: Option<SandboxParams>,
     /// Allow no network but what `managed_network` names.
     #[serde(default, deserialize_with = "or_default")]
@@ -64,8 +67,10 @@ pub struct StartParams {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Size {
     /// Lines.
+    #[schemars(range(min = 1))]
     pub rows: u16,
     /// Characters in a line.
+    #[schemars(range(min = 1))]
     pub cols: u16,
 }
 

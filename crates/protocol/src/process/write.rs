@@ -15,6 +15,7 @@ pub struct WriteParams {
     /// The bytes; who only ends the input needs none.
     pub chunk: Option<Base64Bytes>,
     /// Makes a retry safe; absent for a write that is never retried.
+    #[schemars(length(min = 1, max = 256))]
     pub write_id: Option<String>,
     /// End the input after the bytes.
     #[serde(

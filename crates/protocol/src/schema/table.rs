@@ -10,13 +10,15 @@ use crate::{
     FsCreateStreamParams, FsGetMetadataParams, FsGetMetadataResult, FsOpenParams, FsOpenResult,
     FsReadBlockParams, FsReadBlockResult, FsReadDirectoryParams, FsReadDirectoryResult,
     FsReadFileParams, FsReadFileResult, FsRemoveParams, FsWalkParams, FsWalkResult,
-    FsWriteBlockParams, FsWriteFileParams, INITIALIZED, InitializeParams, InitializeResult,
-    KillParams, ListResult, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
-    PROCESS_OUTPUT_DELTA, ProcessClosed, ProcessExited, ProcessOutput, ReadParams, ReadResult,
-    ResizeParams, ResizePtyParams, SessionCloseParams, SessionListResult, SignalParams,
-    SpawnExited, SpawnOutput, SpawnParams, StartParams, StartResult, StatusResult, TerminateParams,
-    TerminateResult, V0ExecParams, V0ExecResult, V0Exited, V0Output, V0TerminateParams,
-    V0TerminateResult, V0WriteParams, V0WriteResult, WriteParams, WriteResult, WriteStdinParams,
+    FsWriteBlockParams, FsWriteFileParams, HTTP_ACK, HTTP_BODY_DELTA, HTTP_CANCEL, HttpAckParams,
+    HttpBodyDelta, HttpCancelParams, HttpRequestParams, HttpRequestResult, INITIALIZED,
+    InitializeParams, InitializeResult, KillParams, ListResult, Method, PROCESS_ACK,
+    PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA, ProcessClosed,
+    ProcessExited, ProcessOutput, ReadParams, ReadResult, ResizeParams, ResizePtyParams,
+    SessionCloseParams, SessionListResult, SignalParams, SpawnExited, SpawnOutput, SpawnParams,
+    StartParams, StartResult, StatusResult, TerminateParams, TerminateResult, V0ExecParams,
+    V0ExecResult, V0Exited, V0Output, V0TerminateParams, V0TerminateResult, V0WriteParams,
+    V0WriteResult, WriteParams, WriteResult, WriteStdinParams,
 };
 
 /// What gives the schema of a type.
@@ -94,6 +96,7 @@ pub(super) fn requests(method: Method) -> Vec<Request> {
         Method::FsCreateStream => vec![request::<FsCreateStreamParams, Empty>()],
         Method::FsWriteBlock => vec![request::<FsWriteBlockParams, Empty>()],
         Method::FsCommit => vec![request::<FsCommitParams, Empty>()],
+        Method::HttpRequest => vec![request::<HttpRequestParams, HttpRequestResult>()],
     }
 }
 
@@ -110,6 +113,9 @@ pub(super) fn notifications() -> Vec<Notification> {
         notification::<CommandOutput<'static>>(COMMAND_OUTPUT_DELTA, Sender::Server),
         notification::<V0Output<'static>>(COMMAND_OUTPUT_DELTA, Sender::Server).called("v0"),
         notification::<V0Exited>(COMMAND_EXITED, Sender::Server),
+        notification::<HttpBodyDelta<'static>>(HTTP_BODY_DELTA, Sender::Server),
+        notification::<HttpAckParams>(HTTP_ACK, Sender::Client),
+        notification::<HttpCancelParams>(HTTP_CANCEL, Sender::Client),
     ]
 }
 

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::{
-    Base64Bytes, Base64Text, DetachedTtl, FsPath, NativePath, PathUri, Permissions, RequestId,
-    SandboxParams, Setting,
+    Base64Bytes, Base64Text, DetachedTtl, FsPath, NativePath, PathUri, RequestId, Setting,
 };
 
 impl JsonSchema for Base64Bytes {
@@ -122,21 +121,6 @@ impl JsonSchema for DetachedTtl {
             "type": ["integer", "null"],
             "format": "uint64",
             "minimum": 0,
-        })
-    }
-}
-
-impl JsonSchema for SandboxParams {
-    fn schema_name() -> Cow<'static, str> {
-        "SandboxParams".into()
-    }
-
-    fn json_schema(types: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "What a process is confined to; opened as far as the kind of its permissions.",
-            "type": "object",
-            "properties": {"permissions": types.subschema_for::<Permissions>()},
-            "required": ["permissions"],
         })
     }
 }

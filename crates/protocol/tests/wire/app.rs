@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use outpost_protocol::{
     COMMAND_EXITED, COMMAND_OUTPUT_DELTA, CommandOutput, CommandParams, CommandResult,
-    CommandWriteParams, DeltaFrame, KillParams, NetworkAccess, PROCESS_EXITED,
+    CommandWriteParams, DeltaFrame, InvalidParams, KillParams, NetworkAccess, PROCESS_EXITED,
     PROCESS_OUTPUT_DELTA, RequestId, ResizePtyParams, SandboxPolicy, Setting, SpawnExited,
     SpawnOutput, SpawnParams, StreamName, V0ExecParams, V0ExecResult, V0Exited, V0Output,
     V0TerminateResult, V0WriteParams, V0WriteResult, WriteStdinParams, encode_notification,
@@ -21,7 +21,7 @@ fn raw(params: &Value) -> Box<RawValue> {
     serde_json::value::to_raw_value(params).unwrap()
 }
 
-fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, serde_json::Error> {
+fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, InvalidParams> {
     parse_params(Some(&raw(params)))
 }
 

@@ -7,8 +7,7 @@ use outpost_protocol::{
     FsGetMetadataParams, FsGetMetadataResult, FsOpenParams, FsOpenResult, FsPath,
     FsReadBlockResult, FsReadDirectoryResult, FsReadFileParams, FsReadFileResult, FsRemoveParams,
     FsWalkEntry, FsWalkError, FsWalkParams, FsWalkResult, FsWriteFileParams, InvalidBase64,
-    PathUri, PathUriError, PermissionsKind, ReadFileAnswer, RequestId, encode_response,
-    parse_params,
+    PathUri, PathUriError, Permissions, ReadFileAnswer, RequestId, encode_response, parse_params,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -103,13 +102,10 @@ fn bad_base64_is_for_the_method_to_refuse() {
 fn a_walk_needs_all_its_limits() {
     let params = json!({"path": "file:///a", "options": {
         "maxDepth": 1, "maxDirectories": 2, "maxEntries": 3, "followDirectorySymlinks": true,
-    }, "sandbox": {"permissions": {"type": "managed"}}});
+    }, "sandbox": {"permissions": {"type": "disabled"}}});
     let walk: FsWalkParams = parse(&params).unwrap();
     assert!(walk.options.follow_directory_symlinks && !walk.options.prune_hidden_directories);
-    assert_eq!(
-        walk.sandbox.unwrap().permissions.kind,
-        PermissionsKind::Managed
-    );
+    assert_eq!(walk.sandbox.unwrap().permissions, Permissions::Disabled);
     for missing in [
         "maxDepth",
         "maxDirectories",

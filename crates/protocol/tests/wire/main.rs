@@ -2,11 +2,13 @@
 
 mod app;
 mod base64;
+mod block_frame;
 mod envelope;
 mod envelope_model;
 mod error_table;
 mod from_server;
 mod fs;
+mod http;
 mod method;
 mod output_frame;
 mod params;

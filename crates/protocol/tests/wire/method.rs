@@ -52,6 +52,7 @@ fn table() {
     FsCreateStream fs/createStream family="filesystem" lane=Process
     FsWriteBlock fs/writeBlock family="filesystem" lane=Process
     FsCommit fs/commit family="filesystem" lane=Process
+    HttpRequest http/request family="http" lane=Free
     "#);
 }
 

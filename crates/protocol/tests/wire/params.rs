@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use outpost_protocol::{
-    Delivery, DetachedTtl, Empty, EnvPolicy, Inherit, InitializeParams, PermissionsKind,
-    ReadParams, ResizeParams, SessionCloseParams, SignalName, SignalParams, Size, StartParams,
+    Delivery, DetachedTtl, Empty, EnvPolicy, FileSystemPermissions, Inherit, InitializeParams,
+    InvalidParams, NetworkAccess, PathUri, Permissions, PermissionsKind, ReadParams, ResizeParams,
+    SandboxParams, SessionCloseParams, SignalName, SignalParams, Size, StartParams,
     TerminateParams, WriteParams, parse_params,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, serde_json::Error> {
+fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, InvalidParams> {
     let raw: Box<RawValue> = serde_json::value::to_raw_value(params).unwrap();
     parse_params(Some(&raw))
 }
@@ -94,7 +95,12 @@ fn start_with_everything() {
         "envPolicy": {"inherit": "core", "ignoreDefaultExcludes": true, "exclude": ["AWS_*"],
                       "set": {"C": "d"}, "includeOnly": ["*"]},
         "tty": true, "pipeStdin": true, "arg0": "-ls",
-        "sandbox": {"permissions": {"type": "managed", "network": "restricted"}, "cwd": "file:///srv"},
+        "sandbox": {
+            "permissions": {
+                "type": "managed", "file_system": {"type": "unrestricted"}, "network": "enabled",
+            },
+            "cwd": "file:///srv",
+        },
         "enforceManagedNetwork": true, "managedNetwork": {"loopbackPorts": [1]},
         "metadata": {"k": "v"}, "size": {"rows": 40, "cols": 120},
         "timeoutMs": 1, "retainBytes": 2, "killGraceMs": 3, "limits": {"processes": 4},
@@ -117,8 +123,14 @@ fn start_with_everything() {
     assert!(params.tty && params.pipe_stdin && params.enforce_managed_network);
     assert_eq!(params.arg0.as_deref(), Some("-ls"));
     let sandbox = params.sandbox.as_ref().unwrap();
-    assert_eq!(sandbox.permissions.kind, PermissionsKind::Managed);
-    assert!(sandbox.raw().get().contains(r#""network":"restricted""#));
+    assert_eq!(
+        sandbox.permissions,
+        Permissions::Managed {
+            file_system: FileSystemPermissions::Unrestricted,
+            network: NetworkAccess::Enabled,
+        }
+    );
+    assert_eq!(sandbox.cwd, Some(PathUri::parse("file:///srv").unwrap()));
     assert_eq!(params.managed_network, Some(json!({"loopbackPorts": [1]})));
     assert_eq!(params.metadata.as_ref().unwrap()["k"], "v");
     assert_eq!(
@@ -244,18 +256,107 @@ fn signals() {
     }
 }
 
+fn sandbox(permissions: Value) -> Result<SandboxParams, String> {
+    let params = json!({"processId": "p", "argv": [], "cwd": "file:///",
+                        "sandbox": {"permissions": permissions}});
+    let params = parse::<StartParams>(&params).map_err(|error| error.to_string())?;
+    Ok(params.sandbox.unwrap())
+}
+
 #[test]
 fn sandboxes_by_kind() {
-    for (kind, expected) in [
-        ("managed", PermissionsKind::Managed),
-        ("disabled", PermissionsKind::Disabled),
-        ("external", PermissionsKind::External),
+    for (permissions, expected) in [
+        (json!({"type": "disabled"}), Permissions::Disabled),
+        (
+            json!({"type": "disabled", "network": 7}),
+            Permissions::Disabled,
+        ),
+        (
+            json!({"type": "external", "network": "enabled"}),
+            Permissions::External,
+        ),
+        (
+            json!({"type": "managed", "file_system": {"type": "restricted", "entries": null}}),
+            Permissions::Managed {
+                file_system: FileSystemPermissions::Restricted {
+                    entries: Vec::new(),
+                    glob_scan_max_depth: None,
+                },
+                network: NetworkAccess::Restricted,
+            },
+        ),
     ] {
-        let params = json!({"processId": "p", "argv": [], "cwd": "file:///",
-                            "sandbox": {"permissions": {"type": kind}}});
-        let params: StartParams = parse(&params).unwrap();
-        assert_eq!(params.sandbox.unwrap().permissions.kind, expected);
+        assert_eq!(sandbox(permissions).unwrap().permissions, expected);
     }
+}
+
+#[test]
+fn every_entry_of_a_sandbox_is_understood() {
+    let entry = |path: Value, access: &str| json!({"path": path, "access": access});
+    let special = |value: Value| json!({"type": "special", "value": value});
+    let entries = json!([
+        entry(special(json!({"kind": "root"})), "read"),
+        entry(special(json!({"kind": "minimal"})), "read"),
+        entry(
+            special(json!({"kind": "project_roots", "subpath": "a/b"})),
+            "write"
+        ),
+        entry(special(json!({"kind": "tmpdir"})), "write"),
+        entry(special(json!({"kind": "slash_tmp"})), "write"),
+        entry(special(json!({"kind": "unknown", "path": ":x"})), "write"),
+        entry(json!({"type": "path", "path": "file:///srv/data"}), "deny"),
+        entry(
+            json!({"type": "glob_pattern", "pattern": "**/*.pem"}),
+            "deny"
+        ),
+    ]);
+    let files = json!({"type": "restricted", "entries": entries, "glob_scan_max_depth": 3});
+    let managed = json!({"type": "managed", "file_system": files, "network": "restricted"});
+    let understood = sandbox(managed.clone()).unwrap();
+    assert_eq!(
+        serde_json::to_value(understood.permissions).unwrap(),
+        managed
+    );
+    // The old spellings.
+    let old = json!({"type": "managed", "file_system": {"type": "restricted", "entries": [
+        entry(special(json!({"kind": "current_working_directory"})), "none"),
+    ]}});
+    let new = json!({"type": "managed", "file_system": {"type": "restricted", "entries": [
+        entry(special(json!({"kind": "project_roots"})), "deny"),
+    ]}});
+    assert_eq!(sandbox(old), sandbox(new));
+}
+
+/// What is misunderstood would not be enforced.
+#[test]
+fn what_is_no_sandbox_is_refused() {
+    let entry = |entry: Value| json!({"type": "managed", "file_system": {"type": "restricted", "entries": [entry]}});
+    let special = |kind: &str| json!({"type": "special", "value": {"kind": kind}});
+    let lines = [
+        json!({"type": "managed"}),
+        json!({"type": "managed", "file_system": {"type": "free"}}),
+        json!({"type": "managed", "file_system": {"type": "unrestricted"}, "network": "some"}),
+        entry(json!({"path": special("home"), "access": "read"})),
+        entry(json!({"path": special("unknown"), "access": "read"})),
+        entry(json!({"path": special("root"), "access": "execute"})),
+        entry(json!({"path": {"type": "path", "path": "/srv"}, "access": "read"})),
+        entry(json!({"path": {"type": "other"}, "access": "read"})),
+        entry(json!({"path": special("root"), "access": "read", "missing_path_behavior": "make"})),
+        entry(json!({"path": ["special", {"kind": "root"}], "access": "read"})),
+    ]
+    .map(|permissions| sandbox(permissions).unwrap_err());
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    missing field `file_system` at line 1 column 87
+    unknown variant `free`, expected `restricted` or `unrestricted` at line 1 column 117
+    unknown variant `some`, expected `restricted` or `enabled` at line 1 column 142
+    unknown variant `home`, expected one of `root`, `minimal`, `current_working_directory`, `project_roots`, `tmpdir`, `slash_tmp`, `unknown` at line 1 column 203
+    missing field `path` at line 1 column 206
+    unknown variant `execute`, expected one of `read`, `write`, `deny`, `none` at line 1 column 206
+    path is not a file: URI at line 1 column 190
+    unknown variant `other`, expected one of `path`, `special`, `glob_pattern` at line 1 column 177
+    unknown variant `make`, expected `skip` at line 1 column 234
+    invalid type: sequence, expected an object at line 1 column 188
+    "#);
 }
 
 /// The words are serde's; pinned because clients get to see them.
@@ -311,15 +412,58 @@ fn what_is_wrong_is_said() {
     invalid type: sequence, expected an object at line 1 column 51
     invalid value: integer `70000`, expected u16 at line 1 column 74
     invalid value: integer `-1`, expected u64 at line 1 column 58
-    invalid type: sequence, expected an object at line 1 column 0
-    missing field `permissions` at line 1 column 2
-    unknown variant `other`, expected one of `managed`, `disabled`, `external` at line 1 column 30
-    invalid type: sequence, expected an object at line 1 column 15
+    invalid type: sequence, expected an object at line 1 column 54
+    missing field `permissions` at line 1 column 56
+    unknown variant `other`, expected one of `managed`, `disabled`, `external` at line 1 column 84
+    invalid type: sequence, expected an object at line 1 column 69
     unknown variant `some`, expected one of `all`, `core`, `none` at line 1 column 57
     invalid base64: unexpected byte 0x3f at offset 0 at line 1 column 12
     invalid type: sequence, expected a base64 string at line 1 column 9
     unknown variant `SIGINT`, expected one of `interrupt`, `terminate`, `kill`, `hangup`, `quit`, `stop`, `continue`, `user1`, `user2`, `windowChange` at line 1 column 34
     unknown variant `pull`, expected `push` or `acked` at line 1 column 18
     invalid type: string "1", expected u64 at line 1 column 20
+    argv: invalid type: string "ls", expected a sequence at line 1 column 12
+    cwd: path is not a file: URI at line 1 column 23
+    cwd: invalid type: integer `7`, expected a file: URI at line 1 column 18
+    env.A: invalid type: null, expected a string at line 1 column 43
+    tty: invalid type: string "yes", expected a boolean at line 1 column 55
+    size: invalid type: sequence, expected an object at line 1 column 51
+    size.rows: invalid value: integer `70000`, expected u16 at line 1 column 74
+    timeoutMs: invalid value: integer `-1`, expected u64 at line 1 column 58
+    sandbox: invalid type: sequence, expected an object at line 1 column 0
+    sandbox: missing field `permissions` at line 1 column 2
+    sandbox: permissions.type: unknown variant `other`, expected one of `managed`, `disabled`, `external` at line 1 column 30
+    sandbox: permissions: invalid type: sequence, expected an object at line 1 column 15
+    envPolicy.inherit: unknown variant `some`, expected one of `all`, `core`, `none` at line 1 column 57
+    chunk: invalid base64: unexpected byte 0x3f at offset 0 at line 1 column 12
+    chunk: invalid type: sequence, expected a base64 string at line 1 column 9
+    signal: unknown variant `SIGINT`, expected one of `interrupt`, `terminate`, `kill`, `hangup`, `quit`, `stop`, `continue`, `user1`, `user2`, `windowChange` at line 1 column 34
+    delivery: unknown variant `pull`, expected `push` or `acked` at line 1 column 18
+    detachedTtlMs: invalid type: string "1", expected u64 at line 1 column 20
     "#);
+}
+
+#[test]
+fn a_mistake_is_named_by_the_way_to_it() {
+    let start = json!({"processId": "p", "argv": ["a"], "cwd": "file:///"});
+    let with = |name: &str, value: Value| {
+        let mut params = start.clone();
+        params[name] = value;
+        parse::<StartParams>(&params).unwrap_err()
+    };
+    let error = with("timeoutMs", json!("soon"));
+    assert_eq!(error.member(), Some("timeoutMs"));
+    let said = error.to_string();
+    assert!(said.starts_with("timeoutMs: invalid type: string \"soon\", expected u64"));
+    assert_eq!(with("argv", json!(["a", 1])).member(), Some("argv[1]"));
+    assert_eq!(with("env", json!({"A": 1})).member(), Some("env.A"));
+    let size = json!({"rows": 1, "cols": -1});
+    assert_eq!(with("size", size).member(), Some("size.cols"));
+    assert_eq!(with("cwd", json!("relative")).member(), Some("cwd"));
+
+    // What isn't there has its name in the words already, and the whole has none.
+    let missing = parse::<ReadParams>(&json!({})).unwrap_err();
+    assert_eq!(missing.member(), None);
+    assert!(missing.to_string().starts_with("missing field `processId`"));
+    assert_eq!(parse::<ReadParams>(&json!([])).unwrap_err().member(), None);
 }

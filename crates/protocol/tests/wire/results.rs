@@ -44,6 +44,7 @@ fn environment_info() -> EnvironmentInfo {
         temp_dir: uri("/var/tmp"),
         executor_version: "0.1.0".to_owned(),
         process_trees: ProcessTrees::Keeper,
+        sandbox: None,
         capabilities: EnvironmentCapabilities::default(),
     }
 }

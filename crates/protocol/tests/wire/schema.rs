@@ -227,6 +227,16 @@ fn what_is_wrong_does_not_fit() {
         json!({"method": "command/exec/outputDelta", "params": {"processId": "p", "stream": "stdout"}}),
         json!({"method": "process/exited", "params": {"processHandle": "p", "exitCode": 0}}),
         json!({"id": 1, "method": "no/such"}),
+        // What the server would refuse although it can be decoded.
+        json!({"id": 1, "method": "process/start", "params": {"processId": "p", "argv": [], "cwd": "file:///"}}),
+        json!({"id": 1, "method": "process/start", "params": {"processId": "", "argv": ["a"], "cwd": "file:///"}}),
+        json!({"id": 1, "method": "process/resize", "params": {"processId": "p", "size": {"rows": 0, "cols": 80}}}),
+        json!({"id": 1, "method": "process/write", "params": {"processId": "p", "chunk": "", "writeId": ""}}),
+        json!({"id": 1, "method": "process/spawn", "params": {"command": [], "processHandle": "p", "cwd": "/"}}),
+        json!({"id": 1, "method": "process/spawn", "params": {"command": ["a"], "processHandle": "", "cwd": "/"}}),
+        json!({"id": 1, "method": "process/spawn", "params": {"command": ["a"], "processHandle": "p", "cwd": "/", "timeoutMs": -1}}),
+        json!({"id": 1, "method": "command/exec", "params": {"command": []}}),
+        json!({"id": 1, "method": "command/exec", "params": {"command": ["a"], "timeoutMs": -1}}),
     ];
     let bundle = validator(&documents[BUNDLE]);
     for message in wrong {

@@ -138,12 +138,12 @@ impl Writer {
     async fn write_in_parts(
         &mut self,
         io: &mut WriteHalf,
-        mut answer: Answer,
+        answer: Answer,
         pings: &mut Interval,
     ) -> io::Result<()> {
-        let message = std::mem::take(&mut answer.message);
+        let (message, held) = answer.into_parts();
         // Held all the while: the message is memory that nothing else bounds.
-        let mut held = Some(super::queue::Held::of(answer));
+        let mut held = Some(held);
         let mut parts = message.chunks(PART_BYTES).peekable();
         let mut first = true;
         while let Some(part) = parts.next() {
@@ -191,8 +191,9 @@ impl Writer {
                     self.large = Some(answer);
                     return None;
                 }
-                self.frames.message(&answer.message);
-                freed.push(super::queue::Held::of(answer));
+                let (message, held) = answer.into_parts();
+                self.frames.message(&message);
+                freed.push(held);
             }
             state.close.filter(|_| !state.has_answers())
         };

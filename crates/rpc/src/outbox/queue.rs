@@ -68,21 +68,21 @@ impl Answer {
             reservation: None,
         }
     }
+
+    /// The message, and what is freed when it is on its way.
+    pub(super) fn into_parts(self) -> (Vec<u8>, Held) {
+        let held = Held {
+            _ticket: self.ticket,
+            _reservation: self.reservation,
+        };
+        (self.message, held)
+    }
 }
 
 /// What an answer holds until it is on its way.
 pub(super) struct Held {
     _ticket: Option<Ticket>,
     _reservation: Option<Reservation>,
-}
-
-impl Held {
-    pub(super) fn of(answer: Answer) -> Self {
-        Held {
-            _ticket: answer.ticket,
-            _reservation: answer.reservation,
-        }
-    }
 }
 
 /// Room for a large answer; dropping it gives the room back.

@@ -3,7 +3,7 @@
 use bytes::{Buf, BytesMut};
 
 use super::{Header, Opcode};
-use crate::{InboundError, Received, Role};
+use crate::{InboundError, Received, Role, room::append};
 
 /// What the next bytes belong to.
 #[derive(Debug)]
@@ -26,8 +26,9 @@ pub(crate) struct Messages {
     stage: Stage,
     /// The earlier fragments of the message under way.
     fragments: Option<BytesMut>,
-    /// The message under way is too long, and its remaining frames go too.
-    skipping: bool,
+    /// The message under way is thrown away with its remaining frames, and this
+    /// is why.
+    skipping: Option<Received>,
 }
 
 impl Messages {
@@ -37,7 +38,7 @@ impl Messages {
             limit,
             stage: Stage::Header,
             fragments: None,
-            skipping: false,
+            skipping: None,
         }
     }
 
@@ -80,9 +81,8 @@ impl Messages {
                         return Ok(None);
                     }
                     self.stage = Stage::Header;
-                    if last {
-                        self.skipping = false;
-                        return Ok(Some(Received::TooLong));
+                    if last && let Some(reason) = self.skipping.take() {
+                        return Ok(Some(reason));
                     }
                 }
             }
@@ -111,21 +111,36 @@ impl Messages {
             return Ok(());
         }
         let continues = header.opcode == Opcode::Continuation;
-        if continues != (self.fragments.is_some() || self.skipping) {
+        if continues != (self.fragments.is_some() || self.skipping.is_some()) {
             return Err(InboundError::WebSocket("fragments are out of order"));
         }
         let so_far = self.fragments.as_ref().map_or(0, BytesMut::len) as u64;
-        if self.skipping || header.payload > self.limit as u64 - so_far {
-            self.fragments = None;
-            self.skipping = true;
-            self.stage = Stage::Skip {
-                left: header.payload,
-                last: header.last,
-            };
+        if self.skipping.is_some() {
+            self.skip(header);
+        } else if header.payload > self.limit as u64 - so_far {
+            self.skipping = Some(Received::TooLong);
+            self.skip(header);
         } else {
             self.stage = Stage::Payload(header);
         }
         Ok(())
+    }
+
+    /// There is no memory for the frame under way. Control frames are too small
+    /// for that to happen.
+    pub(crate) fn give_up(&mut self) {
+        if let Stage::Payload(header) = self.stage {
+            self.skipping = Some(Received::NoMemory);
+            self.skip(header);
+        }
+    }
+
+    fn skip(&mut self, header: Header) {
+        self.fragments = None;
+        self.stage = Stage::Skip {
+            left: header.payload,
+            last: header.last,
+        };
     }
 
     /// A whole frame is there: a message, a part of one, or control.
@@ -141,7 +156,13 @@ impl Messages {
                 let message = match self.fragments.take() {
                     None => payload,
                     Some(mut earlier) => {
-                        earlier.extend_from_slice(&payload);
+                        if append(&mut earlier, &payload).is_err() {
+                            if header.last {
+                                return Some(Received::NoMemory);
+                            }
+                            self.skipping = Some(Received::NoMemory);
+                            return None;
+                        }
                         earlier
                     }
                 };

@@ -8,7 +8,7 @@ use outpost_rpc::Outbox;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Peer, Server, convert};
+use crate::{Peer, Server, convert, faces::http::Exchanges};
 
 /// A connection after its handshake, as its requests see it.
 #[derive(Clone)]
@@ -18,6 +18,8 @@ pub(crate) struct Caller {
     pub(crate) session: Session,
     /// A place for each ordinary request that may run at once.
     pub(crate) running: Arc<Semaphore>,
+    /// The HTTP requests it has under way.
+    pub(crate) exchanges: Exchanges,
     /// Cancelled when the connection is gone, for whoever only waits.
     pub(crate) gone: CancellationToken,
     /// Cancelled when another connection has taken the session.

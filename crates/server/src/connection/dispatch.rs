@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
-    Family, INITIALIZED, Incoming, InitializeParams, Lane, Malformed, Method, PROCESS_ACK,
-    RequestId, RpcError, encode_error, family_of_name, parse_params,
+    Family, HTTP_ACK, HTTP_CANCEL, INITIALIZED, Incoming, InitializeParams, Lane, Malformed,
+    Method, NoMemory, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, parse_params,
 };
 use outpost_rpc::{Admission, Answer, Framing, Outbox};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -18,11 +18,24 @@ use super::{
     Caller, ConnectionLink, Handshake, Order, Reply,
     app_requests::AppSide,
     params::{Reaching, parsed, reached, shortened},
+    reply::no_memory,
 };
 use crate::{
     Peer, Server,
-    faces::{exec, fs::Desk, initialize},
+    faces::{
+        exec,
+        fs::Desk,
+        http::{self, Exchanges},
+        initialize,
+    },
 };
+
+/// Requests beyond this are looked at more closely before anything is built
+/// from them.
+const LARGE_BYTES: usize = 64 * 1024;
+/// How much a request may become: the values it holds, and what a program is
+/// handed of them.
+const UNFOLDED: usize = 2;
 
 /// The dispatcher of one connection; owned by the task that reads it.
 pub(super) struct Dispatch {
@@ -98,9 +111,9 @@ impl Dispatch {
         }
     }
 
-    /// A message came that was over the limit, and was skipped.
-    pub(super) fn too_long(&self) {
-        self.malformed(&Malformed::too_large());
+    /// A message came that was skipped.
+    pub(super) fn skipped(&self, why: &Malformed) {
+        self.malformed(why);
     }
 
     /// The connection is gone: the session stays behind, and what belongs to
@@ -146,18 +159,30 @@ impl Dispatch {
             (INITIALIZED, Handshake::Answered | Handshake::Ready) => {
                 self.handshake = Handshake::Ready;
             }
-            (PROCESS_ACK, Handshake::Ready) => match (parse_params(params), &self.caller) {
-                (Ok(params), Some(caller)) => exec::acknowledge(caller, &params),
-                (Err(error), _) => {
-                    let words = shortened(&error.to_string());
-                    self.refuse(format!("invalid params of {PROCESS_ACK}: {words}"));
-                }
-                (Ok(_), None) => {}
-            },
+            (PROCESS_ACK, Handshake::Ready) => self.told(PROCESS_ACK, params, exec::acknowledge),
+            (HTTP_ACK, Handshake::Ready) => self.told(HTTP_ACK, params, http::acknowledge),
+            (HTTP_CANCEL, Handshake::Ready) => self.told(HTTP_CANCEL, params, http::cancel),
             _ => {
                 let method = shortened(method);
                 self.refuse(format!("unexpected notification method: {method}"));
             }
+        }
+    }
+
+    /// The client says something that has no answer, unless it makes no sense.
+    fn told<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        heed: fn(&Caller, &T),
+    ) {
+        match (parse_params(params), &self.caller) {
+            (Ok(params), Some(caller)) => heed(caller, &params),
+            (Err(error), _) => {
+                let words = shortened(&error.to_string());
+                self.refuse(format!("invalid params of {method}: {words}"));
+            }
+            (Ok(_), None) => {}
         }
     }
 
@@ -178,6 +203,9 @@ impl Dispatch {
         let Some(method) = Method::from_name(name) else {
             return control.send::<()>(Err(RpcError::method_not_found(&shortened(name))));
         };
+        if bytes > LARGE_BYTES && NoMemory::unless_room_for(bytes * UNFOLDED).is_err() {
+            return control.send::<()>(Err(no_memory("request")));
+        }
         match method.lane() {
             Lane::Handshake => self.initialize(control, params),
             Lane::Control => self.serve(method, control, params).await,
@@ -195,7 +223,14 @@ impl Dispatch {
         match method.family() {
             Family::App => self.serve_app(method, reply, params).await,
             Family::Filesystem => self.serve_fs(method, reply, params).await,
+            Family::Http => self.serve_http(reply, params),
             _ => self.serve_exec(method, reply, params).await,
+        }
+    }
+
+    fn serve_http(&self, reply: Reply, params: Option<&RawValue>) {
+        if let Some((caller, params, reply)) = self.called(params, reply) {
+            http::request(caller, params, reply);
         }
     }
 
@@ -227,6 +262,7 @@ impl Dispatch {
             running: Arc::new(Semaphore::new(
                 concurrent_requests.min(Semaphore::MAX_PERMITS),
             )),
+            exchanges: Exchanges::new(self.server.settings().http_requests),
             gone: self.link.gone.clone(),
             replaced: self.link.replaced.clone(),
             asides: self.asides.clone(),

@@ -18,6 +18,6 @@ pub(crate) use caller::Caller;
 pub(crate) use handshake::Handshake;
 pub(crate) use link::ConnectionLink;
 pub(crate) use order::Order;
-pub(crate) use reply::Reply;
+pub(crate) use reply::{Reply, no_memory};
 pub(crate) use run::run;
 pub(crate) use scope::Scope;

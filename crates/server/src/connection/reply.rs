@@ -1,6 +1,6 @@
 //! The answer that a request is owed.
 
-use outpost_protocol::{RequestId, RpcError, encode_error, encode_response};
+use outpost_protocol::{NoMemory, RequestId, RpcError, encode_error, encode_response};
 use outpost_rpc::{Answer, Outbox, Ticket, outbox::Reservation};
 use serde::Serialize;
 
@@ -48,24 +48,42 @@ impl Reply {
 
     /// Answers.
     pub(crate) fn send<T: Serialize>(self, result: Result<T, RpcError>) {
-        self.send_reserved(result, None);
-    }
-
-    /// Answers with something large, for which room was reserved.
-    pub(crate) fn send_reserved<T: Serialize>(
-        self,
-        result: Result<T, RpcError>,
-        reservation: Option<Reservation>,
-    ) {
         self.outbox.answer(Answer {
             message: self.encode(&result),
             ticket: self.ticket,
-            reservation,
+            reservation: None,
+        });
+    }
+
+    /// Answers with something large, of about so many bytes, for which room was
+    /// reserved on the connection.
+    pub(crate) fn send_large<T: Serialize>(
+        self,
+        result: T,
+        bytes: usize,
+        reservation: Reservation,
+    ) {
+        let mut message = Vec::new();
+        let message = match message.try_reserve_exact(bytes) {
+            Ok(()) => self.encode_into(message, &Ok(result)),
+            Err(_) => self.encode::<()>(&Err(no_memory("answer"))),
+        };
+        self.outbox.answer(Answer {
+            message,
+            ticket: self.ticket,
+            reservation: Some(reservation),
         });
     }
 
     fn encode<T: Serialize>(&self, result: &Result<T, RpcError>) -> Vec<u8> {
-        let mut message = Vec::new();
+        self.encode_into(Vec::new(), result)
+    }
+
+    fn encode_into<T: Serialize>(
+        &self,
+        mut message: Vec<u8>,
+        result: &Result<T, RpcError>,
+    ) -> Vec<u8> {
         let encoded = match result {
             Ok(result) => encode_response(&mut message, &self.id, result),
             Err(error) => {
@@ -80,4 +98,9 @@ impl Reply {
         }
         message
     }
+}
+
+/// What one request wanted memory for that the system doesn't have.
+pub(crate) fn no_memory(what: &str) -> RpcError {
+    RpcError::internal(format!("failed to hold the {what}: {NoMemory}"))
 }

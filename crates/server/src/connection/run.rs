@@ -2,6 +2,7 @@
 
 use std::{pin::pin, sync::Arc};
 
+use outpost_protocol::Malformed;
 use outpost_rpc::{CloseReason, Inbound, InboundError, Outbox, Received, outbox};
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +63,8 @@ pub(crate) async fn run(server: Server, transport: Transport) {
             };
             match received {
                 Ok(Some(Received::Message(message))) => dispatch.message(&message).await,
-                Ok(Some(Received::TooLong)) => dispatch.too_long(),
+                Ok(Some(Received::TooLong)) => dispatch.skipped(&Malformed::too_large()),
+                Ok(Some(Received::NoMemory)) => dispatch.skipped(&Malformed::no_memory()),
                 Ok(Some(Received::Ping(payload))) => outbox.pong(payload),
                 Ok(Some(Received::Pong)) => {}
                 Ok(None) => {

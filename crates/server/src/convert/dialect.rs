@@ -68,6 +68,7 @@ impl Dialect {
             StartError::Spawn(error) => {
                 RpcError::internal(format!("failed to spawn {}: {error}", self.spawned))
             }
+            StartError::Sandbox(refusal) => RpcError::invalid_request(refusal.to_string()),
             StartError::Cancelled(_) | StartError::SessionEnded => {
                 RpcError::invalid_request("the connection has ended")
             }

@@ -19,6 +19,7 @@ pub(crate) fn start_error(error: &StartError) -> RpcError {
             RpcError::invalid_params(error.to_string())
         }
         StartError::Spawn(error) => RpcError::internal(error.to_string()),
+        StartError::Sandbox(refusal) => RpcError::invalid_params(refusal.to_string()),
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod environment;
 pub(crate) mod exec;
 pub(crate) mod feed;
 pub(crate) mod fs;
+pub(crate) mod http;
 pub(crate) mod initialize;
 pub(crate) mod scoped;
 pub(crate) mod session;

@@ -2,7 +2,7 @@
 
 use std::{io, pin::pin, time::Duration};
 
-use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions};
+use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions, sandbox::policy::BuiltIn};
 use outpost_rpc::{Frames, Framing, Inbound, Received, Role};
 use outpost_server::{Host, Peer as Who, Server, Settings};
 use serde_json::{Value, json};
@@ -15,7 +15,9 @@ pub(crate) fn server(settings: Settings) -> Server {
     server_with(settings, Limits::default())
 }
 
-pub(crate) fn server_with(settings: Settings, limits: Limits) -> Server {
+/// Nothing that runs here is confined unless its client says so.
+pub(crate) fn server_with(mut settings: Settings, limits: Limits) -> Server {
+    settings.profiles.default = BuiltIn::DangerFullAccess.name().to_owned();
     let spawner = Spawner::new(SpawnerOptions::default()).expect("threads can be started");
     let host = Host::look(spawner.tree_kind());
     let engine = Engine::new(spawner, limits);

@@ -1,6 +1,8 @@
 //! The rows of the table, one file each: what the sides do in a round, and what they must reach.
 
 mod coming_back;
+mod confined;
+mod copy;
 mod embedded;
 mod flood;
 mod growth;
@@ -31,6 +33,7 @@ pub(super) struct Row {
 pub(super) fn of(name: RowName) -> Row {
     let (name, run): (_, Run) = match name {
         RowName::OneShot => ("one-shot", one_shot::run),
+        RowName::Confined => ("confined one-shot", confined::run),
         RowName::Many => ("many at once", many::run),
         RowName::Flood => ("flood", flood::run),
         RowName::Embedded => ("embedded", embedded::run),
@@ -40,6 +43,7 @@ pub(super) fn of(name: RowName) -> Row {
         RowName::Waiting => ("waiting", waiting::run),
         RowName::ComingBack => ("coming back", coming_back::run),
         RowName::StandingBy => ("standing by", standing_by::run),
+        RowName::Copy => ("copy", copy::run),
         RowName::Size => ("size", size::run),
         RowName::Growth => ("growth", growth::run),
     };

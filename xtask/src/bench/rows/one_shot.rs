@@ -70,9 +70,14 @@ pub(super) fn run_bare() -> Result<()> {
 }
 
 pub(super) fn served(client: &mut Client) -> Result<Duration> {
+    served_as(client, Start::default())
+}
+
+/// The same, in a way of its own.
+pub(super) fn served_as(client: &mut Client, start: Start<'_>) -> Result<Duration> {
     let (_, name) = client.start(Start {
         argv: &[COMMAND],
-        ..Start::default()
+        ..start
     })?;
     // Writing the request down is the client's own business.
     let begun = Instant::now();

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Context;
 use outpost_client::Place as _;
+use outpost_engine::sandbox::Level;
 use outpost_mcp::{Ensemble, Launcher, Launchers, Limits, LocalLauncher, ServerConfig};
 
 use super::dialing::Dialing;
@@ -47,7 +48,7 @@ impl Company {
     ) -> anyhow::Result<std::process::ExitCode> {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
-        let here = target::here(cwd)?;
+        let here = target::here(cwd, Level::default())?;
         let remote = self.on.map(|on| Arc::new(Dialing::new(on)));
         let launchers = Launchers {
             local: Arc::new(LocalLauncher::new(Arc::new(here.clone()))),

@@ -1,8 +1,9 @@
 //! Servers on an executor that is connected to when it is needed.
 
-use outpost_client::{Error, Place as _, Remote, RemoteOptions, Standing};
-use outpost_mcp::{Command, ExecutorLauncher, Launcher, Launching, Limits};
 use std::sync::Arc;
+
+use outpost_client::{Error, Place, Remote, RemoteOptions, Standing};
+use outpost_mcp::{Command, ExecutorLauncher, Launcher, Launching, Limits, Placing};
 use tokio::sync::Mutex;
 
 use crate::target;
@@ -33,7 +34,7 @@ impl Dialing {
             client_name: "outpost mcp".to_owned(),
             ..RemoteOptions::default()
         };
-        let remote = target::dial(&self.on, options).await?;
+        let remote = target::reach(&self.on, options).await?;
         *known = Some(remote.clone());
         Ok(remote)
     }
@@ -59,6 +60,13 @@ impl Launcher for Dialing {
             let remote = self.remote().await?;
             let launcher = ExecutorLauncher::new(Arc::new(remote));
             launcher.launch(name, command, limits).await
+        })
+    }
+
+    fn place(&self) -> Placing<'_> {
+        Box::pin(async {
+            let place: Arc<dyn Place> = Arc::new(self.remote().await?);
+            Ok(place)
         })
     }
 }

@@ -14,7 +14,7 @@ mod serve;
 
 pub(crate) use list::{Listed, Standing};
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 use super::task::perform;
 use crate::{
@@ -31,6 +31,10 @@ pub(crate) fn run(args: &Mcp) -> ExitCode {
             McpSubcommand::Call(call) => call::call(call).await,
             McpSubcommand::Serve(serve) => serve::serve(serve).await,
         };
-        Ok(done.unwrap_or_else(|error| exit::with_error(&error)))
+        // What can't be printed is told as everywhere, or not at all.
+        done.or_else(|error| match error.is::<io::Error>() {
+            true => Err(error),
+            false => Ok(exit::with_error(&error)),
+        })
     })
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use outpost_client::{
     EnvPolicy, Event, Place, Process, RemoteOptions, SignalName, Start, StreamName,
 };
+use outpost_engine::sandbox::Level;
 use outpost_mcp::{Command, EnvSource, EnvVar, Limits, Passage, Sieve};
 use tokio::{
     io::{AsyncWriteExt as _, Stderr, Stdout, stderr, stdout},
@@ -82,7 +83,7 @@ fn concluded(ending: Ending) -> ExitCode {
 async fn place(args: &McpProxy) -> anyhow::Result<Arc<dyn Place>> {
     let Some(on) = &args.on.on else {
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
-        return Ok(Arc::new(target::here(cwd)?));
+        return Ok(Arc::new(target::here(cwd, Level::default())?));
     };
     let options = RemoteOptions {
         client_name: "outpost mcp proxy".to_owned(),
@@ -204,7 +205,7 @@ impl Printer {
     }
 
     async fn passages(&mut self) -> io::Result<()> {
-        while let Some(passage) = self.sieve.next() {
+        while let Some(passage) = self.sieve.pop() {
             match passage {
                 Passage::Message(line) => {
                     self.stdout.write_all(&line).await?;

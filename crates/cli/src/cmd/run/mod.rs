@@ -12,7 +12,8 @@ use std::{
 };
 
 use anyhow::Context;
-use outpost_client::{Place, Process, Remote, RemoteOptions, Start};
+use outpost_client::{Place, Process, Remote, RemoteOptions, Sandbox, Start};
+use outpost_engine::sandbox::Level;
 use tokio::time::{Instant, timeout};
 
 use super::task::perform;
@@ -39,11 +40,28 @@ struct Over {
 
 /// Runs the command; the exit code is its own.
 pub(crate) fn run(args: &Run) -> ExitCode {
+    run_as(args, &Confinement::default())
+}
+
+/// The same here, confined.
+pub(crate) fn confined(args: &Run, sandbox: Option<Sandbox>, level: Level) -> ExitCode {
+    run_as(args, &Confinement { sandbox, level })
+}
+
+/// What a command is confined to.
+#[derive(Debug, Default)]
+struct Confinement {
+    /// None for nothing.
+    sandbox: Option<Sandbox>,
+    level: Level,
+}
+
+fn run_as(args: &Run, confinement: &Confinement) -> ExitCode {
     let mut interrupted = false;
     let code = perform(async {
         let ran = match args.detach {
             true => detach::detach(args).await,
-            false => run_here(args).await.map(|over| {
+            false => run_here(args, confinement).await.map(|over| {
                 interrupted = over.interrupted;
                 over.code
             }),
@@ -60,7 +78,7 @@ pub(crate) fn run(args: &Run) -> ExitCode {
 }
 
 /// Runs it with our streams as its own.
-async fn run_here(args: &Run) -> anyhow::Result<Over> {
+async fn run_here(args: &Run, confinement: &Confinement) -> anyhow::Result<Over> {
     let without_a_start = |code| Over {
         code,
         interrupted: false,
@@ -68,10 +86,13 @@ async fn run_here(args: &Run) -> anyhow::Result<Over> {
     // Before anything is started: what comes from now on is for the command.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let (place, remote) = tokio::select! {
-        place = place(args) => place?,
+        place = place(args, confinement.level) => place?,
         signal = signals.ending() => return Ok(without_a_start(exit::of_signal(signal))),
     };
-    let start = start(args, remote.is_some());
+    let start = match confinement.sandbox.clone() {
+        Some(sandbox) => start(args, remote.is_some()).sandbox(sandbox),
+        None => start(args, remote.is_some()),
+    };
     let process = tokio::select! {
         started = place.start(start) => match started {
             Ok(process) => process,
@@ -129,14 +150,14 @@ pub(super) fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
     let cwd = PathBuf::from(cwd.unwrap_or_default());
     match cwd.is_absolute() {
         true => Ok(cwd),
-        false => Ok(here()?.join(cwd)),
+        false => Ok(here()?.join(cwd).components().collect()),
     }
 }
 
 /// Here, or on the server that was named.
-async fn place(args: &Run) -> anyhow::Result<(Arc<dyn Place>, Option<Remote>)> {
+async fn place(args: &Run, level: Level) -> anyhow::Result<(Arc<dyn Place>, Option<Remote>)> {
     let Some(on) = &args.on.on else {
-        let local = target::here(directory(args.cwd.as_deref())?)?;
+        let local = target::here(directory(args.cwd.as_deref())?, level)?;
         return Ok((Arc::new(local), None));
     };
     let options = RemoteOptions {

@@ -188,3 +188,72 @@ fn there_is_an_end_to_what_is_kept_aside() {
     puzzle.offer(Seq(1), chunk, true, &mut out);
     assert_eq!(out.len(), 1, "what has its turn is taken all the same");
 }
+
+/// A server has more than fits an answer: the page ends with a chunk, while the
+/// process has long exited and closed.
+#[test]
+fn a_page_that_was_cut_short_is_not_the_end() {
+    let large = || vec![7; CUT_BYTES / 2];
+    let chunk = |seq, chunk| ReadChunk {
+        seq,
+        stream: StreamName::Stdout,
+        chunk,
+    };
+    let page = |chunks, next_seq| ReadResult {
+        chunks,
+        next_seq,
+        exited: true,
+        exit_code: Some(3),
+        closed: true,
+        failure: None,
+        sandbox_denied: false,
+    };
+    for mut puzzle in [
+        Puzzle::new(Seq::START, 1024),
+        Puzzle::adrift(Seq::START, 1024),
+    ] {
+        let mut out = Vec::new();
+        puzzle
+            .page(
+                page(vec![chunk(1, large()), chunk(2, large())], 3),
+                &mut out,
+            )
+            .expect("nothing is missing");
+        assert_eq!(out.len(), 2, "no exit and no close");
+        assert_eq!(puzzle.wants(), Some(Seq(2)), "there may be more");
+        puzzle
+            .page(page(vec![chunk(3, b"rest".to_vec())], 6), &mut out)
+            .expect("nothing is missing");
+        let exit = Exit {
+            code: 3,
+            sandbox_denied: false,
+        };
+        let rest = Fact::Output(Stream::Stdout, Bytes::from_static(b"rest"));
+        assert_eq!(out[2..], [rest, Fact::Exited(exit), Fact::Closed]);
+        assert_eq!(puzzle.wants(), None);
+    }
+}
+
+/// What was written behind an exit can make a page that is cut there.
+#[test]
+fn an_exit_within_a_page_that_was_cut_short_has_its_place() {
+    let chunk = |seq, chunk| ReadChunk {
+        seq,
+        stream: StreamName::Stdout,
+        chunk,
+    };
+    let page = ReadResult {
+        chunks: vec![chunk(1, vec![7; CUT_BYTES]), chunk(3, b"late".to_vec())],
+        next_seq: 4,
+        exited: true,
+        exit_code: Some(3),
+        closed: false,
+        failure: None,
+        sandbox_denied: false,
+    };
+    let mut puzzle = Puzzle::new(Seq::START, 1024);
+    let mut out = Vec::new();
+    puzzle.page(page, &mut out).expect("nothing is missing");
+    assert!(matches!(out[1], Fact::Exited(exit) if exit.code == 3));
+    assert_eq!(out.len(), 3);
+}

@@ -1,12 +1,12 @@
-//! What a command is to be confined to. Nothing can be confined yet, so whoever
-//! asks for it is refused: fail closed.
+//! What a command is confined to: what its call says, or else the server's default.
 
+use std::path::Path;
+
+use outpost_engine::sandbox::{
+    Refusal,
+    policy::{Policy, Profiles, Workspace},
+};
 use outpost_protocol::{CommandParams, RpcError, SandboxPolicy};
-
-/// The profile that confines to nothing.
-const FULL_ACCESS: &str = ":danger-full-access";
-/// Profiles that everybody knows.
-const BUILT_IN: [&str; 2] = [":read-only", ":workspace"];
 
 /// Whether at most one of the two ways to say it is used.
 pub(super) fn check_pair(params: &CommandParams) -> Result<(), RpcError> {
@@ -18,40 +18,65 @@ pub(super) fn check_pair(params: &CommandParams) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// Whether the command may run as it is, without a sandbox of ours.
-pub(super) fn check(params: &CommandParams) -> Result<(), RpcError> {
-    match (&params.sandbox_policy, params.permission_profile.as_deref()) {
-        (Some(policy), _) => check_policy(policy),
-        (None, Some(profile)) => check_profile(profile),
-        (None, None) => Ok(()),
+/// Who said what a command is confined to, and so what is wrong if that can't be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// The call, with a policy of its own.
+    Policy,
+    /// The call, by the name of a profile, or the configuration.
+    Profile,
+}
+
+/// What a command in this directory is confined to; nothing for full access.
+pub(super) fn policy(
+    params: &CommandParams,
+    cwd: &Path,
+    profiles: &Profiles,
+) -> Result<(Said, Option<Policy>), RpcError> {
+    if let Some(policy) = &params.sandbox_policy {
+        return Ok((Said::Policy, of_policy(policy, cwd)));
+    }
+    let name = params.permission_profile.as_ref();
+    let policy = profiles.policy(name.unwrap_or(&profiles.default), cwd);
+    let policy = policy.map_err(|error| Said::Profile.invalid(&error))?;
+    Ok((Said::Profile, policy))
+}
+
+impl Said {
+    /// Why a command that was to be confined did not start.
+    pub(super) fn refusal(self, refusal: &Refusal) -> RpcError {
+        self.invalid(refusal)
+    }
+
+    fn invalid(self, why: &dyn std::error::Error) -> RpcError {
+        let what = match self {
+            Said::Policy => "sandbox policy",
+            Said::Profile => "permission profile",
+        };
+        RpcError::invalid_request(format!("invalid {what}: {why}"))
     }
 }
 
-fn check_policy(policy: &SandboxPolicy) -> Result<(), RpcError> {
+fn of_policy(policy: &SandboxPolicy, cwd: &Path) -> Option<Policy> {
     match policy {
-        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => Ok(()),
-        SandboxPolicy::ReadOnly | SandboxPolicy::WorkspaceWrite { .. } => {
-            Err(RpcError::invalid_request(format!(
-                "invalid sandbox policy: sandbox intent cannot be enforced on this executor: {} is not supported by this version",
-                policy.name()
-            )))
+        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => None,
+        SandboxPolicy::ReadOnly => Some(Policy::read_only(cwd)),
+        SandboxPolicy::WorkspaceWrite {
+            writable_roots,
+            network_access,
+            exclude_tmpdir_env_var,
+            exclude_slash_tmp,
+        } => {
+            let workspace = Workspace {
+                writable_roots: writable_roots
+                    .iter()
+                    .map(|root| root.as_path().to_owned())
+                    .collect(),
+                network_access: *network_access,
+                exclude_tmpdir: *exclude_tmpdir_env_var,
+                exclude_slash_tmp: *exclude_slash_tmp,
+            };
+            Some(workspace.policy(cwd))
         }
     }
-}
-
-fn check_profile(profile: &str) -> Result<(), RpcError> {
-    if profile == FULL_ACCESS {
-        return Ok(());
-    }
-    let problem = if BUILT_IN.contains(&profile) {
-        format!(
-            "sandbox intent cannot be enforced on this executor: {profile} is not supported by this version"
-        )
-    } else {
-        let shown: String = profile.chars().take(100).collect();
-        format!("there is no profile {}", serde_json::Value::from(shown))
-    };
-    Err(RpcError::invalid_request(format!(
-        "invalid permission profile: {problem}"
-    )))
 }

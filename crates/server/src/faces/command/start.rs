@@ -1,6 +1,6 @@
 //! `command/exec`.
 
-use outpost_engine::Process;
+use outpost_engine::{Process, StartError};
 use outpost_protocol::{CommandParams, DeltaFrame, RpcError, Setting};
 
 use super::{confinement, words::CommandWords};
@@ -38,23 +38,27 @@ async fn try_exec(
     let cap = Setting::switched(params.output_bytes_cap, params.disable_output_cap);
     let streamed = params.tty || params.stream_stdout_stderr;
     let output = Output::new(streamed, cap, settings);
-    confinement::check(&params)?;
     let host = scope.server().host();
     let here = host.info.cwd.as_path();
+    let cwd = params.cwd.as_ref();
+    let cwd = cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd));
+    let (said, sandbox) = confinement::policy(&params, &cwd, &settings.profiles)?;
     let wish = Wish {
         name,
         argv: params.command,
-        cwd: params
-            .cwd
-            .map_or_else(|| here.to_owned(), |cwd| here.join(cwd)),
+        cwd,
         env: host
             .environment
             .for_child(Some(&settings.command_env), params.env),
+        sandbox,
         terminal,
         timeout,
     };
     let started = scope.start(wish.into_start(settings)).await;
-    let process = started.map_err(|error| COMMAND.start_error(&error))?;
+    let process = started.map_err(|error| match &error {
+        StartError::Sandbox(refusal) => said.refusal(refusal),
+        other => COMMAND.start_error(other),
+    })?;
     Ok((process, output))
 }
 

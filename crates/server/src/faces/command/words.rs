@@ -1,13 +1,16 @@
 //! The answer of `command/exec`.
 
 use outpost_engine::Process;
-use outpost_protocol::CommandResult;
+use outpost_protocol::{CommandResult, NoMemory};
 use outpost_rpc::Frames;
 
 use crate::{
-    connection::Reply,
+    connection::{Reply, no_memory},
     faces::scoped::{Ended, Words},
 };
+
+/// An answer is written down once, and once more among the frames.
+const COPIES: usize = 2;
 
 /// Answers the call that started a command.
 pub(super) struct CommandWords {
@@ -24,13 +27,17 @@ impl CommandWords {
 impl Words for CommandWords {
     // Among the output and not by way of the other answers, which overtake it.
     fn ended(&mut self, frames: &mut Frames, _process: &Process, ended: Ended) {
-        let result = CommandResult {
-            exit_code: ended.exit_code,
-            stdout: ended.stdout,
-            stderr: ended.stderr,
+        let Some(reply) = self.reply.take() else {
+            return;
         };
-        if let Some(reply) = self.reply.take() {
-            frames.message(&reply.into_message(Ok(result)));
-        }
+        let kept = ended.stdout.len() + ended.stderr.len();
+        let result = NoMemory::unless_room_for(kept * COPIES)
+            .map_err(|_| no_memory("answer"))
+            .map(|()| CommandResult {
+                exit_code: ended.exit_code,
+                stdout: ended.stdout,
+                stderr: ended.stderr,
+            });
+        frames.message(&reply.into_message(result));
     }
 }

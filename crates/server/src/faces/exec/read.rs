@@ -3,15 +3,20 @@
 use std::time::Duration;
 
 use outpost_engine::{Process, Seq};
-use outpost_protocol::{ReadChunk, ReadParams, ReadResult, RpcError};
+use outpost_protocol::{ReadChunk, ReadParams, ReadResult, RpcError, base64};
 
 use crate::{
     connection::{Caller, Reply},
     convert,
 };
 
-/// Room for what is in an answer besides the output.
+/// Room for what is in an answer besides the output,
 const ANSWER_BYTES: usize = 512;
+/// and for what is around each piece of it.
+const CHUNK_BYTES: usize = 64;
+/// The most output in one answer, however much there is and is asked for: with
+/// all that comes around it, it fits the largest message there may be.
+const PAGE_BYTES: usize = 45 * 1024 * 1024;
 
 /// Answers at once where there is something to say; else the request waits
 /// aside, and its lane goes on.
@@ -54,12 +59,16 @@ async fn answer(
     reply: Reply,
 ) {
     // What is read must not pile up in front of a client that doesn't.
-    let bytes = process.page_bytes(after, max_bytes);
+    let bytes = process.page_bytes(after, budget(process, after, max_bytes));
     let reservation = tokio::select! {
         reservation = caller.outbox.reserve(bytes / 3 * 4 + ANSWER_BYTES) => reservation,
         () = caller.gone.cancelled() => return,
     };
-    let page = process.page(after, max_bytes);
+    let page = process.page(after, budget(process, after, max_bytes));
+    let sizes = page.chunks.iter().map(|chunk| chunk.bytes.len());
+    let expected = sizes.fold(ANSWER_BYTES, |sum, bytes| {
+        sum + base64::encoded_len(bytes) + CHUNK_BYTES
+    });
     if !caller.visiting {
         process.release();
     }
@@ -77,5 +86,14 @@ async fn answer(
         failure: None,
         sandbox_denied: page.exit.is_some_and(|exit| exit.sandbox_denied),
     };
-    reply.send_reserved(Ok(result), Some(reservation));
+    reply.send_large(result, expected, reservation);
+}
+
+/// How much is answered with. Who names no limit is told the end of the log as
+/// its next cursor, unless there is more than fits.
+fn budget(process: &Process, after: Seq, max_bytes: Option<usize>) -> Option<usize> {
+    match max_bytes {
+        Some(bytes) => Some(bytes.min(PAGE_BYTES)),
+        None => (process.page_bytes(after, None) > PAGE_BYTES).then_some(PAGE_BYTES),
+    }
 }

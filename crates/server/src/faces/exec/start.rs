@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outpost_engine::{Process, Reservation, Start, StartError, Terminal};
-use outpost_protocol::{PermissionsKind, RpcError, SandboxType, StartParams, StartResult};
+use outpost_protocol::{RpcError, SandboxType, StartParams, StartResult};
 
 use crate::{
     connection::{Caller, Reply},
@@ -15,26 +15,34 @@ use crate::{
 pub(crate) async fn start(caller: Caller, params: StartParams, reply: Reply) {
     match try_start(&caller, params).await {
         Err(refusal) => reply.send::<()>(Err(refusal)),
-        Ok(process) => {
+        Ok((process, sandbox_type)) => {
             reply.send(Ok(StartResult {
                 process_id: process.id().to_owned(),
-                sandbox_type: SandboxType::None,
+                sandbox_type,
             }));
             caller.session.hand_over(&process);
         }
     }
 }
 
-async fn try_start(caller: &Caller, params: StartParams) -> Result<Process, RpcError> {
+async fn try_start(
+    caller: &Caller,
+    params: StartParams,
+) -> Result<(Process, SandboxType), RpcError> {
     check(&params)?;
     // Reserved before anything is waited for, so that a terminate finds it.
     let start = start_of(caller, params);
+    let sandbox_type = match start.sandbox {
+        Some(_) => SandboxType::LinuxSeccomp,
+        None => SandboxType::None,
+    };
     let reserved = caller.session.reserve(&start);
     let reservation: Reservation = reserved.map_err(|error| convert::start_error(&error))?;
     let _place = caller.running.acquire().await;
     let engine = caller.server.engine();
     let started = engine.start(&caller.session, reservation, start).await;
-    started.map_err(|error: StartError| convert::start_error(&error))
+    let process = started.map_err(|error: StartError| convert::start_error(&error))?;
+    Ok((process, sandbox_type))
 }
 
 fn check(params: &StartParams) -> Result<(), RpcError> {
@@ -51,13 +59,6 @@ fn check(params: &StartParams) -> Result<(), RpcError> {
         Some(size) => convert::check_size(size)?,
         None => {}
     }
-    if let Some(sandbox) = &params.sandbox
-        && sandbox.permissions.kind == PermissionsKind::Managed
-    {
-        return invalid(
-            "sandbox intent cannot be enforced on this executor: managed permissions are not supported by this version",
-        );
-    }
     if params.enforce_managed_network {
         return invalid(
             "sandbox intent cannot be enforced on this executor: a managed network is not supported by this version",
@@ -69,7 +70,9 @@ fn check(params: &StartParams) -> Result<(), RpcError> {
 fn start_of(caller: &Caller, params: StartParams) -> Start {
     let policy = params.env_policy.map(convert::env_policy);
     let environment = &caller.server.host().environment;
+    let sandbox = params.sandbox.as_ref();
     Start {
+        sandbox: sandbox.and_then(|sandbox| convert::sandbox(sandbox, params.cwd.as_path())),
         env: environment.for_child(policy.as_ref(), convert::overlay(params.env)),
         id: params.process_id,
         argv: params.argv,

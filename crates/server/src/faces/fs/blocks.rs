@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use outpost_protocol::{
-    Empty, FsCloseParams, FsOpenParams, FsOpenResult, FsReadBlockParams, FsReadBlockResult,
-    RpcError, base64,
+    Empty, FsCloseParams, FsOpenParams, FsOpenResult, FsReadBlockParams, RpcError, base64,
+    encode_read_block,
 };
 
 use super::{
@@ -56,11 +56,14 @@ pub(crate) async fn read_block(desk: Desk, params: FsReadBlockParams, reply: Rep
         return;
     };
     let reading = desk.run(None, move |_| file.read_block(params.offset, params.len));
-    let read = reading.await.map(|block| FsReadBlockResult {
-        chunk: block.bytes,
-        eof: block.eof,
-    });
-    reply.send_reserved(read, Some(room));
+    match reading.await {
+        Err(refusal) => reply.send::<()>(Err(refusal)),
+        Ok(block) => {
+            let mut message = Vec::new();
+            encode_read_block(&mut message, reply.id(), &block.bytes, block.eof);
+            reply.send_message(message, room);
+        }
+    }
 }
 
 /// Lets go of what a name stands for; its place is free at once.

@@ -59,7 +59,7 @@ async fn answer<T: Serialize>(desk: &Desk, listed: Result<(T, usize), RpcError>,
         Err(refusal) => reply.send::<()>(Err(refusal)),
         Ok((result, bytes)) => {
             if let Some(room) = desk.room(bytes).await {
-                reply.send_reserved(Ok(result), Some(room));
+                reply.send_large(result, bytes, room);
             }
         }
     }

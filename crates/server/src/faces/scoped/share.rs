@@ -64,7 +64,11 @@ impl Share {
         }
         let portion = self.take(bytes.len());
         if let (Some(kept), Some(portion)) = (&mut self.kept, portion) {
-            kept.extend_from_slice(&bytes[..portion.len]);
+            // Where there is no memory for more, that is the cap.
+            match kept.try_reserve(portion.len) {
+                Ok(()) => kept.extend_from_slice(&bytes[..portion.len]),
+                Err(_) => self.reached = true,
+            }
         }
         true
     }

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use outpost_engine::{Size, Start, Terminal};
+use outpost_engine::{Size, Start, Terminal, sandbox::policy::Policy};
 use outpost_protocol::{self as wire, RpcError, Setting};
 
 use crate::{
@@ -38,6 +38,8 @@ pub(crate) struct Wish {
     pub(crate) argv: Vec<String>,
     pub(crate) cwd: PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
+    /// What it is confined to, if anything.
+    pub(crate) sandbox: Option<Policy>,
     pub(crate) terminal: Terminal,
     pub(crate) timeout: Option<Duration>,
 }
@@ -89,6 +91,7 @@ impl Wish {
             arg0: None,
             cwd: self.cwd,
             env: self.env,
+            sandbox: self.sandbox,
             terminal: self.terminal,
             metadata: std::collections::BTreeMap::new(),
             timeout: self.timeout,

@@ -51,6 +51,7 @@ async fn try_spawn(scope: &Scope, params: SpawnParams) -> Result<(Process, Outpu
             .host()
             .environment
             .for_child(Some(&all), params.env),
+        sandbox: None,
         terminal,
         timeout,
     };

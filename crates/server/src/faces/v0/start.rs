@@ -46,6 +46,7 @@ async fn try_exec(scope: &Scope, params: V0ExecParams) -> Result<Process, RpcErr
         argv: params.argv,
         cwd: params.cwd.into_path(),
         env: (scope.server().host().environment).for_child(None, convert::overlay(params.env)),
+        sandbox: None,
         terminal: if params.tty {
             // This face knows no sizes.
             Terminal::Pty(convert::DEFAULT_SIZE)

@@ -1,0 +1,87 @@
+//! The body of a response, as a stream.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::{Bytes, BytesMut};
+use futures_core::Stream;
+
+use crate::Error;
+
+/// The body of a response, piece by piece, as it arrives.
+///
+/// Whoever doesn't read it holds back this body and nothing else. It is whole when the stream ends
+/// without an error, and only then; a lost connection is an error, since nobody can take a body up
+/// again. Dropping it ends the exchange.
+pub struct HttpBody {
+    pieces: Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>,
+    is_over: bool,
+}
+
+impl HttpBody {
+    pub(crate) fn new(pieces: impl Stream<Item = Result<Bytes, Error>> + Send + 'static) -> Self {
+        HttpBody {
+            pieces: Box::pin(pieces),
+            is_over: false,
+        }
+    }
+
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        Self::new(Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
+    }
+
+    /// The next piece; `None` behind the last one. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Everything that is left, if it has so many bytes at most.
+    pub async fn bytes(mut self, most: usize) -> Result<Bytes, Error> {
+        let mut all = BytesMut::new();
+        while let Some(piece) = self.next().await {
+            let piece = piece?;
+            if all.len() + piece.len() > most {
+                return Err(Error::BodyTooLarge { most });
+            }
+            all.extend_from_slice(&piece);
+        }
+        Ok(all.freeze())
+    }
+}
+
+impl Stream for HttpBody {
+    type Item = Result<Bytes, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.is_over {
+            return Poll::Ready(None);
+        }
+        let next = this.pieces.as_mut().poll_next(cx);
+        this.is_over = matches!(next, Poll::Ready(None | Some(Err(_))));
+        next
+    }
+}
+
+impl fmt::Debug for HttpBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpBody")
+            .field("is_over", &self.is_over)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A body that came in one piece.
+struct Whole(Option<Bytes>);
+
+impl Stream for Whole {
+    type Item = Result<Bytes, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.take().map(Ok))
+    }
+}

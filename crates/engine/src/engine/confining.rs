@@ -1,0 +1,197 @@
+//! A confined process, from its policy to the moment its program runs.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use outpost_process::{Child, Command, SpawnError, Watched};
+use outpost_sandbox::{
+    Confined, Heard, Hold, Line, Means, PrepareError, Program, Refusal, Report, Sandbox, Step,
+    Unenforceable, planning,
+};
+use tokio::time::timeout;
+
+use crate::{Start, StartError};
+
+/// How much is told of what a stage has written before it failed.
+const WORDS: usize = 1024;
+
+/// How long something that was killed may take to go before it is left to others.
+const GONE_WITHIN: Duration = Duration::from_secs(2);
+
+/// What is known of a confined process while its program doesn't run yet.
+pub(super) struct Confinement {
+    line: Line,
+    hold: Hold,
+}
+
+/// What this host can enforce.
+pub(super) async fn means(sandbox: Option<&Sandbox>) -> Result<Means, Unenforceable> {
+    let sandbox = sandbox.cloned().ok_or(Unenforceable::NoStages)?;
+    let trial = tokio::task::spawn_blocking(move || sandbox.preflight());
+    let failed = |error: tokio::task::JoinError| Unenforceable::Trial {
+        said: error.to_string(),
+    };
+    trial.await.map_err(failed)?
+}
+
+/// What to start for a process, and what to see to if it is confined. Looking at the files of the
+/// host may take a while, so it has a thread of its own.
+pub(super) async fn prepare(
+    sandbox: Option<&Sandbox>,
+    start: &Start,
+    command: Command,
+) -> Result<(Command, Option<Confinement>), StartError> {
+    let Some(policy) = start.sandbox.clone() else {
+        return Ok((command, None));
+    };
+    let Some(sandbox) = sandbox.cloned() else {
+        let refusal = PrepareError::from(Unenforceable::NoStages);
+        return Err(Refusal::from(refusal).into());
+    };
+    let laid_out = command.lay_out()?;
+    let program = Program {
+        candidates: laid_out.candidates,
+        argv: laid_out.argv,
+        env: laid_out.env,
+        cwd: command.cwd,
+    };
+    let tmpdir = start.env.iter().rev().find(|(name, _)| name == "TMPDIR");
+    let tmpdir = tmpdir.map(|(_, value)| value.clone());
+    let preparing = tokio::task::spawn_blocking(move || {
+        // The host first: where nothing can be enforced, that is the reason.
+        sandbox.preflight().map_err(PrepareError::from)?;
+        let child = planning::Child {
+            cwd: &program.cwd,
+            tmpdir: tmpdir
+                .as_deref()
+                .filter(|dir| !dir.is_empty())
+                .map(Path::new),
+        };
+        let bounds = planning::Bounds::default();
+        let plan = planning::plan(&policy, &child, &planning::Host, &bounds)?;
+        let confined = sandbox.confine(&plan, program)?;
+        Ok::<_, Refusal>((plan, confined))
+    });
+    // It is not cancelled, so it ends early only by a panic, and what can't be planned can't be
+    // enforced.
+    let (plan, confined) = preparing.await.map_err(|_| Refusal::Unplanned)??;
+    for warning in &plan.warnings {
+        tracing::warn!(process = start.id, "sandbox: {warning}");
+    }
+    let Confined {
+        program,
+        mut argv,
+        env,
+        theirs,
+        line,
+        hold,
+    } = confined;
+    let name = std::mem::replace(&mut argv[0], program.into_os_string());
+    let command = Command {
+        argv,
+        arg0: Some(name),
+        cwd: "/".into(),
+        env,
+        stdio: command.stdio,
+        line: Some(Arc::new(theirs)),
+    };
+    Ok((command, Some(Confinement { line, hold })))
+}
+
+impl Confinement {
+    /// Waits until the program runs, but no longer than `within`. If it doesn't, the reason is found
+    /// and nothing of it is left.
+    pub(super) async fn see_through(
+        mut self,
+        child: Child,
+        start: &Start,
+        within: Duration,
+    ) -> Result<(Child, Hold), StartError> {
+        let mut guarded = Guarded(Some(child));
+        let outcome = timeout(within, self.listen(&guarded)).await;
+        let (step, errno) = match outcome {
+            Ok(None) => match guarded.0.take() {
+                Some(child) => return Ok((child, self.hold)),
+                None => return Err(Refusal::Unplanned.into()),
+            },
+            Ok(Some(failure)) => failure,
+            Err(_) => (None, libc::ETIMEDOUT),
+        };
+        let said = guarded.last_words().await;
+        let program = start.argv.first().map(String::as_str).unwrap_or_default();
+        Err(match step {
+            Some(Step::Execute) => SpawnError::not_executed(program, errno).into(),
+            Some(Step::Directory) => SpawnError::not_entered(&start.cwd, errno).into(),
+            Some(step) => Refusal::Stage { step, errno, said }.into(),
+            None if errno == libc::ETIMEDOUT => Refusal::Slow { within }.into(),
+            None => Refusal::Lost { said }.into(),
+        })
+    }
+
+    /// Listens to the end. None if the program runs; otherwise the step that failed, if it was said,
+    /// and why.
+    async fn listen(&mut self, guarded: &Guarded) -> Option<(Option<Step>, i32)> {
+        let lost = Some((None, libc::EIO));
+        let Ok(line) = self.line.descriptor().and_then(Watched::new) else {
+            return lost;
+        };
+        let mut ready = false;
+        loop {
+            match self.line.listen() {
+                Ok(Heard::Nothing) => {
+                    if line.readable().await.is_err() {
+                        return lost;
+                    }
+                }
+                Ok(Heard::Report(Report::Ready, sender)) => {
+                    ready = true;
+                    if let (Some(child), Some(sender)) = (&guarded.0, sender) {
+                        child.control.stands_for(sender);
+                        self.hold.belongs_to(sender);
+                    }
+                }
+                Ok(Heard::Report(Report::Failed(step, errno), _)) => {
+                    return Some((Some(step), errno));
+                }
+                Ok(Heard::End) if ready => return None,
+                Ok(Heard::End) | Err(_) => return lost,
+            }
+        }
+    }
+}
+
+/// A child whose program may not run yet: whoever loses interest in it kills it.
+struct Guarded(Option<Child>);
+
+impl Guarded {
+    /// What it has written, when there will be nothing more.
+    async fn last_words(mut self) -> String {
+        let Some(mut child) = self.0.take() else {
+            return String::new();
+        };
+        // It may hang where it failed.
+        let ended = timeout(Duration::from_millis(100), child.exit.wait()).await;
+        if ended.is_err() {
+            let _ = child.control.kill_tree();
+            let _ = timeout(GONE_WITHIN, child.exit.wait()).await;
+        }
+        let mut said = Vec::new();
+        for output in &mut child.outputs {
+            said.extend(output.drain().concat());
+        }
+        child.exit.reap();
+        child.control.settle();
+        let said = String::from_utf8_lossy(&said[..said.len().min(WORDS)]).into_owned();
+        let line = said.lines().find(|line| !line.trim().is_empty());
+        line.unwrap_or("it ended without a word").trim().to_owned()
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        if let Some(child) = &self.0
+            && let Err(error) = child.control.kill_tree()
+        {
+            tracing::warn!(%error, "killing an abandoned child failed");
+        }
+    }
+}

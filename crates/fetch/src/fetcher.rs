@@ -1,0 +1,149 @@
+//! Who makes requests.
+
+use std::{io, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use reqwest::{
+    Client, Method, Url,
+    header::{CONTENT_LENGTH, HeaderMap, LOCATION},
+    redirect::Policy,
+};
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    FetchError, Redirects, Request, Response,
+    error::Cause,
+    redirect::{MOST_REDIRECTS, hop},
+    request::Header,
+    tls,
+};
+
+/// How long a connection that nobody uses is kept for the next request.
+const IDLE: Duration = Duration::from_secs(30);
+/// How many of them, for each host.
+const MOST_IDLE: usize = 8;
+
+/// Makes requests; clones share their idle connections.
+///
+/// What it takes is set up with the first request: reading all certificates of the system takes a
+/// while, and most who could make requests never do. The proxies are those of the system at that
+/// moment.
+#[derive(Clone, Debug, Default)]
+pub struct Fetcher {
+    client: Arc<OnceCell<Client>>,
+}
+
+impl Fetcher {
+    /// One that trusts whom the system trusts.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes a request, and waits for the head of its response. Dropping the future, or the
+    /// response, ends the exchange.
+    pub async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        // A time that no clock reaches is none.
+        let limit = request
+            .timeout
+            .and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
+        let exchange = self.exchange(request);
+        let response = match limit {
+            None => exchange.await?,
+            Some((deadline, timeout)) => timeout_at(deadline, exchange)
+                .await
+                .map_err(|_| FetchError::TimedOut(timeout))??,
+        };
+        Ok(Response::new(response, limit))
+    }
+
+    async fn exchange(&self, request: Request) -> Result<reqwest::Response, FetchError> {
+        let client = self.client().await?;
+        let Request {
+            mut method,
+            mut url,
+            mut headers,
+            mut body,
+            redirects,
+            ..
+        } = request;
+        for _ in 0..=MOST_REDIRECTS {
+            let response = send(client, &method, &url, &headers, &body).await?;
+            if redirects == Redirects::Stop {
+                return Ok(response);
+            }
+            let location = response.headers().get(LOCATION);
+            let location = location.map(reqwest::header::HeaderValue::as_bytes);
+            let Some(hop) = hop(response.status(), location, &method, &url)? else {
+                return Ok(response);
+            };
+            headers.retain(|header| hop.takes(header));
+            if !hop.keeps_body {
+                body = Bytes::new();
+            }
+            method = hop.method;
+            url = hop.url;
+        }
+        Err(FetchError::TooManyRedirects(MOST_REDIRECTS))
+    }
+
+    async fn client(&self) -> Result<&Client, FetchError> {
+        let made = self.client.get_or_try_init(async || {
+            let made = tokio::task::spawn_blocking(build).await;
+            made.map_err(io::Error::other)?
+        });
+        made.await.map_err(FetchError::Unprepared)
+    }
+}
+
+fn build() -> io::Result<Client> {
+    Client::builder()
+        .tls_backend_preconfigured(tls::system()?)
+        .redirect(Policy::none())
+        .referer(false)
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(MOST_IDLE)
+        .build()
+        .map_err(|error| io::Error::other(error.without_url()))
+}
+
+async fn send(
+    client: &Client,
+    method: &Method,
+    url: &Url,
+    headers: &[Header],
+    body: &Bytes,
+) -> Result<reqwest::Response, FetchError> {
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for header in headers {
+        // It is true, and written anyway.
+        if header.name != CONTENT_LENGTH {
+            map.append(header.name.clone(), header.value.clone());
+        }
+    }
+    let mut request = client.request(method.clone(), url.clone()).headers(map);
+    if !body.is_empty() {
+        request = request.body(body.clone());
+    }
+    request.send().await.map_err(|error| {
+        let host = host(url);
+        let connecting = error.is_connect();
+        let cause = Cause::of(error);
+        match connecting {
+            true => FetchError::Connect { host, cause },
+            false => FetchError::Exchange { host, cause },
+        }
+    })
+}
+
+/// Whom a URL is for, without who asks.
+fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}

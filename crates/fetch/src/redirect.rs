@@ -1,0 +1,174 @@
+//! Where a response points to, and what may be taken along. Pure.
+
+use reqwest::{
+    Method, StatusCode, Url,
+    header::{
+        AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION,
+        CONTENT_TYPE, COOKIE, HOST, HeaderName, PROXY_AUTHORIZATION, TRANSFER_ENCODING,
+        WWW_AUTHENTICATE,
+    },
+};
+
+use crate::{
+    FetchError,
+    request::{Header, is_web},
+};
+
+/// How often a request is sent elsewhere.
+pub(crate) const MOST_REDIRECTS: usize = 10;
+
+/// Meant for one host, and nobody else's business.
+const CREDENTIALS: [HeaderName; 5] = [
+    AUTHORIZATION,
+    COOKIE,
+    HOST,
+    PROXY_AUTHORIZATION,
+    WWW_AUTHENTICATE,
+];
+/// What describes a body, and goes with it.
+const ABOUT_THE_BODY: [HeaderName; 6] = [
+    CONTENT_ENCODING,
+    CONTENT_LANGUAGE,
+    CONTENT_LENGTH,
+    CONTENT_LOCATION,
+    CONTENT_TYPE,
+    TRANSFER_ENCODING,
+];
+
+/// The next request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hop {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) keeps_body: bool,
+    same_origin: bool,
+}
+
+/// Where a response sends a request that was made with `method` at `url`; nowhere, if it is the
+/// response that was asked for.
+pub(crate) fn hop(
+    status: StatusCode,
+    location: Option<&[u8]>,
+    method: &Method,
+    url: &Url,
+) -> Result<Option<Hop>, FetchError> {
+    let becomes_get = match status.as_u16() {
+        301 | 302 => *method == Method::POST,
+        303 => *method != Method::HEAD,
+        307 | 308 => false,
+        _ => return Ok(None),
+    };
+    let location = location.and_then(|location| std::str::from_utf8(location).ok());
+    let Some(mut next) = location.and_then(|location| url.join(location).ok()) else {
+        return Ok(None);
+    };
+    if !is_web(&next) {
+        return Err(FetchError::ForeignRedirect);
+    }
+    next.set_fragment(None);
+    Ok(Some(Hop {
+        method: if becomes_get {
+            Method::GET
+        } else {
+            method.clone()
+        },
+        keeps_body: !becomes_get,
+        same_origin: next.origin() == url.origin(),
+        url: next,
+    }))
+}
+
+impl Hop {
+    /// Whether a header is for this one as well.
+    pub(crate) fn takes(&self, header: &Header) -> bool {
+        let meant_for_this = self.same_origin
+            || !(header.is_from_environment
+                || CREDENTIALS.contains(&header.name)
+                || header.name == "cookie2");
+        meant_for_this && (self.keeps_body || !ABOUT_THE_BODY.contains(&header.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    fn to(status: u16, method: Method, location: &str) -> Option<Hop> {
+        let url = Url::parse("https://a.example/x/y?q").unwrap();
+        let status = StatusCode::from_u16(status).unwrap();
+        hop(status, Some(location.as_bytes()), &method, &url).unwrap()
+    }
+
+    fn header(name: &'static str, is_from_environment: bool) -> Header {
+        Header {
+            name: HeaderName::from_static(name),
+            value: HeaderValue::from_static("v"),
+            is_from_environment,
+        }
+    }
+
+    #[test]
+    fn the_method_changes_where_it_always_has() {
+        for (status, before, after) in [
+            (301, Method::POST, Method::GET),
+            (302, Method::POST, Method::GET),
+            (301, Method::PUT, Method::PUT),
+            (303, Method::PUT, Method::GET),
+            (303, Method::HEAD, Method::HEAD),
+            (307, Method::POST, Method::POST),
+            (308, Method::POST, Method::POST),
+        ] {
+            let hop = to(status, before.clone(), "/z").unwrap();
+            assert_eq!(hop.method, after, "{status} {before}");
+            assert_eq!(hop.keeps_body, before == after, "{status} {before}");
+            assert_eq!(hop.url.as_str(), "https://a.example/z");
+        }
+    }
+
+    #[test]
+    fn other_responses_are_what_was_asked_for() {
+        for status in [200, 300, 304, 305, 404] {
+            assert_eq!(to(status, Method::GET, "/z"), None, "{status}");
+        }
+        assert_eq!(to(302, Method::GET, "http://"), None, "nobody can go there");
+        let url = Url::parse("http://a.example/").unwrap();
+        let nowhere = hop(StatusCode::FOUND, None, &Method::GET, &url).unwrap();
+        assert_eq!(nowhere, None);
+        let file = hop(StatusCode::FOUND, Some(b"file:///etc"), &Method::GET, &url);
+        assert!(matches!(file, Err(FetchError::ForeignRedirect)));
+    }
+
+    #[test]
+    fn what_was_for_one_host_stays_there() {
+        let secrets = [
+            header("authorization", false),
+            header("cookie", false),
+            header("host", false),
+            header("x-api-key", true),
+        ];
+        let plain = header("x-request", false);
+        let same = to(307, Method::POST, "../there").unwrap();
+        assert!(secrets.iter().all(|secret| same.takes(secret)));
+        for elsewhere in [
+            "https://b.example/",
+            "http://a.example/",
+            "https://a.example:444/",
+        ] {
+            let hop = to(307, Method::POST, elsewhere).unwrap();
+            assert!(
+                !secrets.iter().any(|secret| hop.takes(secret)),
+                "{elsewhere}"
+            );
+            assert!(hop.takes(&plain), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn what_describes_a_body_goes_with_it() {
+        let kind = header("content-type", false);
+        assert!(to(307, Method::POST, "/z").unwrap().takes(&kind));
+        assert!(!to(303, Method::POST, "/z").unwrap().takes(&kind));
+    }
+}

@@ -1,0 +1,18 @@
+//! Whom to trust.
+
+use std::{io, sync::Arc};
+
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+
+/// Trusts the certificates of the system. A machine that has none can still make requests without
+/// TLS, so that is no error here. The provider is named, not installed: which one is the default of
+/// this program is its own decision.
+pub(crate) fn system() -> io::Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,54 @@
+//! Ways to somebody who listens on the host.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, ipproto};
+
+/// Whoever listens answers, so no answer after so long is none.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
+
+pub(crate) fn unix_stream(path: &str) -> io::Result<()> {
+    UnixStream::connect(path)?.write_all(b"x")
+}
+
+pub(crate) fn unix_abstract(name: &str) -> io::Result<()> {
+    let address = SocketAddr::from_abstract_name(name)?;
+    UnixStream::connect_addr(&address)?.write_all(b"x")
+}
+
+pub(crate) fn unix_datagram(path: &str) -> io::Result<()> {
+    UnixDatagram::unbound()?.send_to(b"x", path).map(drop)
+}
+
+/// Through one end of a pair, which needs no socket of its own.
+pub(crate) fn unix_pair(path: &str) -> io::Result<()> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
+    let (one, _other) = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
+    let address = SocketAddrUnix::new(path)?;
+    rustix::net::sendto(one, b"x", SendFlags::empty(), &address)?;
+    Ok(())
+}
+
+pub(crate) fn tcp(port: &str) -> io::Result<()> {
+    let port: u16 = port.parse().map_err(io::Error::other)?;
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.read_exact(&mut [0])
+}
+
+pub(crate) fn udp(port: &str) -> io::Result<()> {
+    let port: u16 = port.parse().map_err(io::Error::other)?;
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.set_read_timeout(Some(ANSWERS_WITHIN))?;
+    socket.send_to(b"x", ("127.0.0.1", port))?;
+    socket.recv(&mut [0]).map(drop)
+}
+
+pub(crate) fn raw() -> io::Result<()> {
+    let protocol = Some(ipproto::ICMP);
+    rustix::net::socket(AddressFamily::INET, SocketType::RAW, protocol)?;
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! What the layout of mounts has to know about the host, beyond the plan.
+
+use std::path::Path;
+
+use super::placeholder;
+
+/// Looked at when a process is started.
+pub(super) trait Host {
+    /// Whether there is anything at a path.
+    fn exists(&self, path: &Path) -> bool;
+    /// Whether what is there was put there by somebody like us, for want of anything.
+    fn is_placeholder(&self, path: &Path) -> bool;
+}
+
+/// The host we are on.
+#[derive(Debug)]
+pub(super) struct ThisHost;
+
+impl Host for ThisHost {
+    fn exists(&self, path: &Path) -> bool {
+        path.symlink_metadata().is_ok()
+    }
+
+    fn is_placeholder(&self, path: &Path) -> bool {
+        path.symlink_metadata()
+            .is_ok_and(|metadata| placeholder::is_one(&metadata))
+    }
+}

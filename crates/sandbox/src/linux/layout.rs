@@ -1,0 +1,242 @@
+//! A plan as arguments of bubblewrap: which mounts, in which order.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::host::Host;
+use crate::{Access, Network, Plan, Presence, Rule, Why};
+
+/// What bubblewrap is told, and what must be there before it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Everything but the program.
+    pub(super) arguments: Vec<OsString>,
+    /// Where nothing may be created and nothing is: there must be a directory to mount over.
+    pub(super) absent: Vec<PathBuf>,
+}
+
+/// Namespaces of every kind, no capabilities, no way to get any, and an end with whoever started it.
+pub(super) const ALWAYS: [&str; 9] = [
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--disable-userns",
+    "--cap-drop",
+    "ALL",
+    "--die-with-parent",
+];
+
+/// What stands at a path inside.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Mount {
+    /// The host's, as it is.
+    Writable,
+    /// The host's, to look at.
+    Readable,
+    /// A device of the host's.
+    Device,
+    /// Nothing that could be opened, over a directory.
+    HiddenDirectory,
+    /// The same, and there are grants below, which one must be able to reach.
+    Passage,
+    /// The same over anything else.
+    HiddenFile,
+    /// An empty directory that stays empty.
+    Empty,
+}
+
+/// Where the kernel's own things are: always fresh, and never anybody's to grant.
+const KERNEL: [&str; 2] = ["/proc", "/sys"];
+
+pub(super) fn lay_out(plan: &Plan, host: &impl Host) -> Layout {
+    let mounts = mounts(plan, host);
+    let mut layout = Layout::default();
+    let mut sealed = Vec::new();
+    layout.say(ALWAYS);
+    if plan.network == Network::Restricted {
+        layout.say(["--unshare-net"]);
+    }
+    let root = Path::new("/");
+    match mounts.get(root) {
+        Some(Mount::Writable) => layout.bind("--bind", root),
+        Some(_) => layout.bind("--ro-bind", root),
+        None => sealed.push(root),
+    }
+    layout.say(["--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]);
+    layout.say(["--proc", "/proc"]);
+    sealed.extend([Path::new("/dev"), Path::new("/proc")]);
+    // What is root's is root's inside as well, capabilities or not: a setting of the kernel would do
+    // for a way out.
+    if plan.access(Path::new("/sys")) == Access::Write {
+        layout.say(["--ro-bind-try", "/sys", "/sys"]);
+    }
+    // Paths in order, so that what is mounted over something comes after it.
+    for (path, mount) in mounts.iter().filter(|(path, _)| *path != root) {
+        match mount {
+            Mount::Writable => layout.bind("--bind", path),
+            Mount::Readable => layout.bind("--ro-bind", path),
+            Mount::Device => layout.bind("--dev-bind", path),
+            Mount::HiddenFile => {
+                // A device that can't be opened, since no mount here has devices.
+                layout.say(["--ro-bind", "/dev/null"]);
+                layout.say([path.clone().into_os_string()]);
+            }
+            Mount::HiddenDirectory | Mount::Passage | Mount::Empty => {
+                let mode = match mount {
+                    Mount::HiddenDirectory => "0000",
+                    Mount::Passage => "0111",
+                    _ => "0555",
+                };
+                layout.say(["--perms", mode, "--tmpfs"]);
+                layout.say([path.clone().into_os_string()]);
+                sealed.push(path);
+            }
+        }
+    }
+    // What they lead to is there by now, and so is whatever they are in.
+    for link in &plan.links {
+        layout.say(["--symlink".as_ref(), link.target.as_os_str()]);
+        layout.say([link.path.as_os_str()]);
+    }
+    for path in sealed {
+        layout.say(["--remount-ro".into(), path.as_os_str().to_owned()]);
+    }
+    layout.absent = absent(plan, host).map(|(path, _)| path).collect();
+    layout
+}
+
+impl Layout {
+    fn say<T: Into<OsString>>(&mut self, words: impl IntoIterator<Item = T>) {
+        self.arguments.extend(words.into_iter().map(Into::into));
+    }
+
+    /// The same place inside as outside.
+    fn bind(&mut self, how: &str, path: &Path) {
+        self.say([how.as_ref(), path.as_os_str(), path.as_os_str()]);
+    }
+}
+
+fn mounts(plan: &Plan, host: &impl Host) -> BTreeMap<PathBuf, Mount> {
+    let mut mounts = BTreeMap::new();
+    for (at, rule) in plan.rules.iter().enumerate() {
+        let Some(mount) = mount(plan, at, rule, host) else {
+            continue;
+        };
+        mounts.insert(rule.path.clone(), mount);
+    }
+    for (path, access) in absent(plan, host) {
+        let mount = match access {
+            Access::Deny => Mount::HiddenDirectory,
+            _ => Mount::Empty,
+        };
+        mounts.insert(path, mount);
+    }
+    mounts
+}
+
+/// What one rule takes, if it takes anything.
+fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl Host) -> Option<Mount> {
+    if KERNEL.iter().any(|path| rule.path.starts_with(path)) && rule.access != Access::Deny {
+        // The ones of this host are there already, as far as there is a root to see them in.
+        let visible = rule.path.starts_with("/sys") && is_hidden(plan, at);
+        return visible.then_some(Mount::Readable);
+    }
+    if presence(rule, host) == Presence::Absent {
+        return None;
+    }
+    let above = above(plan, at).map(|rule| rule.access);
+    match rule.access {
+        Access::Read | Access::Write if rule.path.starts_with("/dev") => {
+            let is_theirs = rule.why != Why::Pinned && !is_usual_device(&rule.path);
+            is_theirs.then_some(Mount::Device)
+        }
+        // Also below another one that can be written: what is mounted can't be moved away.
+        Access::Write => Some(Mount::Writable),
+        Access::Read if above == Some(Access::Read) => None,
+        Access::Read => Some(Mount::Readable),
+        Access::Deny if is_hidden(plan, at) => None,
+        Access::Deny if rule.presence == Presence::File => Some(Mount::HiddenFile),
+        Access::Deny => Some(match grants_below(plan, at) {
+            true => Mount::Passage,
+            false => Mount::HiddenDirectory,
+        }),
+    }
+}
+
+/// Where something could be created that must not be, and what may be done there: the first part of
+/// a path that isn't there, in a directory that can be written.
+fn absent(plan: &Plan, host: &impl Host) -> impl Iterator<Item = (PathBuf, Access)> {
+    let mut found: BTreeMap<PathBuf, Access> = BTreeMap::new();
+    for (at, rule) in plan.rules.iter().enumerate() {
+        if rule.access == Access::Write || presence(rule, host) != Presence::Absent {
+            continue;
+        }
+        let first = first_missing(&rule.path, host);
+        let above = covering(plan, at, &first);
+        if above.is_some_and(|above| above.access == Access::Write) {
+            let access = found.entry(first).or_insert(rule.access);
+            *access = (*access).max(rule.access);
+        }
+    }
+    found.into_iter()
+}
+
+fn first_missing(path: &Path, host: &impl Host) -> PathBuf {
+    let mut first = path;
+    for parent in path.ancestors().skip(1) {
+        if host.exists(parent) && !host.is_placeholder(parent) {
+            break;
+        }
+        first = parent;
+    }
+    first.to_owned()
+}
+
+/// What another confined process has put there counts as nothing.
+fn presence(rule: &Rule, host: &impl Host) -> Presence {
+    match rule.presence {
+        Presence::Directory if host.is_placeholder(&rule.path) => Presence::Absent,
+        presence => presence,
+    }
+}
+
+/// The rule that would decide without this one.
+fn above(plan: &Plan, at: usize) -> Option<&Rule> {
+    covering(plan, at, &plan.rules[at].path)
+}
+
+fn covering<'a>(plan: &'a Plan, before: usize, path: &Path) -> Option<&'a Rule> {
+    let rules = plan.rules[..before].iter().rev();
+    rules
+        .filter(|rule| rule.path != *path)
+        .find(|rule| path.starts_with(&rule.path))
+}
+
+/// Whether nothing would be seen there without this rule.
+fn is_hidden(plan: &Plan, at: usize) -> bool {
+    above(plan, at).is_none_or(|above| above.access == Access::Deny)
+}
+
+fn grants_below(plan: &Plan, at: usize) -> bool {
+    let path = &plan.rules[at].path;
+    plan.rules[at..]
+        .iter()
+        .any(|rule| rule.access != Access::Deny && rule.path.starts_with(path))
+}
+
+/// Bubblewrap brings these.
+fn is_usual_device(path: &Path) -> bool {
+    let usual = [
+        "", "null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "shm", "fd",
+        "stdin", "stdout", "stderr", "console",
+    ];
+    let name = path.strip_prefix("/dev").unwrap_or(path);
+    usual.iter().any(|usual| name == Path::new(usual))
+}
+
+#[cfg(test)]
+#[path = "layout/tests.rs"]
+mod tests;

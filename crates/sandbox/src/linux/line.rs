@@ -1,0 +1,133 @@
+//! The line between the server and the stages: a socket that keeps messages apart.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::cmsg_space;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+
+use super::report::{LENGTH, Report};
+
+/// What was heard on a line.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Nothing yet.
+    Nothing,
+    /// A stage has said something; its number on this host comes with it.
+    Report(Report, Option<u32>),
+    /// Nobody holds the other end any more.
+    End,
+}
+
+/// The server's end. Non-blocking.
+#[derive(Debug)]
+pub struct Line(OwnedFd);
+
+impl Line {
+    /// Opens one; the other end is for the outer stage, and has these files waiting for it.
+    pub(super) fn open(files: [&OwnedFd; 2]) -> io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        rustix::net::sockopt::set_socket_passcred(&ours, true)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        let files = files.map(AsFd::as_fd);
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&files));
+        let message = [IoSlice::new(b"files")];
+        rustix::net::sendmsg(&ours, &message, &mut control, SendFlags::NOSIGNAL)?;
+        Ok((Self(ours), theirs))
+    }
+
+    /// A copy, to wait for.
+    ///
+    /// # Errors
+    /// When too many are open.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.0.try_clone()
+    }
+
+    /// Takes what has been said, without waiting.
+    ///
+    /// # Errors
+    /// When the system refuses, or somebody speaks another language.
+    pub fn listen(&self) -> io::Result<Heard> {
+        let mut bytes = [0; LENGTH];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut place = [IoSliceMut::new(&mut bytes)];
+        let length = loop {
+            match rustix::net::recvmsg(&self.0, &mut place, &mut control, RecvFlags::empty()) {
+                Ok(message) => break message.bytes,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(Heard::Nothing),
+                Err(Errno::CONNRESET) => return Ok(Heard::End),
+                Err(errno) => return Err(errno.into()),
+            }
+        };
+        let sender = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid),
+            _ => None,
+        });
+        if length == 0 {
+            return Ok(Heard::End);
+        }
+        let report = Report::decode(&bytes[..length]).ok_or(io::ErrorKind::InvalidData)?;
+        let sender = sender.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
+        Ok(Heard::Report(report, sender))
+    }
+}
+
+/// Says something from the other end. If nobody hears it, nobody waits.
+pub(super) fn tell(line: BorrowedFd<'_>, report: Report) {
+    let _ = rustix::net::send(line, &report.encode(), SendFlags::NOSIGNAL);
+}
+
+/// Waits for the first message and takes the files that come with it.
+pub(super) fn take_files(line: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut bytes = [0; 8];
+    let mut place = [IoSliceMut::new(&mut bytes)];
+    rustix::net::recvmsg(line, &mut place, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let rights = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    Ok(rights.flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::MemfdFlags;
+
+    use super::*;
+    use crate::linux::report::Step;
+
+    #[test]
+    fn files_go_one_way_and_reports_the_other() {
+        let file = rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC).expect("a file");
+        let (ours, theirs) = Line::open([&file, &file]).expect("a line");
+        assert_eq!(ours.listen().expect("it listens"), Heard::Nothing);
+        let files = take_files(theirs.as_fd()).expect("it hears");
+        assert_eq!(files.len(), 2);
+        let failed = Report::Failed(Step::Seccomp, 22);
+        tell(theirs.as_fd(), failed);
+        drop(theirs);
+        let own = Some(std::process::id());
+        assert_eq!(
+            ours.listen().expect("it listens"),
+            Heard::Report(failed, own)
+        );
+        assert_eq!(ours.listen().expect("it listens"), Heard::End);
+    }
+}

@@ -1,0 +1,36 @@
+//! How a plan is enforced on Linux.
+//!
+//! Bubblewrap gives the process namespaces of its own: what the plan grants is mounted there, and
+//! nothing else exists. Inside them a stage of our own binary puts up Landlock and a filter of
+//! system calls, and becomes the program.
+//!
+//! - what decides: [`layout`], a plan as bubblewrap's arguments, with [`host`] for what it must
+//!   know; [`filter`] with the tables of [`calls`]; [`landlock`]
+//! - what acts: [`sandbox`] in the server; [`stage`] in between, with [`orders`], [`report`] and the
+//!   [`line`] they go over
+//! - [`preflight`]: whether this host can, and if not, why
+//! - [`placeholder`]: what stands where nothing may be created
+
+mod calls;
+mod command;
+mod filter;
+mod host;
+mod landlock;
+mod layout;
+mod line;
+mod orders;
+mod placeholder;
+mod preflight;
+mod report;
+mod sandbox;
+mod stage;
+mod sys;
+
+pub use command::StageCommand;
+pub use line::{Heard, Line};
+pub use placeholder::PlaceholderError;
+pub use preflight::{Means, Remedy, Unenforceable};
+pub use report::{Report, Step};
+pub use sandbox::{Confined, Hold, PrepareError, Program, Sandbox};
+pub use stage::main as stage;
+pub use sys::landlock_version;

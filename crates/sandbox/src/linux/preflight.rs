@@ -1,0 +1,296 @@
+//! What this host can enforce, found out by trying.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use super::StageCommand;
+use super::stage;
+
+/// How long a trial may take. It takes a few milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How much of what a trial says is of interest.
+const WORDS: usize = 4096;
+
+/// The package that has it, on Debian and most others.
+const PACKAGE: &str = "bubblewrap";
+
+/// What is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Means {
+    /// Where bubblewrap is.
+    pub bubblewrap: PathBuf,
+    /// Which one, in its own words.
+    pub version: String,
+    /// Which Landlock the kernel has; zero is none.
+    pub landlock: u32,
+}
+
+/// Why nothing can be enforced here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unenforceable {
+    /// Whoever serves has no program to confine with.
+    #[error("this program has no stage to confine processes with")]
+    NoStages,
+    /// The operator wants what we don't have.
+    #[error("sandbox.level is \"landlock\", which isn't built yet: set it to \"namespaces\"")]
+    LandlockAlone,
+    /// It isn't on the server's `PATH`.
+    #[error("bwrap isn't found on the server's PATH: install the package {PACKAGE}")]
+    NoBubblewrap,
+    /// It lacks something.
+    #[error("{found} is too old: install version 0.8 or newer of the package {PACKAGE}")]
+    OldBubblewrap {
+        /// What it calls itself.
+        found: String,
+    },
+    /// The host forbids what it does.
+    #[error("namespaces can't be used here ({said}): {remedy}")]
+    Namespaces {
+        /// What bubblewrap had to say.
+        said: String,
+        /// What to do about it.
+        remedy: Remedy,
+    },
+    /// The kernel has no filter for system calls, or not for us.
+    #[error("system calls can't be filtered here ({said})")]
+    Seccomp {
+        /// What was said.
+        said: String,
+    },
+    /// Our own stage didn't start, or didn't end.
+    #[error("cannot try out what this host enforces: {said}")]
+    Trial {
+        /// What happened.
+        said: String,
+    },
+}
+
+/// What lets a host have namespaces.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// There may be none at all.
+    MaxUserNamespaces,
+    /// Debian's switch.
+    UnprivilegedClone,
+    /// Ubuntu's.
+    AppArmor,
+    /// None of the known switches is off.
+    Unknown,
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Remedy::MaxUserNamespaces => {
+                "set the sysctl user.max_user_namespaces to something above 0"
+            }
+            Remedy::UnprivilegedClone => "set the sysctl kernel.unprivileged_userns_clone to 1",
+            Remedy::AppArmor => {
+                "set the sysctl kernel.apparmor_restrict_unprivileged_userns to 0, or allow bwrap \
+                 in a profile of AppArmor"
+            }
+            Remedy::Unknown => {
+                "see whether user.max_user_namespaces is a sysctl above 0 and whether a container \
+                 or a security module forbids unshare and mount"
+            }
+        })
+    }
+}
+
+impl Remedy {
+    /// Which switch is off, of those that `read` tells of.
+    fn find(read: impl Fn(&str) -> Option<String>) -> Self {
+        let is = |path: &str, value: &str| read(path).is_some_and(|found| found.trim() == value);
+        if is("/proc/sys/user/max_user_namespaces", "0") {
+            Remedy::MaxUserNamespaces
+        } else if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+            Remedy::UnprivilegedClone
+        } else if is(
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+        ) {
+            Remedy::AppArmor
+        } else {
+            Remedy::Unknown
+        }
+    }
+}
+
+/// Looks for bubblewrap and tries it, with every kind of wall. Takes some milliseconds.
+pub(super) fn look(command: &StageCommand) -> Result<Means, Unenforceable> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let bubblewrap = find(std::env::split_paths(&path)).ok_or(Unenforceable::NoBubblewrap)?;
+    let text = bubblewrap.to_string_lossy().into_owned();
+    let version = run(Command::new(&bubblewrap).arg("--version"))?.stdout;
+    let argv = command.argv(stage::PROBE, &text);
+    let mut probe = Command::new(&command.program);
+    probe.arg0(&argv[0]).args(&argv[1..]).env_clear();
+    probe.envs(StageCommand::environment());
+    let heard = run(&mut probe)?;
+    judge(&bubblewrap, version.trim(), &heard)
+}
+
+/// Only absolute folders: a server may be standing in somebody's project.
+fn find(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    let mut candidates = folders
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("bwrap"));
+    candidates.find(|candidate| is_executable(candidate))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// What a trial has said.
+#[derive(Debug, Default)]
+struct Said {
+    stdout: String,
+    stderr: String,
+}
+
+fn judge(bubblewrap: &Path, version: &str, heard: &Said) -> Result<Means, Unenforceable> {
+    let landlock = heard.stdout.trim().strip_prefix(stage::REPORTED.trim());
+    if let Some(Ok(landlock)) = landlock.map(|version| version.trim().parse()) {
+        return Ok(Means {
+            bubblewrap: bubblewrap.to_owned(),
+            version: version.to_owned(),
+            landlock,
+        });
+    }
+    let said = heard.stderr.trim().lines().next().unwrap_or_default();
+    let said = said.strip_prefix("bwrap: ").unwrap_or(said).to_owned();
+    Err(if said.to_ascii_lowercase().contains("unknown option") {
+        Unenforceable::OldBubblewrap {
+            found: version.to_owned(),
+        }
+    } else if heard.stderr.starts_with("seccomp") {
+        Unenforceable::Seccomp { said }
+    } else if heard.stderr.starts_with("bwrap: ") {
+        let remedy = Remedy::find(|path| std::fs::read_to_string(path).ok());
+        Unenforceable::Namespaces { said, remedy }
+    } else {
+        Unenforceable::Trial { said }
+    })
+}
+
+fn run(command: &mut Command) -> Result<Said, Unenforceable> {
+    let failed = |error: std::io::Error| Unenforceable::Trial {
+        said: error.to_string(),
+    };
+    command.current_dir("/").stdin(Stdio::null());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let heard = listen(&mut child);
+    if heard.is_none() {
+        let _ = child.kill();
+    }
+    child.wait().map_err(failed)?;
+    heard.ok_or_else(|| Unenforceable::Trial {
+        said: format!("it took longer than {PATIENCE:?}"),
+    })
+}
+
+/// Everything it writes, as far as it is of interest; none when it takes too long.
+fn listen(child: &mut Child) -> Option<Said> {
+    let until = Instant::now() + PATIENCE;
+    let mut said = Said::default();
+    let text = |stream: Option<File>| -> Option<String> {
+        let mut stream = stream?;
+        let mut bytes = vec![0; WORDS];
+        let mut filled = 0;
+        while filled < WORDS {
+            let left = until.saturating_duration_since(Instant::now());
+            let timeout = Timespec::try_from(left).ok()?;
+            let mut watched = [PollFd::new(&stream, PollFlags::IN)];
+            if rustix::event::poll(&mut watched, Some(&timeout)).ok()? == 0 {
+                return None;
+            }
+            match stream.read(&mut bytes[filled..]).ok()? {
+                0 => break,
+                more => filled += more,
+            }
+        }
+        Some(String::from_utf8_lossy(&bytes[..filled]).into_owned())
+    };
+    let owned = std::os::fd::OwnedFd::from;
+    said.stdout = text(child.stdout.take().map(|one| File::from(owned(one))))?;
+    let owned = std::os::fd::OwnedFd::from;
+    said.stderr = text(child.stderr.take().map(|one| File::from(owned(one))))?;
+    Some(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(stdout: &str, stderr: &str) -> Result<Means, Unenforceable> {
+        let heard = Said {
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        };
+        judge(Path::new("/usr/bin/bwrap"), "bubblewrap 0.4.0", &heard)
+    }
+
+    #[test]
+    fn a_trial_that_comes_through_tells_of_landlock() {
+        let means = verdict("landlock 7\n", "").expect("all is there");
+        assert_eq!(means.landlock, 7);
+        assert_eq!(
+            verdict("landlock 0\n", "").map(|means| means.landlock),
+            Ok(0)
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        let old = verdict("", "bwrap: Unknown option --disable-userns\n");
+        let old = old.expect_err("too old").to_string();
+        assert!(old.contains("bubblewrap 0.4.0 is too old"), "{old}");
+        let said = "bwrap: No permissions to create new namespace, likely because";
+        let forbidden = verdict("", said).expect_err("forbidden").to_string();
+        assert!(forbidden.contains("sysctl"), "{forbidden}");
+        assert!(forbidden.contains("No permissions"), "{forbidden}");
+        let none = Unenforceable::NoBubblewrap.to_string();
+        assert!(none.contains("package bubblewrap"), "{none}");
+    }
+
+    #[test]
+    fn the_switch_that_is_off_is_named() {
+        let with = |which: &'static str, value: &'static str| {
+            Remedy::find(|path| path.ends_with(which).then(|| value.to_owned()))
+        };
+        assert_eq!(
+            with("max_user_namespaces", "0\n"),
+            Remedy::MaxUserNamespaces
+        );
+        assert_eq!(
+            with("unprivileged_userns_clone", "0\n"),
+            Remedy::UnprivilegedClone
+        );
+        assert_eq!(
+            with("apparmor_restrict_unprivileged_userns", "1\n"),
+            Remedy::AppArmor
+        );
+        assert_eq!(with("max_user_namespaces", "96349\n"), Remedy::Unknown);
+    }
+
+    #[test]
+    fn nothing_is_found_in_a_folder_relative_to_somewhere() {
+        assert_eq!(
+            find([PathBuf::from("usr/bin"), PathBuf::new()].into_iter()),
+            None
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! Preparing confined processes, in the server.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::MemfdFlags;
+use rustix::process::{Pid, PidfdFlags};
+
+use super::host::ThisHost;
+use super::layout::{self, Layout};
+use super::line::Line;
+use super::orders::Orders;
+use super::placeholder::{Holding, PlaceholderError, Placeholders};
+use super::preflight::{self, Means, Unenforceable};
+use super::{StageCommand, stage};
+use crate::planning::Failing;
+use crate::{Access, Level, Plan};
+
+/// How many arguments bubblewrap takes at most, our own few included.
+const ARGUMENTS: usize = 9000 - 16;
+
+/// Confines processes; clones are the same.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    command: StageCommand,
+    level: Level,
+    /// Once everything was found. What was missing may have been installed since.
+    means: Mutex<Option<Means>>,
+    placeholders: Placeholders,
+}
+
+/// What is to be executed: runs of strings that end in NUL.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Where it may be, in the order of the search.
+    pub candidates: Vec<u8>,
+    /// Its arguments, its own name first.
+    pub argv: Vec<u8>,
+    /// Its whole environment.
+    pub env: Vec<u8>,
+    /// Where it starts.
+    pub cwd: PathBuf,
+}
+
+/// What to start instead of the program, and what to do meanwhile.
+#[derive(Debug)]
+pub struct Confined {
+    /// The outer stage, where it is and what it is told, its own name first.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub argv: Vec<OsString>,
+    /// Its environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// What it has to find as its fourth descriptor. To be closed here once it runs.
+    pub theirs: OwnedFd,
+    /// Where it says that the program runs, or why not.
+    pub line: Line,
+    /// To be kept until nothing of the process is left.
+    pub hold: Hold,
+}
+
+/// What a confined process needs on the host for as long as anything of it lives.
+#[derive(Debug)]
+pub struct Hold {
+    _placeholders: Holding,
+    first: Option<OwnedFd>,
+}
+
+impl Hold {
+    /// The program, by its number, before it can have ended: whose child it is comes first of all
+    /// inside, and is the last to go.
+    pub fn belongs_to(&mut self, program: u32) {
+        let status = std::fs::read_to_string(format!("/proc/{program}/status"));
+        let status = status.unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        let parent = parent.and_then(|parent| Pid::from_raw(parent.trim().parse().ok()?));
+        let open = |pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
+        self.first = parent.and_then(open);
+    }
+
+    /// What becomes readable when nothing lives in the process's namespaces any more; none if that
+    /// was so before anybody could look.
+    #[must_use]
+    pub fn first(&self) -> Option<OwnedFd> {
+        self.first.as_ref()?.try_clone().ok()
+    }
+}
+
+/// Why a process could not be confined.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// Nothing can be enforced here.
+    #[error(transparent)]
+    Unenforceable(#[from] Unenforceable),
+    /// The plan has more exceptions than there can be mounts.
+    #[error(
+        "the plan takes {0} arguments of bubblewrap, which accepts {ARGUMENTS}: deny less, or whole directories"
+    )]
+    TooLong(usize),
+    /// The program could not even be started without it.
+    #[error(
+        "{0:?} can't be denied: the sandbox has one of its own there, which shows nothing of the host"
+    )]
+    Needed(PathBuf),
+    /// The stages are programs too.
+    #[error("the plan doesn't show {0:?}, which the sandbox's own helper needs to start")]
+    Library(PathBuf),
+    /// A path can't be kept absent.
+    #[error(transparent)]
+    Placeholder(#[from] PlaceholderError),
+    /// The system refused.
+    #[error("cannot pass the plan on: {0}")]
+    Os(#[from] io::Error),
+}
+
+impl PrepareError {
+    /// On whose side it fails.
+    #[must_use]
+    pub fn failing(&self) -> Failing {
+        match self {
+            PrepareError::Unenforceable(_)
+            | PrepareError::TooLong(_)
+            | PrepareError::Needed(_)
+            | PrepareError::Library(_) => Failing::Intent,
+            PrepareError::Placeholder(_) | PrepareError::Os(_) => Failing::Preparation,
+        }
+    }
+}
+
+impl Sandbox {
+    /// One whose stages are this program, by the means that the operator has chosen.
+    #[must_use]
+    pub fn new(command: StageCommand, level: Level) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                command,
+                level,
+                means: Mutex::default(),
+                placeholders: Placeholders::default(),
+            }),
+        }
+    }
+
+    /// By what means it confines.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.shared.level
+    }
+
+    /// What this host can enforce. The first time it takes some milliseconds, in which processes
+    /// are started and waited for; so it does each time as long as something is missing.
+    ///
+    /// # Errors
+    /// When something is missing.
+    pub fn preflight(&self) -> Result<Means, Unenforceable> {
+        if self.shared.level == Level::Landlock {
+            return Err(Unenforceable::LandlockAlone);
+        }
+        let mut known = self
+            .shared
+            .means
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(means) = &*known {
+            return Ok(means.clone());
+        }
+        let means = preflight::look(&self.shared.command)?;
+        Ok(known.insert(means).clone())
+    }
+
+    /// Prepares a process. Looks at the file system and may take a moment.
+    ///
+    /// # Errors
+    /// When any of the plan can't be enforced; nothing is left of it then.
+    pub fn confine(&self, plan: &Plan, program: Program) -> Result<Confined, PrepareError> {
+        let means = self.preflight()?;
+        check(plan)?;
+        let Layout { arguments, absent } = layout::lay_out(plan, &ThisHost);
+        if arguments.len() > ARGUMENTS {
+            return Err(PrepareError::TooLong(arguments.len()));
+        }
+        let mut told = Vec::new();
+        for argument in &arguments {
+            told.extend_from_slice(argument.as_encoded_bytes());
+            told.push(0);
+        }
+        let grants = plan.rules.iter().filter(|rule| rule.access != Access::Deny);
+        let orders = Orders {
+            network: plan.network,
+            cwd: program.cwd,
+            candidates: program.candidates,
+            argv: program.argv,
+            env: program.env,
+            grants: grants
+                .map(|rule| (rule.path.clone(), rule.access))
+                .collect(),
+        };
+        let arguments = nameless(&told)?;
+        let orders = nameless(&orders.encode())?;
+        let (line, theirs) = Line::open([&arguments, &orders])?;
+        let command = &self.shared.command;
+        Ok(Confined {
+            program: command.program.clone(),
+            argv: command.argv(stage::OUTER, &means.bubblewrap.to_string_lossy()),
+            env: StageCommand::environment(),
+            theirs,
+            line,
+            // Last, so that nothing is left where something else fails.
+            hold: Hold {
+                _placeholders: self.shared.placeholders.hold(&absent)?,
+                first: None,
+            },
+        })
+    }
+}
+
+/// A file without a name that holds this, to be read from its beginning.
+fn nameless(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(rustix::fs::memfd_create("plan", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// What the stages themselves need inside.
+fn check(plan: &Plan) -> Result<(), PrepareError> {
+    let proc = Path::new("/proc");
+    if plan
+        .rules
+        .iter()
+        .any(|rule| rule.path == proc && rule.access == Access::Deny)
+    {
+        return Err(PrepareError::Needed(proc.to_owned()));
+    }
+    match libraries().find(|library| plan.access(library) == Access::Deny) {
+        Some(library) => Err(PrepareError::Library(library)),
+        None => Ok(()),
+    }
+}
+
+/// The libraries of this program, which are those of the stages.
+fn libraries() -> impl Iterator<Item = PathBuf> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mut paths: Vec<_> = maps
+        .lines()
+        .filter_map(|line| line.split_once('/'))
+        .map(|(_, path)| PathBuf::from(format!("/{path}")))
+        .filter(|path| {
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            name.is_some_and(|name| name.contains(".so"))
+        })
+        .collect();
+    paths.sort();
+    paths.dedup();
+    paths.into_iter()
+}

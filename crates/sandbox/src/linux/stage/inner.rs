@@ -1,0 +1,85 @@
+//! The stage inside: puts up the last walls and becomes the program.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
+
+use rustix::io::{Errno, FdFlags};
+
+use super::{LINE, ORDERS, SELF, inherited};
+use crate::linux::orders::Orders;
+use crate::linux::report::{Report, Step};
+use crate::linux::sys::{self, Becomes};
+use crate::linux::{filter, landlock, line};
+
+/// Returns if it fails, which it has said on its line then.
+pub(super) fn run() {
+    let line = inherited(LINE);
+    let (step, error) = become_the_program(line);
+    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    line::tell(line, Report::Failed(step, errno));
+}
+
+fn become_the_program(line: BorrowedFd<'_>) -> (Step, io::Error) {
+    let orders = match hear() {
+        Ok(orders) => orders,
+        Err(error) => return (Step::Orders, error),
+    };
+    if let Err(failure) = confine(&orders) {
+        return failure;
+    }
+    sys::all_signals(Becomes::Default);
+    sys::unblock_signals();
+    line::tell(line, Report::Ready);
+    (Step::Execute, execute(&orders))
+}
+
+fn hear() -> io::Result<Orders> {
+    let mut file = File::from(rustix::io::fcntl_dupfd_cloexec(inherited(ORDERS), 0)?);
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    // Whoever started us may have left more open than we know of. Kernels before 5.11 don't do it in
+    // one call; then there is what we know of.
+    if sys::close_others_on_exec().is_err() {
+        for number in [LINE, ORDERS, SELF] {
+            rustix::io::fcntl_setfd(inherited(number), FdFlags::CLOEXEC)?;
+        }
+    }
+    Orders::decode(&bytes).ok_or_else(|| Errno::PROTO.into())
+}
+
+fn confine(orders: &Orders) -> Result<(), (Step, io::Error)> {
+    rustix::process::chdir(&orders.cwd).map_err(|errno| (Step::Directory, errno.into()))?;
+    let no_more = rustix::thread::set_no_new_privs(true);
+    no_more.map_err(|errno| (Step::Privileges, errno.into()))?;
+    landlock::confine(&orders.grants, orders.network).map_err(|error| (Step::Landlock, error))?;
+    let filter = filter::filter(orders.network);
+    sys::set_filter(&filter).map_err(|error| (Step::Seccomp, error))
+}
+
+/// Tries the candidates as `execvp` does, and returns the error that says most.
+fn execute(orders: &Orders) -> io::Error {
+    let (argv, env) = (strings(&orders.argv), strings(&orders.env));
+    let mut denied = None;
+    let mut last = io::Error::from(Errno::NOENT);
+    for candidate in strings(&orders.candidates) {
+        last = sys::execute(candidate, &argv, &env);
+        match last.raw_os_error() {
+            Some(libc::EACCES) => denied = Some(last),
+            // Not here, or nowhere one could look.
+            Some(libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT) => {
+                continue;
+            }
+            _ => return last,
+        }
+        last = Errno::NOENT.into();
+    }
+    denied.unwrap_or(last)
+}
+
+fn strings(run: &[u8]) -> Vec<&CStr> {
+    let each = run.split_inclusive(|byte| *byte == 0);
+    each.filter_map(|string| CStr::from_bytes_with_nul(string).ok())
+        .collect()
+}

@@ -1,0 +1,44 @@
+//! The file system of this host.
+
+use std::{ffi::OsString, fs, io, path::Path};
+
+use super::{Kind, View};
+
+/// This host, as the calling process sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Host;
+
+impl View for Host {
+    fn look(&self, path: &Path) -> io::Result<Kind> {
+        let found = match fs::symlink_metadata(path) {
+            Ok(found) => found.file_type(),
+            Err(error) if is_absence(&error) => return Ok(Kind::Absent),
+            Err(error) => return Err(error),
+        };
+        if found.is_symlink() {
+            return fs::read_link(path).map(Kind::Link);
+        }
+        Ok(if found.is_dir() {
+            Kind::Directory
+        } else {
+            Kind::File
+        })
+    }
+
+    fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(directory)?.take(at_most) {
+            let entry = entry?;
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            found.push((entry.file_name(), is_directory));
+        }
+        Ok(found)
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}

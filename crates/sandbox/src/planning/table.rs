@@ -1,0 +1,114 @@
+//! The rules while they are put together.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use crate::{Access, Presence, Rule, Why};
+
+/// One rule a path. The order of paths has parents before what is below them.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    rules: BTreeMap<PathBuf, Rule>,
+}
+
+impl Table {
+    /// Adds a rule. Of two about the same path, the stricter one stays: deny before write before
+    /// read.
+    pub(super) fn add(&mut self, rule: Rule) {
+        match self.rules.get_mut(&rule.path) {
+            Some(present) if present.access >= rule.access => {}
+            Some(present) => *present = rule,
+            None => {
+                self.rules.insert(rule.path.clone(), rule);
+            }
+        }
+    }
+
+    pub(super) fn get(&self, path: &Path) -> Option<&Rule> {
+        self.rules.get(path)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.values()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// The rule that decides about a path.
+    pub(super) fn covering(&self, path: &Path) -> Option<&Rule> {
+        path.ancestors().find_map(|above| self.rules.get(above))
+    }
+
+    /// The rule that decides about a path unless there is one about it alone.
+    pub(super) fn above(&self, path: &Path) -> Option<&Rule> {
+        path.parent().and_then(|parent| self.covering(parent))
+    }
+
+    pub(super) fn is_writable(&self, path: &Path) -> bool {
+        let covering = self.covering(path);
+        covering.is_some_and(|rule| rule.access == Access::Write)
+    }
+
+    /// Whether anything below a path has a rule of its own.
+    pub(super) fn has_below(&self, path: &Path) -> bool {
+        let from = (
+            std::ops::Bound::Excluded(path.to_owned()),
+            std::ops::Bound::Unbounded,
+        );
+        let next = self.rules.range(from).next();
+        next.is_some_and(|(other, _)| other.starts_with(path))
+    }
+
+    /// Leaves out what denies nothing that is there without it.
+    pub(super) fn without_idle_denials(mut self) -> Self {
+        let idle: Vec<PathBuf> = self
+            .iter()
+            .filter(|rule| rule.access == Access::Deny)
+            .filter(|rule| {
+                let above = self.above(&rule.path);
+                above.is_none_or(|above| above.access == Access::Deny)
+            })
+            .map(|rule| rule.path.clone())
+            .collect();
+        for path in idle {
+            self.rules.remove(&path);
+        }
+        self
+    }
+
+    /// Pins the directories on the way from what may be written to other rules below it. Also to
+    /// what may be written as well: that has holes of its own.
+    pub(super) fn pin(&mut self, mut exempt: impl FnMut(&Rule, &Rule) -> bool) {
+        let mut pins = Vec::new();
+        for rule in self.iter() {
+            let Some(above) = self.above(&rule.path) else {
+                continue;
+            };
+            if above.access != Access::Write || exempt(rule, above) {
+                continue;
+            }
+            let between = rule.path.ancestors().skip(1);
+            pins.extend(
+                between
+                    .take_while(|path| *path != above.path)
+                    .map(Path::to_owned),
+            );
+        }
+        for path in pins {
+            self.add(Rule {
+                path,
+                access: Access::Write,
+                presence: Presence::Directory,
+                why: Why::Pinned,
+            });
+        }
+    }
+
+    pub(super) fn into_rules(self) -> Vec<Rule> {
+        self.rules.into_values().collect()
+    }
+}

@@ -1,0 +1,29 @@
+//! The file system, as far as planning looks at it.
+
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+};
+
+/// What planning asks of a file system.
+pub trait View {
+    /// What is at a path whose parent directories are no links. A link is not followed.
+    fn look(&self, path: &Path) -> io::Result<Kind>;
+
+    /// What is in a directory, and whether each is a directory itself: so many of them at most.
+    fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>>;
+}
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A symbolic link, and what it says.
+    Link(PathBuf),
+    /// Anything else that exists.
+    File,
+    /// Nothing.
+    Absent,
+}

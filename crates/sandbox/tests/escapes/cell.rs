@@ -1,0 +1,197 @@
+//! A confined process and its free twin.
+#![expect(unsafe_code, reason = "a descriptor is put at a number of our choice")]
+
+use std::ffi::OsString;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use outpost_sandbox::{
+    Access, Confined, Hold, Level, Network, Plan, Presence, Program, Rule, Sandbox, StageCommand,
+    Why,
+};
+
+/// A folder of the host with a part that the plan lets one write.
+pub(crate) struct Cell {
+    folder: tempfile::TempDir,
+    pub(crate) plan: Plan,
+    sandbox: Sandbox,
+}
+
+/// How an attempt went.
+pub(crate) struct Outcome(Output);
+
+impl Cell {
+    /// Everything can be read, the workspace can be written, and there is no network.
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = folder.path().join("workspace");
+        std::fs::create_dir(&workspace).expect("a workspace");
+        let plan = Plan {
+            rules: vec![
+                rule(Access::Read, Path::new("/")),
+                rule(Access::Write, &workspace),
+            ],
+            links: Vec::new(),
+            network: Network::Restricted,
+            cwd: workspace,
+            warnings: Vec::new(),
+        };
+        Self {
+            folder,
+            plan,
+            sandbox: Sandbox::new(stage(), Level::default()),
+        }
+    }
+
+    /// A path inside the workspace.
+    pub(crate) fn inside(&self, name: &str) -> PathBuf {
+        self.folder.path().join("workspace").join(name)
+    }
+
+    /// A path beside the workspace.
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A file with something in it.
+    pub(crate) fn file(&self, path: PathBuf) -> PathBuf {
+        std::fs::write(&path, "original").expect("it is written");
+        path
+    }
+
+    /// With one more rule.
+    pub(crate) fn and(mut self, access: Access, path: &Path) -> Self {
+        self.plan.rules.push(rule(access, path));
+        self
+    }
+
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    /// One attempt without the sandbox.
+    pub(crate) fn free(&self, words: &[&str]) -> Outcome {
+        let output = Command::new(program()).args(words).output();
+        Outcome(output.expect("it runs"))
+    }
+
+    /// The same within.
+    pub(crate) fn confined(&self, words: &[&str]) -> Outcome {
+        let program = program();
+        let argv: Vec<_> = [program.as_os_str()]
+            .into_iter()
+            .chain(words.iter().map(AsRef::as_ref))
+            .collect();
+        self.run(&argv)
+    }
+
+    /// A script within.
+    pub(crate) fn script(&self, script: &str) -> Outcome {
+        self.run(&["/bin/sh", "-c", script].map(AsRef::as_ref))
+    }
+
+    fn run(&self, argv: &[&std::ffi::OsStr]) -> Outcome {
+        let (mut command, _hold) = self.command(argv);
+        let output = command.output();
+        Outcome(output.expect("it runs"))
+    }
+
+    /// What to start for a confined program, and what to keep meanwhile.
+    pub(crate) fn command(&self, argv: &[&std::ffi::OsStr]) -> (Command, Hold) {
+        let run = |strings: &[&std::ffi::OsStr]| {
+            let terminated = strings.iter().map(|one| [one.as_bytes(), b"\0"].concat());
+            terminated.collect::<Vec<_>>().concat()
+        };
+        let confined = self.sandbox.confine(
+            &self.plan,
+            Program {
+                candidates: run(&argv[..1]),
+                argv: run(argv),
+                env: run(&["PATH=/usr/bin:/bin".as_ref()]),
+                cwd: self.plan.cwd.clone(),
+            },
+        );
+        let Confined {
+            program,
+            argv,
+            env,
+            theirs,
+            hold,
+            ..
+        } = confined.expect("it can be confined");
+        let mut command = Command::new(program);
+        command.arg0(&argv[0]).args(&argv[1..]);
+        command.env_clear().envs(env).stdin(Stdio::null());
+        let place = move || match unsafe { libc::dup2(theirs.as_raw_fd(), 3) } {
+            -1 => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        };
+        // SAFETY: it makes one system call.
+        unsafe { command.pre_exec(place) };
+        (command, hold)
+    }
+}
+
+impl Outcome {
+    /// It worked.
+    pub(crate) fn succeeds(&self) {
+        assert!(self.0.status.success(), "{:?}", self.0);
+    }
+
+    /// It ran and was refused, in these words.
+    pub(crate) fn fails(&self, words: &str) {
+        assert_eq!(self.0.status.code(), Some(1), "{:?}", self.0);
+        let said = String::from_utf8_lossy(&self.0.stderr);
+        assert!(said.contains(words), "{said}");
+    }
+
+    /// The code it ended with, as the wire tells it.
+    pub(crate) fn code(&self) -> i32 {
+        let signal = || self.0.status.signal().map(|signal| 128 + signal);
+        self.0.status.code().or_else(signal).unwrap_or(-1)
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+}
+
+pub(crate) fn rule(access: Access, path: &Path) -> Rule {
+    let presence = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => Presence::Directory,
+        Ok(_) => Presence::File,
+        Err(_) => Presence::Absent,
+    };
+    Rule {
+        path: path.to_owned(),
+        access,
+        presence,
+        why: Why::Entry,
+    }
+}
+
+/// Nextest knows where it is when the tests are run from somewhere else than where they were built.
+fn program() -> PathBuf {
+    let built = || OsString::from(env!("CARGO_BIN_EXE_escape"));
+    let path = PathBuf::from(std::env::var_os("NEXTEST_BIN_EXE_escape").unwrap_or_else(built));
+    path.canonicalize().expect("it was built")
+}
+
+pub(crate) fn stage() -> StageCommand {
+    StageCommand {
+        program: program(),
+        args: vec!["confine".to_owned()],
+    }
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// As an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("it is text")
+}

@@ -1,0 +1,98 @@
+//! What a confined process is and has.
+
+use outpost_sandbox::{Access, PrepareError, Program, Unenforceable};
+
+use crate::cell::Cell;
+
+#[test]
+fn it_has_no_privileges_and_gets_none() {
+    let cell = Cell::new();
+    let status = cell.script("cat /proc/self/status /proc/1/status").stdout();
+    let lines = |name: &str| {
+        let lines = status.lines().filter_map(|line| line.strip_prefix(name));
+        lines.map(str::trim).collect::<Vec<_>>()
+    };
+    for name in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        assert_eq!(lines(name), ["0000000000000000"; 2], "{name}");
+    }
+    assert_eq!(lines("NoNewPrivs:"), ["1", "1"]);
+    assert_eq!(lines("Seccomp:")[0], "2");
+}
+
+#[test]
+fn it_has_three_streams_and_nothing_of_the_stages() {
+    let cell = Cell::new();
+    let open = cell.script("ls /proc/self/fd; env; ls -l /proc/self/exe");
+    let open = open.stdout();
+    let lines: Vec<_> = open.lines().collect();
+    assert_eq!(&lines[..4], ["0", "1", "2", "3"], "the last is the folder");
+    assert!(lines.contains(&"PATH=/usr/bin:/bin"), "{open}");
+    assert!(!open.contains("escape"), "{open}");
+    let seen = cell.script("ls -l /proc/1/fd; cat /proc/1/environ");
+    assert_eq!(seen.stdout(), "", "nor of who reaps for it");
+}
+
+#[test]
+fn signals_and_codes_come_through() {
+    let cell = Cell::new();
+    assert_eq!(cell.script("exit 7").code(), 7);
+    assert_eq!(cell.script("kill -TERM $$").code(), 143);
+    assert_eq!(cell.script("kill -KILL $$").code(), 137);
+    let masks = cell.script("cat /proc/self/status").stdout();
+    let mask = |name: &str| {
+        let line = masks.lines().find_map(|line| line.strip_prefix(name));
+        line.map(|mask| mask.trim().to_owned())
+    };
+    assert_eq!(mask("SigIgn:").as_deref(), Some("0000000000000000"));
+    assert_eq!(mask("SigBlk:").as_deref(), Some("0000000000000000"));
+}
+
+#[test]
+fn this_host_can_enforce_it_and_says_with_what() {
+    let cell = Cell::new();
+    let means = cell.sandbox().preflight().expect("all is here");
+    assert!(means.version.starts_with("bubblewrap "), "{means:?}");
+    assert!(means.bubblewrap.is_absolute());
+}
+
+#[test]
+fn what_the_stages_need_is_asked_for_before_anything_is_started() {
+    let mut cell = Cell::new();
+    let program = || Program {
+        candidates: b"/bin/true\0".to_vec(),
+        argv: b"true\0".to_vec(),
+        env: Vec::new(),
+        cwd: "/".into(),
+    };
+    cell.plan.rules.remove(0);
+    let refused = cell.sandbox().confine(&cell.plan, program());
+    assert!(matches!(refused, Err(PrepareError::Library(_))));
+    let cell = Cell::new().and(Access::Deny, "/proc".as_ref());
+    let refused = cell.sandbox().confine(&cell.plan, program());
+    assert!(matches!(refused, Err(PrepareError::Needed(_))));
+}
+
+#[test]
+fn more_exceptions_than_bubblewrap_takes_are_refused() {
+    let mut cell = Cell::new();
+    let first = cell.file(cell.inside("0"));
+    for number in 0..3000 {
+        let mut rule = crate::cell::rule(Access::Deny, &first);
+        rule.path = cell.inside(&number.to_string());
+        cell.plan.rules.push(rule);
+    }
+    let program = Program {
+        candidates: Vec::new(),
+        argv: Vec::new(),
+        env: Vec::new(),
+        cwd: "/".into(),
+    };
+    let refused = cell.sandbox().confine(&cell.plan, program);
+    assert!(matches!(refused, Err(PrepareError::TooLong(_))));
+}
+
+#[test]
+fn a_reason_names_what_to_install() {
+    let words = Unenforceable::NoBubblewrap.to_string();
+    assert!(words.contains("package bubblewrap"), "{words}");
+}

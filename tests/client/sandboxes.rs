@@ -1,0 +1,70 @@
+//! A sandbox said in Rust, enforced by a server and in this program alike.
+
+use std::{fs, path::Path};
+
+use outpost_client::{Local, LocalOptions, Place, Sandbox, StageCommand, Start};
+use outpost_testkit::{Server, patience};
+
+use super::{connect, script};
+use crate::outpost;
+
+/// What this program can't be itself: the built one stands in for it.
+fn local() -> Local {
+    let stages = StageCommand {
+        program: outpost().binary().to_owned(),
+        args: vec!["confine".to_owned()],
+    };
+    let options = LocalOptions {
+        stages: Some(stages),
+        ..LocalOptions::default()
+    };
+    Local::new(options).expect("a place")
+}
+
+/// The exit code of a script, and whether the sandbox was in its way.
+async fn ended(place: &dyn Place, start: Start) -> (i32, bool) {
+    let process = place.start(start).await.expect("it starts");
+    let exit = patience::soon("its end", process.wait()).await;
+    let exit = exit.expect("it is told");
+    (exit.code, exit.sandbox_denied)
+}
+
+async fn check(place: &dyn Place, server: &Server, folder: &Path) {
+    let start = |line: &str| script(server, line).cwd(folder);
+    let workspace = || Sandbox::read_only(folder).write(folder);
+    let granted = start("echo x > made").sandbox(workspace());
+    assert_eq!(ended(place, granted).await, (0, false));
+    assert!(folder.join("made").exists());
+    for (line, sandbox) in [
+        ("echo x > made", Sandbox::read_only(folder)),
+        ("mkdir .git", workspace()),
+        ("cat secret", workspace().deny(folder.join("secret"))),
+        ("cat secret", workspace().deny_matching("sec*")),
+    ] {
+        let (code, _) = ended(place, start(line).sandbox(sandbox)).await;
+        assert_ne!(code, 0, "{line}");
+    }
+    let denied = start("echo x > made").sandbox(Sandbox::read_only(folder));
+    let (code, told) = ended(place, denied).await;
+    assert!(code != 0 && told, "{code} {told}");
+    let read = start("cat secret").sandbox(Sandbox::minimal(folder).read(folder));
+    assert_eq!(ended(place, read).await, (0, false));
+    // What isn't named isn't even there.
+    let line = format!("test ! -e {}", folder.display());
+    let elsewhere = start(&line).cwd("/usr").sandbox(Sandbox::minimal("/usr"));
+    assert_eq!(ended(place, elsewhere).await, (0, false));
+    fs::remove_file(folder.join("made")).expect("it was made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_the_same_here_and_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("secret"), "x").expect("a file");
+    let server = outpost().start().await;
+    let local = local();
+    check(&local, &server, folder.path()).await;
+    local.close().await.expect("it ends");
+    let remote = connect(&server.urls()[0]).await.expect("it is there");
+    check(&remote, &server, folder.path()).await;
+    remote.close().await.expect("it ends");
+}

@@ -1,0 +1,192 @@
+//! `fs/readDirectory` and `fs/walk`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{about, failed, fifo, file, invalid, link, missing, refused, uri};
+use crate::ready;
+
+fn options(others: &Value) -> Value {
+    let mut options = json!({
+        "maxDepth": 64, "maxDirectories": 10_000, "maxEntries": 50_000,
+        "followDirectorySymlinks": false,
+    });
+    let members = options.as_object_mut().unwrap();
+    members.extend(others.as_object().unwrap().clone());
+    options
+}
+
+fn walk(path: &Path, others: &Value) -> Value {
+    json!({"path": uri(path), "options": options(others)})
+}
+
+/// Paths from the root on, directories with a slash.
+fn listed(root: &Path, found: &Value) -> Vec<String> {
+    let prefix = format!("{}/", uri(root));
+    let line = |entry: &Value| {
+        let path = entry["path"].as_str().unwrap();
+        let path = path.strip_prefix(&prefix).unwrap_or(path);
+        match entry["kind"].as_str() {
+            Some("directory") => format!("{path}/"),
+            Some("file") => path.to_owned(),
+            other => panic!("{other:?}"),
+        }
+    };
+    found["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(line)
+        .collect()
+}
+
+#[tokio::test]
+async fn what_is_in_a_directory() {
+    let (server, client) = ready().await;
+    let root = server.folder().join("root");
+    file(&server, "root/file", "");
+    fs::create_dir(root.join("sub")).unwrap();
+    fifo(&server, "root/fifo");
+    link(&server, "root/to_file", "file");
+    link(&server, "root/to_sub", "sub");
+    link(&server, "root/broken", "nowhere");
+    fs::write(root.join(OsStr::from_bytes(b"z\xe9")), "").unwrap();
+    let found = client
+        .call("fs/readDirectory", about(&root, &json!({})))
+        .await;
+    let entry = |name, is_directory, is_file| json!({"fileName": name, "isDirectory": is_directory, "isFile": is_file});
+    let expected = json!({"entries": [
+        entry("fifo", false, false),
+        entry("file", false, true),
+        entry("sub", true, false),
+        entry("to_file", false, true),
+        entry("to_sub", true, false),
+        entry("z\u{fffd}", false, true),
+    ]});
+    assert_eq!(found, expected);
+    let nowhere = about(&root.join("no"), &json!({}));
+    assert_eq!(
+        refused(&client, "fs/readDirectory", nowhere).await,
+        missing()
+    );
+    let no_directory = about(&root.join("file"), &json!({}));
+    let words = "Not a directory (os error 20)";
+    assert_eq!(
+        refused(&client, "fs/readDirectory", no_directory).await,
+        failed(words)
+    );
+}
+
+#[tokio::test]
+async fn a_walk() {
+    let (server, client) = ready().await;
+    let root = server.folder().join("root");
+    file(&server, "root/b/file", "");
+    file(&server, "root/.git/config", "");
+    file(&server, "root/a b", "");
+    link(&server, "root/l", "b");
+    link(&server, "root/b/up", "..");
+    fifo(&server, "root/fifo");
+    let call = async |others: Value| client.call("fs/walk", walk(&root, &others)).await;
+    let found = call(json!({})).await;
+    assert_eq!(
+        listed(&root, &found),
+        [".git/", "a%20b", "b/", ".git/config", "b/file"]
+    );
+    assert_eq!(
+        (&found["errors"], &found["truncated"]),
+        (&json!([]), &json!(false))
+    );
+    let found = call(json!({"pruneHiddenDirectories": true})).await;
+    assert_eq!(listed(&root, &found), [".git/", "a%20b", "b/", "b/file"]);
+    let found = call(json!({"followDirectorySymlinks": true})).await;
+    let expected = [
+        ".git/",
+        "a%20b",
+        "b/",
+        "l/",
+        ".git/config",
+        "b/file",
+        "b/up/",
+    ];
+    assert_eq!(listed(&root, &found), expected, "a circle ends");
+    let found = call(json!({"maxDepth": 0})).await;
+    assert_eq!(listed(&root, &found), [".git/", "a%20b", "b/"]);
+    let found = call(json!({"maxEntries": 2})).await;
+    assert_eq!(listed(&root, &found), [".git/", "a%20b"]);
+    assert_eq!(found["truncated"], true);
+    let found = call(json!({"maxDirectories": 1})).await;
+    assert_eq!(listed(&root, &found), [".git/", "a%20b", "b/"]);
+    assert_eq!(found["truncated"], true);
+    let empty = json!({"entries": [], "errors": [], "truncated": false});
+    let no_directory = walk(&root.join("a b"), &json!({}));
+    assert_eq!(client.call("fs/walk", no_directory).await, empty);
+}
+
+#[tokio::test]
+async fn walks_that_are_refused() {
+    let (server, client) = ready().await;
+    let nowhere = server.folder().join("no");
+    let refuse = async |others: Value| refused(&client, "fs/walk", walk(&nowhere, &others)).await;
+    let zero = "filesystem walk limits must be greater than zero";
+    assert_eq!(refuse(json!({"maxDirectories": 0})).await, invalid(zero));
+    assert_eq!(refuse(json!({"maxEntries": 0})).await, invalid(zero));
+    let far = "filesystem walk limits exceed maximums: depth=64, directories=10000, entries=50000";
+    assert_eq!(refuse(json!({"maxDepth": 65})).await, invalid(far));
+    assert_eq!(
+        refuse(json!({"maxDirectories": 10_001})).await,
+        invalid(far)
+    );
+    assert_eq!(refuse(json!({"maxEntries": 50_001})).await, invalid(far));
+    assert_eq!(refuse(json!({})).await, missing());
+    for name in [
+        "maxDepth",
+        "maxDirectories",
+        "maxEntries",
+        "followDirectorySymlinks",
+    ] {
+        let mut params = walk(server.folder(), &json!({}));
+        params["options"].as_object_mut().unwrap().remove(name);
+        assert_eq!(client.fails("fs/walk", params).await.code, -32602, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_not_utf8_are_reported() {
+    let (server, client) = ready().await;
+    let root = server.folder().join("root");
+    file(&server, "root/a", "");
+    fs::write(root.join(OsStr::from_bytes(b"caf\xe9")), "").unwrap();
+    let found = client.call("fs/walk", walk(&root, &json!({}))).await;
+    assert_eq!(listed(&root, &found), ["a"]);
+    let path = format!("{}/caf%EF%BF%BD", uri(&root));
+    let expected = json!([{"path": path, "message": "file name is not valid UTF-8"}]);
+    assert_eq!(found["errors"], expected);
+}
+
+#[tokio::test]
+async fn fifty_thousand_names_and_one_more() {
+    let (server, client) = ready().await;
+    let root = server.folder().join("root");
+    fs::create_dir(&root).unwrap();
+    for number in 0..50_000 {
+        fs::File::create(root.join(number.to_string())).unwrap();
+    }
+    let found = client
+        .call("fs/readDirectory", about(&root, &json!({})))
+        .await;
+    assert_eq!(found["entries"].as_array().unwrap().len(), 50_000);
+    let found = client.call("fs/walk", walk(&root, &json!({}))).await;
+    let entries = found["entries"].as_array().unwrap().len();
+    // 4 MiB may come first, where the folder of tests has a long path.
+    assert_eq!(entries < 50_000, found["truncated"].as_bool().unwrap());
+    assert!(entries > 20_000, "{entries}");
+    assert!(found.to_string().len() <= 4 * 1024 * 1024);
+    file(&server, "root/more", "");
+    let answer = refused(&client, "fs/readDirectory", about(&root, &json!({}))).await;
+    assert_eq!(answer, failed("directory has more than 50000 entries"));
+}

@@ -1,0 +1,149 @@
+//! `fs/createStream`, `fs/writeBlock`, `fs/commit`.
+
+use std::fs;
+
+use outpost_testkit::{Client, Server};
+use serde_json::{Value, json};
+
+use super::{encoded, failed, fifo, file, invalid, missing, refused, uri};
+use crate::{over_each_transport, ready};
+
+async fn write(client: &Client, offset: u64, bytes: &str) {
+    let params = json!({"handleId": "s", "offset": offset, "chunk": encoded(bytes)});
+    assert_eq!(client.call("fs/writeBlock", params).await, json!({}));
+}
+
+async fn create(server: &Server, client: &Client, name: &str) {
+    let path = uri(&server.folder().join(name));
+    let params = json!({"handleId": "s", "path": path, "sandbox": null});
+    assert_eq!(client.call("fs/createStream", params).await, json!({}));
+}
+
+fn names(server: &Server) -> Vec<String> {
+    let entries = fs::read_dir(server.folder()).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn unknown() -> (i64, String) {
+    (-32004, "unknown file write handle `s`".to_owned())
+}
+
+fn commit() -> Value {
+    json!({"handleId": "s"})
+}
+
+#[tokio::test]
+async fn a_file_is_replaced_all_at_once() {
+    over_each_transport(async |server, client| {
+        let answer = client.shake_hands().await;
+        assert_eq!(answer["capabilities"]["fsWriteStream"], true);
+        let path = file(server, "a", "old");
+        let before = names(server);
+        create(server, client, "a").await;
+        write(client, 5, " world").await;
+        write(client, 0, "hello").await;
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(client.call("fs/commit", commit()).await, json!({}));
+        assert_eq!(fs::read(&path).unwrap(), b"hello world");
+        assert_eq!(names(server), before);
+        assert_eq!(refused(client, "fs/commit", commit()).await, unknown());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn closing_it_leaves_the_old_file_and_no_trace() {
+    let (server, client) = ready().await;
+    let path = file(&server, "a", "old");
+    let before = names(&server);
+    for name in ["a", "new"] {
+        create(&server, &client, name).await;
+        write(&client, 0, "new").await;
+        client.call("fs/close", commit()).await;
+        assert_eq!(refused(&client, "fs/commit", commit()).await, unknown());
+    }
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(names(&server), before);
+}
+
+#[tokio::test]
+async fn a_lost_connection_leaves_the_old_file_and_no_trace() {
+    let (server, client) = ready().await;
+    let path = file(&server, "a", "old");
+    let before = names(&server);
+    create(&server, &client, "a").await;
+    write(&client, 0, "new").await;
+    let descriptors = format!("/proc/{}/fd", server.pid());
+    let folder = server.folder().canonicalize().unwrap();
+    let open = || {
+        let links = fs::read_dir(&descriptors).unwrap();
+        let links = links.filter_map(|link| fs::read_link(link.ok()?.path()).ok());
+        links.filter(|target| target.starts_with(&folder)).count()
+    };
+    let with_stream = open();
+    drop(client);
+    let gone = || (open() < with_stream).then_some(());
+    outpost_testkit::patience::seen("the end of the stream", gone).await;
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(names(&server), before);
+}
+
+#[tokio::test]
+async fn all_of_it_in_one_go() {
+    let (server, client) = ready().await;
+    let path = uri(&server.folder().join("new"));
+    let mut ids = Vec::new();
+    let params = json!({"handleId": "s", "path": path});
+    ids.push(client.request("fs/createStream", params).await);
+    for offset in 0..20 {
+        let params = json!({"handleId": "s", "offset": offset, "chunk": encoded("x")});
+        ids.push(client.request("fs/writeBlock", params).await);
+    }
+    ids.push(client.request("fs/commit", commit()).await);
+    for id in ids {
+        assert_eq!(client.answer(id).await, Ok(json!({})));
+    }
+    assert_eq!(fs::read(server.folder().join("new")).unwrap(), [b'x'; 20]);
+}
+
+#[tokio::test]
+async fn what_is_refused() {
+    let (server, client) = ready().await;
+    let create = |path| json!({"handleId": "s", "path": uri(path)});
+    let nowhere = server.folder().join("no/file");
+    assert_eq!(
+        refused(&client, "fs/createStream", create(&nowhere)).await,
+        missing()
+    );
+    let folder = refused(&client, "fs/createStream", create(server.folder())).await;
+    assert_eq!(folder, failed("Is a directory (os error 21)"));
+    let pipe = fifo(&server, "fifo");
+    let pipe = refused(&client, "fs/createStream", create(&pipe)).await;
+    assert_eq!(pipe, invalid("path is not a regular file"));
+    let params = json!({"handleId": "s", "offset": 0, "chunk": ""});
+    assert_eq!(refused(&client, "fs/writeBlock", params).await, unknown());
+
+    // What is open for one isn't for the other.
+    let path = file(&server, "a", "a");
+    client.call("fs/open", create(&path)).await;
+    assert_eq!(refused(&client, "fs/commit", commit()).await, unknown());
+    let words = "file read handle `s` already exists";
+    assert_eq!(
+        refused(&client, "fs/createStream", create(&path)).await,
+        invalid(words)
+    );
+    client.call("fs/close", commit()).await;
+    client.call("fs/createStream", create(&path)).await;
+    let read = json!({"handleId": "s", "offset": 0, "len": 1});
+    let words = "unknown file read handle `s`".to_owned();
+    assert_eq!(
+        refused(&client, "fs/readBlock", read).await,
+        (-32004, words)
+    );
+    let params = json!({"handleId": "s", "offset": 0, "chunk": "a!"});
+    assert_eq!(client.fails("fs/writeBlock", params).await.code, -32602);
+}

@@ -1,0 +1,100 @@
+//! Paths that are absent and have to stay so.
+
+use outpost_testkit::{file_uri, sh};
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::Site;
+use crate::{outpost, ready};
+
+#[tokio::test]
+async fn protected_names_cannot_be_created_and_nothing_is_left_of_the_attempt() {
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    let workspace = site.workspace();
+    for name in [".git", ".agents", ".codex", ".aws"] {
+        let script = format!("mkdir {name} || touch {name}/x");
+        let story = client.run(site.script(name, &script)).await;
+        assert_ne!(story.code(), 0);
+        assert!(story.denied(), "{}", story.stderr());
+    }
+    let left: Vec<_> = std::fs::read_dir(&workspace).expect("a folder").collect();
+    assert!(left.is_empty(), "{left:?}");
+    // What lifts it is asking for it.
+    let git = json!({
+        "path": {"type": "path", "path": file_uri(&workspace.join(".git"))},
+        "access": "write",
+        "missing_path_behavior": "skip",
+    });
+    let start = sh("p", "mkdir .git && touch .git/x")
+        .cwd(&workspace)
+        .with("sandbox", site.sandbox(&[git]));
+    let story = client.run(start).await;
+    assert_eq!(story.code(), 0, "{}", story.stderr());
+    assert!(workspace.join(".git/x").exists());
+}
+
+#[tokio::test]
+async fn who_hears_of_the_end_finds_nothing_left() {
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    for round in 0..20 {
+        let id = round.to_string();
+        client.start(site.script(&id, "exit 3")).await;
+        client.exited(&id).await;
+        let left = std::fs::read_dir(site.workspace()).expect("a folder");
+        assert_eq!(left.count(), 0, "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn one_that_ends_takes_nothing_from_another() {
+    let (server, client) = ready().await;
+    let other_server = outpost().start().await;
+    let other = other_server.client().await;
+    let site = Site::new();
+    let tries = "read x; mkdir .git/x";
+    client.start(site.script("long", tries).stdin()).await;
+    other.start(site.script("long", tries).stdin()).await;
+    client.run(site.script("short", "true")).await;
+    other.run(site.script("short", "true")).await;
+    for client in [&client, &other] {
+        assert!(site.workspace().join(".git").exists());
+        client.write("long", b"\n", "w").await;
+        let story = client.closed("long").await;
+        assert!(story.denied(), "{}", story.stderr());
+    }
+    assert!(!site.workspace().join(".git").exists());
+    drop(server);
+}
+
+#[tokio::test]
+async fn what_somebody_has_put_there_meanwhile_stays() {
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    let git = site.workspace().join(".git");
+    client.start(site.script("p", "read x").stdin()).await;
+    std::fs::write(git.join("HEAD"), "ref").expect("it is a folder like any other");
+    client.write_last("p", b"\n").await;
+    client.closed("p").await;
+    assert_eq!(
+        std::fs::read(git.join("HEAD")).expect("it is there"),
+        b"ref"
+    );
+}
+
+#[tokio::test]
+async fn what_a_killed_server_left_is_taken_away_by_the_next() {
+    let mut server = outpost().start().await;
+    let client = server.client().await;
+    let site = Site::new();
+    client.start(site.script("p", "sleep 1000")).await;
+    server.signal(Signal::KILL);
+    server.ended().await;
+    let server = outpost().start().await;
+    let client = server.client().await;
+    let story = client.run(site.script("p", "mkdir .git/x")).await;
+    assert!(story.denied(), "it is no folder of anybody's");
+    let left = std::fs::read_dir(site.workspace()).expect("a folder");
+    assert_eq!(left.count(), 0);
+}
