@@ -38,6 +38,8 @@ async def main():
 
             async def progress(done, total, message):
                 heard.append([done, total, message])
+                # For a command that waits until it was heard of.
+                open("heard", "w").close()
 
             result = await client.call_tool(
                 tool, filled(arguments, answers), progress_callback=progress

@@ -186,3 +186,19 @@ async fn nonsense_is_no_reason_to_end() {
     spoken.stdin = None;
     assert_eq!(spoken.ended().await, Some(0));
 }
+
+#[tokio::test]
+async fn a_host_that_reads_nothing_does_not_hold_up_the_end() {
+    let mut spoken = Spoken::greeted().await;
+    let much = json!({"command": "seq 1 100000", "max_output_bytes": 200_000});
+    for id in 2..6 {
+        spoken.call(id, "run_command", much.clone()).await;
+    }
+    // A first byte is there, so more of it is stuck than a pipe holds.
+    let filled = spoken.stdout.get_mut().fill_buf();
+    patience::soon("an answer", filled)
+        .await
+        .expect("it can be read");
+    spoken.stdin = None;
+    assert_eq!(spoken.ended().await, Some(0));
+}

@@ -20,8 +20,10 @@ async fn every_tool_works_from_the_other_sdk_wherever_it_is() {
         &["--on", &unix.urls()[0]],
         &["--on", &launched],
     ];
-    for (mode, revision) in [("legacy", "2025-11-25"), ("auto", "2026-07-28")] {
-        for place in places {
+    for (mode, revision) in [("auto", "2026-07-28"), ("legacy", "2025-11-25")] {
+        // To the older revision, one way to a server is like the other.
+        let ways = if mode == "auto" { places.len() } else { 2 };
+        for place in &places[..ways] {
             let host = Host::new();
             let folder = host.folder.path().display().to_string();
             let args: Vec<&str> = place.iter().copied().chain(["--cwd", &folder]).collect();
@@ -82,7 +84,7 @@ async fn every_tool_works_from_the_other_sdk_wherever_it_is() {
 async fn it_hears_of_the_progress_of_a_long_command() {
     for mode in ["legacy", "auto"] {
         let host = Host::new();
-        let command = "echo step one; sleep 2.5";
+        let command = "echo step one; until [ -e heard ]; do sleep 0.1; done";
         let heard = host
             .calls(mode, &[], &[("run_command", json!({"command": command}))])
             .await;

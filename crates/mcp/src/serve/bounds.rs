@@ -27,6 +27,8 @@ pub struct Bounds {
     pub progress: Duration,
     /// How long calls go on after the input has ended.
     pub farewell: Duration,
+    /// How long their answers may take to be written after that.
+    pub parting: Duration,
     /// Bytes of output in an answer, of each stream, unless the call says so,
     pub output: usize,
     /// and the most that a call may say.
@@ -86,6 +88,7 @@ impl Default for Bounds {
             last_words: Duration::from_secs(5),
             progress: Duration::from_secs(1),
             farewell: Duration::from_secs(1),
+            parting: Duration::from_secs(1),
             output: 20_000,
             output_max: 200_000,
             keep: Keep {

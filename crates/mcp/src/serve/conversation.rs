@@ -18,7 +18,7 @@ use rmcp::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -65,21 +65,24 @@ impl Workbench {
         };
         let waiting = running.waiting();
         tokio::pin!(waiting);
-        let patience = async {
-            ended.cancelled().await;
-            sleep(self.bounds().farewell).await;
+        let leaving = async {
+            tokio::select! {
+                () = until.cancelled() => {}
+                () = async {
+                    ended.cancelled().await;
+                    sleep(self.bounds().farewell).await;
+                } => {}
+            }
         };
         let quit = tokio::select! {
-            quit = &mut waiting => quit,
-            () = until.cancelled() => {
+            quit = &mut waiting => Ok(quit),
+            () = leaving => {
                 self.over.cancel();
-                waiting.await
-            }
-            () = patience => {
-                self.over.cancel();
-                waiting.await
+                timeout(self.bounds().parting, waiting).await
             }
         };
+        // Who doesn't read what is said last can't be waited for.
+        let Ok(quit) = quit else { return Ok(()) };
         match quit {
             Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Broken(error)),
             Ok(_) => Ok(()),

@@ -67,6 +67,8 @@ pub(super) enum Mishap {
     TooLarge { path: PathBuf, size: u64, most: u64 },
     #[error("{path:?} is a directory; list_directory shows what is in it")]
     IsDirectory { path: PathBuf },
+    #[error("{path:?} is no directory; read_file shows what is in a file")]
+    NotDirectory { path: PathBuf },
     #[error("{path:?} is there already, and `if_exists` says to leave it")]
     Exists { path: PathBuf },
     #[error("{path:?} was not changed: {why}")]

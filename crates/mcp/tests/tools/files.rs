@@ -239,10 +239,16 @@ async fn a_directory_is_listed() {
             names(&bench.call("list_directory", rest).await),
             ["one.txt"]
         );
-        let said = bench
-            .refused("list_directory", json!({"path": "nope"}))
-            .await;
-        assert!(said.contains("No such file or directory"), "{said}");
+        for (path, words) in [
+            ("nope", "No such file or directory"),
+            ("b.txt", "is no directory"),
+        ] {
+            for depth in [1, 2] {
+                let list = json!({"path": path, "depth": depth});
+                let said = bench.refused("list_directory", list).await;
+                assert!(said.contains(words), "{said}");
+            }
+        }
     })
     .await;
 }

@@ -4,11 +4,16 @@ use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
 use outpost_client::{Local, Pending, Place, Remote, RemoteOptions, Standing};
+use outpost_engine::sandbox::Level;
 use outpost_mcp::serve::{Ground, Setup, Workbench};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::{args::McpServe, console::Signals, exit, target};
+use crate::{
+    args::{LAUNCHED, McpServe},
+    console::Signals,
+    exit, target,
+};
 
 pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
@@ -54,13 +59,15 @@ pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     Ok(stopped.map_or(ExitCode::SUCCESS, exit::of_signal))
 }
 
-/// Where it is, without what may be a secret: a command that launches a server
-/// may have anything in it.
+/// Where it is, for a model: without what may be a secret. A command that launches
+/// a server may have anything in it, and so may what is around an address.
 fn described(on: &str) -> String {
-    match on.split_once(':') {
-        Some((scheme, _)) if format!("{scheme}:") == crate::args::LAUNCHED => {
-            "a command".to_owned()
-        }
+    if on.starts_with(LAUNCHED) {
+        return "a server that was launched".to_owned();
+    }
+    let on = on.split(['?', '#']).next().unwrap_or_default();
+    match (on.split_once("://"), on.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
         _ => on.to_owned(),
     }
 }
@@ -94,7 +101,7 @@ impl Site {
             });
         }
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
-        let here = target::here(cwd)?;
+        let here = target::here(cwd, Level::default())?;
         Ok(Site::Here(here.clone(), Arc::new(here)))
     }
 
@@ -139,5 +146,25 @@ impl Ground for Site {
             let place: Arc<dyn Place> = remote;
             Ok(place)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_told_where_it_is_and_no_secret() {
+        for (on, told) in [
+            ("ws://build:7777", "ws://build:7777"),
+            (
+                "wss://me:secret@build/path?token=secret",
+                "wss://build/path",
+            ),
+            ("unix:///run/outpost.sock", "unix:///run/outpost.sock"),
+            ("stdio:ssh -i secret build", "a server that was launched"),
+        ] {
+            assert_eq!(described(on), told);
+        }
     }
 }

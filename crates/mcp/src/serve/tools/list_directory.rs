@@ -98,6 +98,9 @@ impl Tool for ListDirectory {
         let path = bench.path(&footing, self.path.as_deref());
         let files = footing.place.files();
         let work = async {
+            if !files.metadata(&path).await?.is_directory {
+                return Err(Mishap::NotDirectory { path: path.clone() });
+            }
             let found = match depth {
                 1 => directly(&files, &path).await?,
                 _ => below(&files, &path, depth, self.include_hidden.unwrap_or(false)).await?,
