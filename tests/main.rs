@@ -8,6 +8,7 @@
 //! - [`files`]: `fs/*`, row by row
 //! - [`serve`]: the command line, listening, ending
 //! - [`cli`]: the commands for people
+//! - [`mcp_serve`]: its tools for models
 //! - [`mcp`]: MCP servers, wherever they run
 //! - [`config`]: files, variables, flags, and what is shown of them
 //! - [`schema`]: the protocol, written down
@@ -26,6 +27,7 @@ mod files;
 mod flow;
 mod http;
 mod mcp;
+mod mcp_serve;
 mod process;
 mod recording;
 mod reliability;

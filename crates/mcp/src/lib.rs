@@ -44,6 +44,7 @@
 //!   server is told from a new one: all of them pure
 //! - [`config`] is what stands in a file
 //! - `web` speaks HTTP through a place
+//! - [`serve`] is the other way round: a server of our own, with tools for models
 
 mod account;
 mod command;
@@ -56,6 +57,7 @@ mod launcher;
 mod limits;
 mod lines;
 mod probe;
+pub mod serve;
 mod session;
 mod sieve;
 mod transport;

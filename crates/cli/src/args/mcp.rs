@@ -9,7 +9,8 @@ use super::{OnAny, Span, run::Variable};
 #[command(after_help = "Examples:
   outpost mcp proxy --on ws://127.0.0.1:7777 -- npx -y @modelcontextprotocol/server-everything
   outpost mcp list
-  outpost mcp call everything get-sum '{\"a\": 2, \"b\": 3}'")]
+  outpost mcp call everything get-sum '{\"a\": 2, \"b\": 3}'
+  outpost mcp serve --on ws://127.0.0.1:7777")]
 pub(crate) struct Mcp {
     #[command(subcommand)]
     pub(crate) subcommand: McpSubcommand,
@@ -36,6 +37,37 @@ pub(crate) enum McpSubcommand {
     /// The exit code is 3 if the tool says that it has failed, 1 if there is no
     /// answer of it, and 255 if the executor is out of reach.
     Call(McpCall),
+    /// Be an MCP server with tools to run commands and to use files
+    ///
+    /// Point an MCP host at this command, and its model can run commands here,
+    /// or on the server that --on names, start and follow long ones, and read,
+    /// write, edit, list and search files. Commands get the environment of the
+    /// place they run in, without what looks like a secret. Whatever still runs
+    /// is ended with the input.
+    Serve(McpServe),
+}
+
+/// Where the tools work.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost mcp serve
+  outpost mcp serve --cwd ~/project -e GITHUB_TOKEN
+  outpost mcp serve --on ws://127.0.0.1:7777
+  outpost mcp serve --on 'stdio:ssh build outpost serve --listen stdio://'
+  claude mcp add build -- outpost mcp serve --on wss://build.example:7777")]
+pub(crate) struct McpServe {
+    #[command(flatten)]
+    pub(crate) on: OnAny,
+
+    /// The directory where commands start and relative paths begin; here, or
+    /// where the server is
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<String>,
+
+    /// Set a variable for every command, or with its name alone take it from
+    /// here; may be given more than once
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<Variable>,
 }
 
 /// Which server to be.

@@ -23,7 +23,7 @@ pub(crate) use detached::{Completions, Logs, Ps};
 pub(crate) use files::{Cat, Cp, Ls};
 pub(crate) use kill::Kill;
 pub(crate) use location::Location;
-pub(crate) use mcp::{Mcp, McpCall, McpList, McpProxy, McpServersArgs, McpSubcommand};
+pub(crate) use mcp::{Mcp, McpCall, McpList, McpProxy, McpServe, McpServersArgs, McpSubcommand};
 pub(crate) use on::{LAUNCHED, On, OnAny, server_or_launched};
 pub(crate) use run::{Run, Variable};
 pub(crate) use sandbox::{Doctor, Sandbox};

@@ -82,13 +82,20 @@ impl FileReader {
 
     /// The bytes from `offset` on: `len` of them, but at most 1 MiB, or all there
     /// are. Any offset, in any order; where reading goes on doesn't change.
-    pub async fn read_at(&self, offset: u64, len: u64) -> Result<Bytes, FileError> {
-        if len == 0 {
-            return Ok(Bytes::new());
+    pub fn read_at(
+        &self,
+        offset: u64,
+        len: u64,
+    ) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<> {
+        let (source, path) = (Arc::clone(&self.source), self.path.clone());
+        async move {
+            if len == 0 {
+                return Ok(Bytes::new());
+            }
+            let block = source.block(offset, len.min(LARGEST_BLOCK)).await;
+            let block = block.map_err(|trouble| FileError::new("read", &path, trouble))?;
+            Ok(block.chunk)
         }
-        let source = Arc::clone(&self.source);
-        let block = source.block(offset, len.min(LARGEST_BLOCK)).await;
-        Ok(block.map_err(|trouble| self.error(trouble))?.chunk)
     }
 
     /// The next bytes, as many as are at hand: at least one, unless the file has

@@ -3,12 +3,14 @@
 //! - [`proxy`] passes messages on, and knows none of them
 //! - [`list`] and [`call`] use the configured servers, through the [`company`]
 //!   that is started for them
+//! - [`serve`] is a server of its own, with tools for commands and files
 
 mod call;
 mod company;
 mod dialing;
 mod list;
 mod proxy;
+mod serve;
 
 pub(crate) use list::{Listed, Standing};
 
@@ -27,6 +29,7 @@ pub(crate) fn run(args: &Mcp) -> ExitCode {
             McpSubcommand::Proxy(proxy) => proxy::proxy(proxy).await,
             McpSubcommand::List(list) => list::list(list).await,
             McpSubcommand::Call(call) => call::call(call).await,
+            McpSubcommand::Serve(serve) => serve::serve(serve).await,
         };
         // What can't be printed is told as everywhere, or not at all.
         done.or_else(|error| match error.is::<io::Error>() {

@@ -1,0 +1,170 @@
+//! `outpost mcp serve`: this program's own tools.
+
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
+
+use anyhow::Context;
+use outpost_client::{Local, Pending, Place, Remote, RemoteOptions, Standing};
+use outpost_engine::sandbox::Level;
+use outpost_mcp::serve::{Ground, Setup, Workbench};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    args::{LAUNCHED, McpServe},
+    console::Signals,
+    exit, target,
+};
+
+pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen().context("cannot listen for signals")?;
+    let site = Arc::new(Site::of(args)?);
+    let setup = Setup {
+        cwd: args.cwd.clone(),
+        env: variables(args),
+        name: args.on.on.clone().map(|on| described(&on)),
+        ..Setup::default()
+    };
+    let ground: Arc<dyn Ground> = Arc::clone(&site) as _;
+    let opening = async {
+        let bench = Workbench::new(ground, setup).await;
+        bench.with_context(|| match &args.on.on {
+            Some(on) => format!("--on {on}"),
+            None => "cannot run anything here".to_owned(),
+        })
+    };
+    let bench = tokio::select! {
+        bench = opening => Arc::new(bench?),
+        signal = signals.ending() => return Ok(exit::of_signal(signal)),
+    };
+    let until = CancellationToken::new();
+    let speaking = bench.serve(tokio::io::stdin(), tokio::io::stdout(), until.clone());
+    tokio::pin!(speaking);
+    let (served, stopped) = tokio::select! {
+        served = &mut speaking => (served, None),
+        signal = signals.ending() => {
+            until.cancel();
+            (speaking.await, Some(signal))
+        }
+    };
+    let leaving = async {
+        site.leave().await;
+        bench.close().await;
+    };
+    // Who can't wait needn't: what is here is killed when we are gone.
+    tokio::select! {
+        () = leaving => {}
+        _ = signals.ending() => {}
+    }
+    served?;
+    Ok(stopped.map_or(ExitCode::SUCCESS, exit::of_signal))
+}
+
+/// Where it is, for a model: without what may be a secret. A command that launches
+/// a server may have anything in it, and so may what is around an address.
+fn described(on: &str) -> String {
+    if on.starts_with(LAUNCHED) {
+        return "a server that was launched".to_owned();
+    }
+    let on = on.split(['?', '#']).next().unwrap_or_default();
+    match (on.split_once("://"), on.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        _ => on.to_owned(),
+    }
+}
+
+/// Those that were given, and those that were named and are there.
+fn variables(args: &McpServe) -> BTreeMap<String, String> {
+    let given = args.env.iter().filter_map(|variable| {
+        let here = || std::env::var(&variable.name).ok();
+        let value = variable.value.clone().or_else(here)?;
+        Some((variable.name.clone(), value))
+    });
+    given.collect()
+}
+
+/// Where the tools work: here, or on a server that is connected to again if it
+/// was lost for good.
+enum Site {
+    Here(Local, Arc<dyn Place>),
+    There {
+        on: String,
+        remote: Mutex<Option<Arc<Remote>>>,
+    },
+}
+
+impl Site {
+    fn of(args: &McpServe) -> anyhow::Result<Self> {
+        if let Some(on) = &args.on.on {
+            return Ok(Site::There {
+                on: on.clone(),
+                remote: Mutex::new(None),
+            });
+        }
+        let cwd = std::env::current_dir().context("cannot tell the current directory")?;
+        let here = target::here(cwd, Level::default())?;
+        Ok(Site::Here(here.clone(), Arc::new(here)))
+    }
+
+    /// Ends what still runs, in good order.
+    async fn leave(&self) {
+        match self {
+            Site::Here(here, _) => {
+                // What doesn't end in time is killed.
+                let _ = here.close().await;
+            }
+            Site::There { remote, .. } => {
+                if let Some(remote) = remote.lock().await.take() {
+                    // What is left there goes with the session.
+                    let _ = remote.close_session().await;
+                    let _ = remote.close().await;
+                }
+            }
+        }
+    }
+}
+
+impl Ground for Site {
+    fn place(&self) -> Pending<'_, Arc<dyn Place>> {
+        Box::pin(async move {
+            let (on, remote) = match self {
+                Site::Here(_, place) => return Ok(Arc::clone(place)),
+                Site::There { on, remote } => (on, remote),
+            };
+            let mut known = remote.lock().await;
+            if let Some(remote) = &*known
+                && !matches!(*remote.standing().borrow(), Standing::Failed { .. })
+            {
+                let place: Arc<dyn Place> = Arc::clone(remote) as _;
+                return Ok(place);
+            }
+            let options = RemoteOptions {
+                client_name: "outpost mcp serve".to_owned(),
+                ..RemoteOptions::default()
+            };
+            let remote = Arc::new(target::dial(on, options).await?);
+            *known = Some(Arc::clone(&remote));
+            let place: Arc<dyn Place> = remote;
+            Ok(place)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_told_where_it_is_and_no_secret() {
+        for (on, told) in [
+            ("ws://build:7777", "ws://build:7777"),
+            (
+                "wss://me:secret@build/path?token=secret",
+                "wss://build/path",
+            ),
+            ("unix:///run/outpost.sock", "unix:///run/outpost.sock"),
+            ("stdio:ssh -i secret build", "a server that was launched"),
+        ] {
+            assert_eq!(described(on), told);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A conversation with a client, from its first message to the end of its input.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use rmcp::{
+    RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, ErrorData, Implementation, ListToolsResult,
+        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::{QuitReason, RequestContext, ServerInitializeError, serve_server_with_ct},
+    transport::async_rw::AsyncRwTransport,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Call, Workbench, tools};
+
+/// Why a conversation has failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It could not be begun.
+    #[error("cannot begin to speak MCP")]
+    Handshake(#[source] Box<ServerInitializeError>),
+    /// The task that speaks has ended by itself.
+    #[error("the conversation has broken off")]
+    Broken(#[source] tokio::task::JoinError),
+}
+
+impl Workbench {
+    /// Speaks with a client until its input has ended or somebody cancels `until`.
+    /// Calls that are still under way then have a moment to be answered.
+    pub async fn serve(
+        self: &Arc<Self>,
+        read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+        until: CancellationToken,
+    ) -> Result<(), ServeError> {
+        let ended = CancellationToken::new();
+        let read = Input {
+            read,
+            ended: ended.clone(),
+        };
+        let transport = AsyncRwTransport::new_server(read, write)
+            .with_max_line_length(self.bounds().message_bytes);
+        let clerk = Clerk {
+            bench: Arc::clone(self),
+            tools: tools::TABLE.iter().map(|row| (row.describe)()).collect(),
+        };
+        let running = match serve_server_with_ct(clerk, transport, until.clone()).await {
+            Ok(running) => running,
+            // Who goes before having said anything has changed its mind.
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                return Ok(());
+            }
+            Err(error) => return Err(ServeError::Handshake(Box::new(error))),
+        };
+        let waiting = running.waiting();
+        tokio::pin!(waiting);
+        let leaving = async {
+            tokio::select! {
+                () = until.cancelled() => {}
+                () = async {
+                    ended.cancelled().await;
+                    sleep(self.bounds().farewell).await;
+                } => {}
+            }
+        };
+        let quit = tokio::select! {
+            quit = &mut waiting => Ok(quit),
+            () = leaving => {
+                self.over.cancel();
+                timeout(self.bounds().parting, waiting).await
+            }
+        };
+        // Who doesn't read what is said last can't be waited for.
+        let Ok(quit) = quit else { return Ok(()) };
+        match quit {
+            Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Broken(error)),
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// What the client speaks with.
+struct Clerk {
+    bench: Arc<Workbench>,
+    tools: Vec<Tool>,
+}
+
+impl ServerHandler for Clerk {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(
+                Implementation::new("outpost", env!("CARGO_PKG_VERSION")).with_title("Outpost"),
+            )
+            .with_instructions(self.bench.instructions())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let call = Call {
+            progress: context
+                .meta
+                .get_progress_token()
+                .map(|token| (context.peer.clone(), token)),
+            off: context.ct,
+            over: self.bench.over.clone(),
+            every: self.bench.bounds().progress,
+        };
+        let arguments = request.arguments.unwrap_or_default();
+        let performed = self.bench.perform(&request.name, arguments, &call).await;
+        match performed {
+            Some(result) => result.map(Into::into),
+            None => Err(ErrorData::invalid_params(
+                format!("there is no tool {:?}", request.name),
+                None,
+            )),
+        }
+    }
+}
+
+/// An input that tells when it has ended. Who speaks finishes all calls first, and
+/// some would take for ever.
+struct Input<R> {
+    read: R,
+    ended: CancellationToken,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut this.read).poll_read(cx, buf);
+        let over = match &polled {
+            Poll::Ready(Ok(())) => buf.filled().len() == before && buf.remaining() > 0,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        };
+        if over {
+            this.ended.cancel();
+        }
+        polled
+    }
+}

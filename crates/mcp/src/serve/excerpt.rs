@@ -1,0 +1,322 @@
+//! How much of a transcript is shown at once, and where the rest is.
+
+use super::transcript::{Stream, Transcript};
+
+/// A part of a transcript behind a cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) bytes: Vec<u8>,
+    /// The cursor to go on with.
+    pub(super) next: u64,
+    /// How many bytes of what was asked for are forgotten: before these, or
+    /// between them.
+    pub(super) missed: u64,
+    /// Whether there is more right now.
+    pub(super) more: bool,
+}
+
+/// The beginning and the end of something that is too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Digest {
+    pub(super) head: Vec<u8>,
+    /// What is between them; none if that is nothing.
+    pub(super) cut: Option<Cut>,
+    pub(super) tail: Vec<u8>,
+}
+
+/// What was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) bytes: u64,
+    /// The cursor at which it begins.
+    pub(super) from: u64,
+}
+
+impl Page {
+    /// What is behind a cursor, at most so many bytes. If `ended`, nothing will
+    /// follow that could complete a character.
+    pub(super) fn of(
+        transcript: &Transcript,
+        stream: Option<Stream>,
+        cursor: u64,
+        most: usize,
+        ended: bool,
+    ) -> Self {
+        let mut page = Page {
+            bytes: Vec::new(),
+            // One that is beyond the end has nothing to wait for there.
+            next: cursor.min(transcript.end()),
+            missed: 0,
+            more: false,
+        };
+        let mut expected = within_at(transcript, stream, page.next);
+        for piece in transcript.pieces(stream, page.next) {
+            let room = most - page.bytes.len();
+            if room == 0 {
+                page.more = true;
+                break;
+            }
+            page.missed += piece.within - expected;
+            let taken = piece.bytes.len().min(room);
+            page.bytes.extend_from_slice(&piece.bytes[..taken]);
+            page.next = piece.at + taken as u64;
+            expected = piece.within + taken as u64;
+            if taken < piece.bytes.len() {
+                page.more = true;
+                break;
+            }
+        }
+        let half = match page.more || !ended {
+            true => unfinished(&page.bytes),
+            false => 0,
+        };
+        if half > 0 {
+            page.bytes.truncate(page.bytes.len() - half);
+            page.next -= half as u64;
+        } else if !page.more {
+            // What the other stream wrote meanwhile isn't looked at again.
+            page.next = transcript.end();
+        }
+        page
+    }
+}
+
+/// How many bytes of a stream were before a place of the whole.
+fn within_at(transcript: &Transcript, stream: Option<Stream>, place: u64) -> u64 {
+    if stream.is_none() {
+        return place;
+    }
+    // The last piece before it knows; what was between that and here is another's,
+    // or forgotten with nobody to tell whose it was.
+    let mut within = 0;
+    for piece in transcript.pieces(stream, 0) {
+        if piece.at >= place {
+            break;
+        }
+        let here = (piece.bytes.len() as u64).min(place - piece.at);
+        within = piece.within + here;
+    }
+    within
+}
+
+impl Digest {
+    /// All of a stream if it fits, and otherwise its beginning and its end, cut
+    /// between lines where there are lines.
+    pub(super) fn of(transcript: &Transcript, stream: Option<Stream>, most: usize) -> Self {
+        let total = transcript.total(stream);
+        let whole = Page::of(transcript, stream, 0, most, true);
+        if !whole.more && whole.missed == 0 {
+            return Digest {
+                head: whole.bytes,
+                cut: None,
+                tail: Vec::new(),
+            };
+        }
+        let (mut head, mut from) = beginning(transcript, stream, most / 2);
+        let tail = ending(transcript, stream, most - most / 2, total);
+        let mut dropped = 0;
+        if let Some(end) = memchr::memrchr(b'\n', &head)
+            && end >= head.len() / 2
+        {
+            dropped = head.len() - end - 1;
+        } else {
+            dropped += unfinished(&head);
+        }
+        // A piece of the other stream may have come in between: then the cursor is
+        // a little early, which repeats some bytes and loses none.
+        head.truncate(head.len() - dropped);
+        from = from.saturating_sub(dropped as u64);
+        let begin = match memchr::memchr(b'\n', &tail) {
+            Some(end) if end < tail.len() / 2 => end + 1,
+            _ => (0..tail.len().min(4))
+                .find(|index| !is_continuation(tail[*index]))
+                .unwrap_or(0),
+        };
+        let tail = tail[begin..].to_vec();
+        let bytes = total - head.len() as u64 - tail.len() as u64;
+        Digest {
+            head,
+            cut: Some(Cut { bytes, from }),
+            tail,
+        }
+    }
+}
+
+/// The first bytes without a hole, and the place behind them.
+fn beginning(transcript: &Transcript, stream: Option<Stream>, most: usize) -> (Vec<u8>, u64) {
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut behind = 0;
+    for piece in transcript.pieces(stream, 0) {
+        let room = most - bytes.len();
+        if room == 0 || piece.within != bytes.len() as u64 {
+            break;
+        }
+        let taken = piece.bytes.len().min(room);
+        bytes.extend_from_slice(&piece.bytes[..taken]);
+        behind = piece.at + taken as u64;
+    }
+    (bytes, behind)
+}
+
+/// The last bytes without a hole.
+fn ending(transcript: &Transcript, stream: Option<Stream>, most: usize, total: u64) -> Vec<u8> {
+    let begin = total.saturating_sub(most as u64);
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut expected = begin;
+    for piece in transcript.pieces(stream, 0) {
+        let end = piece.within + piece.bytes.len() as u64;
+        if end <= begin {
+            continue;
+        }
+        if piece.within > expected {
+            bytes.clear();
+        }
+        let skipped = usize::try_from(begin.saturating_sub(piece.within)).unwrap_or(usize::MAX);
+        bytes.extend_from_slice(&piece.bytes[skipped..]);
+        expected = end;
+    }
+    bytes
+}
+
+/// How many bytes at the end are the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    let last = bytes.iter().rev().take(3);
+    for (before, byte) in last.enumerate() {
+        let needs = match byte {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            _ if is_continuation(*byte) => continue,
+            _ => return 0,
+        };
+        let has = before + 1;
+        return if has < needs { has } else { 0 };
+    }
+    0
+}
+
+fn is_continuation(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::serve::transcript::Keep;
+
+    const ALL: Keep = Keep {
+        head: 1 << 20,
+        tail: 1 << 20,
+        chunks: 10_000,
+    };
+
+    fn transcript(keep: Keep, writes: &[(Stream, &[u8])]) -> Transcript {
+        let mut transcript = Transcript::new(keep);
+        for (stream, bytes) in writes {
+            transcript.append(*stream, bytes);
+        }
+        transcript
+    }
+
+    proptest! {
+        #[test]
+        fn pages_put_together_are_the_whole(
+            text in "\\PC{0,400}",
+            most in 4_usize..50,
+        ) {
+            let transcript = transcript(ALL, &[(Stream::Stdout, text.as_bytes())]);
+            let (mut read, mut cursor) = (String::new(), 0);
+            loop {
+                let page = Page::of(&transcript, None, cursor, most, true);
+                prop_assert!(page.bytes.len() <= most);
+                // No character is taken apart.
+                read.push_str(std::str::from_utf8(&page.bytes).unwrap());
+                cursor = page.next;
+                if !page.more {
+                    break;
+                }
+                prop_assert!(!page.bytes.is_empty(), "it goes on");
+            }
+            prop_assert_eq!(read, text);
+            prop_assert_eq!(cursor, transcript.end());
+        }
+
+        #[test]
+        fn a_digest_and_what_its_cursor_gives_are_the_whole(
+            text in "([a-z]{0,30}\n){0,60}",
+            most in 40_usize..400,
+        ) {
+            let transcript = transcript(ALL, &[(Stream::Stdout, text.as_bytes())]);
+            let digest = Digest::of(&transcript, Some(Stream::Stdout), most);
+            prop_assert!(digest.head.len() + digest.tail.len() <= most);
+            let mut whole = digest.head.clone();
+            if let Some(cut) = digest.cut {
+                let most = usize::try_from(cut.bytes).unwrap();
+                let page = Page::of(&transcript, Some(Stream::Stdout), cut.from, most, true);
+                prop_assert_eq!(page.missed, 0);
+                whole.extend_from_slice(&page.bytes);
+            }
+            whole.extend_from_slice(&digest.tail);
+            prop_assert_eq!(String::from_utf8(whole).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn streams_are_told_apart_or_come_as_they_were_written() {
+        let writes: [(Stream, &[u8]); 3] = [
+            (Stream::Stdout, b"one "),
+            (Stream::Stderr, b"two "),
+            (Stream::Stdout, b"three"),
+        ];
+        let transcript = transcript(ALL, &writes);
+        let text = |stream| Page::of(&transcript, stream, 0, 100, true).bytes;
+        assert_eq!(text(None), b"one two three");
+        assert_eq!(text(Some(Stream::Stdout)), b"one three");
+        assert_eq!(text(Some(Stream::Stderr)), b"two ");
+        let after = Page::of(&transcript, Some(Stream::Stdout), 4, 100, true);
+        assert_eq!((after.bytes.as_slice(), after.missed), (&b"three"[..], 0));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_told() {
+        let keep = Keep {
+            head: 4,
+            tail: 8 * 1024,
+            chunks: 100,
+        };
+        let flood = [b'x'; 100_000];
+        let transcript = transcript(keep, &[(Stream::Stdout, &flood)]);
+        let page = Page::of(&transcript, None, 0, 200_000, true);
+        assert_eq!(page.bytes.len() as u64 + page.missed, 100_000);
+        assert!(page.missed > 80_000);
+        let digest = Digest::of(&transcript, None, 1000);
+        assert_eq!((digest.head.len(), digest.tail.len()), (4, 500));
+        assert_eq!(digest.cut.unwrap().bytes, 100_000 - 504);
+        assert_eq!(digest.cut.unwrap().from, 4);
+    }
+
+    #[test]
+    fn half_a_character_waits_for_the_other_half() {
+        let euro = "€".as_bytes();
+        let mut transcript = transcript(
+            ALL,
+            &[(Stream::Stdout, b"5 "), (Stream::Stdout, &euro[..2])],
+        );
+        let page = Page::of(&transcript, None, 0, 100, false);
+        assert_eq!((page.bytes.as_slice(), page.next), (&b"5 "[..], 2));
+        transcript.append(Stream::Stdout, &euro[2..]);
+        let page = Page::of(&transcript, None, 2, 100, false);
+        assert_eq!((page.bytes.as_slice(), page.next), (euro, 5));
+    }
+
+    #[test]
+    fn a_digest_is_cut_between_lines() {
+        let lines: String = (0..1000).map(|n| format!("line {n}\n")).collect();
+        let transcript = transcript(ALL, &[(Stream::Stdout, lines.as_bytes())]);
+        let digest = Digest::of(&transcript, None, 100);
+        assert!(digest.head.ends_with(b"\n") && digest.head.starts_with(b"line 0\n"));
+        assert!(digest.tail.starts_with(b"line ") && digest.tail.ends_with(b"line 999\n"));
+    }
+}

@@ -1,0 +1,95 @@
+//! Schemas of tools, in the form that hosts and models get along with best.
+
+use rmcp::model::JsonObject;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::Value;
+
+/// What a tool may be called with. Everything stands where it is used. What may
+/// be left out is described as what it is: `null` is understood too, and saying
+/// so would only distract.
+pub(super) fn of_arguments<T: JsonSchema>() -> JsonObject {
+    let settings = SchemaSettings::draft2020_12().for_deserialize();
+    let mut schema = generated::<T>(settings);
+    // Some hosts insist on them, even if there are none.
+    let none = || Value::Object(JsonObject::new());
+    schema.entry("properties").or_insert_with(none);
+    for property in properties(&mut schema) {
+        without_null(property);
+    }
+    schema
+}
+
+/// What it answers.
+pub(super) fn of_answer<T: JsonSchema>() -> JsonObject {
+    generated::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+fn generated<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    let mut schema = match Value::from(schema) {
+        Value::Object(schema) => schema,
+        // Only a schema that says nothing is no object.
+        _ => JsonObject::new(),
+    };
+    schema.remove("title");
+    schema.remove("description");
+    let mut schema = Value::Object(schema);
+    tidy(&mut schema);
+    match schema {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    }
+}
+
+/// Formats like `uint64` mean nothing to anybody here, and lines are broken for
+/// people who read the source.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("format").is_some_and(Value::is_string) {
+                members.remove("format");
+            }
+            if let Some(Value::String(words)) = members.get_mut("description") {
+                *words = words.replace('\n', " ");
+            }
+            members.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+fn properties(schema: &mut JsonObject) -> impl Iterator<Item = &mut JsonObject> {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    let properties = properties.into_iter().flat_map(|all| all.values_mut());
+    properties.filter_map(Value::as_object_mut)
+}
+
+fn without_null(property: &mut JsonObject) {
+    if let Some(Value::Array(types)) = property.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            property.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = property.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    let is_null = |of: &Value| of.get("type").is_some_and(|name| name == "null");
+    if let Some(Value::Array(choices)) = property.get_mut("anyOf") {
+        choices.retain(|choice| !is_null(choice));
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            property.remove("anyOf");
+            for (name, value) in only {
+                property.entry(name).or_insert(value);
+            }
+        }
+    }
+    if property.get("default").is_some_and(Value::is_null) {
+        property.remove("default");
+    }
+}

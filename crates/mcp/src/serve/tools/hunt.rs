@@ -1,0 +1,289 @@
+//! A search on its way through a place's files.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use globset::GlobMatcher;
+use outpost_client::{EntryKind, FileError, Files, Walk, WalkOptions};
+use regex::bytes::Regex;
+use tokio::time::Instant;
+
+use super::together::together;
+use crate::serve::{
+    Bounds, Mishap,
+    files::{
+        grep::{self, Hit, Wish},
+        ignore::{RULES, Rules},
+    },
+};
+
+/// The most names in one directory that are looked at.
+const NAMES: u64 = 50_000;
+/// The most of a `.gitignore` that is read.
+const RULES_BYTES: u64 = 256 * 1024;
+
+/// What is looked for, and where.
+pub(super) struct Hunt {
+    pub(super) files: Files,
+    pub(super) root: PathBuf,
+    pub(super) pattern: Option<Regex>,
+    pub(super) glob: Option<GlobMatcher>,
+    pub(super) hidden: bool,
+    pub(super) ignored: bool,
+    pub(super) files_only: bool,
+    pub(super) wish: Wish,
+}
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) files: Vec<InFile>,
+    /// Lines, or files where lines were not asked for.
+    pub(super) matches: usize,
+    pub(super) searched: usize,
+    pub(super) more: bool,
+    /// Why it isn't everything.
+    pub(super) incomplete: Option<&'static str>,
+}
+
+/// What was found in one file.
+pub(super) struct InFile {
+    pub(super) path: String,
+    pub(super) hits: Vec<Hit>,
+}
+
+/// A directory that was looked into.
+struct Looked {
+    walk: Result<Walk, FileError>,
+    rules: Rules,
+}
+
+impl Hunt {
+    /// Looks into directories level by level, and then into files. It ends early
+    /// when there is enough, or when it takes too long.
+    pub(super) async fn run(self, bounds: &Bounds) -> Result<Found, Mishap> {
+        let deadline = Instant::now() + bounds.search;
+        let mut found = Found::default();
+        let known = self.files.metadata(&self.root).await?;
+        let candidates = match known.is_directory {
+            true => self.candidates(bounds, deadline, &mut found).await?,
+            false => vec![self.root.clone()],
+        };
+        match &self.pattern {
+            None => self.name(candidates, &mut found),
+            Some(pattern) => {
+                let pattern = Arc::new(pattern.clone());
+                self.read(candidates, &pattern, bounds, deadline, &mut found)
+                    .await;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The files that are worth a look, level by level.
+    async fn candidates(
+        &self,
+        bounds: &Bounds,
+        deadline: Instant,
+        found: &mut Found,
+    ) -> Result<Vec<PathBuf>, Mishap> {
+        let mut level = vec![(self.root.clone(), Rules::new(self.hidden))];
+        let mut candidates = Vec::new();
+        let mut directories = 0;
+        let mut first = true;
+        while !level.is_empty() {
+            let room = bounds.search_directories - directories;
+            if level.len() > room {
+                found.incomplete = Some("there are too many directories");
+                level.truncate(room);
+            }
+            directories += level.len();
+            let looked = together(std::mem::take(&mut level), bounds.search_at_once, |next| {
+                look(self.files.clone(), next, !self.ignored)
+            });
+            let Ok(looked) = tokio::time::timeout_at(deadline, looked).await else {
+                found.incomplete = Some("it took too long");
+                break;
+            };
+            for looked in looked {
+                let walk = match looked.walk {
+                    Ok(walk) => walk,
+                    Err(error) if first => return Err(error.into()),
+                    // What can't be looked into has nothing to be found.
+                    Err(_) => continue,
+                };
+                if walk.truncated {
+                    found.incomplete = Some("a directory has too many entries");
+                }
+                for entry in walk.entries {
+                    let path = entry.path.into_path();
+                    let is_directory = entry.kind == EntryKind::Directory;
+                    if looked.rules.skip(&path, is_directory) {
+                        continue;
+                    }
+                    if is_directory {
+                        level.push((path, looked.rules.clone()));
+                    } else if self.is_named(&path) {
+                        candidates.push(path);
+                    }
+                }
+            }
+            first = false;
+            if candidates.len() > bounds.search_files {
+                candidates.truncate(bounds.search_files);
+                found.incomplete = Some("there are too many files");
+                break;
+            }
+        }
+        Ok(candidates)
+    }
+
+    fn is_named(&self, path: &Path) -> bool {
+        let glob = self.glob.as_ref();
+        glob.is_none_or(|glob| glob.is_match(self.below(path)))
+    }
+
+    fn below<'a>(&self, path: &'a Path) -> &'a Path {
+        match path.strip_prefix(&self.root) {
+            Ok(below) if below.as_os_str().is_empty() => path,
+            Ok(below) => below,
+            Err(_) => path,
+        }
+    }
+
+    fn name(&self, candidates: Vec<PathBuf>, found: &mut Found) {
+        found.searched = candidates.len();
+        found.more = candidates.len() > self.wish.most;
+        let named = candidates.into_iter().take(self.wish.most);
+        found.files = named.map(|path| self.in_file(&path, Vec::new())).collect();
+        found.matches = found.files.len();
+    }
+
+    async fn read(
+        &self,
+        candidates: Vec<PathBuf>,
+        pattern: &Arc<Regex>,
+        bounds: &Bounds,
+        deadline: Instant,
+        found: &mut Found,
+    ) {
+        let mut bytes = 0;
+        for some in candidates.chunks(bounds.search_at_once) {
+            let contents = together(some.iter().cloned(), bounds.search_at_once, |path| {
+                content(self.files.clone(), path, bounds.file_whole)
+            });
+            let Ok(contents) = tokio::time::timeout_at(deadline, contents).await else {
+                found.incomplete = Some("it took too long");
+                return;
+            };
+            for (path, content) in contents {
+                let content = match content {
+                    Some(Ok(content)) => content,
+                    Some(Err(TooLarge)) => {
+                        found.incomplete = Some("files that are too large were left out");
+                        continue;
+                    }
+                    // It is gone by now, or not for us to read.
+                    None => continue,
+                };
+                found.searched += 1;
+                bytes += content.len() as u64;
+                if grep::is_binary(&content) {
+                    continue;
+                }
+                if self.search(&path, &content, pattern, found) {
+                    return;
+                }
+            }
+            if bytes > bounds.search_bytes {
+                found.incomplete = Some("there is too much to read");
+                return;
+            }
+            // Other calls have their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Searches one file; true if there is enough now.
+    fn search(&self, path: &Path, content: &[u8], pattern: &Regex, found: &mut Found) -> bool {
+        let left = self.wish.most - found.matches;
+        let most = if self.files_only { 1 } else { left };
+        let wish = Wish { most, ..self.wish };
+        let (hits, more) = grep::lines(content, pattern, wish);
+        if hits.is_empty() {
+            // There was no room even for the first one.
+            found.more |= more;
+            return more;
+        }
+        let matches = hits.iter().filter(|hit| !hit.context).count();
+        found.matches += matches;
+        let hits = if self.files_only { Vec::new() } else { hits };
+        found.files.push(self.in_file(path, hits));
+        let full = more && !self.files_only;
+        found.more |= full;
+        full
+    }
+
+    fn in_file(&self, path: &Path, hits: Vec<Hit>) -> InFile {
+        InFile {
+            path: self.below(path).display().to_string(),
+            hits,
+        }
+    }
+}
+
+/// Looks into a directory, and at what it says about itself.
+async fn look(files: Files, (path, above): (PathBuf, Rules), heed: bool) -> Looked {
+    let options = WalkOptions {
+        max_depth: 0,
+        max_directories: 1,
+        max_entries: NAMES,
+        follow_directory_symlinks: false,
+        prune_hidden_directories: false,
+    };
+    let walk = files.walk(&path, options).await;
+    let mut rules = above;
+    if let Ok(walk) = &walk {
+        let said = path.join(RULES);
+        let says = |entry: &outpost_client::WalkEntry| entry.path.clone().into_path() == said;
+        if heed && walk.entries.iter().any(says) {
+            let read = async { files.open(&said).await?.read_at(0, RULES_BYTES).await };
+            if let Ok(text) = read.await {
+                rules = rules.below(&path, &String::from_utf8_lossy(&text));
+            }
+        }
+    }
+    Looked { walk, rules }
+}
+
+/// A file isn't read because of its size.
+struct TooLarge;
+
+/// What is in a file, if it can be read.
+async fn content(
+    files: Files,
+    path: PathBuf,
+    most: u64,
+) -> (PathBuf, Option<Result<Vec<u8>, TooLarge>>) {
+    let read = async {
+        let mut file = files.open(&path).await?;
+        if file.metadata().size > most {
+            return Ok(Err(TooLarge));
+        }
+        let mut all = Vec::new();
+        loop {
+            let block = file.next_bytes().await?;
+            all.extend_from_slice(&block);
+            if all.len() as u64 > most {
+                return Ok(Err(TooLarge));
+            }
+            if block.is_empty() {
+                return Ok::<_, FileError>(Ok(all));
+            }
+        }
+    };
+    let content = read.await.ok();
+    (path, content)
+}

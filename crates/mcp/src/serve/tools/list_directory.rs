@@ -1,0 +1,224 @@
+//! What is in a directory.
+
+use std::{fmt::Write as _, path::Path};
+
+use outpost_client::{EntryKind, Files, WalkOptions};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ranged, together::together};
+use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench, words};
+
+/// The deepest that a listing goes.
+const DEEPEST: u64 = 20;
+/// What a place allows a walk at most.
+const WALK_DIRECTORIES: u64 = 10_000;
+const WALK_ENTRIES: u64 = 50_000;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListDirectory {
+    /// Which directory, absolute or relative to the default one, which is what is listed if none is
+    /// given.
+    path: Option<String>,
+    /// How many levels to list: 1 is what is directly in it.
+    #[schemars(range(min = 1, max = 20), extend("default" = 1))]
+    depth: Option<u64>,
+    /// Look into directories whose name begins with a dot as well, when several levels are listed.
+    include_hidden: Option<bool>,
+    /// Tell the size of each file, which takes a little longer.
+    sizes: Option<bool>,
+    /// How many entries the answer has at most.
+    #[schemars(range(min = 1, max = 5000), extend("default" = 300))]
+    max_entries: Option<u64>,
+    /// How many entries to leave out at the beginning, to read on after an answer that was cut.
+    #[schemars(range(min = 0), extend("default" = 0))]
+    skip_entries: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Listing {
+    path: String,
+    /// What is there, level by level and by name.
+    entries: Vec<Entry>,
+    /// How many entries there are in all, as far as they were looked at.
+    total_entries: u64,
+    /// The skip_entries to read on with, if there are more.
+    next_skip: Option<u64>,
+    /// Whether there was too much to look at all of it.
+    incomplete: bool,
+    /// How many directories could not be looked into.
+    unreadable: u64,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct Entry {
+    /// Relative to the directory that was listed.
+    name: String,
+    kind: Kind,
+    /// How large it is, if that was asked for.
+    size_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Directory,
+    File,
+    Other,
+}
+
+/// All that was found.
+struct Found {
+    entries: Vec<Entry>,
+    incomplete: bool,
+    unreadable: u64,
+}
+
+impl Tool for ListDirectory {
+    const NAME: &'static str = "list_directory";
+    const TITLE: &'static str = "List a directory";
+    const DESCRIPTION: &'static str = "Lists what is in a directory, and in those below it if \
+        depth says so. To find files by name or by what is in them, use search_files.";
+    const EFFECT: Effect = Effect::Looks;
+
+    type Answer = Listing;
+
+    async fn perform(self, bench: &Workbench, call: &Call) -> Result<Listing, Mishap> {
+        let bounds = bench.bounds();
+        let depth = ranged("depth", self.depth, 1, (1, DEEPEST))?;
+        let range = (1, bounds.entries_max as u64);
+        let most = ranged(
+            "max_entries",
+            self.max_entries,
+            bounds.entries as u64,
+            range,
+        )?;
+        let footing = bench.footing().await?;
+        let path = bench.path(&footing, self.path.as_deref());
+        let files = footing.place.files();
+        let work = async {
+            if !files.metadata(&path).await?.is_directory {
+                return Err(Mishap::NotDirectory { path: path.clone() });
+            }
+            let found = match depth {
+                1 => directly(&files, &path).await?,
+                _ => below(&files, &path, depth, self.include_hidden.unwrap_or(false)).await?,
+            };
+            let total = found.entries.len() as u64;
+            let skip = self.skip_entries.unwrap_or(0).min(total);
+            let end = (skip + most).min(total);
+            let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+            let mut entries = found.entries[index(skip)..index(end)].to_vec();
+            if self.sizes.unwrap_or(false) {
+                entries = measured(&files, &path, entries, bounds.search_at_once).await;
+            }
+            Ok(Listing {
+                path: path.display().to_string(),
+                entries,
+                total_entries: total,
+                next_skip: (end < total).then_some(end),
+                incomplete: found.incomplete,
+                unreadable: found.unreadable,
+            })
+        };
+        let say = || "listing".to_owned();
+        call.wait(bounds.search, say, work).await?
+    }
+}
+
+async fn directly(files: &Files, path: &Path) -> Result<Found, Mishap> {
+    let entries = files.read_directory(path).await?;
+    let mut entries: Vec<_> = entries
+        .into_iter()
+        .map(|entry| Entry {
+            name: entry.file_name,
+            kind: match (entry.is_directory, entry.is_file) {
+                (true, _) => Kind::Directory,
+                (_, true) => Kind::File,
+                _ => Kind::Other,
+            },
+            size_bytes: None,
+        })
+        .collect();
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(Found {
+        entries,
+        incomplete: false,
+        unreadable: 0,
+    })
+}
+
+async fn below(files: &Files, path: &Path, depth: u64, hidden: bool) -> Result<Found, Mishap> {
+    let options = WalkOptions {
+        max_depth: depth - 1,
+        max_directories: WALK_DIRECTORIES,
+        max_entries: WALK_ENTRIES,
+        follow_directory_symlinks: false,
+        prune_hidden_directories: !hidden,
+    };
+    let walk = files.walk(path, options).await?;
+    let entries = walk.entries.into_iter().map(|entry| {
+        let full = entry.path.into_path();
+        let name = full.strip_prefix(path).unwrap_or(&full);
+        Entry {
+            name: name.display().to_string(),
+            kind: match entry.kind {
+                EntryKind::Directory => Kind::Directory,
+                EntryKind::File => Kind::File,
+            },
+            size_bytes: None,
+        }
+    });
+    Ok(Found {
+        entries: entries.collect(),
+        incomplete: walk.truncated,
+        unreadable: walk.errors.len() as u64,
+    })
+}
+
+/// With sizes, as far as there are any.
+async fn measured(files: &Files, path: &Path, all: Vec<Entry>, at_once: usize) -> Vec<Entry> {
+    together(all, at_once, |mut entry| {
+        let (files, path) = (files.clone(), path.join(&entry.name));
+        async move {
+            if entry.kind == Kind::File {
+                let known = files.metadata(path).await;
+                entry.size_bytes = known.ok().map(|known| known.size);
+            }
+            entry
+        }
+    })
+    .await
+}
+
+impl Answer for Listing {
+    fn words(&self) -> String {
+        let count = words::count(self.total_entries, "entry", "entries");
+        let mut said = format!("{} ({count})", self.path);
+        if self.incomplete {
+            said.push_str("; there is more below, too much to look at: list a part of it");
+        }
+        if self.unreadable > 0 {
+            let _ = write!(said, "; {} could not be looked into", self.unreadable);
+        }
+        if let Some(next) = self.next_skip {
+            let _ = write!(
+                said,
+                "; there is more, read on with \"skip_entries\": {next}"
+            );
+        }
+        for entry in &self.entries {
+            let end = match entry.kind {
+                Kind::Directory => "/",
+                Kind::File => "",
+                Kind::Other => "  (neither file nor directory)",
+            };
+            let size = entry
+                .size_bytes
+                .map(|size| format!("  {}", words::bytes(size)));
+            let _ = write!(said, "\n{}{end}{}", entry.name, size.unwrap_or_default());
+        }
+        said
+    }
+}

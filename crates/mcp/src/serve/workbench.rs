@@ -1,0 +1,158 @@
+//! What all calls share.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use outpost_client::{Error, Start};
+use rmcp::model::{CallToolResult, ErrorData, JsonObject};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Bounds, Call, Ground, Job, Mishap, Roster, Row,
+    ground::Footing,
+    tools::{self, CommandLine},
+};
+
+/// How a workbench is set up.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Where commands start and relative paths begin, instead of where the place
+    /// is itself.
+    pub cwd: Option<String>,
+    /// Variables for every command, on top of what the place has.
+    pub env: BTreeMap<String, String>,
+    /// Where commands run, in words, if that isn't here.
+    pub name: Option<String>,
+    /// Bounds and times.
+    pub bounds: Bounds,
+}
+
+/// The tools, with what they need.
+pub struct Workbench {
+    ground: Arc<dyn Ground>,
+    setup: Setup,
+    /// What is known of the place that was used last.
+    footing: RwLock<Arc<Footing>>,
+    pub(super) roster: Roster,
+    calls: Semaphore,
+    /// The conversation is over.
+    pub(super) over: CancellationToken,
+}
+
+impl Workbench {
+    /// Tools for a place, which has to be there.
+    pub async fn new(ground: Arc<dyn Ground>, setup: Setup) -> Result<Self, Error> {
+        let footing = Footing::on(ground.place().await?).await?;
+        let mut prefix = uuid::Uuid::new_v4().simple().to_string();
+        prefix.truncate(4);
+        Ok(Workbench {
+            ground,
+            footing: RwLock::new(Arc::new(footing)),
+            roster: Roster::new(prefix),
+            calls: Semaphore::new(setup.bounds.calls),
+            over: CancellationToken::new(),
+            setup,
+        })
+    }
+
+    /// Lets go of all processes. What still runs is ended, at once.
+    pub async fn close(&self) {
+        self.over.cancel();
+        self.roster.close().await;
+    }
+
+    pub(super) fn bounds(&self) -> &Bounds {
+        &self.setup.bounds
+    }
+
+    /// Calls a tool by its name; none if there is no such tool.
+    pub(super) async fn perform(
+        &self,
+        name: &str,
+        arguments: JsonObject,
+        call: &Call,
+    ) -> Option<Result<CallToolResult, ErrorData>> {
+        let row: &Row = tools::TABLE.iter().find(|row| row.name == name)?;
+        let Ok(_permit) = self.calls.try_acquire() else {
+            let calls = self.bounds().calls;
+            return Some(Mishap::TooManyCalls { calls }.answer());
+        };
+        Some((row.perform)(arguments, self, call).await)
+    }
+
+    /// The place as it is now.
+    pub(super) async fn footing(&self) -> Result<Arc<Footing>, Mishap> {
+        let place = self.ground.place().await?;
+        let known = self.last_footing();
+        if Arc::ptr_eq(&known.place, &place) {
+            return Ok(known);
+        }
+        let found = Arc::new(Footing::on(place).await?);
+        let mut footing = self.footing.write().unwrap_or_else(PoisonError::into_inner);
+        *footing = Arc::clone(&found);
+        Ok(found)
+    }
+
+    fn last_footing(&self) -> Arc<Footing> {
+        let footing = self.footing.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&footing)
+    }
+
+    /// Where a path leads, as seen from where commands start.
+    pub(super) fn path(&self, footing: &Footing, path: Option<&str>) -> PathBuf {
+        let base = footing.base(self.setup.cwd.as_deref());
+        match path {
+            Some(path) => base.join(footing.at_home(path)),
+            None => base,
+        }
+    }
+
+    /// Starts a command, ready to be looked at.
+    pub(super) async fn start(
+        &self,
+        line: CommandLine,
+        tty: Option<(u16, u16)>,
+        stdin: bool,
+    ) -> Result<Arc<Job>, Mishap> {
+        let footing = self.footing().await?;
+        let command = line.words();
+        let mut start = Start::new(line.argv(&footing.shell))
+            .cwd(self.path(&footing, line.cwd.as_deref()))
+            .inherit_env()
+            .envs(self.setup.env.clone())
+            .envs(line.env);
+        if let Some((rows, cols)) = tty {
+            start = start.size(rows, cols);
+        } else if stdin {
+            start = start.stdin();
+        }
+        let place = &*footing.place;
+        self.roster
+            .start(place, start, command, tty.is_some(), self.bounds())
+            .await
+    }
+
+    /// What a model is told before it uses anything.
+    pub(super) fn instructions(&self) -> String {
+        let footing = self.last_footing();
+        let machine = match &self.setup.name {
+            Some(name) => format!("the machine behind {name}"),
+            None => "this machine".to_owned(),
+        };
+        format!(
+            "Runs commands and uses files on {machine} ({}). Commands start in {}, where relative \
+             paths begin too; command lines are understood by {}. Use run_command for what ends \
+             by itself, and start_process with read_output for what goes on, such as servers and \
+             programs to talk to. Output that is too long for an answer is cut in the middle, and \
+             the answer says how to read the rest. A command that fails is no error of its tool: \
+             look at exit_code. Whatever still runs is ended with this session.",
+            footing.os,
+            self.path(&footing, None).display(),
+            footing.shell,
+        )
+    }
+}

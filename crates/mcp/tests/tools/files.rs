@@ -1,0 +1,372 @@
+//! Files.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, in_each_place};
+
+#[tokio::test]
+async fn a_file_is_written_read_and_edited() {
+    in_each_place(async |bench| {
+        let write = json!({"path": "new/folder/a.txt", "content": "one\ntwo\nthree\n"});
+        let (written, words) = bench.call_for_words("write_file", write).await;
+        assert_eq!(
+            (&written["created"], &written["size_bytes"]),
+            (&json!(true), &json!(14))
+        );
+        assert!(words.starts_with("made "), "{words}");
+
+        let (read, words) = bench
+            .call_for_words("read_file", json!({"path": "new/folder/a.txt"}))
+            .await;
+        assert_eq!(read["content"], "one\ntwo\nthree\n");
+        assert_eq!(
+            (&read["total_lines"], &read["next_line"]),
+            (&json!(3), &Value::Null)
+        );
+        assert!(
+            words.ends_with("     1\tone\n     2\ttwo\n     3\tthree\n"),
+            "{words}"
+        );
+
+        let edit = json!({"path": "new/folder/a.txt", "old_text": "two\n", "new_text": "2\n2\n"});
+        let (changed, words) = bench.call_for_words("edit_file", edit).await;
+        assert_eq!(
+            (&changed["replaced"], &changed["line"]),
+            (&json!(1), &json!(2))
+        );
+        assert!(words.contains("     3\t2\n     4\tthree\n"), "{words}");
+        assert_eq!(bench.read("new/folder/a.txt"), "one\n2\n2\nthree\n");
+
+        let again = json!({"path": "new/folder/a.txt", "content": "x", "if_exists": "fail"});
+        let said = bench.refused("write_file", again).await;
+        assert!(said.contains("is there already"), "{said}");
+        let again = json!({"path": "new/folder/a.txt", "content": "x"});
+        assert_eq!(bench.call("write_file", again).await["created"], false);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_keeps_its_mode_and_its_link() {
+    in_each_place(async |bench| {
+        bench.write("script", "echo one\n");
+        let mode = std::fs::Permissions::from_mode(0o750);
+        std::fs::set_permissions(bench.path("script"), mode).unwrap();
+        symlink("script", bench.path("link")).unwrap();
+        // As long as it is open its number is nobody else's.
+        let before = std::fs::File::open(bench.path("script")).unwrap();
+        let edit = json!({"path": "link", "old_text": "one", "new_text": "two"});
+        bench.call("edit_file", edit).await;
+        let write = json!({"path": "script", "content": bench.read("script") + "echo three\n"});
+        bench.call("write_file", write).await;
+        assert!(bench.path("link").is_symlink());
+        assert_eq!(bench.read("link"), "echo two\necho three\n");
+        let now = std::fs::metadata(bench.path("script")).unwrap();
+        assert_eq!(now.permissions().mode() & 0o777, 0o750);
+        let before = before.metadata().unwrap().ino();
+        assert_ne!(now.ino(), before, "it was replaced, not written into");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_edit_has_to_be_clear() {
+    in_each_place(async |bench| {
+        bench.write("a", "x\ny\nx\n");
+        bench.write("binary", b"\xff\xfe\0");
+        std::fs::create_dir(bench.path("folder")).unwrap();
+        for (arguments, words) in [
+            (
+                json!({"path": "a", "old_text": "x", "new_text": "z"}),
+                "2 times (first on line 1, then on line 3)",
+            ),
+            (
+                json!({"path": "a", "old_text": "q", "new_text": "z"}),
+                "is not in the file",
+            ),
+            (
+                json!({"path": "a", "old_text": "", "new_text": "z"}),
+                "write_file",
+            ),
+            (
+                json!({"path": "binary", "old_text": "x", "new_text": "z"}),
+                "isn't UTF-8",
+            ),
+            (
+                json!({"path": "folder", "old_text": "x", "new_text": "z"}),
+                "is a directory",
+            ),
+            (
+                json!({"path": "nope", "old_text": "x", "new_text": "z"}),
+                "No such file or directory",
+            ),
+        ] {
+            let said = bench.refused("edit_file", arguments).await;
+            assert!(said.contains(words), "{said}");
+        }
+        assert_eq!(bench.read("a"), "x\ny\nx\n");
+        let all = json!({"path": "a", "old_text": "x", "new_text": "z", "replace_all": true});
+        assert_eq!(bench.call("edit_file", all).await["replaced"], 2);
+        assert_eq!(bench.read("a"), "z\ny\nz\n");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_large_file_is_read_in_parts() {
+    in_each_place(async |bench| {
+        let lines: String = (1..=100_000).map(|n| format!("line {n}\n")).collect();
+        bench.write("large", &lines);
+        let read = bench.call("read_file", json!({"path": "large"})).await;
+        assert_eq!(
+            (&read["next_line"], &read["total_lines"]),
+            (&json!(1001), &Value::Null)
+        );
+        let part = json!({"path": "large", "start_line": 99_999, "max_lines": 10});
+        let (read, words) = bench.call_for_words("read_file", part).await;
+        assert_eq!(read["content"], "line 99999\nline 100000\n");
+        assert_eq!(read["total_lines"], 100_000);
+        assert!(words.contains(" 99999\tline 99999\n"), "{words}");
+        let bytes = json!({"path": "large", "byte_offset": 5, "max_bytes": 100});
+        let (read, words) = bench.call_for_words("read_file", bytes).await;
+        assert_eq!(read["content"], lines[5..105]);
+        assert_eq!(read["next_byte_offset"], 105);
+        assert!(words.contains("\"byte_offset\": 105"), "{words}");
+        let both = json!({"path": "large", "byte_offset": 5, "start_line": 100});
+        assert!(bench.refused("read_file", both).await.contains("not both"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_text_is_told_and_comes_as_base64() {
+    in_each_place(async |bench| {
+        bench.write("picture", b"\x89PNG\0\xff");
+        let said = bench.refused("read_file", json!({"path": "picture"})).await;
+        assert!(
+            said.contains("is no text") && said.contains("6 bytes"),
+            "{said}"
+        );
+        let bytes = json!({"path": "picture", "byte_offset": 0});
+        let read = bench.call("read_file", bytes).await;
+        assert_eq!(read["encoding"], "base64");
+        let write = json!({"path": "copy", "content": read["content"], "encoding": "base64"});
+        bench.call("write_file", write).await;
+        assert_eq!(std::fs::read(bench.path("copy")).unwrap(), b"\x89PNG\0\xff");
+        let wrong = json!({"path": "copy", "content": "%%%", "encoding": "base64"});
+        assert!(
+            bench
+                .refused("write_file", wrong)
+                .await
+                .contains("no valid base64")
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_can_not_be_read_is_told_with_its_reason() {
+    in_each_place(async |bench| {
+        let made = std::process::Command::new("mkfifo")
+            .arg(bench.path("pipe"))
+            .status();
+        assert!(made.unwrap().success());
+        for (path, words) in [
+            ("nope", "No such file or directory"),
+            (".", "list_directory"),
+            ("pipe", "cannot read"),
+        ] {
+            let said = bench.refused("read_file", json!({"path": path})).await;
+            assert!(said.contains(words), "{said}");
+        }
+        let empty = json!({"path": "empty", "content": ""});
+        bench.call("write_file", empty).await;
+        let (_, words) = bench
+            .call_for_words("read_file", json!({"path": "empty"}))
+            .await;
+        assert!(words.contains("it is empty"), "{words}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_directory_is_listed() {
+    in_each_place(async |bench| {
+        for name in ["b.txt", "a/one.txt", "a/deep/two.txt", ".hidden/x"] {
+            bench.write(name, "12345");
+        }
+        symlink("a", bench.path("link")).unwrap();
+        let names = |listing: &Value| -> Vec<String> {
+            let entries = listing["entries"].as_array().unwrap();
+            let name = |entry: &Value| entry["name"].as_str().unwrap().to_owned();
+            entries.iter().map(name).collect()
+        };
+        let (listing, words) = bench
+            .call_for_words("list_directory", json!({"sizes": true}))
+            .await;
+        assert_eq!(names(&listing), [".hidden", "a", "b.txt", "link"]);
+        assert_eq!(listing["entries"][2]["size_bytes"], 5);
+        assert!(
+            words.contains("\na/\n") && words.contains("\nb.txt  5 bytes"),
+            "{words}"
+        );
+
+        let deep = json!({"depth": 3});
+        let listing = bench.call("list_directory", deep).await;
+        assert_eq!(
+            names(&listing),
+            [
+                ".hidden",
+                "a",
+                "b.txt",
+                "a/deep",
+                "a/one.txt",
+                "a/deep/two.txt"
+            ]
+        );
+        let part = json!({"path": "a", "max_entries": 1});
+        let (listing, words) = bench.call_for_words("list_directory", part).await;
+        assert_eq!(names(&listing), ["deep"]);
+        assert_eq!(
+            (&listing["next_skip"], &listing["total_entries"]),
+            (&json!(1), &json!(2))
+        );
+        assert!(words.contains("\"skip_entries\": 1"), "{words}");
+        let rest = json!({"path": "a", "skip_entries": 1});
+        assert_eq!(
+            names(&bench.call("list_directory", rest).await),
+            ["one.txt"]
+        );
+        for (path, words) in [
+            ("nope", "No such file or directory"),
+            ("b.txt", "is no directory"),
+        ] {
+            for depth in [1, 2] {
+                let list = json!({"path": path, "depth": depth});
+                let said = bench.refused("list_directory", list).await;
+                assert!(said.contains(words), "{said}");
+            }
+        }
+    })
+    .await;
+}
+
+/// A project as people have them.
+fn project(bench: &Bench) {
+    bench.write("src/main.rs", "fn main() {\n    needle();\n}\n");
+    bench.write("src/lib/needle.rs", "// a Needle\npub fn needle() {}\n");
+    bench.write("notes.md", "no such thing\n");
+    bench.write("target/debug/out", "needle\n");
+    bench.write(".gitignore", "/target\n*.log\n");
+    bench.write("src/run.log", "needle\n");
+    bench.write(".git/config", "needle\n");
+    bench.write(".env", "needle\n");
+    bench.write("picture", b"needle\0needle");
+    symlink(bench.folder.path(), bench.path("src/loop")).unwrap();
+}
+
+fn found(finds: &Value) -> Vec<(String, Vec<u64>)> {
+    let files = finds["files"].as_array().unwrap().iter();
+    let lines = |file: &Value| {
+        let lines = file["lines"].as_array().unwrap().iter();
+        lines.map(|line| line["number"].as_u64().unwrap()).collect()
+    };
+    files
+        .map(|file| (file["path"].as_str().unwrap().to_owned(), lines(file)))
+        .collect()
+}
+
+fn hits(list: &[(&str, &[u64])]) -> Vec<(String, Vec<u64>)> {
+    let own = |(path, lines): &(&str, &[u64])| ((*path).to_owned(), lines.to_vec());
+    list.iter().map(own).collect()
+}
+
+#[tokio::test]
+async fn lines_are_found_in_what_is_worth_looking_at() {
+    in_each_place(async |bench| {
+        project(bench);
+        let (finds, words) = bench
+            .call_for_words("search_files", json!({"pattern": "needle"}))
+            .await;
+        let expected = hits(&[("src/main.rs", &[2]), ("src/lib/needle.rs", &[2])]);
+        assert_eq!(found(&finds), expected);
+        assert_eq!(
+            (&finds["match_count"], &finds["more"]),
+            (&json!(2), &json!(false))
+        );
+        assert!(
+            words.contains("src/main.rs\n     2:\t    needle();"),
+            "{words}"
+        );
+
+        for (arguments, expected) in [
+            (
+                json!({"pattern": "NEEDLE", "ignore_case": true, "path": "src/lib"}),
+                hits(&[("needle.rs", &[1, 2])]),
+            ),
+            (
+                json!({"pattern": "needle", "include_hidden": true, "glob": ".env"}),
+                hits(&[(".env", &[1])]),
+            ),
+            (
+                json!({"pattern": "needle", "include_ignored": true, "glob": "*.log"}),
+                hits(&[("src/run.log", &[1])]),
+            ),
+            (
+                json!({"pattern": "needle()", "literal": true, "context_lines": 1}),
+                hits(&[("src/main.rs", &[1, 2, 3]), ("src/lib/needle.rs", &[1, 2])]),
+            ),
+            (
+                json!({"pattern": "needle", "files_only": true}),
+                hits(&[("src/main.rs", &[]), ("src/lib/needle.rs", &[])]),
+            ),
+            (
+                json!({"glob": "*.rs"}),
+                hits(&[("src/main.rs", &[]), ("src/lib/needle.rs", &[])]),
+            ),
+            (json!({"glob": "src/*.rs"}), hits(&[("src/main.rs", &[])])),
+            (json!({"pattern": "nowhere to be found"}), hits(&[])),
+        ] {
+            let finds = bench.call("search_files", arguments.clone()).await;
+            assert_eq!(found(&finds), expected, "{arguments}");
+        }
+        let file = json!({"pattern": "thing", "path": "notes.md"});
+        let finds = bench.call("search_files", file).await;
+        assert_eq!(finds["match_count"], 1, "{finds}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_search_has_an_end_and_says_so() {
+    in_each_place(async |bench| {
+        project(bench);
+        let one = json!({"pattern": "needle", "max_matches": 1});
+        let (finds, words) = bench.call_for_words("search_files", one).await;
+        assert_eq!(
+            (&finds["match_count"], &finds["more"]),
+            (&json!(1), &json!(true))
+        );
+        assert!(words.contains("there is more"), "{words}");
+        let one = json!({"glob": "*.rs", "max_matches": 1});
+        assert_eq!(bench.call("search_files", one).await["more"], true);
+        for (arguments, words) in [
+            (json!({}), "give a `pattern`"),
+            (json!({"pattern": "("}), "no regular expression"),
+            (
+                json!({"glob": "a[", "pattern": "x"}),
+                "no pattern for names",
+            ),
+            (
+                json!({"pattern": "x", "path": "nope"}),
+                "No such file or directory",
+            ),
+        ] {
+            let said = bench.refused("search_files", arguments).await;
+            assert!(said.contains(words), "{said}");
+        }
+    })
+    .await;
+}

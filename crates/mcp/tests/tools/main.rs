@@ -1,0 +1,9 @@
+//! Our own tools, through the SDK's client: in this program and behind a server,
+//! and no difference to be seen.
+
+mod bench;
+mod commands;
+mod files;
+mod offer;
+mod partings;
+mod processes;
