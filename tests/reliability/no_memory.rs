@@ -2,7 +2,7 @@
 //! and everybody else goes on.
 
 use outpost_testkit::{Client, RpcError, Server, Start, Story, Transport, sh};
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
 
 use crate::outpost;
@@ -26,7 +26,7 @@ impl<'a> Only<'a> {
         let set = |new| prlimit(Pid::from_raw(server.pid()), Resource::As, new);
         let limited = Rlimit {
             current: Some(limit),
-            maximum: None,
+            maximum: getrlimit(Resource::As).maximum,
         };
         Only(server, set(limited).expect("a limit may be lowered"))
     }

@@ -24,7 +24,7 @@ impl LogFile {
     pub(crate) fn of_stderr() -> Option<Self> {
         let metadata = stderr_metadata().ok()?;
         let path = std::fs::read_link("/proc/self/fd/2").ok()?;
-        metadata.is_file().then(|| LogFile {
+        metadata.is_file().then_some(LogFile {
             path,
             written: metadata.len(),
         })
