@@ -8,6 +8,7 @@ mod crossing;
 mod distrust;
 mod failing;
 mod files;
+mod files_written;
 mod older_servers;
 mod resuming;
 mod sim;
