@@ -9,6 +9,7 @@ mod distrust;
 mod failing;
 mod files;
 mod http;
+mod files_written;
 mod older_servers;
 mod resuming;
 mod sim;
