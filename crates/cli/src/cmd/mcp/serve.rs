@@ -141,7 +141,7 @@ impl Ground for Site {
                 client_name: "outpost mcp serve".to_owned(),
                 ..RemoteOptions::default()
             };
-            let remote = Arc::new(target::dial(on, options).await?);
+            let remote = Arc::new(target::reach(on, options).await?);
             *known = Some(Arc::clone(&remote));
             let place: Arc<dyn Place> = remote;
             Ok(place)
