@@ -20,11 +20,11 @@ async fn help_says_what_there_is() {
     Commands:
       serve        Serve the exec protocol: clients start processes here and follow them
       run          Run a command, here or on a server, as if it were right here
-      sandbox      Run a command confined: to read, write and reach what it is granted
-      doctor       Tell what this host can enforce, and what to do where it can't
       cp           Copy files and directories, to a server, from one, or here
       ls           List directories, of a server or here
       cat          Show files, of a server or here
+      sandbox      Run a command confined: to read, write and reach what it is granted
+      doctor       Tell what this host can enforce, and what to do where it can't
       ps           List detached work: what was started with `run --detach`
       logs         Show what detached work has written, as far as it is retained
       attach       Connect this terminal with detached work, where it was left
