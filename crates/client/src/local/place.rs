@@ -54,6 +54,7 @@ pub(super) struct Inner {
     epoch: Epoch,
     environment: ServerEnvironment,
     info: EnvironmentInfo,
+    sandbox_level: engine::sandbox::Level,
     cwd: PathBuf,
     limits: journal::Limits,
     close_within: Duration,
@@ -133,6 +134,7 @@ impl Local {
                 info,
                 cwd,
                 limits,
+                sandbox_level: options.sandbox_level,
                 close_within: options.close_within,
                 closed: AtomicBool::new(false),
                 processes: Mutex::default(),
@@ -169,7 +171,11 @@ impl Place for Local {
     fn environment(&self) -> Pending<'_, EnvironmentInfo> {
         Box::pin(async {
             self.inner.check_open()?;
-            Ok(self.inner.info.clone())
+            let found = self.inner.engine.confining_means().await;
+            Ok(EnvironmentInfo {
+                sandbox: Some(confinement::support(self.inner.sandbox_level, found)),
+                ..self.inner.info.clone()
+            })
         })
     }
 

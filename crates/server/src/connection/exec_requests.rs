@@ -14,10 +14,7 @@ impl Dispatch {
     /// process, so they wait for that, and for that alone.
     pub(super) async fn serve_exec(&self, method: Method, reply: Reply, params: Option<&RawValue>) {
         match method {
-            Method::EnvironmentInfo => {
-                let telling = environment::info(self.server.clone(), reply);
-                self.server.tasks().spawn(telling);
-            }
+            Method::EnvironmentInfo => reply.send(Ok(environment::info(self.server.host()))),
             Method::EnvironmentStatus => reply.send(Ok(environment::status())),
             Method::ProcessTerminate => {
                 if let Some((caller, params, reply)) =
