@@ -138,10 +138,7 @@ async fn who_says_nothing_gets_the_workspace() {
     );
     assert!(cwd.join("made").exists());
     assert_ne!(sh(&client, cwd, "mkdir .git", &nothing).await, 0);
-    assert_ne!(
-        sh(&client, cwd, "touch /usr/x || touch $HOME/x", &nothing).await,
-        0
-    );
+    assert_ne!(sh(&client, cwd, "touch /usr/x", &nothing).await, 0);
     assert!(!cwd.join(".git").exists());
 }
 

@@ -60,7 +60,7 @@ async fn a_shell_controls_its_jobs() {
     client.write("p", b"\x1a", "2").await;
     client.sees("p", "Stopped").await;
     client
-        .write("p", b"kill %1; wait; echo en''ded; exit 5\n", "3")
+        .write("p", b"kill -KILL %1; wait %1; echo en''ded; exit 5\n", "3")
         .await;
     client.sees("p", "ended").await;
     assert_eq!(client.closed("p").await.code(), 5);

@@ -167,7 +167,8 @@ fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl Host) -> Option<Mount>
 }
 
 /// Where something could be created that must not be, and what may be done there: the first part of
-/// a path that isn't there, in a directory that can be written.
+/// a path that isn't there, in a directory that can be written. Where the host itself lets nobody
+/// like us create it, nothing has to be done.
 fn absent(plan: &Plan, host: &impl Host) -> impl Iterator<Item = (PathBuf, Access)> {
     let mut found: BTreeMap<PathBuf, Access> = BTreeMap::new();
     for (at, rule) in plan.rules.iter().enumerate() {
@@ -176,7 +177,8 @@ fn absent(plan: &Plan, host: &impl Host) -> impl Iterator<Item = (PathBuf, Acces
         }
         let first = first_missing(&rule.path, host);
         let above = covering(plan, at, &first);
-        if above.is_some_and(|above| above.access == Access::Write) {
+        let open = first.parent().is_some_and(|parent| host.is_open(parent));
+        if open && above.is_some_and(|above| above.access == Access::Write) {
             let access = found.entry(first).or_insert(rule.access);
             *access = (*access).max(rule.access);
         }

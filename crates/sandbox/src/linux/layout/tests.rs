@@ -8,11 +8,17 @@ use crate::Link;
 struct Imagined {
     missing: BTreeSet<PathBuf>,
     placeholders: BTreeSet<PathBuf>,
+    /// Where only others may create something.
+    closed: BTreeSet<PathBuf>,
 }
 
 impl Host for Imagined {
     fn exists(&self, path: &Path) -> bool {
         !path.ancestors().any(|part| self.missing.contains(part))
+    }
+
+    fn is_open(&self, directory: &Path) -> bool {
+        !self.closed.contains(directory)
     }
 
     fn is_placeholder(&self, path: &Path) -> bool {
@@ -193,6 +199,19 @@ fn what_is_absent_is_held_empty_where_it_could_be_created() {
     );
     assert!(!said.contains("none"), "{said}");
     assert!(!said.contains("new"), "{said}");
+}
+
+#[test]
+fn what_nobody_could_create_needs_no_place() {
+    let host = Imagined {
+        missing: ["/usr/.git"].map(PathBuf::from).into(),
+        closed: ["/usr"].map(PathBuf::from).into(),
+        ..Imagined::default()
+    };
+    let git = rule(Access::Read, "/usr/.git", Presence::Absent);
+    let plan = plan([write("/usr"), git]);
+    assert!(absent_of(&plan, &host).is_empty());
+    assert!(!said(&plan, &host).contains(".git"));
 }
 
 #[test]
