@@ -30,6 +30,8 @@ async fn ended(place: &dyn Place, start: Start) -> (i32, bool) {
 }
 
 async fn check(place: &dyn Place, server: &Server, folder: &Path) {
+    let told = place.environment().await.expect("it is told").sandbox;
+    assert_eq!(told.expect("it is told").reason, None);
     let start = |line: &str| script(server, line).cwd(folder);
     let workspace = || Sandbox::read_only(folder).write(folder);
     let granted = start("echo x > made").sandbox(workspace());

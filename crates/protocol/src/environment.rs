@@ -26,8 +26,8 @@ pub struct EnvironmentInfo {
     /// How whole process trees are ended here. Other servers don't say.
     #[serde(default)]
     pub process_trees: ProcessTrees,
-    /// Whether processes can be confined here. Found out by trying, so the answer to `initialize`
-    /// doesn't wait for it; other servers don't say at all.
+    /// Whether processes can be confined here, found out when the server started. Other servers
+    /// don't say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSupport>,
     /// What else can be asked of this server.

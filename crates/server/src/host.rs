@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use outpost_engine::{ServerEnvironment, TreeKind};
+use outpost_engine::{
+    ServerEnvironment, TreeKind,
+    sandbox::{Level, Means, Unenforceable},
+};
 use outpost_protocol::{
     ConfigReadResult, EnvironmentCapabilities, EnvironmentInfo, PathUri, Shell,
 };
@@ -32,6 +35,13 @@ pub struct Host {
 }
 
 impl Host {
+    /// With what was found out about confining processes here.
+    #[must_use]
+    pub fn with_sandbox(mut self, level: Level, found: Result<Means, Unenforceable>) -> Self {
+        self.info.sandbox = Some(convert::sandbox_support(level, found));
+        self
+    }
+
     /// Looks at this process and its machine, where trees are of this kind.
     #[must_use]
     pub fn look(trees: TreeKind) -> Self {

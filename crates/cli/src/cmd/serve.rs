@@ -78,6 +78,12 @@ async fn serve(
     };
     let sandbox = confine::sandbox(config.sandbox_level);
     let engine = Engine::with_sandbox(spawner, Some(sandbox), config.limits);
+    // Clients are told, so it has to be tried out before there is one.
+    let found = engine.confining_means().await;
+    if let Err(reason) = &found {
+        tracing::info!(%reason, "processes can't be confined here");
+    }
+    let host = host.with_sandbox(config.sandbox_level, found);
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
     let server = Server::new(engine.clone(), host, config.settings);
     let stdio = config.listen.contains(&Listen::Stdio);

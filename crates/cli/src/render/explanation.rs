@@ -62,7 +62,7 @@ impl Explanation<'_> {
         let layers = self.layers.iter();
         lines.extend(layers.map(|layer| about(layer.name, &layer.what, paint)));
         if self.level == Level::Landlock {
-            let words = "sandbox.level is \"landlock\": this is the weaker promise.";
+            let words = "sandbox.level is \"landlock\", the weaker promise: what is read-only within what may be written can be written.";
             lines.push(paint.dye(Tone::Bad, words));
         }
         if let Some(reason) = &self.refusal {
@@ -251,7 +251,8 @@ mod tests {
         let last = lines[lines.len() - 2..].join("\n");
         assert_eq!(
             last,
-            "sandbox.level is \"landlock\": this is the weaker promise.\n\
+            "sandbox.level is \"landlock\", the weaker promise: what is read-only within what may be \
+             written can be written.\n\
              It can't be enforced here: bwrap is missing"
         );
         explanation.plan = None;

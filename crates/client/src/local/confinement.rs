@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use outpost_engine::sandbox::{
-    Access, Network,
+    Access, Level, Means, Network, Unenforceable,
     policy::{Entry, FileSystem, Missing, Place, Policy, Restricted, Special},
 };
 use outpost_protocol as wire;
@@ -78,6 +78,22 @@ fn special(path: &wire::SpecialPath) -> Special {
         wire::SpecialPath::Tmpdir => Special::Tmpdir,
         wire::SpecialPath::SlashTmp => Special::SlashTmp,
         wire::SpecialPath::Unknown { path, .. } => Special::Unknown(path.clone()),
+    }
+}
+
+/// What is told of the sandbox of this host.
+pub(super) fn support(level: Level, found: Result<Means, Unenforceable>) -> wire::SandboxSupport {
+    let reason = found.err().map(|reason| reason.to_string());
+    wire::SandboxSupport {
+        kind: match reason {
+            None => wire::SandboxType::LinuxSeccomp,
+            Some(_) => wire::SandboxType::None,
+        },
+        level: match level {
+            Level::Namespaces => wire::SandboxLevel::Namespaces,
+            Level::Landlock => wire::SandboxLevel::Landlock,
+        },
+        reason,
     }
 }
 

@@ -55,6 +55,7 @@ pub(super) struct Inner {
     epoch: Epoch,
     environment: ServerEnvironment,
     info: EnvironmentInfo,
+    sandbox_level: engine::sandbox::Level,
     cwd: PathBuf,
     limits: journal::Limits,
     close_within: Duration,
@@ -136,6 +137,7 @@ impl Local {
                 info,
                 cwd,
                 limits,
+                sandbox_level: options.sandbox_level,
                 close_within: options.close_within,
                 closed: CancellationToken::new(),
                 fetcher: Fetcher::new(),
@@ -173,7 +175,11 @@ impl Place for Local {
     fn environment(&self) -> Pending<'_, EnvironmentInfo> {
         Box::pin(async {
             self.inner.check_open()?;
-            Ok(self.inner.info.clone())
+            let found = self.inner.engine.confining_means().await;
+            Ok(EnvironmentInfo {
+                sandbox: Some(confinement::support(self.inner.sandbox_level, found)),
+                ..self.inner.info.clone()
+            })
         })
     }
 

@@ -15,7 +15,7 @@ use std::{
 
 use outpost_journal::Journal;
 use outpost_process::{Child, Command, Spawner, Stdio, TreeKind};
-use outpost_sandbox::{Hold, Level, Means, Sandbox, Unenforceable};
+use outpost_sandbox::{Hold, Means, Sandbox, Unenforceable};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -108,13 +108,6 @@ impl Engine {
     /// When they can't, with what to do about it.
     pub async fn confining_means(&self) -> Result<Means, Unenforceable> {
         confining::means(self.shared.sandbox.as_ref()).await
-    }
-
-    /// By what means the operator wants processes to be confined.
-    #[must_use]
-    pub fn sandbox_level(&self) -> Level {
-        let sandbox = self.shared.sandbox.as_ref();
-        sandbox.map(Sandbox::level).unwrap_or_default()
     }
 
     /// Waits until processes that are gone have freed so much since the last

@@ -14,5 +14,6 @@ mod output_frame;
 mod params;
 mod path_uri;
 mod results;
+mod sandbox;
 mod schema;
 mod trace;

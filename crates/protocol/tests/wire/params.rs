@@ -7,6 +7,8 @@ use outpost_protocol::{
     InvalidParams, NetworkAccess, PathUri, Permissions, ReadParams, ResizeParams, SandboxParams,
     SessionCloseParams, SignalName, SignalParams, Size, StartParams, TerminateParams, WriteParams,
     parse_params,
+    NetworkAccess, PathUri, Permissions, ReadParams, ResizeParams, SessionCloseParams, SignalName,
+    SignalParams, Size, StartParams, TerminateParams, WriteParams, parse_params,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

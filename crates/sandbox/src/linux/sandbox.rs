@@ -162,12 +162,6 @@ impl Sandbox {
         }
     }
 
-    /// By what means it confines.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        self.shared.level
-    }
-
     /// What this host can enforce. The first time it takes some milliseconds, in which processes
     /// are started and waited for; so it does each time as long as something is missing.
     ///

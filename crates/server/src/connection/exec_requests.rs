@@ -24,6 +24,7 @@ impl Dispatch {
                 let telling = environment::info(self.server.clone(), reply);
                 self.server.tasks().spawn(telling);
             }
+            Method::EnvironmentInfo => reply.send(Ok(environment::info(self.server.host()))),
             Method::EnvironmentStatus => reply.send(Ok(environment::status())),
             Method::ProcessTerminate => {
                 if let Some((caller, params, reply)) =

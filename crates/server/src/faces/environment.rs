@@ -2,17 +2,10 @@
 
 use outpost_protocol::{EnvironmentInfo, StatusResult};
 
-use crate::{Server, connection::Reply, convert};
+use crate::Host;
 
-/// Tells what it is like here. Whether processes can be confined is found out by
-/// trying, which takes a moment the first time.
-pub(crate) async fn info(server: Server, reply: Reply) {
-    let found = server.engine().confining_means().await;
-    let level = server.engine().sandbox_level();
-    reply.send(Ok(EnvironmentInfo {
-        sandbox: Some(convert::sandbox_support(level, found)),
-        ..server.host().info.clone()
-    }));
+pub(crate) fn info(host: &Host) -> &EnvironmentInfo {
+    &host.info
 }
 
 pub(crate) fn status() -> StatusResult {

@@ -72,12 +72,13 @@ fn layers(plan: &Plan, means: &Means, level: Level) -> Vec<Layer> {
         let what = format!("{spaces}, by {}", means.version);
         layers.push(layer("namespaces", &what));
     }
+    let paths = match level {
+        Level::Namespaces => "the same paths again",
+        Level::Landlock => "the paths",
+    };
     layers.push(match means.landlock {
         0 => layer("landlock", "none in this kernel"),
-        version => layer(
-            "landlock",
-            &format!("the same paths again, by ABI {version}"),
-        ),
+        version => layer("landlock", &format!("{paths}, by ABI {version}")),
     });
     let calls = format!("{sockets}no io_uring, no foreign architectures, no typing for others");
     layers.push(layer("seccomp", &calls));

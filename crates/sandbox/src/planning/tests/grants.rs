@@ -178,11 +178,11 @@ fn what_is_absent_and_may_not_be_written_can_not_be_created() {
 
 #[test]
 fn what_nobody_can_reach_needs_no_rule() {
-    let tree = MadeUp::new("/ws/ /root/secret").closed("/root");
-    let entries = vec![read("/"), write("/ws"), deny("/root/secret/x")];
+    let tree = MadeUp::new("/ws/ /closed/secret").closed("/closed");
+    let entries = vec![read("/"), write("/ws"), deny("/closed/secret/x")];
     let plan = planned(&tree, &policy(entries));
     assert_eq!(plan.warnings.len(), 1);
-    let (failing, _) = refused(&tree, &policy(vec![write("/root/secret/x")]));
+    let (failing, _) = refused(&tree, &policy(vec![write("/closed/secret/x")]));
     assert_eq!(failing, Failing::Preparation);
 }
 

@@ -4,25 +4,25 @@ use super::*;
 
 #[test]
 fn a_rule_is_about_where_a_path_leads() {
-    let tree = MadeUp::new("/home/me/project>/srv/p /srv/p/src/ /srv/p/.git/");
+    let tree = MadeUp::new("/usr/me/project>/srv/p /srv/p/src/ /srv/p/.git/");
     let mut policy = policy(vec![
         special(project_roots(""), Access::Write),
         special(project_roots(".git"), Access::Read).skipping_missing(),
     ]);
-    policy.workspace_roots = vec!["/home/me/project".into()];
+    policy.workspace_roots = vec!["/usr/me/project".into()];
     let child = Child {
-        cwd: Path::new("/home/me/project/src"),
+        cwd: Path::new("/usr/me/project/src"),
         tmpdir: None,
     };
     let plan = plan(&policy, &child, &tree, &Bounds::default()).unwrap();
     assert_eq!(plan.cwd, Path::new("/srv/p/src"));
     assert_eq!(plan.access(Path::new("/srv/p/src")), Access::Write);
     assert_eq!(plan.access(Path::new("/srv/p/.git")), Access::Read);
-    assert_eq!(plan.access(Path::new("/home/me/project")), Access::Deny);
+    assert_eq!(plan.access(Path::new("/usr/me/project")), Access::Deny);
     // The name that people know has to lead there inside as well.
     let told = told(&plan);
     assert_eq!(told.matches("link ").count(), 1, "{told}");
-    assert!(told.contains("link /home/me/project -> /srv/p\n"), "{told}");
+    assert!(told.contains("link /usr/me/project -> /srv/p\n"), "{told}");
 }
 
 #[test]
