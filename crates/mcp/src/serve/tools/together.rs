@@ -44,6 +44,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn results_are_in_order_however_long_they_take() {
         let results = together(0..20_u64, 4, |n| async move {
+            // sleep: time is paused, and they are to end in another order
             tokio::time::sleep(Duration::from_millis(100 - n)).await;
             n
         });
