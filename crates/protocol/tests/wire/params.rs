@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use outpost_protocol::{
     Delivery, DetachedTtl, Empty, EnvPolicy, FileSystemPermissions, Inherit, InitializeParams,
-    InvalidParams, NetworkAccess, PathUri, Permissions, ReadParams, ResizeParams, SandboxParams,
+    InvalidParams, NetworkAccess, PathUri, Permissions, ReadParams, ResizeParams,
     SessionCloseParams, SignalName, SignalParams, Size, StartParams, TerminateParams, WriteParams,
     parse_params,
-    NetworkAccess, PathUri, Permissions, ReadParams, ResizeParams, SessionCloseParams, SignalName,
-    SignalParams, Size, StartParams, TerminateParams, WriteParams, parse_params,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -256,109 +254,6 @@ fn signals() {
         assert_eq!(params.signal, signal);
         assert_eq!(serde_json::to_value(signal).unwrap(), name);
     }
-}
-
-fn sandbox(permissions: Value) -> Result<SandboxParams, String> {
-    let params = json!({"processId": "p", "argv": [], "cwd": "file:///",
-                        "sandbox": {"permissions": permissions}});
-    let params = parse::<StartParams>(&params).map_err(|error| error.to_string())?;
-    Ok(params.sandbox.unwrap())
-}
-
-#[test]
-fn sandboxes_by_kind() {
-    for (permissions, expected) in [
-        (json!({"type": "disabled"}), Permissions::Disabled),
-        (
-            json!({"type": "disabled", "network": 7}),
-            Permissions::Disabled,
-        ),
-        (
-            json!({"type": "external", "network": "enabled"}),
-            Permissions::External,
-        ),
-        (
-            json!({"type": "managed", "file_system": {"type": "restricted", "entries": null}}),
-            Permissions::Managed {
-                file_system: FileSystemPermissions::Restricted {
-                    entries: Vec::new(),
-                    glob_scan_max_depth: None,
-                },
-                network: NetworkAccess::Restricted,
-            },
-        ),
-    ] {
-        assert_eq!(sandbox(permissions).unwrap().permissions, expected);
-    }
-}
-
-#[test]
-fn every_entry_of_a_sandbox_is_understood() {
-    let entry = |path: Value, access: &str| json!({"path": path, "access": access});
-    let special = |value: Value| json!({"type": "special", "value": value});
-    let entries = json!([
-        entry(special(json!({"kind": "root"})), "read"),
-        entry(special(json!({"kind": "minimal"})), "read"),
-        entry(
-            special(json!({"kind": "project_roots", "subpath": "a/b"})),
-            "write"
-        ),
-        entry(special(json!({"kind": "tmpdir"})), "write"),
-        entry(special(json!({"kind": "slash_tmp"})), "write"),
-        entry(special(json!({"kind": "unknown", "path": ":x"})), "write"),
-        entry(json!({"type": "path", "path": "file:///srv/data"}), "deny"),
-        entry(
-            json!({"type": "glob_pattern", "pattern": "**/*.pem"}),
-            "deny"
-        ),
-    ]);
-    let files = json!({"type": "restricted", "entries": entries, "glob_scan_max_depth": 3});
-    let managed = json!({"type": "managed", "file_system": files, "network": "restricted"});
-    let understood = sandbox(managed.clone()).unwrap();
-    assert_eq!(
-        serde_json::to_value(understood.permissions).unwrap(),
-        managed
-    );
-    // The old spellings.
-    let old = json!({"type": "managed", "file_system": {"type": "restricted", "entries": [
-        entry(special(json!({"kind": "current_working_directory"})), "none"),
-    ]}});
-    let new = json!({"type": "managed", "file_system": {"type": "restricted", "entries": [
-        entry(special(json!({"kind": "project_roots"})), "deny"),
-    ]}});
-    assert_eq!(sandbox(old), sandbox(new));
-}
-
-/// What is misunderstood would not be enforced.
-#[test]
-fn what_is_no_sandbox_is_refused() {
-    let entry = |entry: Value| json!({"type": "managed", "file_system": {"type": "restricted", "entries": [entry]}});
-    let special = |kind: &str| json!({"type": "special", "value": {"kind": kind}});
-    let lines = [
-        json!({"type": "managed"}),
-        json!({"type": "managed", "file_system": {"type": "free"}}),
-        json!({"type": "managed", "file_system": {"type": "unrestricted"}, "network": "some"}),
-        entry(json!({"path": special("home"), "access": "read"})),
-        entry(json!({"path": special("unknown"), "access": "read"})),
-        entry(json!({"path": special("root"), "access": "execute"})),
-        entry(json!({"path": {"type": "path", "path": "/srv"}, "access": "read"})),
-        entry(json!({"path": {"type": "other"}, "access": "read"})),
-        entry(json!({"path": special("root"), "access": "read", "missing_path_behavior": "make"})),
-        entry(json!({"path": ["special", {"kind": "root"}], "access": "read"})),
-    ]
-    .map(|permissions| sandbox(permissions).unwrap_err());
-    insta::assert_snapshot!(lines.join("\n"), @r#"
-    sandbox.permissions: missing field `file_system` at line 1 column 87
-    sandbox.permissions: unknown variant `free`, expected `restricted` or `unrestricted` at line 1 column 117
-    sandbox.permissions: unknown variant `some`, expected `restricted` or `enabled` at line 1 column 142
-    sandbox.permissions: unknown variant `home`, expected one of `root`, `minimal`, `current_working_directory`, `project_roots`, `tmpdir`, `slash_tmp`, `unknown` at line 1 column 203
-    sandbox.permissions: missing field `path` at line 1 column 206
-    sandbox.permissions: unknown variant `execute`, expected one of `read`, `write`, `deny`, `none` at line 1 column 206
-    sandbox.permissions: path is not a file: URI at line 1 column 190
-    sandbox.permissions: unknown variant `other`, expected one of `path`, `special`, `glob_pattern` at line 1 column 177
-    sandbox.permissions: unknown variant `make`, expected `skip` at line 1 column 234
-    sandbox.permissions: invalid type: sequence, expected an object at line 1 column 188
-    "#);
 }
 
 /// The words are serde's; pinned because clients get to see them.

@@ -96,15 +96,15 @@ fn what_is_no_sandbox_is_refused() {
     ]
     .map(|permissions| sandbox(permissions).unwrap_err());
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    missing field `file_system` at line 1 column 87
-    unknown variant `free`, expected `restricted` or `unrestricted` at line 1 column 117
-    unknown variant `some`, expected `restricted` or `enabled` at line 1 column 142
-    unknown variant `home`, expected one of `root`, `minimal`, `current_working_directory`, `project_roots`, `tmpdir`, `slash_tmp`, `unknown` at line 1 column 203
-    missing field `path` at line 1 column 206
-    unknown variant `execute`, expected one of `read`, `write`, `deny`, `none` at line 1 column 206
-    path is not a file: URI at line 1 column 190
-    unknown variant `other`, expected one of `path`, `special`, `glob_pattern` at line 1 column 177
-    unknown variant `make`, expected `skip` at line 1 column 234
-    invalid type: sequence, expected an object at line 1 column 188
+    sandbox.permissions: missing field `file_system` at line 1 column 87
+    sandbox.permissions: unknown variant `free`, expected `restricted` or `unrestricted` at line 1 column 117
+    sandbox.permissions: unknown variant `some`, expected `restricted` or `enabled` at line 1 column 142
+    sandbox.permissions: unknown variant `home`, expected one of `root`, `minimal`, `current_working_directory`, `project_roots`, `tmpdir`, `slash_tmp`, `unknown` at line 1 column 203
+    sandbox.permissions: missing field `path` at line 1 column 206
+    sandbox.permissions: unknown variant `execute`, expected one of `read`, `write`, `deny`, `none` at line 1 column 206
+    sandbox.permissions: path is not a file: URI at line 1 column 190
+    sandbox.permissions: unknown variant `other`, expected one of `path`, `special`, `glob_pattern` at line 1 column 177
+    sandbox.permissions: unknown variant `make`, expected `skip` at line 1 column 234
+    sandbox.permissions: invalid type: sequence, expected an object at line 1 column 188
     "#);
 }

@@ -14,16 +14,6 @@ impl Dispatch {
     /// process, so they wait for that, and for that alone.
     pub(super) async fn serve_exec(&self, method: Method, reply: Reply, params: Option<&RawValue>) {
         match method {
-            Method::EnvironmentInfo => {
-                // It gets through however much is under way; where it counts, who
-                // has ended its input still hears the answer.
-                let reply = match self.admission.admit(0) {
-                    Some(ticket) => reply.counted(ticket),
-                    None => reply,
-                };
-                let telling = environment::info(self.server.clone(), reply);
-                self.server.tasks().spawn(telling);
-            }
             Method::EnvironmentInfo => reply.send(Ok(environment::info(self.server.host()))),
             Method::EnvironmentStatus => reply.send(Ok(environment::status())),
             Method::ProcessTerminate => {
