@@ -125,9 +125,9 @@ fn what_is_denied_is_covered_and_what_is_granted_in_it_can_be_reached() {
     key.why = Why::Glob;
     let plan = plan([
         read("/"),
-        deny("/home"),
-        write("/home/me/p"),
-        deny("/root"),
+        deny("/data"),
+        write("/data/me/p"),
+        deny("/opt"),
         write("/srv/p"),
         key,
     ]);
@@ -139,16 +139,16 @@ fn what_is_denied_is_covered_and_what_is_granted_in_it_can_be_reached() {
     --tmpfs /dev/shm
     --proc /proc
     --perms 0111
-    --tmpfs /home
-    --bind /home/me/p /home/me/p
+    --tmpfs /data
+    --bind /data/me/p /data/me/p
     --perms 0000
-    --tmpfs /root
+    --tmpfs /opt
     --bind /srv/p /srv/p
     --ro-bind /dev/null /srv/p/key.pem
     --remount-ro /dev
     --remount-ro /proc
-    --remount-ro /home
-    --remount-ro /root
+    --remount-ro /data
+    --remount-ro /opt
     ");
 }
 
