@@ -14,6 +14,9 @@ const RECORDED: &str = include_str!("../crates/protocol/tests/data/coding-agent.
 /// Where the agent worked when it was recorded.
 const PROJECT: &str = "/srv/project";
 
+/// Where nobody works.
+const NOWHERE: &str = "/no/such/project";
+
 struct Recording {
     client: Vec<Value>,
     server: Vec<Value>,
@@ -89,6 +92,9 @@ async fn every_message_of_the_agent_is_answered_once_and_in_shape() {
     let server = outpost().start().await;
     let client = server.connect().await;
     for message in &recording.client {
+        // What the agent may write isn't on this machine, so nothing of it is run.
+        let elsewhere = message.to_string().replace(PROJECT, NOWHERE);
+        let message: &Value = &serde_json::from_str(&elsewhere).expect("the same elsewhere");
         let Some(answer) = say(&client, message).await else {
             continue;
         };
@@ -109,14 +115,10 @@ async fn every_message_of_the_agent_is_answered_once_and_in_shape() {
             "process/start" => {
                 let error = RpcError::of(&answer);
                 assert_eq!(error.code, -32602, "{answer}");
-                // The project of the recording isn't here; where it is, the
-                // agent's profile works, which the tests of the sandbox show.
-                let words = "failed to prepare process sandbox: /srv/project is to be written and does not exist";
+                let words = format!(
+                    "failed to prepare process sandbox: {NOWHERE} is to be written and does not exist"
+                );
                 assert_eq!(error.message, words);
-            }
-            "fs/getMetadata" => {
-                let recorded = recording.answer(&message["id"]);
-                assert_eq!(answer["error"], recorded["error"], "{message}");
             }
             "process/terminate" => assert_eq!(answer["result"], json!({"running": false})),
             _ => assert_eq!(RpcError::of(&answer).code, -32601, "{answer}"),
