@@ -120,6 +120,10 @@ async fn every_message_of_the_agent_is_answered_once_and_in_shape() {
                 );
                 assert_eq!(error.message, words);
             }
+            "fs/getMetadata" => {
+                let recorded = recording.answer(&message["id"]);
+                assert_eq!(answer["error"], recorded["error"], "{message}");
+            }
             "process/terminate" => assert_eq!(answer["result"], json!({"running": false})),
             _ => assert_eq!(RpcError::of(&answer).code, -32601, "{answer}"),
         }
