@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use outpost_files::{ErrorKind, FilesError, Links, OpenFile, StreamWriter};
+use outpost_files::{Clerk, ErrorKind, FilesError, Links, OpenFile, Writer};
 use outpost_protocol::{
     FsCanonicalizeParams, FsCanonicalizeResult, FsCopyParams, FsCreateDirectoryParams,
     FsCreateStreamParams, FsDirectoryEntry, FsEntryKind, FsGetMetadataParams, FsGetMetadataResult,
@@ -49,17 +49,23 @@ impl LocalCabinet {
     fn work<T: Send + 'static>(
         &self,
         sandbox: Option<SandboxParams>,
-        work: impl FnOnce(outpost_files::Files) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnOnce(Clerk) -> Result<T, Trouble> + Send + 'static,
     ) -> Working<T> {
-        let open = self
-            .place
-            .as_ref()
-            .map_or(Ok(()), |place| place.check_open());
         let files = self.files;
+        let place = self.place.clone();
+        let open = place.as_ref().map_or(Ok(()), |place| place.check_open());
         Box::pin(async move {
             open?;
-            refusal::check_sandbox(sandbox.as_ref())?;
-            blocking(move || work(files)).await
+            let clerk = match (place, sandbox) {
+                (_, None) => Clerk::Here(files),
+                (Some(place), Some(sandbox)) => place.clerk(&sandbox, files).await?,
+                // Nobody is there who could confine anything.
+                (None, Some(sandbox)) => {
+                    refusal::check_sandbox(&sandbox)?;
+                    Clerk::Here(files)
+                }
+            };
+            blocking(move || work(clerk)).await
         })
     }
 }
@@ -209,7 +215,7 @@ impl Source for LocalFile {
 }
 
 /// Blocks are written at the same time; the commit has it to itself.
-struct LocalDraft(RwLock<Option<StreamWriter>>);
+struct LocalDraft(RwLock<Option<Writer>>);
 
 impl Draft for LocalDraft {
     fn write(self: Arc<Self>, offset: u64, bytes: Bytes) -> Working<()> {

@@ -16,9 +16,11 @@ use outpost_engine::{
     SessionOptions, Spawner, SpawnerOptions, State, Terminal, Ttl, Watcher as _,
 };
 use outpost_fetch::Fetcher;
+use outpost_files::Clerk;
 use outpost_journal as journal;
 use outpost_protocol::{
-    EnvPolicy, EnvironmentInfo, Inherit, PathUri, ProcessEntry, RpcError, StartParams,
+    EnvPolicy, EnvironmentInfo, Inherit, PathUri, ProcessEntry, RpcError, SandboxParams,
+    StartParams,
 };
 use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -173,7 +175,10 @@ impl Place for Local {
     fn environment(&self) -> Pending<'_, EnvironmentInfo> {
         Box::pin(async {
             self.inner.check_open()?;
-            Ok(self.inner.info.clone())
+            let mut info = self.inner.info.clone();
+            let means = self.inner.engine.confining_means().await;
+            info.capabilities.sandboxed_file_streaming = means.is_ok();
+            Ok(info)
         })
     }
 
@@ -205,6 +210,20 @@ impl Inner {
             return Err(Error::disconnected(CLOSED));
         }
         Ok(())
+    }
+
+    /// Somebody who does file operations, and can do no more than the sandbox grants.
+    pub(super) async fn clerk(
+        &self,
+        sandbox: &SandboxParams,
+        files: outpost_files::Files,
+    ) -> Result<Clerk, RpcError> {
+        let Some(policy) = confinement::policy(sandbox, &self.cwd) else {
+            return Ok(Clerk::Here(files));
+        };
+        let tmpdir = self.environment.get("TMPDIR").map(ToOwned::to_owned);
+        let clerk = self.engine.confined_clerk(policy, tmpdir, files).await;
+        clerk.map_err(|error| refusal::of_start(&error))
     }
 
     async fn close(&self) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! The engine: everything that runs here.
 
+mod clerks;
 mod confining;
 mod sessions;
 mod shelving;

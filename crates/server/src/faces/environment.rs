@@ -9,9 +9,11 @@ use crate::{Server, connection::Reply, convert};
 pub(crate) async fn info(server: Server, reply: Reply) {
     let found = server.engine().confining_means().await;
     let level = server.engine().sandbox_level();
+    let mut info = server.host().info.clone();
+    info.capabilities.sandboxed_file_streaming = found.is_ok();
     reply.send(Ok(EnvironmentInfo {
         sandbox: Some(convert::sandbox_support(level, found)),
-        ..server.host().info.clone()
+        ..info
     }));
 }
 

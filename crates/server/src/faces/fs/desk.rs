@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outpost_files::{Files, FilesError};
+use outpost_files::{Clerk, Files, FilesError};
 use outpost_protocol::{RpcError, SandboxParams};
 use outpost_rpc::{Lanes, Outbox, outbox::Reservation};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -75,11 +75,12 @@ impl Desk {
     pub(super) async fn run<T: Send + 'static>(
         &self,
         sandbox: Option<&SandboxParams>,
-        operation: impl FnOnce(Files) -> Result<T, FilesError> + Send + 'static,
+        operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
     ) -> Result<T, RpcError> {
-        confinement::check(sandbox)?;
-        let files = self.shared.files;
-        let done = self.blocking(move || operation(files)).await?;
+        let shared = &self.shared;
+        let _place = shared.running.acquire().await;
+        let clerk = confinement::clerk(&shared.server, sandbox, shared.files).await?;
+        let done = self.on_a_thread(move || operation(clerk)).await?;
         done.map_err(|error| convert::files_error(&error))
     }
 
@@ -91,6 +92,13 @@ impl Desk {
     ) -> Result<T, RpcError> {
         // Neither is ever closed.
         let _place = self.shared.running.acquire().await;
+        self.on_a_thread(work).await
+    }
+
+    async fn on_a_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RpcError> {
         let _thread = self.shared.server.file_threads().acquire().await;
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|_| RpcError::internal("file operation failed"))
