@@ -68,7 +68,11 @@ async fn a_managed_sandbox_is_refused_where_it_cannot_be_enforced() {
     let path = uri(&file(&server, "a", "a"));
     for (method, params) in all(&path) {
         let mut managed = params.clone();
-        managed["sandbox"] = json!({"permissions": {"type": "managed"}});
+        managed["sandbox"] = json!({"permissions": {
+            "type": "managed",
+            "file_system": {"type": "unrestricted"},
+            "network": "restricted",
+        }});
         let (code, message) = refused(&client, method, managed).await;
         assert_eq!(code, -32602, "{method}");
         let words = "sandbox intent cannot be enforced on this executor: bwrap isn't found on the server's PATH: install the package bubblewrap";
