@@ -152,7 +152,7 @@ async fn what_is_denied_and_what_is_protected() {
         let read = json!({"path": path});
         client.call("fs/readFile", read.clone()).await;
         let error = client.fails("fs/readFile", confined(&read, &sandbox)).await;
-        assert_eq!(error.parts(), (-32600, "Permission denied (os error 13)"));
+        assert_eq!(error.code, -32600, "{error:?}");
         let write = json!({"path": path, "dataBase64": base64("x")});
         client
             .fails("fs/writeFile", confined(&write, &sandbox))

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use outpost_engine::{Departure, Purpose};
 use outpost_files::{Clerk, ErrorKind, FilesError, Links, OpenFile, Writer};
 use outpost_protocol::{
     FsCanonicalizeParams, FsCanonicalizeResult, FsCopyParams, FsCreateDirectoryParams,
@@ -45,10 +46,28 @@ impl LocalCabinet {
         }
     }
 
-    /// Does something that blocks, unless it is known beforehand that it can't be.
+    /// Does something that changes nothing, unless it is known beforehand that it can't be done.
+    fn look<T: Send + 'static>(
+        &self,
+        sandbox: Option<SandboxParams>,
+        work: impl FnOnce(Clerk) -> Result<T, Trouble> + Send + 'static,
+    ) -> Working<T> {
+        self.confined(sandbox, Purpose::Look, work)
+    }
+
+    /// The same for what changes something.
     fn work<T: Send + 'static>(
         &self,
         sandbox: Option<SandboxParams>,
+        work: impl FnOnce(Clerk) -> Result<T, Trouble> + Send + 'static,
+    ) -> Working<T> {
+        self.confined(sandbox, Purpose::Change, work)
+    }
+
+    fn confined<T: Send + 'static>(
+        &self,
+        sandbox: Option<SandboxParams>,
+        purpose: Purpose,
         work: impl FnOnce(Clerk) -> Result<T, Trouble> + Send + 'static,
     ) -> Working<T> {
         let files = self.files;
@@ -56,16 +75,20 @@ impl LocalCabinet {
         let open = place.as_ref().map_or(Ok(()), |place| place.check_open());
         Box::pin(async move {
             open?;
-            let clerk = match (place, sandbox) {
-                (_, None) => Clerk::Here(files),
-                (Some(place), Some(sandbox)) => place.clerk(&sandbox, files).await?,
+            let here = (Clerk::Here(files), Departure::default());
+            let (clerk, departure) = match (place, sandbox) {
+                (_, None) => here,
+                (Some(place), Some(sandbox)) => place.clerk(&sandbox, purpose, files).await?,
                 // Nobody is there who could confine anything.
                 (None, Some(sandbox)) => {
                     refusal::check_sandbox(&sandbox)?;
-                    Clerk::Here(files)
+                    here
                 }
             };
-            blocking(move || work(clerk)).await
+            let done = blocking(move || work(clerk)).await;
+            // Who hears of it finds nothing left of it.
+            departure.complete().await;
+            done
         })
     }
 }
@@ -95,7 +118,7 @@ impl Cabinet for LocalCabinet {
     }
 
     fn read(&self, params: FsReadFileParams) -> Working<FsReadFileResult<Bytes>> {
-        self.work(params.sandbox, move |files| {
+        self.look(params.sandbox, move |files| {
             let bytes = files.read(&native(params.path)?, links(params.follow_symlinks))?;
             Ok(FsReadFileResult {
                 data_base64: bytes.into(),
@@ -123,14 +146,14 @@ impl Cabinet for LocalCabinet {
     }
 
     fn metadata(&self, params: FsGetMetadataParams) -> Working<FsGetMetadataResult> {
-        self.work(params.sandbox, move |files| {
+        self.look(params.sandbox, move |files| {
             let links = links(params.follow_symlinks);
             Ok(described(files.metadata(&native(params.path)?, links)?))
         })
     }
 
     fn canonicalize(&self, params: FsCanonicalizeParams) -> Working<FsCanonicalizeResult> {
-        self.work(params.sandbox, move |files| {
+        self.look(params.sandbox, move |files| {
             let path = files.canonicalize(&native(params.path)?)?;
             Ok(FsCanonicalizeResult {
                 path: PathUri::from_path(&path),
@@ -139,7 +162,7 @@ impl Cabinet for LocalCabinet {
     }
 
     fn read_directory(&self, params: FsReadDirectoryParams) -> Working<FsReadDirectoryResult> {
-        self.work(params.sandbox, move |files| {
+        self.look(params.sandbox, move |files| {
             let entries = files.read_directory(&native(params.path)?)?;
             let entries = entries.into_iter().map(|entry| FsDirectoryEntry {
                 file_name: entry.name.to_string_lossy().into_owned(),
@@ -153,7 +176,7 @@ impl Cabinet for LocalCabinet {
     }
 
     fn walk(&self, params: FsWalkParams) -> Working<FsWalkResult> {
-        self.work(params.sandbox, move |files| {
+        self.look(params.sandbox, move |files| {
             let options = walk_options(params.options);
             Ok(walked(files.walk(&native(params.path)?, options)?))
         })
@@ -181,7 +204,7 @@ impl Cabinet for LocalCabinet {
     }
 
     fn open(&self, path: PathUri, sandbox: Option<SandboxParams>) -> Working<Opened> {
-        self.work(sandbox, move |files| {
+        self.look(sandbox, move |files| {
             let metadata = described(files.metadata(path.as_path(), Links::Follow)?);
             let file = files.open(path.as_path(), Links::Follow)?;
             Ok(Opened {

@@ -12,8 +12,9 @@ use std::{
 
 use outpost_engine as engine;
 use outpost_engine::{
-    Delivery, Engine, Epoch, Inherit as EngineInherit, Link, Seq, ServerEnvironment, Session,
-    SessionOptions, Spawner, SpawnerOptions, State, Terminal, Ttl, Watcher as _,
+    Delivery, Departure, Engine, Epoch, Inherit as EngineInherit, Link, Purpose, Seq,
+    ServerEnvironment, Session, SessionOptions, Spawner, SpawnerOptions, State, Terminal, Ttl,
+    Watcher as _,
 };
 use outpost_fetch::Fetcher;
 use outpost_files::Clerk;
@@ -216,14 +217,15 @@ impl Inner {
     pub(super) async fn clerk(
         &self,
         sandbox: &SandboxParams,
+        purpose: Purpose,
         files: outpost_files::Files,
-    ) -> Result<Clerk, RpcError> {
+    ) -> Result<(Clerk, Departure), RpcError> {
         let Some(policy) = confinement::policy(sandbox, &self.cwd) else {
-            return Ok(Clerk::Here(files));
+            return Ok((Clerk::Here(files), Departure::default()));
         };
         let tmpdir = self.environment.get("TMPDIR").map(ToOwned::to_owned);
-        let clerk = self.engine.confined_clerk(policy, tmpdir, files).await;
-        clerk.map_err(|error| refusal::of_start(&error))
+        let clerk = self.engine.confined_clerk(policy, tmpdir, purpose, files);
+        clerk.await.map_err(|error| refusal::of_start(&error))
     }
 
     async fn close(&self) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Engine,
-    confining::{self, GONE_WITHIN},
+    confining::{self, GONE_WITHIN, Wish},
 };
 use crate::StartError;
 
@@ -18,10 +18,38 @@ use crate::StartError;
 /// name goes with it.
 const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 
+/// What a clerk is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To look, and nothing else: whatever may be written is only to be read.
+    Look,
+    /// To change something.
+    Change,
+}
+
+/// How a clerk leaves. Until it has, there may be something on the host that keeps paths absent.
+#[derive(Clone, Debug, Default)]
+pub struct Departure {
+    /// Cancelled when nobody holds the other end of its line,
+    unneeded: CancellationToken,
+    /// and when nothing of it is left.
+    gone: CancellationToken,
+}
+
+impl Departure {
+    /// Waits until a clerk that was dropped has gone, which takes seconds at most. One that
+    /// somebody still has is not waited for.
+    pub async fn complete(&self) {
+        if self.unneeded.is_cancelled() {
+            self.gone.cancelled().await;
+        }
+    }
+}
+
 impl Engine {
     /// Somebody who does file operations within these limits, confined by this policy; `tmpdir` is
-    /// what a process would have as its `TMPDIR`. It is a process, counts as one, and ends when it is
-    /// dropped.
+    /// what a process would have as its `TMPDIR`. It is a process, counts as one, and leaves when it
+    /// is dropped.
     ///
     /// # Errors
     /// When it can't be confined as it should, or there are too many processes.
@@ -29,8 +57,9 @@ impl Engine {
         &self,
         policy: Policy,
         tmpdir: Option<OsString>,
+        purpose: Purpose,
         files: Files,
-    ) -> Result<Clerk, StartError> {
+    ) -> Result<(Clerk, Departure), StartError> {
         let shared = &self.shared;
         if shared.ending.is_cancelled() {
             return Err(StartError::SessionEnded);
@@ -39,12 +68,18 @@ impl Engine {
         let place = place.map_err(|_| StartError::TooMany)?;
         let stdio = Stdio::Pipes { stdin: false };
         let sandbox = shared.sandbox.as_ref();
-        let prepared = confining::confine(sandbox, policy, tmpdir, Program::none(), stdio);
+        let wish = Wish {
+            policy,
+            tmpdir,
+            only_looks: purpose == Purpose::Look,
+        };
+        let prepared = confining::confine(sandbox, wish, Program::none(), stdio);
         let (command, confinement) = prepared.await?;
         let child = shared.spawner.spawn(command).await?;
         let within = shared.limits.confine_within;
         let (child, hold, socket) = confinement.see_staying(child, within).await?;
-        let needed = CancellationToken::new();
+        let departure = Departure::default();
+        let needed = departure.unneeded.clone();
         let attendant = Attendant {
             child,
             hold,
@@ -52,14 +87,18 @@ impl Engine {
             ending: shared.ending.clone(),
             _place: place,
         };
-        shared.tasks.spawn(attendant.attend());
+        let gone = departure.gone.clone().drop_guard();
+        shared.tasks.spawn(async move {
+            attendant.attend().await;
+            drop(gone);
+        });
         let line = Line::asking(
             socket,
             shared.limits.clerk_answers_within,
             needed.drop_guard(),
         );
         let line = line.map_err(|error| Refusal::from(PrepareError::from(error)))?;
-        Ok(Clerk::Confined(line, files))
+        Ok((Clerk::Confined(line, files), departure))
     }
 }
 

@@ -23,6 +23,15 @@ pub(super) struct Confinement {
     hold: Hold,
 }
 
+/// What somebody is to be confined to.
+pub(super) struct Wish {
+    pub(super) policy: Policy,
+    /// What is granted as the temporary directory, if that is.
+    pub(super) tmpdir: Option<OsString>,
+    /// Nothing will be written, whatever may be.
+    pub(super) only_looks: bool,
+}
+
 /// What this host can enforce.
 pub(super) async fn means(sandbox: Option<&Sandbox>) -> Result<Means, Unenforceable> {
     let sandbox = sandbox.cloned().ok_or(Unenforceable::NoStages)?;
@@ -53,15 +62,19 @@ pub(super) async fn prepare(
     let tmpdir = start.env.iter().rev().find(|(name, _)| name == "TMPDIR");
     let tmpdir = tmpdir.map(|(_, value)| value.clone());
     let stdio = command.stdio;
-    let (command, confinement) = confine(sandbox, policy, tmpdir, program, stdio).await?;
+    let wish = Wish {
+        policy,
+        tmpdir,
+        only_looks: false,
+    };
+    let (command, confinement) = confine(sandbox, wish, program, stdio).await?;
     Ok((command, Some(confinement)))
 }
 
 /// What to start for a program that is to be confined, or for none.
 pub(super) async fn confine(
     sandbox: Option<&Sandbox>,
-    policy: Policy,
-    tmpdir: Option<OsString>,
+    wish: Wish,
     program: Program,
     stdio: Stdio,
 ) -> Result<(Command, Confinement), StartError> {
@@ -74,13 +87,17 @@ pub(super) async fn confine(
         sandbox.preflight().map_err(PrepareError::from)?;
         let child = planning::Child {
             cwd: &program.cwd,
-            tmpdir: tmpdir
+            tmpdir: wish
+                .tmpdir
                 .as_deref()
                 .filter(|dir| !dir.is_empty())
                 .map(Path::new),
         };
         let bounds = planning::Bounds::default();
-        let plan = planning::plan(&policy, &child, &planning::Host, &bounds)?;
+        let mut plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds)?;
+        if wish.only_looks {
+            plan = plan.only_looking();
+        }
         let confined = sandbox.confine(&plan, program)?;
         Ok::<_, Refusal>((plan, confined))
     });

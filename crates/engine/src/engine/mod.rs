@@ -5,6 +5,7 @@ mod confining;
 mod sessions;
 mod shelving;
 
+pub use clerks::{Departure, Purpose};
 pub use sessions::Resume;
 use shelving::keep_the_shelf;
 

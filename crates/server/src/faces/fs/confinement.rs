@@ -1,5 +1,6 @@
 //! Who does a file operation: the server itself, or somebody behind the walls that were asked for.
 
+use outpost_engine::{Departure, Purpose};
 use outpost_files::{Clerk, Files};
 use outpost_protocol::{RpcError, SandboxParams};
 
@@ -9,14 +10,16 @@ use crate::{Server, convert};
 pub(super) async fn clerk(
     server: &Server,
     sandbox: Option<&SandboxParams>,
+    purpose: Purpose,
     files: Files,
-) -> Result<Clerk, RpcError> {
+) -> Result<(Clerk, Departure), RpcError> {
     let host = server.host();
     let cwd = host.info.cwd.as_path();
     let Some(policy) = sandbox.and_then(|sandbox| convert::sandbox(sandbox, cwd)) else {
-        return Ok(Clerk::Here(files));
+        return Ok((Clerk::Here(files), Departure::default()));
     };
     let tmpdir = host.environment.get("TMPDIR").map(ToOwned::to_owned);
-    let clerk = server.engine().confined_clerk(policy, tmpdir, files).await;
-    clerk.map_err(|error| convert::start_error(&error))
+    let engine = server.engine();
+    let clerk = engine.confined_clerk(policy, tmpdir, purpose, files);
+    clerk.await.map_err(|error| convert::start_error(&error))
 }

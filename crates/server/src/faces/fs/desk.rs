@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use outpost_engine::Purpose;
 use outpost_files::{Clerk, Files, FilesError};
 use outpost_protocol::{RpcError, SandboxParams};
 use outpost_rpc::{Lanes, Outbox, outbox::Reservation};
@@ -71,16 +72,37 @@ impl Desk {
         self.shared.lanes.run(subject, job).await;
     }
 
-    /// Runs an operation where it may block, confined as it is to be.
+    /// Runs an operation that only looks where it may block, confined as it is to be.
+    pub(super) async fn look<T: Send + 'static>(
+        &self,
+        sandbox: Option<&SandboxParams>,
+        operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
+    ) -> Result<T, RpcError> {
+        self.confined(sandbox, Purpose::Look, operation).await
+    }
+
+    /// The same for one that changes something.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         sandbox: Option<&SandboxParams>,
         operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
     ) -> Result<T, RpcError> {
+        self.confined(sandbox, Purpose::Change, operation).await
+    }
+
+    async fn confined<T: Send + 'static>(
+        &self,
+        sandbox: Option<&SandboxParams>,
+        purpose: Purpose,
+        operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
+    ) -> Result<T, RpcError> {
         let shared = &self.shared;
         let _place = shared.running.acquire().await;
-        let clerk = confinement::clerk(&shared.server, sandbox, shared.files).await?;
+        let clerk = confinement::clerk(&shared.server, sandbox, purpose, shared.files);
+        let (clerk, departure) = clerk.await?;
         let done = self.on_a_thread(move || operation(clerk)).await?;
+        // Who hears of it finds nothing left of it.
+        departure.complete().await;
         done.map_err(|error| convert::files_error(&error))
     }
 

@@ -26,7 +26,7 @@ pub(crate) async fn get_metadata(desk: Desk, params: FsGetMetadataParams, reply:
         let links = convert::links(params.follow_symlinks);
         let sandbox = params.sandbox.as_ref();
         let found = desk
-            .run(sandbox, move |files| files.metadata(&path, links))
+            .look(sandbox, move |files| files.metadata(&path, links))
             .await?;
         Ok::<_, RpcError>(FsGetMetadataResult {
             is_directory: found.is_directory,
@@ -45,7 +45,7 @@ pub(crate) async fn canonicalize(desk: Desk, params: FsCanonicalizeParams, reply
         let path = convert::path(params.path)?;
         let sandbox = params.sandbox.as_ref();
         let found = desk
-            .run(sandbox, move |files| files.canonicalize(&path))
+            .look(sandbox, move |files| files.canonicalize(&path))
             .await?;
         Ok::<_, RpcError>(FsCanonicalizeResult {
             path: PathUri::from_path(&found),

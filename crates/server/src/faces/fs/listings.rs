@@ -19,7 +19,7 @@ pub(crate) async fn read_directory(desk: Desk, params: FsReadDirectoryParams, re
         let path = convert::path(params.path)?;
         let sandbox = params.sandbox.as_ref();
         let entries = desk
-            .run(sandbox, move |files| files.read_directory(&path))
+            .look(sandbox, move |files| files.read_directory(&path))
             .await?;
         let bytes = entries
             .iter()
@@ -44,7 +44,7 @@ pub(crate) async fn walk(desk: Desk, params: FsWalkParams, reply: Reply) {
         let path = convert::path(params.path)?;
         let options = options(params.options);
         let walk = move |files: Clerk| files.walk(&path, options);
-        let walk = desk.run(params.sandbox.as_ref(), walk).await?;
+        let walk = desk.look(params.sandbox.as_ref(), walk).await?;
         let names = walk.entries.iter().map(|entry| &entry.path);
         let bytes = names.map(|path| path.as_os_str().len() + ENTRY_BYTES).sum();
         Ok((result(walk), bytes))
