@@ -109,8 +109,7 @@ async fn check_files(place: &dyn Place, folder: &Path) {
     files
         .create(granted.join(".git"))
         .await
-        .err()
-        .expect("it is protected");
+        .expect_err("it is protected");
     assert!(!granted.join(".git").exists(), "nothing is left of it");
     assert_eq!(fs::read(folder.join("outside")).expect("a file"), b"old");
     fs::remove_dir_all(&granted).expect("it is there");

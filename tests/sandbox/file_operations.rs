@@ -15,10 +15,8 @@ fn confined(mut params: Value, site: &Site) -> Value {
 async fn each_does_within_what_is_granted_what_it_does_without() {
     let (_server, client) = ready().await;
     let site = Site::new();
-    let call = async |method: &str, params: Value| {
-        let answer = client.call(method, confined(params, &site)).await;
-        answer
-    };
+    let call =
+        async |method: &str, params: Value| client.call(method, confined(params, &site)).await;
     let at = |name: &str| file_uri(&site.workspace().join(name));
     call("fs/createDirectory", json!({"path": at("a/b")})).await;
     let write = json!({"path": at("a/b/file"), "dataBase64": base64("content")});
