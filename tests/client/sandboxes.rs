@@ -70,3 +70,49 @@ async fn it_is_the_same_here_and_there() {
     check(&remote, &server, folder.path()).await;
     remote.close().await.expect("it ends");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_confined_here_and_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = outpost().start().await;
+    let local = local();
+    check_files(&local, folder.path()).await;
+    local.close().await.expect("it ends");
+    let remote = connect(&server.urls()[0]).await.expect("it is there");
+    check_files(&remote, folder.path()).await;
+    remote.close().await.expect("it ends");
+}
+
+async fn check_files(place: &dyn Place, folder: &Path) {
+    let granted = folder.join("granted");
+    fs::create_dir(&granted).expect("a folder");
+    fs::write(folder.join("outside"), "old").expect("a file");
+    std::os::unix::fs::symlink("../outside", granted.join("link")).expect("a link");
+    let sandbox = Sandbox::read_only(&granted).write(&granted);
+    let files = place.files().confined(sandbox.into());
+    files
+        .write(granted.join("made"), "new")
+        .await
+        .expect("it is granted");
+    let made = files.read(granted.join("made")).await.expect("it is there");
+    assert_eq!(&made[..], b"new");
+    for path in [folder.join("outside"), granted.join("link")] {
+        let free = place.files().write(&path, "old").await;
+        free.expect("nobody is in the way");
+        let error = files
+            .write(&path, "new")
+            .await
+            .expect_err("it isn't granted");
+        assert!(
+            error.to_string().contains("Read-only file system"),
+            "{error}"
+        );
+    }
+    files
+        .create(granted.join(".git"))
+        .await
+        .expect_err("it is protected");
+    assert!(!granted.join(".git").exists(), "nothing is left of it");
+    assert_eq!(fs::read(folder.join("outside")).expect("a file"), b"old");
+    fs::remove_dir_all(&granted).expect("it is there");
+}

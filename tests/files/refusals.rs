@@ -62,19 +62,21 @@ async fn paths_that_are_no_uris_of_this_host() {
 }
 
 #[tokio::test]
-async fn a_managed_sandbox_is_refused_until_it_can_be_enforced() {
-    let (server, client) = ready().await;
+async fn a_managed_sandbox_is_refused_where_it_cannot_be_enforced() {
+    let server = outpost().env("PATH", "/nowhere").start().await;
+    let client = server.client().await;
     let path = uri(&file(&server, "a", "a"));
     for (method, params) in all(&path) {
         let mut managed = params.clone();
-        managed["sandbox"] = json!({"permissions": {"type": "managed"}});
+        managed["sandbox"] = json!({"permissions": {
+            "type": "managed",
+            "file_system": {"type": "unrestricted"},
+            "network": "restricted",
+        }});
         let (code, message) = refused(&client, method, managed).await;
         assert_eq!(code, -32602, "{method}");
-        let words = "sandbox intent cannot be enforced on this executor: ";
-        assert!(
-            message.starts_with(words) && message.len() > words.len(),
-            "{message}"
-        );
+        let words = "sandbox intent cannot be enforced on this executor: bwrap isn't found on the server's PATH: install the package bubblewrap";
+        assert_eq!(message, words, "{method}");
     }
     assert!(server.folder().join("a").exists(), "nothing was done");
     for sandbox in [

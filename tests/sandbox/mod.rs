@@ -3,6 +3,9 @@
 mod agent;
 mod denials;
 mod ends;
+mod file_escapes;
+mod file_operations;
+mod file_streams;
 mod placeholders;
 mod terminals;
 mod walls;

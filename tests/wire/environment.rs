@@ -61,7 +61,7 @@ async fn info_announces_only_what_works() {
     ];
     for (name, value) in capabilities {
         assert!(known.contains(&name.as_str()), "{name}");
-        let works = name == "httpHeaderEnvVars";
+        let works = ["httpHeaderEnvVars", "sandboxedFileStreaming"].contains(&name.as_str());
         assert_eq!(value, &json!(works), "{name}");
     }
 }
@@ -113,6 +113,7 @@ async fn info_tells_whether_processes_can_be_confined() {
     let client = server.client().await;
     let info = client.call("environment/info", json!({})).await;
     assert_eq!(info["sandbox"]["type"], "none");
+    assert_eq!(info["capabilities"]["sandboxedFileStreaming"], false);
     let reason = info["sandbox"]["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("package bubblewrap"), "{info}");
 }

@@ -35,7 +35,7 @@ mod stdin;
 mod write_ids;
 
 pub use attendance::{Attendance, Presence};
-pub use engine::{Engine, Resume};
+pub use engine::{Departure, Engine, Purpose, Resume};
 pub use environment::{EnvPolicy, Inherit, ServerEnvironment};
 pub use error::{ReadError, ResizeError, StartError};
 pub use limits::Limits;

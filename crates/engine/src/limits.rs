@@ -36,6 +36,8 @@ pub struct Limits {
     /// How long it may take from the start of a confined process until its
     /// program runs.
     pub confine_within: Duration,
+    /// How long a confined file operation may take.
+    pub clerk_answers_within: Duration,
     /// How long after its exit what a confined process has written is waited
     /// for, to see whether the sandbox was in its way.
     pub late_within: Duration,
@@ -64,6 +66,7 @@ impl Default for Limits {
             end_grace: Duration::from_secs(2),
             ebb_bytes: 16 * 1024 * 1024,
             confine_within: Duration::from_secs(20),
+            clerk_answers_within: Duration::from_secs(600),
             late_within: Duration::from_millis(20),
             read_bytes: 64 * 1024,
             end_forgotten_sessions: false,

@@ -68,6 +68,12 @@ pub enum FilesError {
     /// Somebody moved a directory while it was being removed.
     #[error("directory was moved while it was being removed")]
     Moved,
+    /// Who was to do it, confined, has gone.
+    #[error("the confined file operation ended without an answer")]
+    Unanswered,
+    /// Who was to do it, confined, takes too long.
+    #[error("the confined file operation took too long")]
+    Slow,
 }
 
 /// What callers tell apart.
@@ -92,7 +98,11 @@ impl FilesError {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => ErrorKind::Invalid,
                 _ => ErrorKind::Failed,
             },
-            Self::TooManyEntries { .. } | Self::TooDeep { .. } | Self::Moved => ErrorKind::Failed,
+            Self::TooManyEntries { .. }
+            | Self::TooDeep { .. }
+            | Self::Moved
+            | Self::Unanswered
+            | Self::Slow => ErrorKind::Failed,
             Self::SymbolicLink
             | Self::NotAFile
             | Self::FileTooLarge { .. }

@@ -8,6 +8,7 @@
 //!   `metadata`, `canonicalize`, `read_directory`, `walk`, `remove`, `copy`
 //! - [`OpenFile`] is a file that stays open for blocks of it, [`StreamWriter`] a file that is being
 //!   replaced in blocks
+//! - [`Clerk`] does the same operations here or in a confined process, where [`serve`] does them
 //! - [`Limits`] has every number
 //! - [`FilesError`] says why not; its [`ErrorKind`] is what callers tell apart
 //!
@@ -19,6 +20,7 @@
 //! **Special files.** Opening a FIFO would wait for its other end, and opening a device may do
 //! something. Both are recognised before they are opened, and once more afterwards (`regular`).
 
+mod confined;
 mod copy;
 mod copy_tree;
 mod create_directory;
@@ -38,6 +40,7 @@ mod stream;
 mod walk;
 mod write;
 
+pub use confined::{Clerk, Line, Writer, serve};
 pub use error::{ErrorKind, FilesError};
 pub use files::{Files, Links, Means};
 pub use limits::Limits;

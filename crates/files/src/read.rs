@@ -34,22 +34,29 @@ impl Files {
 
     /// All bytes of a regular file.
     pub fn read(&self, path: &Path, links: Links) -> Result<Vec<u8>, FilesError> {
-        let file = self.open(path, links)?;
-        let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(usize::try_from(file.len()?).unwrap_or(usize::MAX))
-            .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        let limit = self.limits.file_bytes;
-        (&file.file).take(limit + 1).read_to_end(&mut bytes)?;
-        // It may have grown since we looked.
-        if bytes.len() as u64 > limit {
-            return Err(FilesError::FileTooLarge { limit });
-        }
-        Ok(bytes)
+        self.open(path, links)?.read()
     }
 }
 
 impl OpenFile {
+    /// One that was opened elsewhere, and found to be regular there.
+    pub(crate) fn of(file: File, limits: Limits) -> Self {
+        OpenFile { file, limits }
+    }
+
+    /// All its bytes, from the beginning.
+    pub fn read(&self) -> Result<Vec<u8>, FilesError> {
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(usize::try_from(self.len()?).unwrap_or(usize::MAX))
+            .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let limit = self.limits.file_bytes;
+        (&self.file).take(limit + 1).read_to_end(&mut bytes)?;
+        // It may have grown since we looked.
+        self.check_len(bytes.len() as u64)?;
+        Ok(bytes)
+    }
+
     /// How many bytes it has now, if they aren't too many to be read as a whole.
     pub fn len(&self) -> Result<u64, FilesError> {
         let len = self.file.metadata()?.len();

@@ -68,10 +68,12 @@ impl Files {
 impl StreamWriter {
     /// Writes a block, anywhere and in any order. What is never written is zero.
     pub fn write_block(&self, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
-        let end = offset.checked_add(bytes.len() as u64);
-        let end = end.filter(|end| i64::try_from(*end).is_ok());
-        check_size(end.ok_or(Errno::FBIG)?)?;
-        Ok(self.file.write_all_at(bytes, offset)?)
+        write_at(&self.file, offset, bytes)
+    }
+
+    /// What is written, for somebody else to write it.
+    pub(crate) fn draft(&self) -> Result<File, FilesError> {
+        Ok(self.file.try_clone()?)
     }
 
     /// Puts what was written in the place of the file, in one step for everybody who looks. Mode and
@@ -105,6 +107,14 @@ impl StreamWriter {
             Mode::from_raw_mode(there.st_mode & 0o7777),
         )?)
     }
+}
+
+/// Writes a block into an open file.
+pub(crate) fn write_at(file: &File, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
+    let end = offset.checked_add(bytes.len() as u64);
+    let end = end.filter(|end| i64::try_from(*end).is_ok());
+    check_size(end.ok_or(Errno::FBIG)?)?;
+    Ok(file.write_all_at(bytes, offset)?)
 }
 
 impl Drop for StreamWriter {

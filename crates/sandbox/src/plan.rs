@@ -29,6 +29,18 @@ impl Plan {
         let mut covering = covering.filter(|rule| path.starts_with(&rule.path));
         covering.next().map_or(Access::Deny, |rule| rule.access)
     }
+
+    /// The same for somebody who only looks. Where nothing can be written nothing can be created, so
+    /// that nothing has to stand where something is absent: who looks sees what is there.
+    #[must_use]
+    pub fn only_looking(mut self) -> Self {
+        for rule in &mut self.rules {
+            if rule.access == Access::Write {
+                rule.access = Access::Read;
+            }
+        }
+        self
+    }
 }
 
 /// A path, and what may be done at and below it.

@@ -15,9 +15,10 @@ pub(crate) fn asked() -> Option<impl Iterator<Item = OsString>> {
     (arguments.next()? == NAME).then_some(arguments)
 }
 
-/// Becomes the next stage; returns only if that fails.
+/// Becomes the next stage, or does file operations behind its walls; returns if
+/// it fails, or when nobody asks any more.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    sandbox::stage(arguments)
+    sandbox::stage(arguments, outpost_files::serve)
 }
 
 /// How the server starts it: the very program that is running, even where

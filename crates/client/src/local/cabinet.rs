@@ -6,7 +6,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use outpost_files::{ErrorKind, FilesError, Links, OpenFile, StreamWriter};
+use outpost_engine::{Departure, Purpose};
+use outpost_files::{Clerk, ErrorKind, FilesError, Links, OpenFile, Writer};
 use outpost_protocol::{
     FsCanonicalizeParams, FsCanonicalizeResult, FsCopyParams, FsCreateDirectoryParams,
     FsCreateStreamParams, FsDirectoryEntry, FsEntryKind, FsGetMetadataParams, FsGetMetadataResult,
@@ -45,21 +46,49 @@ impl LocalCabinet {
         }
     }
 
-    /// Does something that blocks, unless it is known beforehand that it can't be.
+    /// Does something that changes nothing, unless it is known beforehand that it can't be done.
+    fn look<T: Send + 'static>(
+        &self,
+        sandbox: Option<SandboxParams>,
+        work: impl FnOnce(Clerk) -> Result<T, Trouble> + Send + 'static,
+    ) -> Working<T> {
+        self.confined(sandbox, Purpose::Look, work)
+    }
+
+    /// The same for what changes something.
     fn work<T: Send + 'static>(
         &self,
         sandbox: Option<SandboxParams>,
-        work: impl FnOnce(outpost_files::Files) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnOnce(Clerk) -> Result<T, Trouble> + Send + 'static,
     ) -> Working<T> {
-        let open = self
-            .place
-            .as_ref()
-            .map_or(Ok(()), |place| place.check_open());
+        self.confined(sandbox, Purpose::Change, work)
+    }
+
+    fn confined<T: Send + 'static>(
+        &self,
+        sandbox: Option<SandboxParams>,
+        purpose: Purpose,
+        work: impl FnOnce(Clerk) -> Result<T, Trouble> + Send + 'static,
+    ) -> Working<T> {
         let files = self.files;
+        let place = self.place.clone();
+        let open = place.as_ref().map_or(Ok(()), |place| place.check_open());
         Box::pin(async move {
             open?;
-            refusal::check_sandbox(sandbox.as_ref())?;
-            blocking(move || work(files)).await
+            let here = (Clerk::Here(files), Departure::default());
+            let (clerk, departure) = match (place, sandbox) {
+                (_, None) => here,
+                (Some(place), Some(sandbox)) => place.clerk(&sandbox, purpose, files).await?,
+                // Nobody is there who could confine anything.
+                (None, Some(sandbox)) => {
+                    refusal::check_sandbox(&sandbox)?;
+                    here
+                }
+            };
+            let done = blocking(move || work(clerk)).await;
+            // Who hears of it finds nothing left of it.
+            departure.complete().await;
+            done
         })
     }
 }
@@ -89,7 +118,7 @@ impl Cabinet for LocalCabinet {
     }
 
     fn read(&self, params: FsReadFileParams) -> Working<FsReadFileResult<Bytes>> {
-        self.work(params.sandbox, move |files| {
+        self.look(params.sandbox, move |files| {
             let bytes = files.read(&native(params.path)?, links(params.follow_symlinks))?;
             Ok(FsReadFileResult {
                 data_base64: bytes.into(),
@@ -117,14 +146,14 @@ impl Cabinet for LocalCabinet {
     }
 
     fn metadata(&self, params: FsGetMetadataParams) -> Working<FsGetMetadataResult> {
-        self.work(params.sandbox, move |files| {
+        self.look(params.sandbox, move |files| {
             let links = links(params.follow_symlinks);
             Ok(described(files.metadata(&native(params.path)?, links)?))
         })
     }
 
     fn canonicalize(&self, params: FsCanonicalizeParams) -> Working<FsCanonicalizeResult> {
-        self.work(params.sandbox, move |files| {
+        self.look(params.sandbox, move |files| {
             let path = files.canonicalize(&native(params.path)?)?;
             Ok(FsCanonicalizeResult {
                 path: PathUri::from_path(&path),
@@ -133,7 +162,7 @@ impl Cabinet for LocalCabinet {
     }
 
     fn read_directory(&self, params: FsReadDirectoryParams) -> Working<FsReadDirectoryResult> {
-        self.work(params.sandbox, move |files| {
+        self.look(params.sandbox, move |files| {
             let entries = files.read_directory(&native(params.path)?)?;
             let entries = entries.into_iter().map(|entry| FsDirectoryEntry {
                 file_name: entry.name.to_string_lossy().into_owned(),
@@ -147,7 +176,7 @@ impl Cabinet for LocalCabinet {
     }
 
     fn walk(&self, params: FsWalkParams) -> Working<FsWalkResult> {
-        self.work(params.sandbox, move |files| {
+        self.look(params.sandbox, move |files| {
             let options = walk_options(params.options);
             Ok(walked(files.walk(&native(params.path)?, options)?))
         })
@@ -175,7 +204,7 @@ impl Cabinet for LocalCabinet {
     }
 
     fn open(&self, path: PathUri, sandbox: Option<SandboxParams>) -> Working<Opened> {
-        self.work(sandbox, move |files| {
+        self.look(sandbox, move |files| {
             let metadata = described(files.metadata(path.as_path(), Links::Follow)?);
             let file = files.open(path.as_path(), Links::Follow)?;
             Ok(Opened {
@@ -209,7 +238,7 @@ impl Source for LocalFile {
 }
 
 /// Blocks are written at the same time; the commit has it to itself.
-struct LocalDraft(RwLock<Option<StreamWriter>>);
+struct LocalDraft(RwLock<Option<Writer>>);
 
 impl Draft for LocalDraft {
     fn write(self: Arc<Self>, offset: u64, bytes: Bytes) -> Working<()> {

@@ -12,13 +12,16 @@ use std::{
 
 use outpost_engine as engine;
 use outpost_engine::{
-    Delivery, Engine, Epoch, Inherit as EngineInherit, Link, Seq, ServerEnvironment, Session,
-    SessionOptions, Spawner, SpawnerOptions, State, Terminal, Ttl, Watcher as _,
+    Delivery, Departure, Engine, Epoch, Inherit as EngineInherit, Link, Purpose, Seq,
+    ServerEnvironment, Session, SessionOptions, Spawner, SpawnerOptions, State, Terminal, Ttl,
+    Watcher as _,
 };
 use outpost_fetch::Fetcher;
+use outpost_files::Clerk;
 use outpost_journal as journal;
 use outpost_protocol::{
-    EnvPolicy, EnvironmentInfo, Inherit, PathUri, ProcessEntry, RpcError, StartParams,
+    EnvPolicy, EnvironmentInfo, Inherit, PathUri, ProcessEntry, RpcError, SandboxParams,
+    StartParams,
 };
 use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -180,6 +183,10 @@ impl Place for Local {
                 sandbox: Some(confinement::support(self.inner.sandbox_level, found)),
                 ..self.inner.info.clone()
             })
+            let mut info = self.inner.info.clone();
+            let means = self.inner.engine.confining_means().await;
+            info.capabilities.sandboxed_file_streaming = means.is_ok();
+            Ok(info)
         })
     }
 
@@ -211,6 +218,21 @@ impl Inner {
             return Err(Error::disconnected(CLOSED));
         }
         Ok(())
+    }
+
+    /// Somebody who does file operations, and can do no more than the sandbox grants.
+    pub(super) async fn clerk(
+        &self,
+        sandbox: &SandboxParams,
+        purpose: Purpose,
+        files: outpost_files::Files,
+    ) -> Result<(Clerk, Departure), RpcError> {
+        let Some(policy) = confinement::policy(sandbox, &self.cwd) else {
+            return Ok((Clerk::Here(files), Departure::default()));
+        };
+        let tmpdir = self.environment.get("TMPDIR").map(ToOwned::to_owned);
+        let clerk = self.engine.confined_clerk(policy, tmpdir, purpose, files);
+        clerk.await.map_err(|error| refusal::of_start(&error))
     }
 
     async fn close(&self) -> Result<(), Error> {

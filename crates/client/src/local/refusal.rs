@@ -1,7 +1,10 @@
 //! What a local place refuses, with the codes and words of a server: who holds a
 //! place can't tell which one said no.
 
-use outpost_engine::{ResizeError, SpawnErrorKind, StartError};
+use outpost_engine::{
+    ResizeError, SpawnErrorKind, StartError,
+    sandbox::{PrepareError, Unenforceable},
+};
 use outpost_protocol::{Permissions, RpcError, SandboxParams, Size, StartParams};
 
 use crate::Error;
@@ -32,15 +35,15 @@ pub(super) fn check(params: &StartParams) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// Whether anything would have to be enforced.
-pub(super) fn check_sandbox(sandbox: Option<&SandboxParams>) -> Result<(), RpcError> {
-    match sandbox {
-        Some(sandbox) if matches!(sandbox.permissions, Permissions::Managed { .. }) => {
-            Err(RpcError::invalid_params(
-                "sandbox intent cannot be enforced on this executor: managed permissions are not supported by this version",
-            ))
+/// What a sandbox is answered with where there is nothing to confine with, if anything would have to
+/// be enforced.
+pub(super) fn check_sandbox(sandbox: &SandboxParams) -> Result<(), RpcError> {
+    match sandbox.permissions {
+        Permissions::Managed { .. } => {
+            let refusal = PrepareError::from(Unenforceable::NoStages);
+            Err(of_start(&StartError::Sandbox(refusal.into())))
         }
-        _ => Ok(()),
+        Permissions::Disabled | Permissions::External => Ok(()),
     }
 }
 

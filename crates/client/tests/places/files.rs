@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use outpost_client::{EntryKind, FileError, FileErrorKind, Files, Remove, WalkOptions};
+use outpost_client::{EntryKind, FileError, FileErrorKind, Files, Remove, Sandbox, WalkOptions};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -271,9 +271,7 @@ async fn relative_paths_begin_where_the_place_is() {
 async fn what_can_not_be_confined_is_not_done() {
     on_every_place(async |place| {
         let folder = folder();
-        let sandbox = serde_json::json!({"permissions": {"type": "managed"}});
-        let sandbox = serde_json::from_value(sandbox).unwrap();
-        let files = place.files().confined(sandbox);
+        let files = place.files().confined(Sandbox::read_only("/").into());
         let path = folder.path().join("f");
         let (kind, words) = told(files.write(&path, "x").await);
         assert_eq!(kind, FileErrorKind::Invalid);

@@ -1,11 +1,11 @@
 //! A confined process, from its policy to the moment its program runs.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{ffi::OsString, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
 
-use outpost_process::{Child, Command, SpawnError, Watched};
+use outpost_process::{Child, Command, SpawnError, Stdio, Watched};
 use outpost_sandbox::{
     Confined, Heard, Hold, Line, Means, PrepareError, Program, Refusal, Report, Sandbox, Step,
-    Unenforceable, planning,
+    Unenforceable, planning, policy::Policy,
 };
 use tokio::time::timeout;
 
@@ -15,12 +15,21 @@ use crate::{Start, StartError};
 const WORDS: usize = 1024;
 
 /// How long something that was killed may take to go before it is left to others.
-const GONE_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const GONE_WITHIN: Duration = Duration::from_secs(2);
 
 /// What is known of a confined process while its program doesn't run yet.
 pub(super) struct Confinement {
     line: Line,
     hold: Hold,
+}
+
+/// What somebody is to be confined to.
+pub(super) struct Wish {
+    pub(super) policy: Policy,
+    /// What is granted as the temporary directory, if that is.
+    pub(super) tmpdir: Option<OsString>,
+    /// Nothing will be written, whatever may be.
+    pub(super) only_looks: bool,
 }
 
 /// What this host can enforce.
@@ -43,10 +52,6 @@ pub(super) async fn prepare(
     let Some(policy) = start.sandbox.clone() else {
         return Ok((command, None));
     };
-    let Some(sandbox) = sandbox.cloned() else {
-        let refusal = PrepareError::from(Unenforceable::NoStages);
-        return Err(Refusal::from(refusal).into());
-    };
     let laid_out = command.lay_out()?;
     let program = Program {
         candidates: laid_out.candidates,
@@ -56,18 +61,43 @@ pub(super) async fn prepare(
     };
     let tmpdir = start.env.iter().rev().find(|(name, _)| name == "TMPDIR");
     let tmpdir = tmpdir.map(|(_, value)| value.clone());
+    let stdio = command.stdio;
+    let wish = Wish {
+        policy,
+        tmpdir,
+        only_looks: false,
+    };
+    let (command, confinement) = confine(sandbox, wish, program, stdio).await?;
+    Ok((command, Some(confinement)))
+}
+
+/// What to start for a program that is to be confined, or for none.
+pub(super) async fn confine(
+    sandbox: Option<&Sandbox>,
+    wish: Wish,
+    program: Program,
+    stdio: Stdio,
+) -> Result<(Command, Confinement), StartError> {
+    let Some(sandbox) = sandbox.cloned() else {
+        let refusal = PrepareError::from(Unenforceable::NoStages);
+        return Err(Refusal::from(refusal).into());
+    };
     let preparing = tokio::task::spawn_blocking(move || {
         // The host first: where nothing can be enforced, that is the reason.
         sandbox.preflight().map_err(PrepareError::from)?;
         let child = planning::Child {
             cwd: &program.cwd,
-            tmpdir: tmpdir
+            tmpdir: wish
+                .tmpdir
                 .as_deref()
                 .filter(|dir| !dir.is_empty())
                 .map(Path::new),
         };
         let bounds = planning::Bounds::default();
-        let plan = planning::plan(&policy, &child, &planning::Host, &bounds)?;
+        let mut plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds)?;
+        if wish.only_looks {
+            plan = plan.only_looking();
+        }
         let confined = sandbox.confine(&plan, program)?;
         Ok::<_, Refusal>((plan, confined))
     });
@@ -75,7 +105,7 @@ pub(super) async fn prepare(
     // enforced.
     let (plan, confined) = preparing.await.map_err(|_| Refusal::Unplanned)??;
     for warning in &plan.warnings {
-        tracing::warn!(process = start.id, "sandbox: {warning}");
+        tracing::warn!("sandbox: {warning}");
     }
     let Confined {
         program,
@@ -91,10 +121,10 @@ pub(super) async fn prepare(
         arg0: Some(name),
         cwd: "/".into(),
         env,
-        stdio: command.stdio,
+        stdio,
         line: Some(Arc::new(theirs)),
     };
-    Ok((command, Some(Confinement { line, hold })))
+    Ok((command, Confinement { line, hold }))
 }
 
 impl Confinement {
@@ -107,7 +137,7 @@ impl Confinement {
         within: Duration,
     ) -> Result<(Child, Hold), StartError> {
         let mut guarded = Guarded(Some(child));
-        let outcome = timeout(within, self.listen(&guarded)).await;
+        let outcome = timeout(within, self.listen(&guarded, Until::End)).await;
         let (step, errno) = match outcome {
             Ok(None) => match guarded.0.take() {
                 Some(child) => return Ok((child, self.hold)),
@@ -127,9 +157,40 @@ impl Confinement {
         })
     }
 
-    /// Listens to the end. None if the program runs; otherwise the step that failed, if it was said,
-    /// and why.
-    async fn listen(&mut self, guarded: &Guarded) -> Option<(Option<Step>, i32)> {
+    /// Waits until a stage that is to stay has put up its walls, but no longer than `within`. Its line
+    /// is for whoever wants something of it.
+    pub(super) async fn see_staying(
+        mut self,
+        child: Child,
+        within: Duration,
+    ) -> Result<(Child, Hold, OwnedFd), StartError> {
+        let mut guarded = Guarded(Some(child));
+        let outcome = timeout(within, self.listen(&guarded, Until::Ready)).await;
+        let refusal = match outcome {
+            Ok(None) => match (self.line.into_socket(), guarded.0.take()) {
+                (Ok(socket), Some(child)) => return Ok((child, self.hold, socket)),
+                (Err(error), child) => {
+                    guarded.0 = child;
+                    PrepareError::from(error).into()
+                }
+                (Ok(_), None) => Refusal::Unplanned,
+            },
+            Ok(Some((Some(step), errno))) => {
+                let said = guarded.last_words().await;
+                Refusal::Stage { step, errno, said }
+            }
+            Ok(Some((None, _))) => {
+                let said = guarded.last_words().await;
+                Refusal::Lost { said }
+            }
+            Err(_) => Refusal::Slow { within },
+        };
+        Err(refusal.into())
+    }
+
+    /// Listens for as long as it takes. None if all is well; otherwise the step that failed, if it
+    /// was said, and why.
+    async fn listen(&mut self, guarded: &Guarded, until: Until) -> Option<(Option<Step>, i32)> {
         let lost = Some((None, libc::EIO));
         let Ok(line) = self.line.descriptor().and_then(Watched::new) else {
             return lost;
@@ -148,6 +209,9 @@ impl Confinement {
                         child.control.stands_for(sender);
                         self.hold.belongs_to(sender);
                     }
+                    if until == Until::Ready {
+                        return None;
+                    }
                 }
                 Ok(Heard::Report(Report::Failed(step, errno), _)) => {
                     return Some((Some(step), errno));
@@ -157,6 +221,15 @@ impl Confinement {
             }
         }
     }
+}
+
+/// What shows that all is well.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// The walls are up, and the line stays.
+    Ready,
+    /// The line ended, since the program runs.
+    End,
 }
 
 /// A child whose program may not run yet: whoever loses interest in it kills it.

@@ -1,9 +1,11 @@
 //! The engine: everything that runs here.
 
+mod clerks;
 mod confining;
 mod sessions;
 mod shelving;
 
+pub use clerks::{Departure, Purpose};
 pub use sessions::Resume;
 use shelving::keep_the_shelf;
 

@@ -1,5 +1,6 @@
 //! What the operations do to real files.
 
+mod clerk;
 mod copy;
 mod directories;
 mod links;

@@ -56,6 +56,16 @@ impl Line {
         self.0.try_clone()
     }
 
+    /// The socket itself, for talking to a stage that has stayed. It blocks from now on.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn into_socket(self) -> io::Result<OwnedFd> {
+        rustix::net::sockopt::set_socket_passcred(&self.0, false)?;
+        rustix::io::ioctl_fionbio(&self.0, false)?;
+        Ok(self.0)
+    }
+
     /// Takes what has been said, without waiting.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ pub(super) struct Orders {
     pub(super) cwd: PathBuf,
     /// Runs of strings that end in NUL.
     pub(super) candidates: Vec<u8>,
+    /// Empty if there is no program to become.
     pub(super) argv: Vec<u8>,
     pub(super) env: Vec<u8>,
     /// What Landlock grants.

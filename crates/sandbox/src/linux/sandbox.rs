@@ -78,6 +78,19 @@ pub struct Hold {
     first: Option<OwnedFd>,
 }
 
+impl Program {
+    /// No program: the last stage stays, and serves over its line.
+    #[must_use]
+    pub fn none() -> Self {
+        Program {
+            candidates: Vec::new(),
+            argv: Vec::new(),
+            env: Vec::new(),
+            cwd: PathBuf::from("/"),
+        }
+    }
+}
+
 impl Hold {
     /// The program, by its number, before it can have ended: whose child it is comes first of all
     /// inside, and is the last to go.

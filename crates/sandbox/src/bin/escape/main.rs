@@ -12,7 +12,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "confine") {
-        return outpost_sandbox::stage(arguments.into_iter().skip(1));
+        return outpost_sandbox::stage(arguments.into_iter().skip(1), drop);
     }
     let words: Vec<_> = arguments.iter().filter_map(|word| word.to_str()).collect();
     match attempt(&words) {

@@ -1,4 +1,4 @@
-//! The stage inside: puts up the last walls and becomes the program.
+//! The stage inside: puts up the last walls and becomes the program, or stays.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -14,35 +14,58 @@ use crate::linux::report::{Report, Step};
 use crate::linux::sys::{self, Becomes};
 use crate::linux::{filter, landlock, line};
 
-/// Returns if it fails, which it has said on its line then.
-pub(super) fn run() {
-    tell(become_the_program(hear()));
+/// Returns if it fails, which it has said on its line then, or if it has done what it stayed for.
+pub(super) fn run(serve: impl FnOnce(OwnedFd)) {
+    finish(become_the_program(hear()), serve);
 }
 
 /// The same without anything around it.
-pub(super) fn run_alone() {
+pub(super) fn run_alone(serve: impl FnOnce(OwnedFd)) {
     super::outer::leave_the_servers_terminal();
-    tell(become_the_program(hear_alone()));
+    finish(become_the_program(hear_alone()), serve);
 }
 
-fn tell((step, error): (Step, io::Error)) {
+/// How far this stage has come without becoming another program.
+enum Outcome {
+    /// The walls are up, and it stays.
+    Stays(OwnedFd),
+    Failed(Step, io::Error),
+}
+
+fn finish(outcome: Outcome, serve: impl FnOnce(OwnedFd)) {
+    match outcome {
+        Outcome::Stays(line) => {
+            line::tell(inherited(LINE), Report::Ready);
+            serve(line);
+        }
+        Outcome::Failed(step, error) => tell(step, &error),
+    }
+}
+
+fn tell(step: Step, error: &io::Error) {
     let line = inherited(LINE);
     let errno = error.raw_os_error().unwrap_or(libc::EIO);
     line::tell(line, Report::Failed(step, errno));
 }
 
-fn become_the_program(orders: io::Result<Orders>) -> (Step, io::Error) {
+fn become_the_program(orders: io::Result<Orders>) -> Outcome {
     let orders = match orders {
         Ok(orders) => orders,
-        Err(error) => return (Step::Orders, error),
+        Err(error) => return Outcome::Failed(Step::Orders, error),
     };
-    if let Err(failure) = confine(&orders) {
-        return failure;
+    if let Err((step, error)) = confine(&orders) {
+        return Outcome::Failed(step, error);
     }
     sys::all_signals(Becomes::Default);
     sys::unblock_signals();
+    if orders.argv.is_empty() {
+        return match inherited(LINE).try_clone_to_owned() {
+            Ok(line) => Outcome::Stays(line),
+            Err(error) => Outcome::Failed(Step::Execute, error),
+        };
+    }
     line::tell(inherited(LINE), Report::Ready);
-    (Step::Execute, execute(&orders))
+    Outcome::Failed(Step::Execute, execute(&orders))
 }
 
 fn hear() -> io::Result<Orders> {

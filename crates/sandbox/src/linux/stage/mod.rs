@@ -6,6 +6,9 @@
 //! shows everything and forbids nothing in particular. Where the operator has chosen to do without
 //! namespaces, a stage **alone** is both: it puts up what walls there are and becomes the program.
 //!
+//! Where there is no program to become, the last stage stays what it is and keeps its line: it does
+//! for the server, behind the walls, what the server would do itself.
+//!
 //! The line is descriptor 3. With the first message on it come two files without names: bubblewrap's
 //! arguments, and the inner stage's [`Orders`](super::orders::Orders). Both may be longer than any
 //! argument. What the stages leave behind is gone when the program runs: their descriptors close
@@ -41,15 +44,19 @@ const SELF: i32 = 6;
 /// What the program of a [`StageCommand`](super::StageCommand) has to do, and all it has to do, with
 /// the arguments behind those it is started with. It must not have started a thread.
 ///
-/// Returns only when something has failed.
+/// Returns only when something has failed, or when it was to stay and `serve` has done all there was
+/// to do on its line.
 #[must_use]
-pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn main(
+    arguments: impl IntoIterator<Item = OsString>,
+    serve: impl FnOnce(OwnedFd),
+) -> ExitCode {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let words: Vec<_> = arguments.iter().filter_map(|word| word.to_str()).collect();
     match words.as_slice() {
         [OUTER, bubblewrap, name @ ..] => outer::run(bubblewrap, name),
-        [INNER] => inner::run(),
-        [ALONE, ..] => inner::run_alone(),
+        [INNER] => inner::run(serve),
+        [ALONE, ..] => inner::run_alone(serve),
         [PROBE, bubblewrap, name @ ..] => probe::run(bubblewrap, name),
         [PROBED] => probe::report(),
         _ => {}

@@ -37,7 +37,7 @@ pub(crate) async fn open(desk: Desk, place: Place, params: FsOpenParams, reply: 
 async fn try_open(desk: &Desk, params: FsOpenParams) -> Result<Handle, RpcError> {
     let path = convert::path(params.path)?;
     let links = convert::links(true);
-    let opening = desk.run(params.sandbox.as_ref(), move |files| {
+    let opening = desk.look(params.sandbox.as_ref(), move |files| {
         files.open(&path, links)
     });
     Ok(Handle::Read(Arc::new(opening.await?)))
@@ -55,7 +55,7 @@ pub(crate) async fn read_block(desk: Desk, params: FsReadBlockParams, reply: Rep
     let Some(room) = desk.room(expected).await else {
         return;
     };
-    let reading = desk.run(None, move |_| file.read_block(params.offset, params.len));
+    let reading = desk.look(None, move |_| file.read_block(params.offset, params.len));
     match reading.await {
         Err(refusal) => reply.send::<()>(Err(refusal)),
         Ok(block) => {

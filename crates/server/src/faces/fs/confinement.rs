@@ -1,14 +1,25 @@
-//! What a file operation is to be confined to. Nothing can be confined yet, so
-//! whoever asks for it is refused: fail closed.
+//! Who does a file operation: the server itself, or somebody behind the walls that were asked for.
 
-use outpost_protocol::{Permissions, RpcError, SandboxParams};
+use outpost_engine::{Departure, Purpose};
+use outpost_files::{Clerk, Files};
+use outpost_protocol::{RpcError, SandboxParams};
 
-/// Whether the operation may run as it is, without a sandbox of ours.
-pub(super) fn check(sandbox: Option<&SandboxParams>) -> Result<(), RpcError> {
-    match sandbox.map(|sandbox| &sandbox.permissions) {
-        None | Some(Permissions::Disabled | Permissions::External) => Ok(()),
-        Some(Permissions::Managed { .. }) => Err(RpcError::invalid_params(
-            "sandbox intent cannot be enforced on this executor: managed permissions are not supported by this version",
-        )),
-    }
+use crate::{Server, convert};
+
+/// Somebody who does operations within these limits, and can do no more than the sandbox grants.
+pub(super) async fn clerk(
+    server: &Server,
+    sandbox: Option<&SandboxParams>,
+    purpose: Purpose,
+    files: Files,
+) -> Result<(Clerk, Departure), RpcError> {
+    let host = server.host();
+    let cwd = host.info.cwd.as_path();
+    let Some(policy) = sandbox.and_then(|sandbox| convert::sandbox(sandbox, cwd)) else {
+        return Ok((Clerk::Here(files), Departure::default()));
+    };
+    let tmpdir = host.environment.get("TMPDIR").map(ToOwned::to_owned);
+    let engine = server.engine();
+    let clerk = engine.confined_clerk(policy, tmpdir, purpose, files);
+    clerk.await.map_err(|error| convert::start_error(&error))
 }

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outpost_files::{Files, FilesError};
+use outpost_engine::Purpose;
+use outpost_files::{Clerk, Files, FilesError};
 use outpost_protocol::{RpcError, SandboxParams};
 use outpost_rpc::{Lanes, Outbox, outbox::Reservation};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -71,15 +72,37 @@ impl Desk {
         self.shared.lanes.run(subject, job).await;
     }
 
-    /// Runs an operation where it may block, confined as it is to be.
+    /// Runs an operation that only looks where it may block, confined as it is to be.
+    pub(super) async fn look<T: Send + 'static>(
+        &self,
+        sandbox: Option<&SandboxParams>,
+        operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
+    ) -> Result<T, RpcError> {
+        self.confined(sandbox, Purpose::Look, operation).await
+    }
+
+    /// The same for one that changes something.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         sandbox: Option<&SandboxParams>,
-        operation: impl FnOnce(Files) -> Result<T, FilesError> + Send + 'static,
+        operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
     ) -> Result<T, RpcError> {
-        confinement::check(sandbox)?;
-        let files = self.shared.files;
-        let done = self.blocking(move || operation(files)).await?;
+        self.confined(sandbox, Purpose::Change, operation).await
+    }
+
+    async fn confined<T: Send + 'static>(
+        &self,
+        sandbox: Option<&SandboxParams>,
+        purpose: Purpose,
+        operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
+    ) -> Result<T, RpcError> {
+        let shared = &self.shared;
+        let _place = shared.running.acquire().await;
+        let clerk = confinement::clerk(&shared.server, sandbox, purpose, shared.files);
+        let (clerk, departure) = clerk.await?;
+        let done = self.on_a_thread(move || operation(clerk)).await?;
+        // Who hears of it finds nothing left of it.
+        departure.complete().await;
         done.map_err(|error| convert::files_error(&error))
     }
 
@@ -91,6 +114,13 @@ impl Desk {
     ) -> Result<T, RpcError> {
         // Neither is ever closed.
         let _place = self.shared.running.acquire().await;
+        self.on_a_thread(work).await
+    }
+
+    async fn on_a_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RpcError> {
         let _thread = self.shared.server.file_threads().acquire().await;
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|_| RpcError::internal("file operation failed"))

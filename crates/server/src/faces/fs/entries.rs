@@ -1,7 +1,7 @@
 //! `fs/createDirectory`, `fs/getMetadata`, `fs/canonicalize`, `fs/remove`,
 //! `fs/copy`.
 
-use outpost_files::Remove;
+use outpost_files::{Clerk, Remove};
 use outpost_protocol::{
     Empty, FsCanonicalizeParams, FsCanonicalizeResult, FsCopyParams, FsCreateDirectoryParams,
     FsGetMetadataParams, FsGetMetadataResult, FsRemoveParams, PathUri, RpcError,
@@ -14,9 +14,7 @@ pub(crate) async fn create_directory(desk: Desk, params: FsCreateDirectoryParams
     let made = async {
         let path = convert::path(params.path)?;
         let links = convert::links(params.follow_symlinks);
-        let make = move |files: outpost_files::Files| {
-            files.create_directory(&path, params.recursive, links)
-        };
+        let make = move |files: Clerk| files.create_directory(&path, params.recursive, links);
         desk.run(params.sandbox.as_ref(), make).await
     };
     reply.send(made.await.map(|()| Empty {}));
@@ -28,7 +26,7 @@ pub(crate) async fn get_metadata(desk: Desk, params: FsGetMetadataParams, reply:
         let links = convert::links(params.follow_symlinks);
         let sandbox = params.sandbox.as_ref();
         let found = desk
-            .run(sandbox, move |files| files.metadata(&path, links))
+            .look(sandbox, move |files| files.metadata(&path, links))
             .await?;
         Ok::<_, RpcError>(FsGetMetadataResult {
             is_directory: found.is_directory,
@@ -47,7 +45,7 @@ pub(crate) async fn canonicalize(desk: Desk, params: FsCanonicalizeParams, reply
         let path = convert::path(params.path)?;
         let sandbox = params.sandbox.as_ref();
         let found = desk
-            .run(sandbox, move |files| files.canonicalize(&path))
+            .look(sandbox, move |files| files.canonicalize(&path))
             .await?;
         Ok::<_, RpcError>(FsCanonicalizeResult {
             path: PathUri::from_path(&found),
@@ -75,8 +73,7 @@ pub(crate) async fn copy(desk: Desk, params: FsCopyParams, reply: Reply) {
     let copied = async {
         let source = convert::path(params.source_path)?;
         let destination = convert::path(params.destination_path)?;
-        let copy =
-            move |files: outpost_files::Files| files.copy(&source, &destination, params.recursive);
+        let copy = move |files: Clerk| files.copy(&source, &destination, params.recursive);
         desk.run(params.sandbox.as_ref(), copy).await
     };
     reply.send(copied.await.map(|()| Empty {}));

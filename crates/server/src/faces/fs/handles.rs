@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use outpost_files::{OpenFile, StreamWriter};
+use outpost_files::{OpenFile, Writer};
 
 /// Something open. Clones name the same.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub(crate) enum Handle {
     /// A file that is read in blocks.
     Read(Arc<OpenFile>),
     /// A file that is being replaced in blocks.
-    Write(Arc<StreamWriter>),
+    Write(Arc<Writer>),
 }
 
 /// Why nothing more can be opened under a name.
@@ -89,7 +89,7 @@ impl Handles {
     }
 
     /// What is being written under a name, which is free then.
-    pub(crate) fn take_writer(&mut self, id: &str) -> Option<Arc<StreamWriter>> {
+    pub(crate) fn take_writer(&mut self, id: &str) -> Option<Arc<Writer>> {
         match self.open.get(id) {
             Some((_, Some(Handle::Write(writer)))) => {
                 let writer = Arc::clone(writer);

@@ -1,6 +1,6 @@
 //! `fs/readDirectory` and `fs/walk`.
 
-use outpost_files::{EntryKind, Files, Walk, WalkOptions};
+use outpost_files::{Clerk, EntryKind, Walk, WalkOptions};
 use outpost_protocol::{
     FsDirectoryEntry, FsEntryKind, FsReadDirectoryParams, FsReadDirectoryResult, FsWalkEntry,
     FsWalkError, FsWalkOptions, FsWalkParams, FsWalkResult, PathUri, RpcError,
@@ -19,7 +19,7 @@ pub(crate) async fn read_directory(desk: Desk, params: FsReadDirectoryParams, re
         let path = convert::path(params.path)?;
         let sandbox = params.sandbox.as_ref();
         let entries = desk
-            .run(sandbox, move |files| files.read_directory(&path))
+            .look(sandbox, move |files| files.read_directory(&path))
             .await?;
         let bytes = entries
             .iter()
@@ -43,8 +43,8 @@ pub(crate) async fn walk(desk: Desk, params: FsWalkParams, reply: Reply) {
     let walked = async {
         let path = convert::path(params.path)?;
         let options = options(params.options);
-        let walk = move |files: Files| files.walk(&path, options);
-        let walk = desk.run(params.sandbox.as_ref(), walk).await?;
+        let walk = move |files: Clerk| files.walk(&path, options);
+        let walk = desk.look(params.sandbox.as_ref(), walk).await?;
         let names = walk.entries.iter().map(|entry| &entry.path);
         let bytes = names.map(|path| path.as_os_str().len() + ENTRY_BYTES).sum();
         Ok((result(walk), bytes))

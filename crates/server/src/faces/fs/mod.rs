@@ -2,7 +2,7 @@
 //!
 //! - `desk` is what a connection has of it: where operations run, and how many at once
 //! - `handles` is the table of what a connection has open
-//! - `confinement` is the one place where a sandbox is considered
+//! - `confinement` decides who does an operation, the server or somebody confined
 //! - `read_file`, `write_file`, `blocks`, `stream`, `entries` and `listings` are the verbs
 
 mod blocks;

@@ -35,7 +35,7 @@ async fn answer(
 ) -> Result<Option<(Vec<u8>, Reservation)>, RpcError> {
     let path = convert::path(params.path)?;
     let links = convert::links(params.follow_symlinks);
-    let opened = desk.run(params.sandbox.as_ref(), move |files| {
+    let opened = desk.look(params.sandbox.as_ref(), move |files| {
         let file = files.open(&path, links)?;
         let len = file.len()?;
         Ok((Arc::new(file), len))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outpost_files::StreamWriter;
+use outpost_files::Writer;
 use outpost_protocol::{Empty, FsCommitParams, FsCreateStreamParams, FsWriteBlockParams, RpcError};
 
 use super::{
@@ -61,12 +61,12 @@ pub(crate) async fn commit(desk: Desk, params: FsCommitParams, reply: Reply) {
     let writer = desk.handles().take_writer(&params.handle_id);
     let committed = match writer.and_then(Arc::into_inner) {
         None => Err(convert::unknown_write_handle(&params.handle_id)),
-        Some(writer) => desk.run(None, move |_| StreamWriter::commit(writer)).await,
+        Some(writer) => desk.run(None, move |_| Writer::commit(writer)).await,
     };
     reply.send(committed.map(|()| Empty {}));
 }
 
-fn writer(desk: &Desk, id: &str) -> Result<Arc<StreamWriter>, RpcError> {
+fn writer(desk: &Desk, id: &str) -> Result<Arc<Writer>, RpcError> {
     match desk.handles().find(id) {
         Some(Handle::Write(writer)) => Ok(writer),
         Some(Handle::Read(_)) | None => Err(convert::unknown_write_handle(id)),

@@ -1,0 +1,206 @@
+//! The operations, wherever they are done.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use super::answer::{self, Answer};
+use super::line::Line;
+use super::request::Request;
+use super::writer::{Kind, Writer};
+use crate::write::fill;
+use crate::{
+    DirectoryEntry, Files, FilesError, Links, Metadata, OpenFile, Remove, Walk, WalkOptions,
+};
+
+/// Does file operations: here, or confined at the other end of a line.
+#[derive(Debug)]
+pub enum Clerk {
+    /// Here, with everything that this process may do.
+    Here(Files),
+    /// There, within these limits.
+    Confined(Line, Files),
+}
+
+impl Clerk {
+    /// Opens a regular file.
+    pub fn open(&self, path: &Path, links: Links) -> Result<OpenFile, FilesError> {
+        match self {
+            Self::Here(files) => files.open(path, links),
+            Self::Confined(line, files) => {
+                let request = Request::OpenToRead(path.to_owned(), links);
+                let file = ask(line, files, &request)?.file()?;
+                Ok(OpenFile::of(file, files.limits))
+            }
+        }
+    }
+
+    /// All bytes of a regular file.
+    pub fn read(&self, path: &Path, links: Links) -> Result<Vec<u8>, FilesError> {
+        self.open(path, links)?.read()
+    }
+
+    /// Makes `bytes` all that is in a file.
+    pub fn write(&self, path: &Path, bytes: &[u8], links: Links) -> Result<(), FilesError> {
+        match self {
+            Self::Here(files) => files.write(path, bytes, links),
+            Self::Confined(line, files) => {
+                crate::regular::check_size(bytes.len() as u64)?;
+                let request = Request::OpenToWrite(path.to_owned(), links);
+                fill(ask(line, files, &request)?.file()?, bytes)
+            }
+        }
+    }
+
+    /// Makes a directory.
+    pub fn create_directory(
+        &self,
+        path: &Path,
+        recursive: bool,
+        links: Links,
+    ) -> Result<(), FilesError> {
+        match self {
+            Self::Here(files) => files.create_directory(path, recursive, links),
+            Self::Confined(line, files) => {
+                let request = Request::CreateDirectory(path.to_owned(), recursive, links);
+                ask(line, files, &request)?.done()
+            }
+        }
+    }
+
+    /// What a path leads to, by way of all its links.
+    pub fn metadata(&self, path: &Path, links: Links) -> Result<Metadata, FilesError> {
+        match self {
+            Self::Here(files) => files.metadata(path, links),
+            Self::Confined(line, files) => {
+                let request = Request::Metadata(path.to_owned(), links);
+                match ask(line, files, &request)?.answer {
+                    Answer::Metadata(found) => Ok(found),
+                    _ => Err(FilesError::Unanswered),
+                }
+            }
+        }
+    }
+
+    /// The same place without any link in its path.
+    pub fn canonicalize(&self, path: &Path) -> Result<PathBuf, FilesError> {
+        match self {
+            Self::Here(files) => files.canonicalize(path),
+            Self::Confined(line, files) => {
+                match ask(line, files, &Request::Canonicalize(path.to_owned()))?.answer {
+                    Answer::Path(found) => Ok(found),
+                    _ => Err(FilesError::Unanswered),
+                }
+            }
+        }
+    }
+
+    /// What is in a directory, by name.
+    pub fn read_directory(&self, path: &Path) -> Result<Vec<DirectoryEntry>, FilesError> {
+        match self {
+            Self::Here(files) => files.read_directory(path),
+            Self::Confined(line, files) => {
+                match ask(line, files, &Request::ReadDirectory(path.to_owned()))?.answer {
+                    Answer::Entries(entries) => Ok(entries),
+                    _ => Err(FilesError::Unanswered),
+                }
+            }
+        }
+    }
+
+    /// What is below a directory, level by level.
+    pub fn walk(&self, path: &Path, options: WalkOptions) -> Result<Walk, FilesError> {
+        match self {
+            Self::Here(files) => files.walk(path, options),
+            Self::Confined(line, files) => {
+                match ask(line, files, &Request::Walk(path.to_owned(), options))?.answer {
+                    Answer::Walk(walk) => Ok(walk),
+                    _ => Err(FilesError::Unanswered),
+                }
+            }
+        }
+    }
+
+    /// Removes a file, a link or a directory.
+    pub fn remove(&self, path: &Path, how: Remove) -> Result<(), FilesError> {
+        match self {
+            Self::Here(files) => files.remove(path, how),
+            Self::Confined(line, files) => {
+                ask(line, files, &Request::Remove(path.to_owned(), how))?.done()
+            }
+        }
+    }
+
+    /// Copies a file, a link, or a directory with everything below it.
+    pub fn copy(
+        &self,
+        source: &Path,
+        destination: &Path,
+        recursive: bool,
+    ) -> Result<(), FilesError> {
+        match self {
+            Self::Here(files) => files.copy(source, destination, recursive),
+            Self::Confined(line, files) => {
+                let (source, destination) = (source.to_owned(), destination.to_owned());
+                ask(line, files, &Request::Copy(source, destination, recursive))?.done()
+            }
+        }
+    }
+
+    /// Starts to replace a file, which needn't exist. Whoever is at the other end of the line stays
+    /// there for as long as it is being written.
+    pub fn create_stream(self, path: &Path) -> Result<Writer, FilesError> {
+        Ok(Writer(match self {
+            Self::Here(files) => Kind::Here(files.create_stream(path)?),
+            Self::Confined(line, files) => {
+                let request = Request::CreateStream(path.to_owned());
+                let draft = ask(&line, &files, &request)?.file()?;
+                Kind::Confined { draft, line, files }
+            }
+        }))
+    }
+}
+
+/// What came back.
+pub(super) struct Answered {
+    answer: Answer,
+    file: Option<OwnedFd>,
+}
+
+impl Answered {
+    pub(super) fn done(self) -> Result<(), FilesError> {
+        match self.answer {
+            Answer::Done => Ok(()),
+            _ => Err(FilesError::Unanswered),
+        }
+    }
+
+    fn file(self) -> Result<File, FilesError> {
+        match (self.answer, self.file) {
+            (Answer::File, Some(file)) => Ok(file.into()),
+            // It was sent, and this process has no room for another descriptor.
+            (Answer::File, None) => Err(rustix::io::Errno::MFILE.into()),
+            _ => Err(FilesError::Unanswered),
+        }
+    }
+}
+
+/// Asks, and waits for the answer.
+pub(super) fn ask(line: &Line, files: &Files, request: &Request) -> Result<Answered, FilesError> {
+    line.send(&request.encode(files), None).map_err(lost)?;
+    let message = line.receive().map_err(lost)?;
+    let message = message.ok_or(FilesError::Unanswered)?;
+    let outcome = answer::decode(&message.bytes).ok_or(FilesError::Unanswered)?;
+    Ok(Answered {
+        answer: outcome?,
+        file: message.file,
+    })
+}
+
+fn lost(error: io::Error) -> FilesError {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => FilesError::Slow,
+        _ => FilesError::Unanswered,
+    }
+}
