@@ -49,16 +49,21 @@ async fn a_shell_controls_its_jobs() {
         .tty();
     client.start(start).await;
     client.sees("p", "> ").await;
-    // What it says is no echo of what was typed.
-    let job = "sh -c 'trap \"echo resumed $((2 + 2))\" CONT; echo begun $((1 + 1)); \
-               while :; do sleep 0.1; done'\n";
+    // What it says is no echo of what was typed. It starts nobody: a shell that is stopped just then
+    // waits for a child that is stopped before it is one.
+    let job = "sh -c 'echo begun $((1 + 1)); exec sed -u y/ab/yz/'\n";
     client.write("p", job, "1").await;
     client.sees("p", "begun 2").await;
-    client.write("p", b"\x1a", "2").await;
+    client.write("p", b"aabb\n", "2").await;
+    client.sees("p", "yyzz").await;
+    client.write("p", b"\x1a", "3").await;
     client.sees("p", "Stopped").await;
-    client.write("p", b"fg\n", "3").await;
-    client.sees("p", "resumed 4").await;
-    client.write("p", b"\x03", "4").await;
-    client.write("p", b"exit 5\n", "5").await;
+    client.write("p", b"fg\n", "4").await;
+    client.write("p", b"abab\n", "5").await;
+    client.sees("p", "yzyz").await;
+    client.write("p", b"\x03", "6").await;
+    // What is typed along with an interrupt may be thrown away.
+    client.sees("p", "^C\r\n> ").await;
+    client.write("p", b"exit 5\n", "7").await;
     assert_eq!(client.closed("p").await.code(), 5);
 }
