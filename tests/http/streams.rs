@@ -258,6 +258,41 @@ async fn what_is_not_wanted_any_more_ends() {
 }
 
 #[tokio::test]
+async fn nor_is_what_would_come_in_one_piece() {
+    let (_server, client) = ready().await;
+    let web = web::Web::start(|asked| match &*asked.target {
+        "/never" => vec![web::Say::Silence],
+        _ => vec![
+            web::head("200 OK", &["Content-Length: 100"]),
+            web::Say::Bytes(b"half".to_vec()),
+            web::Say::Silence,
+        ],
+    })
+    .await;
+    // Their names needn't differ, and then nobody can tell them apart.
+    let mut asked = Vec::new();
+    for (path, name) in [("/never", "r1"), ("/half", "r1"), ("/never", "r2")] {
+        let params = asking(&web.url(path), json!({"requestId": name}));
+        asked.push(client.request("http/request", params).await);
+        web.asked(asked.len() - 1).await;
+    }
+    let words = "http/request failed: it was cancelled";
+    for (name, ended) in [("r1", &asked[..2]), ("r2", &asked[2..])] {
+        client
+            .notify("http/request/cancel", json!({"requestId": name}))
+            .await;
+        for id in ended {
+            let error = client.answer(*id).await.expect_err("an error");
+            assert_eq!(error.parts(), (-32603, words));
+        }
+        if name == "r1" {
+            assert_eq!(web.answering(), 1, "the other goes on");
+        }
+    }
+    web.all_over().await;
+}
+
+#[tokio::test]
 async fn a_stream_delays_nothing_else() {
     let (_server, client) = ready().await;
     let size = 30_000_000;

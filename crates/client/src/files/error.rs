@@ -134,8 +134,13 @@ impl Trouble {
 
     /// The place is out of reach, or can't do it.
     pub(crate) fn unavailable(place: Error) -> Self {
+        Trouble::lost(FileErrorKind::Unavailable, place)
+    }
+
+    /// What it means for a file that its place is lost for good.
+    pub(crate) fn lost(kind: FileErrorKind, place: Error) -> Self {
         Trouble {
-            kind: FileErrorKind::Unavailable,
+            kind,
             message: place.to_string().into(),
             place: Some(place),
         }

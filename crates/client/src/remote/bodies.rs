@@ -80,13 +80,6 @@ impl Arriving {
         lock(&self.state).pile.end.is_some()
     }
 
-    /// There is no such body.
-    pub(super) fn give_up(&self) {
-        self.change(|pile| {
-            pile.end.get_or_insert(Ok(()));
-        });
-    }
-
     fn change(&self, change: impl FnOnce(&mut Pile)) {
         let waker = {
             let mut state = lock(&self.state);

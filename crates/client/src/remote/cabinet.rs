@@ -12,7 +12,7 @@ use outpost_protocol::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{draft::RemoteDraft, open_file::RemoteFile, place::Guard, reins::announced};
-use crate::files::{Cabinet, Draft, Opened, Working};
+use crate::files::{Cabinet, Draft, FileErrorKind, Opened, Trouble, Working};
 
 /// Passes everything on to the server.
 pub(super) struct RemoteCabinet {
@@ -75,7 +75,18 @@ impl Cabinet for RemoteCabinet {
     }
 
     fn read_directory(&self, params: FsReadDirectoryParams) -> Working<FsReadDirectoryResult> {
-        self.again(Method::FsReadDirectory, params)
+        let listing = self.again(Method::FsReadDirectory, params);
+        Box::pin(async move {
+            let listed: FsReadDirectoryResult = listing.await?;
+            let names = listed.entries.iter().map(|entry| &*entry.file_name);
+            match names.into_iter().find(|name| !is_name(name)) {
+                Some(name) => Err(Trouble::new(
+                    FileErrorKind::Failed,
+                    format!("the server lists {name:?}, which is no name of a file"),
+                )),
+                None => Ok(listed),
+            }
+        })
     }
 
     fn walk(&self, params: FsWalkParams) -> Working<FsWalkResult> {
@@ -103,4 +114,11 @@ impl Cabinet for RemoteCabinet {
             Ok(Arc::new(draft) as Arc<dyn Draft>)
         })
     }
+}
+
+/// Whether something can be the name of an entry. Whoever copies a directory joins
+/// the names to a path of its own, and a server must not choose what is written
+/// outside of that.
+fn is_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
 }

@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct RemoteDraft {
     handle: FileHandle,
     /// Keeps the connection as long as somebody writes.
-    _guard: Arc<Guard>,
+    guard: Arc<Guard>,
 }
 
 impl RemoteDraft {
@@ -34,14 +34,24 @@ impl RemoteDraft {
             let purpose = Purpose::Write(params.clone());
             match guard.core.file_handle(&line, purpose).await {
                 Ok(handle) => {
-                    return Ok(RemoteDraft {
-                        handle,
-                        _guard: guard,
-                    });
+                    return Ok(RemoteDraft { handle, guard });
                 }
                 Err(CallError::Lost(_)) => {}
                 Err(error) => return Err(Error::from(error).into()),
             }
+        }
+    }
+
+    /// What went wrong, and what the loss of the connection means for the file.
+    /// Whether the place is lost with it is known once the connection is back, or
+    /// was given up.
+    async fn trouble(&self, kind: FileErrorKind, error: CallError) -> Trouble {
+        let CallError::Lost(reason) = error else {
+            return Error::from(error).into();
+        };
+        match self.guard.core.line().await {
+            Ok(_) => Trouble::new(kind, Error::disconnected(reason).to_string()),
+            Err(place) => Trouble::lost(kind, place),
         }
     }
 }
@@ -51,7 +61,10 @@ impl Draft for RemoteDraft {
         Box::pin(async move {
             let FileHandle { line, id } = &self.handle;
             let written = line.write_block(id, offset, &bytes).await;
-            written.map_err(|error| lost_as(FileErrorKind::Interrupted, error))
+            match written {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.trouble(FileErrorKind::Interrupted, error).await),
+            }
         })
     }
 
@@ -66,17 +79,10 @@ impl Draft for RemoteDraft {
                 true => FileErrorKind::Interrupted,
                 false => FileErrorKind::Unknown,
             };
-            let committed = line.call(Method::FsCommit, &params).await;
-            let Empty {} = committed.map_err(|error| lost_as(kind, error))?;
-            Ok(())
+            match line.call(Method::FsCommit, &params).await {
+                Ok(Empty {}) => Ok(()),
+                Err(error) => Err(self.trouble(kind, error).await),
+            }
         })
-    }
-}
-
-/// What the loss of the connection means for the file.
-fn lost_as(kind: FileErrorKind, error: CallError) -> Trouble {
-    match error {
-        CallError::Lost(reason) => Trouble::new(kind, Error::disconnected(reason).to_string()),
-        error => Error::from(error).into(),
     }
 }

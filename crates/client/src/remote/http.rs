@@ -9,7 +9,8 @@ use std::{
 use bytes::Bytes;
 use futures_core::Stream;
 use outpost_protocol::{
-    HTTP_ACK, HTTP_CANCEL, HttpAckParams, HttpCancelParams, HttpRequestResult, Method,
+    HTTP_ACK, HTTP_CANCEL, HttpAckParams, HttpCancelParams, HttpRequestParams, HttpRequestResult,
+    Method,
 };
 
 use super::{bodies::Arriving, line::Line, place::Guard};
@@ -27,49 +28,78 @@ pub(super) async fn request(
     let core = &guard.core;
     let mut params = request.into_params();
     let line = core.line().await?;
-    if !params.stream_response {
-        let result: HttpRequestResult = line.call(Method::HttpRequest, &params).await?;
-        let body = HttpBody::whole(result.body_base64.into());
-        return Ok(HttpResponse::new(
-            result.status,
-            pairs(result.headers),
-            body,
-        ));
-    }
     params.request_id = core.next_name();
-    params.acked = core.capabilities().acked;
     // From here on, whoever stops waiting ends it.
-    let body = RemoteBody {
-        arriving: line
-            .bodies
-            .expect(&params.request_id, core.options.limits.push_window_bytes),
+    let exchange = Exchange {
         name: params.request_id.clone(),
-        is_acked: params.acked,
-        unacked: 0,
-        line: Arc::clone(&line),
+        heeds_us: core.capabilities().acked,
+        is_over: false,
+        line,
         _guard: Arc::clone(guard),
     };
-    let answer = line.call(Method::HttpRequest, &params).await;
-    let result: HttpRequestResult = answer.inspect_err(|_| body.arriving.give_up())?;
+    match params.stream_response {
+        true => streamed(exchange, params, core.options.limits.push_window_bytes).await,
+        false => whole(exchange, &params).await,
+    }
+}
+
+/// The response, once all of it is there.
+async fn whole(mut exchange: Exchange, params: &HttpRequestParams) -> Result<HttpResponse, Error> {
+    let answer = exchange.line.call(Method::HttpRequest, params).await;
+    exchange.is_over = true;
+    let result: HttpRequestResult = answer?;
+    let body = HttpBody::whole(result.body_base64.into());
     let headers = pairs(result.headers);
-    Ok(HttpResponse::new(
-        result.status,
-        headers,
-        HttpBody::new(body),
-    ))
+    Ok(HttpResponse::new(result.status, headers, body))
+}
+
+/// The head of the response; of the body behind it, so many bytes may wait for their reader.
+async fn streamed(
+    exchange: Exchange,
+    mut params: HttpRequestParams,
+    most: usize,
+) -> Result<HttpResponse, Error> {
+    params.acked = exchange.heeds_us;
+    let mut body = RemoteBody {
+        arriving: exchange.line.bodies.expect(&exchange.name, most),
+        unacked: 0,
+        exchange,
+    };
+    let answer = body.exchange.line.call(Method::HttpRequest, &params).await;
+    body.exchange.is_over = answer.is_err();
+    let result: HttpRequestResult = answer?;
+    let headers = pairs(result.headers);
+    let body = HttpBody::new(body);
+    Ok(HttpResponse::new(result.status, headers, body))
+}
+
+/// A request on a connection. Unless it is over, it is cancelled when this is dropped.
+struct Exchange {
+    name: String,
+    /// The server waits for us, and ends what we don't want.
+    heeds_us: bool,
+    is_over: bool,
+    line: Arc<Line>,
+    /// The connection is there as long as the request is.
+    _guard: Arc<Guard>,
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if self.heeds_us && !self.is_over {
+            let request_id = self.name.clone();
+            let params = HttpCancelParams { request_id };
+            self.line.notify(HTTP_CANCEL, &params);
+        }
+    }
 }
 
 /// A body that comes over a connection. Once it is dropped, nobody listens to it.
 struct RemoteBody {
     arriving: Arc<Arriving>,
-    name: String,
-    /// The server waits for us, and ends what we don't want.
-    is_acked: bool,
     /// What was taken and not acknowledged.
     unacked: usize,
-    line: Arc<Line>,
-    /// The connection is there as long as the body is.
-    _guard: Arc<Guard>,
+    exchange: Exchange,
 }
 
 impl Stream for RemoteBody {
@@ -81,11 +111,11 @@ impl Stream for RemoteBody {
         Poll::Ready(next.map(|piece| {
             let (seq, bytes) = piece?;
             this.unacked += bytes.len();
-            if this.is_acked && this.unacked >= ACK_BYTES {
+            if this.exchange.heeds_us && this.unacked >= ACK_BYTES {
                 this.unacked = 0;
-                let request_id = this.name.clone();
+                let request_id = this.exchange.name.clone();
                 let params = HttpAckParams { request_id, seq };
-                this.line.notify(HTTP_ACK, &params);
+                this.exchange.line.notify(HTTP_ACK, &params);
             }
             Ok(bytes)
         }))
@@ -94,11 +124,7 @@ impl Stream for RemoteBody {
 
 impl Drop for RemoteBody {
     fn drop(&mut self) {
-        self.line.bodies.forget(&self.name);
-        if self.is_acked && !self.arriving.is_over() {
-            let request_id = self.name.clone();
-            let params = HttpCancelParams { request_id };
-            self.line.notify(HTTP_CANCEL, &params);
-        }
+        self.exchange.line.bodies.forget(&self.exchange.name);
+        self.exchange.is_over |= self.arriving.is_over();
     }
 }

@@ -103,7 +103,8 @@ impl RemoteFile {
             );
             match block {
                 Err(CallError::Lost(_)) => {}
-                block => return block.map_err(|error| Error::from(error).into()),
+                Err(error) => return Err(Error::from(error).into()),
+                Ok(block) => return whole(block, len),
             }
         }
     }
@@ -194,6 +195,20 @@ impl Drop for Asking<'_> {
 impl Source for RemoteFile {
     fn block(self: Arc<Self>, offset: u64, len: u64) -> Working<Block> {
         Box::pin(async move { self.read(offset, len).await })
+    }
+}
+
+/// A block that is as long as was asked for, or the last one. The next was asked
+/// for already, where this one should end: with any other length, bytes would be
+/// missing or come twice.
+fn whole(block: Block, len: u64) -> Result<Block, Trouble> {
+    let has = block.chunk.len() as u64;
+    match has == len || (has < len && block.eof) {
+        true => Ok(block),
+        false => Err(Trouble::new(
+            FileErrorKind::Failed,
+            format!("the server answers with {has} bytes where {len} were asked for"),
+        )),
     }
 }
 

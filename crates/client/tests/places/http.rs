@@ -217,6 +217,11 @@ async fn what_is_dropped_ends() {
     on_every_place(async |place| {
         let web = Web::start(|asked| match &*asked.target {
             "/never" => vec![Say::Silence],
+            "/half" => vec![
+                web::head("200 OK", &["Content-Length: 100"]),
+                Say::Bytes(b"half".to_vec()),
+                Say::Silence,
+            ],
             _ => vec![
                 web::head("200 OK", &["Content-Length: 100000000"]),
                 Say::Dots(100_000_000),
@@ -227,12 +232,16 @@ async fn what_is_dropped_ends() {
         response.body.next().await.unwrap().unwrap();
         drop(response);
         soon("the end of all answers", web.all_over()).await;
-        let never = HttpRequest::get(web.url("/never"));
-        tokio::select! {
-            _ = place.http(never) => panic!("there is no response"),
-            _ = web.asked(1) => {}
+        // Before there is a response, and while a body is gathered.
+        let never = each_way(&HttpRequest::get(web.url("/never")));
+        let half = HttpRequest::get(web.url("/half")).whole();
+        for (number, request) in never.into_iter().chain([half]).enumerate() {
+            tokio::select! {
+                _ = place.http(request) => panic!("there is no response"),
+                _ = web.asked(1 + number) => {}
+            }
+            soon("the end of all answers", web.all_over()).await;
         }
-        soon("the end of all answers", web.all_over()).await;
         // All is well afterwards.
         let process = place.start(sh("echo fine")).await.unwrap();
         assert_eq!(story(&process).await.stdout(), "fine\n");

@@ -15,7 +15,7 @@ fn described(size: usize, modified: i64) -> Value {
            "size": size, "createdAtMs": 1, "modifiedAtMs": modified})
 }
 
-fn encoded(bytes: &[u8]) -> String {
+pub(crate) fn encoded(bytes: &[u8]) -> String {
     let mut text = Vec::new();
     outpost_protocol::base64::encode_into(&mut text, bytes);
     String::from_utf8(text).expect("base64 is text")
@@ -29,14 +29,14 @@ pub(crate) fn content(offset: usize, len: usize) -> Vec<u8> {
 }
 
 /// A file of the simulated server.
-struct SimFile {
-    size: usize,
-    modified: i64,
+pub(crate) struct SimFile {
+    pub(crate) size: usize,
+    pub(crate) modified: i64,
 }
 
 impl SimFile {
     /// Answers whatever is asked about it.
-    async fn answer(&self, line: &mut SimLine, request: &Value) {
+    pub(crate) async fn answer(&self, line: &mut SimLine, request: &Value) {
         let params = &request["params"];
         let result = match request["method"].as_str().unwrap_or_default() {
             "fs/getMetadata" => described(self.size, self.modified),
@@ -63,7 +63,7 @@ impl SimFile {
     }
 }
 
-async fn opened(remote: &Remote, line: &mut SimLine, file: &SimFile) -> FileReader {
+pub(crate) async fn opened(remote: &Remote, line: &mut SimLine, file: &SimFile) -> FileReader {
     let files = remote.files();
     let (reader, asked) = tokio::join!(files.open("/f"), file.serve(line, 2));
     assert_eq!(asked, ["fs/getMetadata", "fs/open"]);
@@ -79,7 +79,7 @@ pub(crate) async fn taken(line: &mut SimLine, requests: usize) -> Vec<Value> {
     taken
 }
 
-fn read_on(mut reader: FileReader) -> tokio::task::JoinHandle<std::io::Result<Vec<u8>>> {
+pub(crate) fn read_on(mut reader: FileReader) -> tokio::task::JoinHandle<std::io::Result<Vec<u8>>> {
     tokio::spawn(async move {
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes).await?;

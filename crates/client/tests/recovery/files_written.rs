@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outpost_client::{FileErrorKind, Files, Place as _, Remote};
+use outpost_client::{Error, FileErrorKind, Files, Place as _, Remote};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
@@ -104,6 +104,40 @@ async fn a_cut_in_a_commit_leaves_nobody_knowing() {
     let error = soon("the error", committing).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), FileErrorKind::Unknown, "{error}");
     line.is_quiet_for(Duration::from_secs(1)).await;
+}
+
+/// Whoever copies tells a file that can't be written from a server that is gone.
+#[tokio::test(start_paused = true)]
+async fn a_place_that_is_gone_for_good_is_told_with_the_file() {
+    for (asked, kind) in [
+        ("fs/writeBlock", FileErrorKind::Interrupted),
+        ("fs/commit", FileErrorKind::Unknown),
+    ] {
+        for gone in [true, false] {
+            let mut sim = match gone {
+                true => Sim::once(),
+                false => Sim::new(),
+            };
+            let (remote, mut line) = sim.connect(writes_streams()).await;
+            let (mut writer, _) = created(&remote, &mut line).await;
+            let writing = tokio::spawn(async move {
+                if asked == "fs/writeBlock" {
+                    writer.write_all(&content(0, BLOCK)).await.unwrap();
+                }
+                writer.commit().await
+            });
+            line.asked_for(asked).await;
+            drop(line);
+            let _line = match gone {
+                true => None,
+                false => Some(sim.resumed(writes_streams()).await),
+            };
+            let error = soon("the error", writing).await.unwrap().unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            let lost = matches!(error.place(), Some(Error::Disconnected { .. }));
+            assert_eq!(lost, gone, "{error:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -104,6 +104,37 @@ async fn what_is_taken_is_acknowledged_and_what_is_not_wanted_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_in_one_piece_is_cancelled_too_if_nobody_waits() {
+    let mut sim = Sim::new();
+    let (remote, mut line) = sim.connect(capable()).await;
+    let whole = || HttpRequest::get("http://h/").whole();
+    let asked = tokio::select! {
+        _ = remote.http(whole()) => panic!("there is no response"),
+        asked = line.asked_for("http/request") => asked,
+    };
+    let name = &asked["params"]["requestId"];
+    let cancel = line.said("http/request/cancel").await;
+    assert_eq!(cancel, json!({"requestId": name}));
+    // One that was answered is over, however it was.
+    for refused in [true, false] {
+        let serving = async {
+            let asked = line.asked_for("http/request").await;
+            assert_ne!(&asked["params"]["requestId"], name);
+            match refused {
+                true => line.refuse(&asked, -32603, "no").await,
+                false => {
+                    let head = json!({"status": 200, "headers": [], "bodyBase64": "YQ=="});
+                    line.answer(&asked, head).await;
+                }
+            }
+        };
+        let (response, ()) = tokio::join!(remote.http(whole()), serving);
+        assert_eq!(response.is_err(), refused);
+    }
+    line.is_quiet_for(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_released_server_hears_nothing_it_does_not_know() {
     let mut sim = Sim::new();
     let options = RemoteOptions {
@@ -135,6 +166,11 @@ async fn a_released_server_hears_nothing_it_does_not_know() {
         matches!(error, Error::BodyTooLarge { most: 100_000 }),
         "{error:?}"
     );
+    line.is_quiet_for(Duration::from_secs(20)).await;
+    tokio::select! {
+        _ = remote.http(HttpRequest::get("http://h/").whole()) => panic!("there is no response"),
+        _ = line.asked_for("http/request") => {}
+    }
     line.is_quiet_for(Duration::from_secs(20)).await;
 }
 

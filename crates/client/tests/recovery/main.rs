@@ -15,4 +15,5 @@ mod resuming;
 mod sim;
 mod starts;
 mod thrift;
+mod untrue;
 mod writing;

@@ -19,6 +19,15 @@ pub(crate) struct Exchanges {
     /// The place of the one large body that may be gathered at a time.
     large: Arc<Semaphore>,
     streams: Arc<Mutex<HashMap<String, Stream>>>,
+    wholes: Arc<Mutex<Wholes>>,
+}
+
+/// The requests whose responses come in one piece, by their numbers here: what their clients call
+/// them needn't differ.
+#[derive(Default)]
+struct Wholes {
+    last: u64,
+    under_way: HashMap<u64, (String, CancellationToken)>,
 }
 
 /// A streamed request.
@@ -36,6 +45,13 @@ pub(super) struct StreamName {
     streams: Arc<Mutex<HashMap<String, Stream>>>,
 }
 
+/// A request whose response comes in one piece, known until this is dropped.
+pub(super) struct Whole {
+    number: u64,
+    unwanted: CancellationToken,
+    wholes: Arc<Mutex<Wholes>>,
+}
+
 impl Exchanges {
     /// None yet, and so many at once.
     pub(crate) fn new(most: usize) -> Self {
@@ -43,6 +59,7 @@ impl Exchanges {
             places: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))),
             large: Arc::new(Semaphore::new(1)),
             streams: Arc::default(),
+            wholes: Arc::default(),
         }
     }
 
@@ -84,6 +101,20 @@ impl Exchanges {
         }
     }
 
+    /// One more whose response comes in one piece.
+    pub(super) fn whole(&self, name: String) -> Whole {
+        let unwanted = CancellationToken::new();
+        let mut wholes = lock(&self.wholes);
+        wholes.last += 1;
+        let number = wholes.last;
+        wholes.under_way.insert(number, (name, unwanted.clone()));
+        Whole {
+            number,
+            unwanted,
+            wholes: Arc::clone(&self.wholes),
+        }
+    }
+
     /// The response has come; what is said about its body from now on reaches it.
     pub(super) fn streams(&self, name: &str, body: &Arc<BodyFeed>) {
         if let Some(stream) = lock(&self.streams).get_mut(name) {
@@ -96,10 +127,15 @@ impl Exchanges {
         lock(&self.streams).get(name)?.body.upgrade()
     }
 
-    /// Nobody wants what is streamed under a name.
+    /// Nobody wants what was asked for under a name.
     pub(super) fn cancel(&self, name: &str) {
         if let Some(stream) = lock(&self.streams).get(name) {
             stream.unwanted.cancel();
+        }
+        for (known, unwanted) in lock(&self.wholes).under_way.values() {
+            if known == name {
+                unwanted.cancel();
+            }
         }
     }
 }
@@ -121,6 +157,19 @@ impl Drop for StreamName {
     }
 }
 
-fn lock(streams: &Mutex<HashMap<String, Stream>>) -> MutexGuard<'_, HashMap<String, Stream>> {
-    streams.lock().unwrap_or_else(PoisonError::into_inner)
+impl Whole {
+    /// Cancelled when the client doesn't want it any more.
+    pub(super) fn unwanted(&self) -> CancellationToken {
+        self.unwanted.clone()
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        lock(&self.wholes).under_way.remove(&self.number);
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,9 +9,14 @@ use outpost_protocol::{
     HttpAckParams, HttpCancelParams, HttpHeader, HttpRequestParams, HttpRequestResult,
     RedirectPolicy, RpcError, base64,
 };
+use outpost_rpc::outbox::Reservation;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
 
-use super::{body::BodyFeed, exchanges::StreamName};
+use super::{
+    body::BodyFeed,
+    exchanges::{StreamName, Whole},
+};
 use crate::{
     connection::{Caller, Reply},
     convert,
@@ -24,11 +29,26 @@ const ANSWER_BYTES: usize = 512;
 struct Exchange {
     caller: Caller,
     request: Request,
-    /// If its body is streamed.
-    name: Option<StreamName>,
+    manner: Manner,
     acked: bool,
     /// Held until all of it is over.
     _place: OwnedSemaphorePermit,
+}
+
+/// How the response comes.
+enum Manner {
+    Streamed(StreamName),
+    Whole(Whole),
+}
+
+impl Manner {
+    /// Cancelled when the client doesn't want it any more.
+    fn unwanted(&self) -> CancellationToken {
+        match self {
+            Manner::Streamed(name) => name.unwanted(),
+            Manner::Whole(whole) => whole.unwanted(),
+        }
+    }
 }
 
 /// Makes a request, beside everything else.
@@ -56,7 +76,7 @@ pub(crate) fn acknowledge(caller: &Caller, params: &HttpAckParams) {
     }
 }
 
-/// The client wants no more of a streamed response.
+/// The client wants no more of a response.
 pub(crate) fn cancel(caller: &Caller, params: &HttpCancelParams) {
     caller.exchanges.cancel(&params.request_id);
 }
@@ -75,23 +95,23 @@ impl Exchange {
             let words = format!("http/request requestId {id} is in use by a stream");
             RpcError::invalid_params(words)
         };
-        let name = if streamed {
+        let manner = if streamed {
             if id.is_empty() {
                 let words = "requestId must not be empty";
                 return Err(RpcError::invalid_params(words));
             }
             let name = caller.exchanges.name(id.clone());
-            Some(name.ok_or_else(taken)?)
+            Manner::Streamed(name.ok_or_else(taken)?)
         } else if caller.exchanges.is_streamed(&id) {
             return Err(taken());
         } else {
-            None
+            Manner::Whole(caller.exchanges.whole(id))
         };
         let place = caller.exchanges.place().ok_or_else(RpcError::overloaded)?;
         Ok(Exchange {
             caller,
             request,
-            name,
+            manner,
             acked,
             _place: place,
         })
@@ -99,37 +119,51 @@ impl Exchange {
 
     async fn run(self, reply: Reply) {
         let fetch = self.caller.server.fetcher().fetch(self.request);
-        let unwanted = self.name.as_ref().map(StreamName::unwanted);
+        let unwanted = self.manner.unwanted();
         let response = tokio::select! {
             response = fetch => response.map_err(|error| convert::fetch_error(&error)),
-            () = cancelled(unwanted) => Err(convert::cancelled_request()),
+            () = unwanted.cancelled() => Err(convert::cancelled_request()),
         };
-        match (response, self.name) {
-            (Err(refusal), name) => {
+        match (response, self.manner) {
+            (Err(refusal), manner) => {
                 // Before the client can have the answer: it may use the name again at once.
-                drop(name);
+                drop(manner);
                 reply.send::<()>(Err(refusal));
             }
-            (Ok(response), None) => answer_whole(&self.caller, response, reply).await,
-            (Ok(response), Some(name)) => {
+            (Ok(response), Manner::Whole(_known)) => {
+                let answering = gather(&self.caller, response);
+                tokio::select! {
+                    gathered = answering => answer_whole(gathered, reply),
+                    () = unwanted.cancelled() => {
+                        reply.send::<()>(Err(convert::cancelled_request()));
+                    }
+                }
+            }
+            (Ok(response), Manner::Streamed(name)) => {
                 stream(&self.caller, response, name, self.acked, reply).await;
             }
         }
     }
 }
 
-/// Answers with the whole body.
-async fn answer_whole(caller: &Caller, mut response: Response, reply: Reply) {
+/// A whole response, and room for it on its way to the client.
+struct Gathered {
+    result: HttpRequestResult<Bytes>,
+    bytes: usize,
+    reservation: Reservation,
+    /// The place of a large body, held until the answer is on its way.
+    _large: Option<OwnedSemaphorePermit>,
+}
+
+async fn gather(caller: &Caller, mut response: Response) -> Result<Gathered, RpcError> {
     let settings = caller.server.settings();
     let gathered = response.body.collect(
         settings.http_body_bytes,
         settings.http_small_body_bytes,
         caller.exchanges.large(),
     );
-    let (body, large) = match gathered.await {
-        Ok(gathered) => gathered,
-        Err(error) => return reply.send::<()>(Err(convert::fetch_error(&error))),
-    };
+    let gathered = gathered.await;
+    let (body, large) = gathered.map_err(|error| convert::fetch_error(&error))?;
     let headers = response.headers.iter();
     let headers: usize = headers
         .map(|(name, value)| name.len() + value.len() + ANSWER_BYTES)
@@ -137,9 +171,20 @@ async fn answer_whole(caller: &Caller, mut response: Response, reply: Reply) {
     // What was fetched must not pile up in front of a client that doesn't read.
     let bytes = base64::encoded_len(body.len()) + headers + ANSWER_BYTES;
     let reservation = caller.outbox.reserve(bytes).await;
-    let result = result_of(response.status, response.headers, body);
-    reply.send_large(result, bytes, reservation);
-    drop(large);
+    Ok(Gathered {
+        result: result_of(response.status, response.headers, body),
+        bytes,
+        reservation,
+        _large: large,
+    })
+}
+
+/// Answers with the whole body.
+fn answer_whole(gathered: Result<Gathered, RpcError>, reply: Reply) {
+    match gathered {
+        Ok(gathered) => reply.send_large(gathered.result, gathered.bytes, gathered.reservation),
+        Err(refusal) => reply.send::<()>(Err(refusal)),
+    }
 }
 
 /// Answers with the head, and sends the body behind it.
@@ -170,13 +215,6 @@ async fn carry(feed: &Arc<BodyFeed>, body: Body, unwanted: impl Future<Output = 
             feed.give_up(convert::CANCELLED.to_owned());
             feed.wait_until_over().await;
         }
-    }
-}
-
-async fn cancelled(token: Option<tokio_util::sync::CancellationToken>) {
-    match token {
-        Some(token) => token.cancelled().await,
-        None => std::future::pending().await,
     }
 }
 
