@@ -9,6 +9,14 @@ use crate::{Level, Network};
 pub(super) enum Condition {
     /// None of these bits is set.
     NoBit { argument: u32, bits: u32 },
+    /// The same, but only where another argument has one of its own set: otherwise the kernel doesn't
+    /// look, and whatever happens to be there is there.
+    NoBitIf {
+        asked: u32,
+        any: u32,
+        argument: u32,
+        bits: u32,
+    },
     /// It is none of these.
     NoneOf {
         argument: u32,
@@ -35,12 +43,14 @@ pub(super) fn forbidden() -> impl Iterator<Item = (c_long, c_int)> {
         PORTS,
     ];
     let refused = groups.into_iter().flatten();
-    // What it would do can't be seen from outside, so it counts as missing: libraries then use
-    // `clone`, which can be looked into.
     refused
         .map(|call| (*call, libc::EPERM))
-        .chain([(libc::SYS_clone3, libc::ENOSYS)])
+        .chain(OPAQUE.iter().map(|call| (*call, libc::ENOSYS)))
 }
+
+/// What they would do is behind a pointer, so they count as missing: programs then use `clone` and
+/// `openat`, which can be looked into.
+const OPAQUE: &[c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
 /// What goes by such a ring is seen by no filter.
 const RINGS: &[c_long] = &[
@@ -120,6 +130,34 @@ const NAMESPACE_BITS: u32 = (libc::CLONE_NEWNS
 /// In `unshare` alone; in `clone` the bit is part of the signal.
 const TIME_BIT: u32 = 0x80;
 
+/// What lets whoever runs a file be its owner or of its group. Such a file would outlast the sandbox,
+/// and work where no filter is. In a mode alone, directories that pass on their group look the same.
+const RIGHTS_OF_OTHERS: u32 = libc::S_ISUID | libc::S_ISGID;
+
+/// What makes a file of an `open`; the mode means nothing otherwise.
+const MAKES_A_FILE: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
+
+/// The calls that take the mode of a file, and where.
+const MODES: &[(c_long, u32)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_fchmodat2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+];
+
+/// The calls that may make a file, and where their flags are; the mode comes next.
+const OPENINGS: &[(c_long, u32)] = &[
+    (libc::SYS_openat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+];
+
 /// What types into a terminal, and so for whoever reads from it next.
 const TYPING: &[u32] = &[libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
 
@@ -137,6 +175,9 @@ const DOMAINS_OUTSIDE: &[u32] = &[
     libc::AF_INET6 as u32,
     libc::AF_NETLINK as u32,
 ];
+
+/// The only one of the above that has pairs.
+const PAIR_DOMAINS: &[u32] = &[libc::AF_UNIX as u32];
 
 /// The kind of a socket, without the flags that may be in the same argument.
 const KIND: u32 = 0xf;
@@ -175,22 +216,32 @@ pub(super) fn conditional(network: Network, level: Level) -> Vec<(c_long, Vec<Co
             }],
         ),
     ];
-    match network {
-        Network::Restricted => {
-            let own = match level {
-                Level::Namespaces => DOMAINS_INSIDE,
-                // Every one of them would be the host's.
-                Level::Landlock => &[],
-            };
-            let pairs = Condition::OneOf {
-                argument: 1,
-                mask: KIND,
-                values: PAIRS,
-            };
-            calls.push((libc::SYS_socket, vec![domains(own)]));
-            calls.push((libc::SYS_socketpair, vec![pairs]));
-        }
-        Network::Enabled => calls.push((libc::SYS_socket, vec![domains(DOMAINS_OUTSIDE)])),
-    }
+    calls.extend(MODES.iter().map(|(call, argument)| {
+        let (argument, bits) = (*argument, RIGHTS_OF_OTHERS);
+        (*call, vec![Condition::NoBit { argument, bits }])
+    }));
+    calls.extend(OPENINGS.iter().map(|(call, flags)| {
+        let mode = Condition::NoBitIf {
+            asked: *flags,
+            any: MAKES_A_FILE,
+            argument: flags + 1,
+            bits: RIGHTS_OF_OTHERS,
+        };
+        (*call, vec![mode])
+    }));
+    let (own, kinds) = match (network, level) {
+        (Network::Restricted, Level::Namespaces) => (DOMAINS_INSIDE, Some(PAIRS)),
+        // Every one of them would be the host's.
+        (Network::Restricted, Level::Landlock) => (&[][..], Some(PAIRS)),
+        (Network::Enabled, _) => (DOMAINS_OUTSIDE, None),
+    };
+    let kinds = kinds.map(|values| Condition::OneOf {
+        argument: 1,
+        mask: KIND,
+        values,
+    });
+    let pairs = [Some(domains(PAIR_DOMAINS)), kinds];
+    calls.push((libc::SYS_socket, vec![domains(own)]));
+    calls.push((libc::SYS_socketpair, pairs.into_iter().flatten().collect()));
     calls
 }

@@ -63,6 +63,19 @@ fn check(condition: Condition) -> Vec<sock_filter> {
         Condition::NoBit { argument, bits } => {
             vec![load(lower(argument)), jump(ANY_BIT, bits, 0, 1), refuse]
         }
+        Condition::NoBitIf {
+            asked,
+            any,
+            argument,
+            bits,
+        } => vec![
+            load(lower(asked)),
+            // Over the three that follow.
+            jump(ANY_BIT, any, 0, 3),
+            load(lower(argument)),
+            jump(ANY_BIT, bits, 0, 1),
+            refuse,
+        ],
         Condition::NoneOf { argument, values } => {
             let mut body = vec![load(lower(argument))];
             for value in values {
@@ -197,6 +210,10 @@ mod tests {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         assert_eq!(pair(libc::SOCK_STREAM | flags), ALLOWED);
         assert_eq!(pair(libc::SOCK_SEQPACKET), ALLOWED);
+        let other = [libc::AF_TIPC.into(), libc::SOCK_STREAM.into(), 0];
+        for network in BOTH {
+            assert_eq!(call(network, libc::SYS_socketpair, &other), REFUSED);
+        }
         // One end of such a pair can send to any address.
         assert_eq!(pair(libc::SOCK_DGRAM | flags), REFUSED);
         assert_eq!(pair(libc::SOCK_RAW), REFUSED);
@@ -253,6 +270,29 @@ mod tests {
             // A library that hears this falls back to the call that can be looked into.
             let absent = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
             assert_eq!(call(network, libc::SYS_clone3, &[]), absent);
+        }
+    }
+
+    #[test]
+    fn a_mode_is_looked_at_where_the_kernel_looks() {
+        for network in BOTH {
+            let open = |flags: i32, mode: i64| {
+                let arguments = [libc::AT_FDCWD.into(), 0, flags.into(), mode];
+                call(network, libc::SYS_openat, &arguments)
+            };
+            let made = libc::O_CREAT | libc::O_WRONLY;
+            assert_eq!(open(made, 0o644), ALLOWED);
+            assert_eq!(open(made, 0o4755), REFUSED);
+            assert_eq!(open(libc::O_TMPFILE | libc::O_RDWR, 0o2755), REFUSED);
+            // There is no mode then, and what is in its place may be anything.
+            assert_eq!(open(libc::O_RDONLY | libc::O_DIRECTORY, 0o6755), ALLOWED);
+            let chmod = |mode: i64| call(network, libc::SYS_fchmod, &[3, mode]);
+            assert_eq!(chmod(0o1777), ALLOWED);
+            assert_eq!(chmod(0o4000), REFUSED);
+            assert_eq!(chmod(0o2775), REFUSED);
+            // A directory that passes on its group can be made.
+            let made = call(network, libc::SYS_mkdirat, &[-100, 0, 0o2775]);
+            assert_eq!(made, ALLOWED);
         }
     }
 

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::sys::{self, RulesetAttributes};
-use crate::{Access, Level, Network};
+use crate::{Access, Level};
 
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
@@ -49,11 +49,7 @@ fn write(version: u32) -> u64 {
 
 /// The same and no more, from now on and for everything below. Says whether this kernel has
 /// Landlock; where it hasn't, the other walls have to do.
-pub(super) fn confine(
-    grants: &[(PathBuf, Access)],
-    network: Network,
-    level: Level,
-) -> io::Result<bool> {
+pub(super) fn confine(grants: &[(PathBuf, Access)], level: Level) -> io::Result<bool> {
     let version = match sys::landlock_version() {
         Ok(version) => version,
         Err(error) if is_missing(&error) => return Ok(false),
@@ -63,10 +59,10 @@ pub(super) fn confine(
     let attributes = RulesetAttributes {
         handled_fs: handled,
         handled_net: 0,
-        scoped: match network {
-            _ if version < 6 => 0,
-            Network::Restricted => ABSTRACT_SOCKETS | SIGNALS,
-            Network::Enabled => SIGNALS,
+        // With a network, too: a socket without a path is granted by nobody.
+        scoped: match version {
+            ..6 => 0,
+            _ => ABSTRACT_SOCKETS | SIGNALS,
         },
     };
     // Older kernels refuse members that they don't know.

@@ -35,6 +35,50 @@ fn a_ring_of_calls_is_refused() {
     cell.confined(&["ring"]).fails("not permitted");
 }
 
+/// Whoever runs such a file later, outside, would be somebody else.
+#[test]
+fn no_file_gives_its_owners_rights_away() {
+    const LATER: [&str; 6] = [
+        "fchmod",
+        "fchmodat",
+        "fchmodat2",
+        "mknodat",
+        "openat",
+        "nameless",
+    ];
+    let earlier = match cfg!(target_arch = "x86_64") {
+        true => &["chmod", "mknod", "creat", "open"][..],
+        false => &[],
+    };
+    let cell = Cell::new();
+    let mut tried = 0;
+    for way in LATER.iter().chain(earlier) {
+        for mode in ["4755", "2755", "6711"] {
+            tried += 1;
+            let file = cell.inside(&format!("{tried}"));
+            if way.contains("chmod") {
+                cell.file(file.clone());
+            }
+            cell.confined(&["mode", way, mode, text(&file)])
+                .fails("not permitted");
+            cell.free(&["mode", way, mode, text(&file)]).succeeds();
+            // Everything else about modes is the owner's business.
+            let file = cell.inside(&format!("{tried}-plain"));
+            if way.contains("chmod") {
+                cell.file(file.clone());
+            }
+            cell.confined(&["mode", way, "1755", text(&file)])
+                .succeeds();
+        }
+    }
+    // What it would do can't be seen from outside, and libraries do without.
+    let file = cell.inside("behind-a-pointer");
+    cell.confined(&["mode", "openat2", "4755", text(&file)])
+        .fails("not implemented");
+    cell.free(&["mode", "openat2", "4755", text(&file)])
+        .succeeds();
+}
+
 #[test]
 fn nothing_can_be_mounted() {
     let cell = Cell::new();

@@ -153,11 +153,15 @@ impl Outcome {
         assert!(self.0.status.success(), "{:?}", self.0);
     }
 
-    /// It ran and was refused, in these words.
+    /// It ran and was refused by the system, in these words. An attempt that can't be made at all
+    /// is none.
     pub(crate) fn fails(&self, words: &str) {
         assert_eq!(self.0.status.code(), Some(1), "{:?}", self.0);
         let said = String::from_utf8_lossy(&self.0.stderr);
-        assert!(said.contains(words), "{said}");
+        assert!(
+            said.contains(words) && said.contains("(os error "),
+            "{said}"
+        );
     }
 
     /// The code it ended with, as the wire tells it.

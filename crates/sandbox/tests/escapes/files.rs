@@ -174,8 +174,9 @@ fn what_is_absent_stays_so_and_leaves_nothing() {
     let mut cell = cell.and(Access::Read, &git).and(Access::Deny, &secret);
     for path in [&git, &secret] {
         assert_eq!(rule(Access::Deny, path).presence, Presence::Absent);
-        cell.confined(&["create", text(path)]).fails("");
-        cell.confined(&["make-directory", text(path)]).fails("");
+        cell.confined(&["create", text(path)]).fails("exists");
+        cell.confined(&["make-directory", text(path)])
+            .fails("exists");
         cell.confined(&["create", text(&path.join("x"))]).fails("");
         cell.confined(&["rename", text(path), text(&cell.inside("y"))])
             .fails("busy");

@@ -65,7 +65,8 @@ fn the_hosts_network_is_not_there() {
         }
     });
     cell.free(&["udp", &port]).succeeds();
-    cell.confined(&["udp", &port]).fails("");
+    cell.confined(&["udp", &port])
+        .fails("temporarily unavailable");
 
     if is_root() {
         cell.free(&["raw"]).succeeds();
@@ -80,4 +81,40 @@ fn with_a_network_it_is() {
     let port = answering_tcp();
     cell.confined(&["tcp", &port]).succeeds();
     cell.confined(&["raw"]).fails("not permitted");
+    // So is whoever listens at a path that can be seen. Nobody promises otherwise.
+    let path = cell.outside("stream");
+    let _listener = UnixListener::bind(&path).expect("it listens");
+    cell.confined(&["unix-stream", text(&path)]).succeeds();
+}
+
+/// They have no path that a plan could withhold, so a network isn't enough.
+#[test]
+fn even_then_a_socket_without_a_path_is_out_of_reach() {
+    let mut cell = Cell::new();
+    cell.plan.network = Network::Enabled;
+    let means = cell.sandbox().preflight().expect("all is here");
+    let name = format!("outpost-test-network-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).expect("a name");
+    let _listener = UnixListener::bind_addr(&address).expect("it listens");
+    cell.free(&["unix-abstract", &name]).succeeds();
+    let outcome = cell.confined(&["unix-abstract", &name]);
+    // Older kernels have no such rule, and the documentation says so.
+    if means.landlock >= 6 {
+        outcome.fails("not permitted");
+    }
+}
+
+/// A pair leads nowhere, if it is one of unix sockets: others have a host of their own behind them.
+#[test]
+fn pairs_are_of_unix_sockets_alone() {
+    let unix = libc::AF_UNIX.to_string();
+    let inet = libc::AF_INET.to_string();
+    for network in [Network::Restricted, Network::Enabled] {
+        let mut cell = Cell::new();
+        cell.plan.network = network;
+        cell.confined(&["pair", &unix]).succeeds();
+        // The kernel's own answer is that there are no such pairs: it was asked.
+        cell.free(&["pair", &inet]).fails("Operation not supported");
+        cell.confined(&["pair", &inet]).fails("not permitted");
+    }
 }

@@ -3,6 +3,7 @@
 
 mod calls;
 mod files;
+mod modes;
 mod sockets;
 mod terminal;
 
@@ -32,6 +33,7 @@ fn attempt(words: &[&str]) -> io::Result<()> {
         ["make-directory", path] => std::fs::create_dir(path),
         ["remove", path] => std::fs::remove_file(path),
         ["chmod", path] => files::chmod(path),
+        ["mode", way, mode, path] => modes::give(way, mode, path),
         ["chown", path] => files::chown(path),
         ["touch", path] => files::touch(path),
         ["label", path] => files::label(path),
@@ -45,6 +47,7 @@ fn attempt(words: &[&str]) -> io::Result<()> {
         ["unix-abstract", name] => sockets::unix_abstract(name),
         ["unix-datagram", path] => sockets::unix_datagram(path),
         ["unix-pair", path] => sockets::unix_pair(path),
+        ["pair", domain] => sockets::pair(domain),
         ["tcp", port] => sockets::tcp(port),
         ["udp", port] => sockets::udp(port),
         ["raw"] => sockets::raw(),

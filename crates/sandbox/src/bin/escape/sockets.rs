@@ -33,6 +33,14 @@ pub(crate) fn unix_pair(path: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Two ends that are connected, of any domain that has such.
+pub(crate) fn pair(domain: &str) -> io::Result<()> {
+    let domain = domain.parse().map_err(io::Error::other)?;
+    let (family, kind) = (AddressFamily::from_raw(domain), SocketType::STREAM);
+    rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
+    Ok(())
+}
+
 pub(crate) fn tcp(port: &str) -> io::Result<()> {
     let port: u16 = port.parse().map_err(io::Error::other)?;
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;

@@ -102,7 +102,7 @@ fn confine(orders: &Orders) -> Result<(), (Step, io::Error)> {
     rustix::process::chdir(&orders.cwd).map_err(|errno| (Step::Directory, errno.into()))?;
     let no_more = rustix::thread::set_no_new_privs(true);
     no_more.map_err(|errno| (Step::Privileges, errno.into()))?;
-    let walled = landlock::confine(&orders.grants, orders.network, orders.level);
+    let walled = landlock::confine(&orders.grants, orders.level);
     let walled = walled.map_err(|error| (Step::Landlock, error))?;
     if !walled && orders.level == Level::Landlock {
         return Err((Step::Landlock, Errno::NOSYS.into()));

@@ -52,13 +52,7 @@ pub(super) fn report() {
     let version = sys::landlock_version().unwrap_or_default();
     let outcome = rustix::thread::set_no_new_privs(true)
         .map_err(io::Error::from)
-        .and_then(|()| {
-            landlock::confine(
-                &[("/".into(), Access::Read)],
-                Network::Restricted,
-                Level::Namespaces,
-            )
-        })
+        .and_then(|()| landlock::confine(&[("/".into(), Access::Read)], Level::Namespaces))
         .and_then(|_| {
             let filter = filter::filter(Network::Restricted, Level::Namespaces);
             sys::set_filter(&filter)
