@@ -38,6 +38,7 @@ impl Host {
     /// With what was found out about confining processes here.
     #[must_use]
     pub fn with_sandbox(mut self, level: Level, found: Result<Means, Unenforceable>) -> Self {
+        self.info.capabilities.sandboxed_file_streaming = found.is_ok();
         self.info.sandbox = Some(convert::sandbox_support(level, found));
         self
     }

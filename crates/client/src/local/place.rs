@@ -179,13 +179,9 @@ impl Place for Local {
         Box::pin(async {
             self.inner.check_open()?;
             let found = self.inner.engine.confining_means().await;
-            Ok(EnvironmentInfo {
-                sandbox: Some(confinement::support(self.inner.sandbox_level, found)),
-                ..self.inner.info.clone()
-            })
             let mut info = self.inner.info.clone();
-            let means = self.inner.engine.confining_means().await;
-            info.capabilities.sandboxed_file_streaming = means.is_ok();
+            info.capabilities.sandboxed_file_streaming = found.is_ok();
+            info.sandbox = Some(confinement::support(self.inner.sandbox_level, found));
             Ok(info)
         })
     }
