@@ -11,6 +11,7 @@ mod place;
 mod pump;
 mod refusal;
 mod reins;
+mod terms;
 
 pub(crate) use cabinet::LocalCabinet;
 pub use options::LocalOptions;

@@ -12,17 +12,13 @@ use std::{
 
 use outpost_engine as engine;
 use outpost_engine::{
-    Delivery, Departure, Engine, Epoch, Inherit as EngineInherit, Link, Purpose, Seq,
-    ServerEnvironment, Session, SessionOptions, Spawner, SpawnerOptions, State, Terminal, Ttl,
-    Watcher as _,
+    Delivery, Departure, Engine, Epoch, Link, Purpose, Seq, ServerEnvironment, Session,
+    SessionOptions, Spawner, SpawnerOptions, State, Ttl, Watcher as _,
 };
 use outpost_fetch::Fetcher;
 use outpost_files::Clerk;
 use outpost_journal as journal;
-use outpost_protocol::{
-    EnvPolicy, EnvironmentInfo, Inherit, PathUri, ProcessEntry, RpcError, SandboxParams,
-    StartParams,
-};
+use outpost_protocol::{EnvironmentInfo, PathUri, ProcessEntry, RpcError, SandboxParams};
 use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -31,6 +27,7 @@ use super::{
     pump::{Bell, Pump},
     refusal,
     reins::LocalReins,
+    terms,
 };
 use crate::{
     Error, Files, HttpRequest, HttpResponse, Pending, Place, Process, Start,
@@ -40,9 +37,6 @@ use crate::{
 
 /// Why everything fails once a place was closed.
 pub(super) const CLOSED: &str = "the place was closed";
-
-/// The size of a terminal that nobody gave one.
-const DEFAULT_SIZE: engine::Size = engine::Size { rows: 24, cols: 80 };
 
 /// Processes of this program. Clones name the same place; when the last of them
 /// is gone, with all its processes, everything that still runs is killed.
@@ -267,7 +261,7 @@ impl Inner {
         let cwd = PathUri::from_path(&self.cwd.join(cwd));
         let params = start.into_params(id, cwd);
         refusal::check(&params)?;
-        let start = self.start_of(params);
+        let start = terms::start_of(&self.environment, params);
         let refuse = |error| refusal::of_start(&error);
         let reservation = self.session.reserve(&start).map_err(refuse)?;
         // Whoever stops waiting here undoes the start.
@@ -363,38 +357,6 @@ impl Inner {
         }
     }
 
-    fn start_of(&self, params: StartParams) -> engine::Start {
-        let policy = params.env_policy.map(policy_of);
-        let env = params.env.into_iter();
-        let env = env.map(|(name, value)| (name, Some(value))).collect();
-        let sandbox = params.sandbox.as_ref();
-        engine::Start {
-            sandbox: sandbox.and_then(|wish| confinement::policy(wish, params.cwd.as_path())),
-            env: self.environment.for_child(policy.as_ref(), env),
-            id: params.process_id,
-            argv: params.argv,
-            arg0: params.arg0,
-            cwd: params.cwd.into_path(),
-            terminal: match params.size {
-                Some(size) => Terminal::Pty(engine::Size {
-                    rows: size.rows,
-                    cols: size.cols,
-                }),
-                None if params.tty => Terminal::Pty(DEFAULT_SIZE),
-                None => Terminal::Pipes {
-                    stdin: params.pipe_stdin,
-                },
-            },
-            metadata: params.metadata.unwrap_or_default(),
-            timeout: params.timeout_ms.map(Duration::from_millis),
-            retain_bytes: params
-                .retain_bytes
-                .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
-            kill_grace: Duration::from_millis(params.kill_grace_ms.unwrap_or(0)),
-            drain: None,
-        }
-    }
-
     /// Forgets a process that is over and that nobody has a handle on. As long as
     /// one isn't over its pump has to go on, or it would be held back.
     pub(super) fn forget(&self, process: &engine::Process) {
@@ -425,19 +387,5 @@ impl Drop for Inner {
         self.runtime.spawn(async move {
             engine.shutdown(within).await;
         });
-    }
-}
-
-fn policy_of(policy: EnvPolicy) -> engine::EnvPolicy {
-    engine::EnvPolicy {
-        inherit: match policy.inherit {
-            Inherit::All => EngineInherit::All,
-            Inherit::Core => EngineInherit::Core,
-            Inherit::None => EngineInherit::None,
-        },
-        ignore_default_excludes: policy.ignore_default_excludes,
-        exclude: policy.exclude,
-        set: policy.set,
-        include_only: policy.include_only,
     }
 }
