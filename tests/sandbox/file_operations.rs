@@ -40,6 +40,9 @@ async fn each_does_within_what_is_granted_what_it_does_without() {
         let free = client.call(method, params.clone()).await;
         assert_eq!(call(method, params).await, free, "{method}");
     }
+    // Nor does anybody find what only keeps a name from being made.
+    let git = confined(json!({"path": at(".git")}), &site);
+    assert_eq!(client.fails("fs/getMetadata", git).await.code, -32004);
     let linked = json!({"path": at("link"), "followSymlinks": false});
     let error = client.fails("fs/readFile", confined(linked, &site)).await;
     assert_eq!(error.parts(), (-32600, "path contains a symbolic link"));

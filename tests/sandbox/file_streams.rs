@@ -82,6 +82,8 @@ async fn a_stream_takes_the_place_of_a_file_when_it_is_complete() {
     assert_eq!(std::fs::read(&path).expect("a file"), b"old");
     client.call("fs/commit", json!({"handleId": "s"})).await;
     assert_eq!(std::fs::read(&path).expect("a file"), b"abcdef");
+    let left = std::fs::read_dir(site.workspace()).expect("a folder");
+    assert_eq!(left.count(), 1, "who hears of the end finds nothing else");
     all_gone(server.pid()).await;
 
     client.call("fs/createStream", create).await;

@@ -197,10 +197,12 @@ fn first_missing(path: &Path, host: &impl Host) -> PathBuf {
     first.to_owned()
 }
 
-/// What another confined process has put there counts as nothing.
+/// What another confined process has put there counts as nothing, also if it has taken that away
+/// since the plan was made.
 fn presence(rule: &Rule, host: &impl Host) -> Presence {
+    let is_gone = || rule.access != Access::Write && !host.exists(&rule.path);
     match rule.presence {
-        Presence::Directory if host.is_placeholder(&rule.path) => Presence::Absent,
+        Presence::Directory if host.is_placeholder(&rule.path) || is_gone() => Presence::Absent,
         presence => presence,
     }
 }

@@ -228,6 +228,18 @@ fn what_another_has_put_there_counts_as_absent() {
 }
 
 #[test]
+fn what_has_gone_since_the_plan_was_made_counts_as_absent() {
+    let host = Imagined {
+        missing: ["/srv/p/.git"].map(PathBuf::from).into(),
+        ..Imagined::default()
+    };
+    let plan = plan([write("/srv/p"), read("/srv/p/.git")]);
+    assert_eq!(absent_of(&plan, &host), [PathBuf::from("/srv/p/.git")]);
+    let said = said(&plan, &host);
+    assert!(!said.contains("bind /srv/p/.git"), "{said}");
+}
+
+#[test]
 fn the_kernel_is_nobodys_to_change() {
     let plan = plan([write("/"), write("/proc/sys"), write("/sys/kernel")]);
     let said = said(&plan, &Imagined::default());

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outpost_engine::Purpose;
+use outpost_engine::{Departure, Purpose};
 use outpost_files::{Clerk, Files, FilesError};
 use outpost_protocol::{RpcError, SandboxParams};
 use outpost_rpc::{Lanes, Outbox, outbox::Reservation};
@@ -78,7 +78,10 @@ impl Desk {
         sandbox: Option<&SandboxParams>,
         operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
     ) -> Result<T, RpcError> {
-        self.confined(sandbox, Purpose::Look, operation).await
+        let (done, departure) = self.confined(sandbox, Purpose::Look, operation).await?;
+        // Who hears of it finds nothing left of it.
+        departure.complete().await;
+        done
     }
 
     /// The same for one that changes something.
@@ -87,7 +90,20 @@ impl Desk {
         sandbox: Option<&SandboxParams>,
         operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
     ) -> Result<T, RpcError> {
-        self.confined(sandbox, Purpose::Change, operation).await
+        let (done, departure) = self.confined(sandbox, Purpose::Change, operation).await?;
+        departure.complete().await;
+        done
+    }
+
+    /// The same for one that isn't over yet when it is answered.
+    pub(super) async fn begin<T: Send + 'static>(
+        &self,
+        sandbox: Option<&SandboxParams>,
+        operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
+    ) -> Result<(T, Departure), RpcError> {
+        let (done, departure) = self.confined(sandbox, Purpose::Change, operation).await?;
+        departure.complete().await;
+        Ok((done?, departure))
     }
 
     async fn confined<T: Send + 'static>(
@@ -95,15 +111,14 @@ impl Desk {
         sandbox: Option<&SandboxParams>,
         purpose: Purpose,
         operation: impl FnOnce(Clerk) -> Result<T, FilesError> + Send + 'static,
-    ) -> Result<T, RpcError> {
+    ) -> Result<(Result<T, RpcError>, Departure), RpcError> {
         let shared = &self.shared;
         let _place = shared.running.acquire().await;
         let clerk = confinement::clerk(&shared.server, sandbox, purpose, shared.files);
         let (clerk, departure) = clerk.await?;
         let done = self.on_a_thread(move || operation(clerk)).await?;
-        // Who hears of it finds nothing left of it.
-        departure.complete().await;
-        done.map_err(|error| convert::files_error(&error))
+        let done = done.map_err(|error| convert::files_error(&error));
+        Ok((done, departure))
     }
 
     /// Runs something where it may block. A bound of the connection keeps one

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use outpost_engine::Departure;
 use outpost_files::{OpenFile, Writer};
 
 /// Something open. Clones name the same.
@@ -10,7 +11,14 @@ pub(crate) enum Handle {
     /// A file that is read in blocks.
     Read(Arc<OpenFile>),
     /// A file that is being replaced in blocks.
-    Write(Arc<Writer>),
+    Write(Arc<Draft>),
+}
+
+/// A file that is being replaced, and how whoever does that leaves.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(super) writer: Writer,
+    pub(super) departure: Departure,
 }
 
 /// Why nothing more can be opened under a name.
@@ -89,7 +97,7 @@ impl Handles {
     }
 
     /// What is being written under a name, which is free then.
-    pub(crate) fn take_writer(&mut self, id: &str) -> Option<Arc<Writer>> {
+    pub(crate) fn take_writer(&mut self, id: &str) -> Option<Arc<Draft>> {
         match self.open.get(id) {
             Some((_, Some(Handle::Write(writer)))) => {
                 let writer = Arc::clone(writer);

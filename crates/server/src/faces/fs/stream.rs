@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use outpost_files::Writer;
 use outpost_protocol::{Empty, FsCommitParams, FsCreateStreamParams, FsWriteBlockParams, RpcError};
 
 use super::{
     Desk,
-    handles::{Handle, Place},
+    handles::{Draft, Handle, Place},
 };
 use crate::{connection::Reply, convert};
 
@@ -36,18 +35,19 @@ pub(crate) async fn create_stream(
 
 async fn try_create(desk: &Desk, params: FsCreateStreamParams) -> Result<Handle, RpcError> {
     let path = convert::path(params.path)?;
-    let creating = desk.run(params.sandbox.as_ref(), move |files| {
+    let creating = desk.begin(params.sandbox.as_ref(), move |files| {
         files.create_stream(&path)
     });
-    Ok(Handle::Write(Arc::new(creating.await?)))
+    let (writer, departure) = creating.await?;
+    Ok(Handle::Write(Arc::new(Draft { writer, departure })))
 }
 
 /// Writes a block of what will be in the file.
 pub(crate) async fn write_block(desk: Desk, params: FsWriteBlockParams, reply: Reply) {
     let written = match writer(&desk, &params.handle_id) {
         Err(refusal) => Err(refusal),
-        Ok(writer) => {
-            let write = move |_| writer.write_block(params.offset, &params.chunk.0);
+        Ok(draft) => {
+            let write = move |_| draft.writer.write_block(params.offset, &params.chunk.0);
             desk.run(None, write).await
         }
     };
@@ -61,14 +61,18 @@ pub(crate) async fn commit(desk: Desk, params: FsCommitParams, reply: Reply) {
     let writer = desk.handles().take_writer(&params.handle_id);
     let committed = match writer.and_then(Arc::into_inner) {
         None => Err(convert::unknown_write_handle(&params.handle_id)),
-        Some(writer) => desk.run(None, move |_| Writer::commit(writer)).await,
+        Some(Draft { writer, departure }) => {
+            let committed = desk.run(None, move |_| writer.commit()).await;
+            departure.complete().await;
+            committed
+        }
     };
     reply.send(committed.map(|()| Empty {}));
 }
 
-fn writer(desk: &Desk, id: &str) -> Result<Arc<Writer>, RpcError> {
+fn writer(desk: &Desk, id: &str) -> Result<Arc<Draft>, RpcError> {
     match desk.handles().find(id) {
-        Some(Handle::Write(writer)) => Ok(writer),
+        Some(Handle::Write(draft)) => Ok(draft),
         Some(Handle::Read(_)) | None => Err(convert::unknown_write_handle(id)),
     }
 }
