@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Output;
 
 use outpost_testkit::{Direction, Link, Mark, Transport, patience, sh};
@@ -13,7 +13,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{command, ended, outcome, send, text};
+use super::{Launched, command, ended, has_open, outcome, send, text};
 use crate::{outpost, ready};
 
 /// A folder with a tree in it, and what the tree holds.
@@ -52,18 +52,6 @@ async fn cp(args: &[String]) -> Output {
     let args = args.iter().map(String::as_str);
     let args: Vec<_> = ["cp"].into_iter().chain(args).collect();
     outcome(&args, b"").await
-}
-
-/// Waits until a process has something open in a folder, by whatever name.
-async fn has_open(pid: i32, folder: &Path) {
-    patience::seen("an open file", || {
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        let mut paths = open.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
-        paths
-            .any(|path: PathBuf| path.starts_with(folder))
-            .then_some(())
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -143,7 +131,10 @@ async fn what_a_copy_is_called_is_as_cp_has_it() {
         assert_eq!(copied.status.code(), Some(0), "{}", text(&copied.stderr));
         assert!(Path::new(&at(made)).exists(), "{args:?}");
     }
+    fs::create_dir(at("u")).unwrap();
+    fs::write(at("u/a"), "second").unwrap();
     for (args, words) in [
+        (vec![at("t/a"), at("u/a"), there("dir")], "was just copied"),
         (vec![at("t/a"), there("none/")], "is not a directory"),
         (
             vec![at("t/a"), at("t/d/empty"), there("new")],
@@ -175,6 +166,7 @@ async fn what_a_copy_is_called_is_as_cp_has_it() {
         );
     }
     assert!(!Path::new(&at("t/d/x")).exists());
+    assert_eq!(fs::read(at("dir/a")).unwrap(), b"first");
 }
 
 #[tokio::test]
@@ -319,6 +311,25 @@ async fn a_server_out_of_reach_has_a_code_of_its_own() {
         said.starts_with("outpost: cannot connect to ws://127.0.0.1:1: "),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn so_has_one_that_is_lost_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let launched = Launched::new(folder.path());
+    fs::create_dir(folder.path().join("up")).unwrap();
+    let to = format!("{}:{}", launched.on, word(&folder.path().join("up/f")));
+    let mark = Mark::new();
+    let mut child = command(&["cp", "-", &to], &mark).spawn().unwrap();
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    stdin.write_all(&vec![b'n'; 600_000]).await.unwrap();
+    let pid = launched.pid().await;
+    has_open(pid, &folder.path().join("up")).await;
+    launched.kill().await;
+    drop(stdin);
+    let output = ended(child).await;
+    assert_eq!(output.status.code(), Some(255), "{}", text(&output.stderr));
+    mark.gone().await;
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use outpost_testkit::Transport;
+use outpost_testkit::{Mark, Transport};
 use serde_json::Value;
 
-use super::{outcome, text};
+use super::{Launched, command, ended, has_open, outcome, text};
 use crate::outpost;
 
 #[tokio::test]
@@ -80,6 +80,31 @@ async fn a_reader_that_has_seen_enough_is_no_failure() {
     let output = outcome(&["run", "--", "bash", "-c", &script], b"").await;
     assert_eq!(text(&output.stdout), "xxxxxxxxxx");
     assert_eq!(text(&output.stderr), "0\n");
+}
+
+#[tokio::test]
+async fn a_server_out_of_reach_has_a_code_of_its_own() {
+    for verb in ["cat", "ls"] {
+        let gone = outcome(&[verb, "ws://127.0.0.1:1/?token=secret:/x"], b"").await;
+        assert_eq!(gone.status.code(), Some(255), "{verb}");
+        let said = text(&gone.stderr);
+        let words = "outpost: cannot connect to ws://127.0.0.1:1/: ";
+        assert!(said.starts_with(words), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let launched = Launched::new(folder.path());
+    let large = folder.path().join("large");
+    // More than is read while nobody takes it.
+    fs::write(&large, vec![b'x'; 20_000_000]).unwrap();
+    let mark = Mark::new();
+    let args = ["cat", "--on", &launched.on, large.to_str().unwrap()];
+    let child = command(&args, &mark).spawn().expect("it starts");
+    has_open(launched.pid().await, &large).await;
+    launched.kill().await;
+    let output = ended(child).await;
+    assert_eq!(output.status.code(), Some(255), "{}", text(&output.stderr));
+    mark.gone().await;
 }
 
 #[tokio::test]

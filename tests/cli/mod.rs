@@ -16,6 +16,7 @@ mod sandbox;
 mod stop;
 mod terminal;
 
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use outpost_testkit::{Home, Mark, patience};
@@ -72,4 +73,48 @@ fn send(child: &Child, signal: Signal) {
 
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("it is text")
+}
+
+/// Waits until a process has something open in a folder, by whatever name.
+async fn has_open(pid: i32, folder: &Path) {
+    patience::seen("an open file", || {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+        let mut paths = open.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+        paths
+            .any(|path: PathBuf| path.starts_with(folder))
+            .then_some(())
+    })
+    .await;
+}
+
+/// A server that a command launches, and that can be killed.
+struct Launched {
+    /// What names it.
+    on: String,
+    pid_file: PathBuf,
+}
+
+impl Launched {
+    fn new(folder: &Path) -> Self {
+        let pid_file = folder.join("pid");
+        let on = format!(
+            "stdio:sh -c 'echo $$ > {}; exec {} serve --listen stdio://'",
+            pid_file.display(),
+            outpost().binary().display()
+        );
+        Launched { on, pid_file }
+    }
+
+    async fn pid(&self) -> i32 {
+        patience::seen("a launched server", || {
+            let written = std::fs::read_to_string(&self.pid_file).ok()?;
+            written.strip_suffix('\n')?.parse().ok()
+        })
+        .await
+    }
+
+    async fn kill(&self) {
+        let pid = Pid::from_raw(self.pid().await).expect("a number");
+        rustix::process::kill_process(pid, Signal::KILL).expect("it is there");
+    }
 }

@@ -59,10 +59,21 @@ async fn relative_paths_begin_where_commands_start() {
 
 #[tokio::test]
 async fn a_server_that_is_out_of_reach_is_told_at_once() {
-    let ended = outpost()
-        .run(&["mcp", "serve", "--on", "ws://127.0.0.1:1"])
-        .await;
-    assert_eq!(ended.code, Some(255), "{ended:?}");
-    assert!(ended.stderr.contains("--on ws://127.0.0.1:1"), "{ended:?}");
-    assert_eq!(ended.stdout, "");
+    for (on, told) in [
+        ("ws://127.0.0.1:1", "--on ws://127.0.0.1:1: "),
+        (
+            "ws://127.0.0.1:1/a?token=secret",
+            "--on ws://127.0.0.1:1/a: ",
+        ),
+        (
+            "stdio:false --key secret",
+            "--on a server that was launched: ",
+        ),
+    ] {
+        let ended = outpost().run(&["mcp", "serve", "--on", on]).await;
+        assert_eq!(ended.code, Some(255), "{ended:?}");
+        assert!(ended.stderr.contains(told), "{ended:?}");
+        assert!(!ended.stderr.contains("secret"), "{ended:?}");
+        assert_eq!(ended.stdout, "");
+    }
 }

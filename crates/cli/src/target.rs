@@ -3,7 +3,9 @@
 use std::{path::PathBuf, process::Command};
 
 use anyhow::Context;
-use outpost_client::{Error, Local, LocalOptions, Remote, RemoteOptions, TreeChoice};
+use outpost_client::{
+    Error, Local, LocalOptions, Remote, RemoteOptions, TreeChoice, public_address,
+};
 use outpost_engine::sandbox::Level;
 
 use crate::{
@@ -15,7 +17,7 @@ use crate::{
 /// Connects to the server that `--on` names.
 pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<Remote> {
     let connected = reach(on, options).await;
-    connected.with_context(|| format!("--on {on}"))
+    connected.with_context(|| format!("--on {}", described(on)))
 }
 
 /// Connects to a server by its URL, or launches one.
@@ -28,6 +30,16 @@ pub(crate) async fn reach(on: &str, options: RemoteOptions) -> Result<Remote, Er
             Remote::launch(shell, options).await
         }
         None => Remote::connect(on, options).await,
+    }
+}
+
+/// Where it is, for people, logs and models: without what may be a secret. A command
+/// that launches a server may have anything in it, and so may what is around an
+/// address.
+pub(crate) fn described(on: &str) -> String {
+    match on.starts_with(LAUNCHED) {
+        true => "a server that was launched".to_owned(),
+        false => public_address(on),
     }
 }
 
@@ -48,4 +60,24 @@ pub(crate) fn here(cwd: PathBuf, level: Level) -> anyhow::Result<Local> {
     let local = Local::new(options(TreeChoice::Keeper))
         .or_else(|_| Local::new(options(TreeChoice::Auto)))?;
     Ok(local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_is_told_where_it_is_and_no_secret() {
+        for (on, told) in [
+            ("ws://build:7777", "ws://build:7777"),
+            (
+                "wss://me:secret@build/path?token=secret",
+                "wss://build/path",
+            ),
+            ("unix:///run/outpost.sock", "unix:///run/outpost.sock"),
+            ("stdio:ssh -i secret build", "a server that was launched"),
+        ] {
+            assert_eq!(described(on), told);
+        }
+    }
 }

@@ -121,7 +121,7 @@ pub use place::{Pending, Place};
 pub use process::{Events, OutputReader, Process, Stdin, Terminate};
 pub use remote::{
     Cause, DeliveryChoice, DialError, Dialer, Distant, Lease, Remote, RemoteLimits, RemoteOptions,
-    Standing, Transport,
+    Standing, Transport, public_address,
 };
 pub use sandbox::Sandbox;
 pub use start::Start;

@@ -5,42 +5,39 @@ use std::process::ExitCode;
 use outpost_client::FileReader;
 use tokio::io::{AsyncWriteExt as _, Stdout, stdout};
 
-use super::task::perform;
+use super::task::perform_on_files;
 use crate::{
-    args::{Cat, Location},
+    args::Cat,
     render::{out::note, words},
-    transfer::Sites,
+    transfer::{Sites, of_place},
 };
 
 pub(crate) fn run(args: &Cat) -> ExitCode {
-    perform(cat(args))
+    perform_on_files(cat(args))
 }
 
 async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
     let mut sites = Sites::new(args.on.on.as_deref(), "outpost cat");
+    let outcome = shown(args, &mut sites).await;
+    sites.leave().await;
+    outcome
+}
+
+async fn shown(args: &Cat, sites: &mut Sites) -> anyhow::Result<ExitCode> {
     let mut stdout = stdout();
     let mut code = ExitCode::SUCCESS;
     for path in &args.paths {
-        match open(&mut sites, path).await {
-            Ok(reader) => {
-                if let Err(error) = show(reader, &mut stdout).await? {
-                    note(&error.to_string());
-                    code = ExitCode::FAILURE;
-                }
-            }
-            Err(error) => {
-                note(&words::of(&error));
-                code = ExitCode::FAILURE;
-            }
+        let site = sites.find_on(path).await?;
+        let shown = match site.files.open(&site.path).await {
+            Ok(reader) => show(reader, &mut stdout).await?,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = shown {
+            note(&words::of(&of_place(error.into())?));
+            code = ExitCode::FAILURE;
         }
     }
-    sites.leave().await;
     Ok(code)
-}
-
-async fn open(sites: &mut Sites, path: &Location) -> anyhow::Result<FileReader> {
-    let site = sites.find_on(path).await?;
-    Ok(site.files.open(&site.path).await?)
 }
 
 /// Fails if nobody reads it; what is wrong with the file is told apart.

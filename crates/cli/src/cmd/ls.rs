@@ -10,7 +10,7 @@ use outpost_client::{FileError, Files, Metadata};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::task::perform;
+use super::task::perform_on_files;
 use crate::{
     args::Ls,
     render::{
@@ -19,18 +19,24 @@ use crate::{
         paint::Paint,
         words,
     },
-    transfer::{Site, Sites},
+    transfer::{Site, Sites, of_place},
 };
 
 /// How many files are looked at together.
 const LOOKS_AT_ONCE: usize = 32;
 
 pub(crate) fn run(args: &Ls) -> ExitCode {
-    perform(ls(args))
+    perform_on_files(ls(args))
 }
 
 async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
     let mut sites = Sites::new(args.on.on.as_deref(), "outpost ls");
+    let outcome = listed(args, &mut sites).await;
+    sites.leave().await;
+    outcome
+}
+
+async fn listed(args: &Ls, sites: &mut Sites) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let mut all = Vec::new();
     let several = args.paths.len() > 1;
@@ -40,7 +46,7 @@ async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
             Ok(entries) if args.json => all.extend(entries),
             Ok(entries) => show(args, several.then_some(&site.path), &entries)?,
             Err(error) => {
-                out::note(&words::of(&error.into()));
+                out::note(&words::of(&of_place(error.into())?));
                 code = ExitCode::FAILURE;
             }
         }
@@ -49,7 +55,6 @@ async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
         let all: Vec<_> = all.iter().map(Entry::of).collect();
         out::lines([serde_json::to_string_pretty(&all)?])?;
     }
-    sites.leave().await;
     Ok(code)
 }
 

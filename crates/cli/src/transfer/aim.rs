@@ -1,6 +1,7 @@
 //! What a copy is called, as cp(1) has it.
 
 use std::{
+    collections::HashSet,
     ffi::{OsStr, OsString},
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
@@ -15,7 +16,7 @@ pub(super) enum There {
 }
 
 /// Why there is no name for a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Astray {
     #[error("is not a directory")]
     NotADirectory,
@@ -23,6 +24,8 @@ pub(super) enum Astray {
     IsAFile,
     #[error("is a directory, and the input has no name there")]
     Nameless,
+    #[error("cannot copy {from:?}: {to:?} was just copied from elsewhere")]
+    Repeated { from: PathBuf, to: PathBuf },
 }
 
 /// Where the copies go.
@@ -34,6 +37,8 @@ pub(super) struct Aim {
     /// directory: then it has to be one.
     wants_directory: bool,
     slash: bool,
+    /// What files were called so far: one copy must not replace another.
+    given: HashSet<PathBuf>,
 }
 
 impl Aim {
@@ -43,22 +48,30 @@ impl Aim {
             there,
             wants_directory: sources > 1,
             slash: destination.as_os_str().as_bytes().ends_with(b"/"),
+            given: HashSet::new(),
         }
     }
 
-    /// What the copy of a file is called.
-    pub(super) fn of_file(&self, source: Option<&Path>) -> Result<PathBuf, Astray> {
-        match self.there {
+    /// What the copy of a file is called; no other may be called that.
+    pub(super) fn of_file(&mut self, source: Option<&Path>) -> Result<PathBuf, Astray> {
+        let to = match self.there {
             There::Directory => match source.and_then(name_of) {
-                Some(name) => Ok(self.destination.join(name)),
-                None => Err(Astray::Nameless),
+                Some(name) => self.destination.join(name),
+                None => return Err(Astray::Nameless),
             },
-            _ if self.wants_directory || self.slash => Err(Astray::NotADirectory),
-            _ => Ok(self.destination.clone()),
+            _ if self.wants_directory || self.slash => return Err(Astray::NotADirectory),
+            _ => self.destination.clone(),
+        };
+        match self.given.insert(to.clone()) {
+            true => Ok(to),
+            false => Err(Astray::Repeated {
+                from: source.unwrap_or(Path::new("-")).to_owned(),
+                to,
+            }),
         }
     }
 
-    /// What the copy of a directory is called.
+    /// What the copy of a directory is called. Several may go into the same one.
     pub(super) fn of_directory(&self, source: &Path) -> Result<PathBuf, Astray> {
         match self.there {
             There::Directory => Ok(match name_of(source) {
@@ -92,7 +105,7 @@ mod tests {
 
     #[test]
     fn what_the_copy_of_a_file_is_called() {
-        let file = |aim: Aim, source: &str| aim.of_file(Some(Path::new(source)));
+        let file = |mut aim: Aim, source: &str| aim.of_file(Some(Path::new(source)));
         let ok = |path: &str| Ok(PathBuf::from(path));
         assert_eq!(file(aim("d", There::Nothing, 1), "a/f"), ok("d"));
         assert_eq!(file(aim("d", There::File, 1), "a/f"), ok("d"));
@@ -102,6 +115,19 @@ mod tests {
         assert_eq!(file(aim("d/", There::Nothing, 1), "f"), no);
         assert_eq!(file(aim("d", There::Nothing, 2), "f"), no);
         assert_eq!(file(aim("d", There::File, 2), "f"), no);
+    }
+
+    #[test]
+    fn two_files_have_two_names() {
+        let mut aim = aim("d", There::Directory, 3);
+        let mut of = |source: &str| aim.of_file(Some(Path::new(source)));
+        assert_eq!(of("a/f"), Ok(PathBuf::from("d/f")));
+        assert_eq!(of("a/g"), Ok(PathBuf::from("d/g")));
+        let repeated = Astray::Repeated {
+            from: "b/f".into(),
+            to: "d/f".into(),
+        };
+        assert_eq!(of("b/f"), Err(repeated));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
     Site, Tally,
-    aim::{Aim, There},
+    aim::{Aim, Astray, There},
     stream,
     tree::{Job, Search},
 };
@@ -64,11 +64,11 @@ async fn to_place(
     course: &Course<'_>,
 ) -> anyhow::Result<()> {
     let there = there(destination).await?;
-    let aim = Aim::new(&destination.path, there, sources.len());
+    let mut aim = Aim::new(&destination.path, there, sources.len());
     for source in sources {
         let copied = match source {
-            None => from_input(destination, &aim, course).await,
-            Some(source) => from_place(source, destination, &aim, course).await,
+            None => from_input(destination, &mut aim, course).await,
+            Some(source) => from_place(source, destination, &mut aim, course).await,
         };
         copied.or_else(|error| course.trouble(error))?;
     }
@@ -76,7 +76,7 @@ async fn to_place(
     Ok(())
 }
 
-async fn from_input(destination: &Site, aim: &Aim, course: &Course<'_>) -> anyhow::Result<()> {
+async fn from_input(destination: &Site, aim: &mut Aim, course: &Course<'_>) -> anyhow::Result<()> {
     let to = aim
         .of_file(None)
         .map_err(|astray| named(destination, astray))?;
@@ -90,7 +90,7 @@ async fn from_input(destination: &Site, aim: &Aim, course: &Course<'_>) -> anyho
 async fn from_place(
     source: &Site,
     destination: &Site,
-    aim: &Aim,
+    aim: &mut Aim,
     course: &Course<'_>,
 ) -> anyhow::Result<()> {
     let metadata = source.files.metadata(&source.path).await?;
@@ -225,12 +225,15 @@ async fn canonical(place: &Site, path: &Path) -> Result<Option<PathBuf>, FileErr
     }
 }
 
-fn named(destination: &Site, astray: super::aim::Astray) -> anyhow::Error {
-    anyhow::anyhow!("{:?} {astray}", destination.path)
+fn named(destination: &Site, astray: Astray) -> anyhow::Error {
+    match astray {
+        Astray::Repeated { .. } => astray.into(),
+        _ => anyhow::anyhow!("{:?} {astray}", destination.path),
+    }
 }
 
 /// What is wrong with a file; what is wrong with its place is an error.
-pub(super) fn of_place(error: anyhow::Error) -> anyhow::Result<anyhow::Error> {
+pub(crate) fn of_place(error: anyhow::Error) -> anyhow::Result<anyhow::Error> {
     let of_place = error.downcast_ref::<FileError>().and_then(FileError::place);
     match of_place {
         Some(place) => Err(anyhow::Error::new(place.clone()).context(error.to_string())),

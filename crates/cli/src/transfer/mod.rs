@@ -13,6 +13,6 @@ mod stream;
 mod tally;
 mod tree;
 
-pub(crate) use copying::{Course, copy};
+pub(crate) use copying::{Course, copy, of_place};
 pub(crate) use sites::{Site, Sites};
 pub(crate) use tally::{Tally, Totals};

@@ -68,6 +68,16 @@ impl Address {
     }
 }
 
+/// The URL of a server without what may be a secret: a user, a query, a fragment.
+#[must_use]
+pub fn public_address(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        _ => url.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

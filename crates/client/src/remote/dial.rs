@@ -13,7 +13,10 @@ use tokio::{
     process::Child,
 };
 
-use super::{address::Address, tls};
+use super::{
+    address::{Address, public_address},
+    tls,
+};
 
 /// A byte stream to a server, ready for messages.
 pub struct Transport {
@@ -107,7 +110,7 @@ pub trait Dialer: Send + Sync {
         true
     }
 
-    /// What it is called in errors.
+    /// What it is called in errors, without anything that may be a secret.
     fn name(&self) -> String;
 }
 
@@ -150,7 +153,7 @@ impl Dialer for UrlDialer {
     }
 
     fn name(&self) -> String {
-        self.url.clone()
+        public_address(&self.url)
     }
 }
 

@@ -48,6 +48,7 @@ mod tracked;
 mod unattended;
 mod undo;
 
+pub use address::public_address;
 pub use dial::{DialError, Dialer, Transport};
 pub use distant::Distant;
 pub use options::{DeliveryChoice, Lease, RemoteLimits, RemoteOptions};

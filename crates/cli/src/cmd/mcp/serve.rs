@@ -9,11 +9,7 @@ use outpost_mcp::serve::{Ground, Setup, Workbench};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    args::{LAUNCHED, McpServe},
-    console::Signals,
-    exit, target,
-};
+use crate::{args::McpServe, console::Signals, exit, target};
 
 pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
@@ -21,14 +17,14 @@ pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     let setup = Setup {
         cwd: args.cwd.clone(),
         env: variables(args),
-        name: args.on.on.clone().map(|on| described(&on)),
+        name: args.on.on.clone().map(|on| target::described(&on)),
         ..Setup::default()
     };
     let ground: Arc<dyn Ground> = Arc::clone(&site) as _;
     let opening = async {
         let bench = Workbench::new(ground, setup).await;
         bench.with_context(|| match &args.on.on {
-            Some(on) => format!("--on {on}"),
+            Some(on) => format!("--on {}", target::described(on)),
             None => "cannot run anything here".to_owned(),
         })
     };
@@ -57,19 +53,6 @@ pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     }
     served?;
     Ok(stopped.map_or(ExitCode::SUCCESS, exit::of_signal))
-}
-
-/// Where it is, for a model: without what may be a secret. A command that launches
-/// a server may have anything in it, and so may what is around an address.
-fn described(on: &str) -> String {
-    if on.starts_with(LAUNCHED) {
-        return "a server that was launched".to_owned();
-    }
-    let on = on.split(['?', '#']).next().unwrap_or_default();
-    match (on.split_once("://"), on.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
-        _ => on.to_owned(),
-    }
 }
 
 /// Those that were given, and those that were named and are there.
@@ -146,25 +129,5 @@ impl Ground for Site {
             let place: Arc<dyn Place> = remote;
             Ok(place)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_model_is_told_where_it_is_and_no_secret() {
-        for (on, told) in [
-            ("ws://build:7777", "ws://build:7777"),
-            (
-                "wss://me:secret@build/path?token=secret",
-                "wss://build/path",
-            ),
-            ("unix:///run/outpost.sock", "unix:///run/outpost.sock"),
-            ("stdio:ssh -i secret build", "a server that was launched"),
-        ] {
-            assert_eq!(described(on), told);
-        }
     }
 }
