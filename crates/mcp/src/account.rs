@@ -28,6 +28,9 @@ pub enum Fault {
         /// The words of the place.
         reason: Arc<str>,
     },
+    /// It is there, and of no use: what it is sent isn't taken.
+    #[error("the server takes no more messages")]
+    Deaf,
     /// We have closed the connection.
     #[error("the connection was closed")]
     Closed,

@@ -9,7 +9,7 @@ use rmcp::{
     ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient, ServiceError,
     model::{
         CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
-        ClientRequest, JsonObject, PaginatedRequestParams, ProgressNotificationParam,
+        ClientRequest, ErrorCode, JsonObject, PaginatedRequestParams, ProgressNotificationParam,
         ProtocolVersion, ReadResourceRequestParams, ReadResourceResult, RequestId, Resource,
         ResourceTemplate, ServerPeerInfo, ServerResult, Tool,
     },
@@ -130,7 +130,7 @@ impl Session {
         .await;
     }
 
-    pub(crate) async fn tools(&self) -> Result<Vec<Tool>, CallError> {
+    pub(crate) async fn tools(&self, within: Duration) -> Result<Vec<Tool>, CallError> {
         if !self.offers(|info| info.capabilities.tools.is_some()) {
             return Ok(Vec::new());
         }
@@ -138,10 +138,10 @@ impl Session {
             let page = self.peer.list_tools(cursor).await?;
             Ok((page.tools, page.next_cursor))
         };
-        self.all(page).await
+        self.all(within, page).await
     }
 
-    pub(crate) async fn resources(&self) -> Result<Vec<Resource>, CallError> {
+    pub(crate) async fn resources(&self, within: Duration) -> Result<Vec<Resource>, CallError> {
         if !self.offers(|info| info.capabilities.resources.is_some()) {
             return Ok(Vec::new());
         }
@@ -149,10 +149,13 @@ impl Session {
             let page = self.peer.list_resources(cursor).await?;
             Ok((page.resources, page.next_cursor))
         };
-        self.all(page).await
+        self.all(within, page).await
     }
 
-    pub(crate) async fn resource_templates(&self) -> Result<Vec<ResourceTemplate>, CallError> {
+    pub(crate) async fn resource_templates(
+        &self,
+        within: Duration,
+    ) -> Result<Vec<ResourceTemplate>, CallError> {
         if !self.offers(|info| info.capabilities.resources.is_some()) {
             return Ok(Vec::new());
         }
@@ -160,7 +163,7 @@ impl Session {
             let page = self.peer.list_resource_templates(cursor).await?;
             Ok((page.resource_templates, page.next_cursor))
         };
-        self.all(page).await
+        self.all(within, page).await
     }
 
     pub(crate) async fn read_resource(
@@ -234,14 +237,15 @@ impl Session {
         self.peer.peer_info().is_some_and(|info| what(&info))
     }
 
-    /// All pages of a list, within the time of a call.
+    /// All pages of a list, within the time of a call. Some servers offer a kind
+    /// of thing and don't know all the lists of it: those have nothing in them.
     async fn all<T>(
         &self,
+        within: Duration,
         page: impl AsyncFn(
             Option<PaginatedRequestParams>,
         ) -> Result<(Vec<T>, Option<String>), ServiceError>,
     ) -> Result<Vec<T>, CallError> {
-        let within = self.limits.tool;
         let listing = async {
             let mut all = Vec::new();
             let mut cursor = None;
@@ -258,6 +262,9 @@ impl Session {
         };
         match timeout(within, listing).await {
             Ok(Ok(all)) => Ok(all),
+            Ok(Err(ServiceError::McpError(error))) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                Ok(Vec::new())
+            }
             Ok(Err(error)) => Err(self.explained(error).await),
             Err(_) => Err(CallError::TimedOut { within }),
         }

@@ -60,8 +60,8 @@ impl Sieve {
 /// A JSON object, or in an older revision a list of them.
 fn is_message(line: &[u8]) -> bool {
     let line = line.trim_ascii();
-    line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
-        || line.starts_with(b"[{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+    let first = line.strip_prefix(b"[").unwrap_or(line);
+    first.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
 }
 
 fn too_long(bytes: u64, id: &serde_json::Value) -> Bytes {
@@ -82,7 +82,7 @@ mod tests {
     fn only_messages_get_through() {
         let mut sieve = Sieve::new(60);
         sieve.push(Bytes::from_static(
-            b"starting...\n{\"jsonrpc\":\"2.0\"}\r\n{broken\n[{\"id\":1}]\n[1]\n",
+            b"starting...\n{\"jsonrpc\":\"2.0\"}\r\n{broken\n[{\"id\":1}]\n [ {\"id\":2} ]\n[1]\n",
         ));
         sieve.push(format!("{{\"id\":\"a\",\"result\":\"{}\"}}\n", "x".repeat(90)).into());
         sieve.push(format!("{}\n{{}}", "y".repeat(90)).into());
@@ -98,6 +98,7 @@ mod tests {
                 message("{\"jsonrpc\":\"2.0\"}"),
                 aside("{broken"),
                 message("[{\"id\":1}]"),
+                message(" [ {\"id\":2} ]"),
                 aside("[1]"),
                 message(told),
                 Passage::Lost { bytes: 90 },

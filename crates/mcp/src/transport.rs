@@ -1,17 +1,18 @@
 //! A process as a transport of the SDK.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use outpost_client::{Event, Events, Process, StreamName};
+use outpost_client::{Event, Events, Process, StreamName, Terminate};
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
     transport::Transport,
 };
 use tokio::{
-    sync::Notify,
-    time::{Instant, sleep_until},
+    runtime::Handle,
+    sync::{Notify, oneshot},
+    time::{Instant, sleep_until, timeout},
 };
 use tracing::{debug, info, warn};
 
@@ -21,6 +22,9 @@ use crate::{
     lines::{Line, Lines},
     probe::Probe,
 };
+
+/// How long a place may take to be told that a server is to end.
+const END_WITHIN: Duration = Duration::from_secs(10);
 
 /// The messages of a server, wherever it runs: lines of its standard input and
 /// output. What it says on standard error is logged. Closing or dropping this
@@ -35,6 +39,8 @@ pub struct ProcessTransport {
     ready: VecDeque<ServerJsonRpcMessage>,
     probe: Probe,
     exit: Option<i32>,
+    /// Gone as soon as the last message that was sent is written, or given up.
+    last_sent: Option<oneshot::Receiver<Infallible>>,
     /// Rung when the process takes no more input.
     deaf: Arc<Notify>,
     /// How long it has to end then.
@@ -72,6 +78,7 @@ impl ProcessTransport {
             ready: VecDeque::new(),
             probe: Probe::new(limits.discovery),
             exit: None,
+            last_sent: None,
             deaf: Arc::default(),
             farewell: limits.reason,
             ends_by: None,
@@ -115,14 +122,18 @@ impl ProcessTransport {
     fn understand(&mut self) {
         while let Some(line) = self.messages.pop() {
             match line {
-                Line::Whole(line) => match parse(&line) {
-                    Ok(messages) => self.ready.extend(messages),
-                    Err(error) => {
-                        let line = &line;
-                        debug!(server = &*self.name, %error, line = %excerpt(line), "skipped a line that is no message");
-                        self.account.skip(line);
+                Line::Whole(line) => {
+                    for message in parse(&line) {
+                        match message {
+                            Ok(message) => self.ready.push_back(message),
+                            Err(error) => {
+                                let line = &line;
+                                debug!(server = &*self.name, %error, line = %excerpt(line), "skipped what is no message");
+                                self.account.skip(line);
+                            }
+                        }
                     }
-                },
+                }
                 Line::TooLong { bytes, answers } => {
                     warn!(
                         server = &*self.name,
@@ -188,7 +199,6 @@ impl ProcessTransport {
             }
             tokio::select! {
                 biased;
-                event = self.events.next() => self.take(event),
                 () = self.deaf.notified() => {
                     self.ends_by.get_or_insert(Instant::now() + self.farewell);
                 }
@@ -200,9 +210,11 @@ impl ProcessTransport {
                 }
                 () = at(self.ends_by) => {
                     self.finish();
-                    let reason = "the server takes no more messages".into();
-                    self.account.end(Fault::Lost { reason });
+                    self.account.end(Fault::Deaf);
                 }
+                // Last, because a server that never stops talking mustn't outlast
+                // its deadlines.
+                event = self.events.next() => self.take(event),
             }
         }
     }
@@ -226,10 +238,20 @@ impl Transport<RoleClient> for ProcessTransport {
         self.probe.sent(&item, Instant::now());
         let process = self.process.clone();
         let deaf = Arc::clone(&self.deaf);
+        // The futures are polled by tasks of the SDK's, in any order, and messages
+        // arrive in the order of these calls all the same.
+        let (turn, next) = oneshot::channel::<Infallible>();
+        let before = self.last_sent.replace(next);
         async move {
+            let _turn = turn;
             let mut line = serde_json::to_vec(&item)?;
             line.push(b'\n');
-            if let Err(error) = process.write(line).await {
+            if let Some(before) = before {
+                // It says nothing, and is gone when the one before is written.
+                let _ = before.await;
+            }
+            let written = process.write(line).await;
+            if let Err(error) = written {
                 // It has ended, or is lost, and its events are about to say why;
                 // or else it is of no use any more.
                 debug!(%error, "a message was not taken");
@@ -249,7 +271,7 @@ impl Transport<RoleClient> for ProcessTransport {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        self.process.terminate().await?;
+        end(&self.process).await?;
         // It was told, so its last handle needn't tell it again.
         self.process.detach();
         Ok(())
@@ -259,7 +281,32 @@ impl Transport<RoleClient> for ProcessTransport {
 impl Drop for ProcessTransport {
     fn drop(&mut self) {
         self.account.end(Fault::Closed);
+        // Its handle would end it too, but not what one that has exited left.
+        if let Ok(runtime) = Handle::try_current()
+            && !self.ended
+        {
+            let process = self.process.clone();
+            runtime.spawn(async move {
+                if let Ok(Ok(())) = timeout(END_WITHIN, end(&process)).await {
+                    process.detach();
+                }
+            });
+        }
     }
+}
+
+/// Ends a server, and what it has left if it has exited itself.
+async fn end(process: &Process) -> Result<(), outpost_client::Error> {
+    let how = Terminate {
+        grace: None,
+        tree: true,
+    };
+    match process.terminate_with(how).await {
+        // Older servers know only those that run.
+        Err(outpost_client::Error::NotAnnounced { .. }) => process.terminate().await?,
+        told => told?,
+    };
+    Ok(())
 }
 
 /// What is said in place of an answer that was thrown away, so that nobody waits
@@ -269,10 +316,14 @@ fn too_long(bytes: u64, id: RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::error(ErrorData::internal_error(words, None), Some(id))
 }
 
-/// The messages in a line: one, or several in the way of an older revision.
-fn parse(line: &[u8]) -> Result<Vec<ServerJsonRpcMessage>, serde_json::Error> {
-    if line.trim_ascii_start().starts_with(b"[") {
-        return serde_json::from_slice(line);
+/// The messages in a line: one, or several in the way of an older revision, of
+/// which each is understood by itself.
+fn parse(line: &[u8]) -> Vec<Result<ServerJsonRpcMessage, serde_json::Error>> {
+    if !line.trim_ascii_start().starts_with(b"[") {
+        return vec![serde_json::from_slice(line)];
     }
-    serde_json::from_slice(line).map(|message| vec![message])
+    match serde_json::from_slice::<Vec<serde_json::Value>>(line) {
+        Ok(items) => items.into_iter().map(serde_json::from_value).collect(),
+        Err(error) => vec![Err(error)],
+    }
 }

@@ -105,14 +105,16 @@ impl Ensemble {
     /// The tools of a server that its configuration allows.
     pub async fn tools(&self, server: &str) -> Result<Vec<Tool>, CallError> {
         let member = self.member(server)?;
-        let mut tools = member.session().await?.tools().await?;
+        let mut tools = member.session().await?.tools(member.tool_timeout()).await?;
         tools.retain(|tool| member.config.tools.allows(&tool.name));
         Ok(tools)
     }
 
     /// The resources of a server.
     pub async fn resources(&self, server: &str) -> Result<Vec<Resource>, CallError> {
-        self.member(server)?.session().await?.resources().await
+        let member = self.member(server)?;
+        let session = member.session().await?;
+        session.resources(member.tool_timeout()).await
     }
 
     /// The templates of a server's resources.
@@ -120,8 +122,9 @@ impl Ensemble {
         &self,
         server: &str,
     ) -> Result<Vec<ResourceTemplate>, CallError> {
-        let session = self.member(server)?.session().await?;
-        session.resource_templates().await
+        let member = self.member(server)?;
+        let session = member.session().await?;
+        session.resource_templates(member.tool_timeout()).await
     }
 
     /// A resource of a server.

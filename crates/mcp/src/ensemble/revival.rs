@@ -15,6 +15,8 @@ pub(super) struct Revival {
     most: u32,
     /// In a row, without a time of health between them.
     deaths: u32,
+    was_ready: bool,
+    /// Since when it can be used, as long as it can.
     ready_since: Option<Instant>,
 }
 
@@ -26,12 +28,14 @@ impl Revival {
             well_after: limits.well_after,
             most: limits.revivals,
             deaths: 0,
+            was_ready: false,
             ready_since: None,
         }
     }
 
     /// It can be used.
     pub(super) fn ready(&mut self, now: Instant) {
+        self.was_ready = true;
         self.ready_since = Some(now);
     }
 
@@ -39,8 +43,13 @@ impl Revival {
     /// before the next try; nothing if there is none. One that was never ready
     /// isn't tried again: it would fail for the same reason.
     pub(super) fn died(&mut self, now: Instant) -> Option<Duration> {
-        let since = self.ready_since?;
-        if self.deaths == 0 || now.duration_since(since) >= self.well_after {
+        if !self.was_ready {
+            return None;
+        }
+        // A time of health counts for the death that ended it, and for no other.
+        let since = self.ready_since.take();
+        let was_well = since.is_some_and(|since| now.duration_since(since) >= self.well_after);
+        if self.deaths == 0 || was_well {
             self.deaths = 1;
             return (self.most > 0).then_some(Duration::ZERO);
         }
@@ -74,6 +83,24 @@ mod tests {
         let pauses: Vec<_> = std::iter::from_fn(|| revival.died(now)).collect();
         assert_eq!(
             pauses,
+            [Duration::ZERO, SECOND, SECOND * 2, SECOND * 4, SECOND * 8]
+        );
+    }
+
+    #[test]
+    fn one_that_cannot_be_started_again_is_given_up_however_well_it_was() {
+        let mut revival = Revival::new(&Limits::default());
+        let mut now = Instant::now();
+        revival.ready(now);
+        now += SECOND * 3600;
+        let pauses = std::iter::from_fn(|| {
+            let pause = revival.died(now)?;
+            // A start that fails takes its time too.
+            now += pause + SECOND * 30;
+            Some(pause)
+        });
+        assert_eq!(
+            pauses.take(100).collect::<Vec<_>>(),
             [Duration::ZERO, SECOND, SECOND * 2, SECOND * 4, SECOND * 8]
         );
     }

@@ -63,6 +63,8 @@ pub struct Bounds {
     pub matches: usize,
     /// and the most that a call may say.
     pub matches_max: usize,
+    /// How many bytes of lines and names an answer has, at which it is enough.
+    pub listed_bytes: usize,
     /// How many directories a search looks into.
     pub search_directories: usize,
     /// How many files it reads,
@@ -110,6 +112,7 @@ impl Default for Bounds {
             entries_max: 5000,
             matches: 100,
             matches_max: 1000,
+            listed_bytes: 200_000,
             search_directories: 10_000,
             search_files: 20_000,
             search_bytes: 512 * 1024 * 1024,

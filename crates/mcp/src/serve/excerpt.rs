@@ -42,42 +42,84 @@ impl Page {
         most: usize,
         ended: bool,
     ) -> Self {
-        let mut page = Page {
-            bytes: Vec::new(),
-            // One that is beyond the end has nothing to wait for there.
-            next: cursor.min(transcript.end()),
-            missed: 0,
-            more: false,
-        };
-        let mut expected = within_at(transcript, stream, page.next);
-        for piece in transcript.pieces(stream, page.next) {
-            let room = most - page.bytes.len();
+        // One that is beyond the end has nothing to wait for there.
+        let cursor = cursor.min(transcript.end());
+        let mut expected = within_at(transcript, stream, cursor);
+        let mut run = Run::from(cursor);
+        let (mut missed, mut more) = (0, false);
+        for piece in transcript.pieces(stream, cursor) {
+            let room = most - run.bytes.len();
             if room == 0 {
-                page.more = true;
+                more = true;
                 break;
             }
-            page.missed += piece.within - expected;
+            missed += piece.within - expected;
             let taken = piece.bytes.len().min(room);
-            page.bytes.extend_from_slice(&piece.bytes[..taken]);
-            page.next = piece.at + taken as u64;
+            run.take(piece.at, &piece.bytes[..taken]);
             expected = piece.within + taken as u64;
             if taken < piece.bytes.len() {
-                page.more = true;
+                more = true;
                 break;
             }
         }
-        let half = match page.more || !ended {
-            true => unfinished(&page.bytes),
+        let half = match more || !ended {
+            true => unfinished(&run.bytes),
             false => 0,
         };
-        if half > 0 {
-            page.bytes.truncate(page.bytes.len() - half);
-            page.next -= half as u64;
-        } else if !page.more {
+        run.give_back(half);
+        let next = match half == 0 && !more {
             // What the other stream wrote meanwhile isn't looked at again.
-            page.next = transcript.end();
+            true => transcript.end(),
+            false => run.behind,
+        };
+        Page {
+            bytes: run.bytes,
+            next,
+            missed,
+            more,
         }
-        page
+    }
+}
+
+/// Bytes that were taken one after the other, with what the other stream wrote
+/// between them left out.
+struct Run {
+    bytes: Vec<u8>,
+    /// Where in the whole each part was, and how long.
+    parts: Vec<(u64, usize)>,
+    /// The place behind the last byte.
+    behind: u64,
+}
+
+impl Run {
+    fn from(place: u64) -> Self {
+        Run {
+            bytes: Vec::new(),
+            parts: Vec::new(),
+            behind: place,
+        }
+    }
+
+    fn take(&mut self, at: u64, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.parts.push((at, bytes.len()));
+        self.behind = at + bytes.len() as u64;
+    }
+
+    /// Takes the last bytes out again, so that they are what comes next.
+    fn give_back(&mut self, count: usize) {
+        self.bytes.truncate(self.bytes.len() - count);
+        let mut left = count;
+        while left > 0
+            && let Some((at, length)) = self.parts.pop()
+        {
+            let kept = length.saturating_sub(left);
+            left -= length - kept;
+            self.behind = at + kept as u64;
+            if kept > 0 {
+                self.parts.push((at, kept));
+            }
+        }
     }
 }
 
@@ -112,20 +154,14 @@ impl Digest {
                 tail: Vec::new(),
             };
         }
-        let (mut head, mut from) = beginning(transcript, stream, most / 2);
+        let mut head = beginning(transcript, stream, most / 2);
         let tail = ending(transcript, stream, most - most / 2, total);
-        let mut dropped = 0;
-        if let Some(end) = memchr::memrchr(b'\n', &head)
-            && end >= head.len() / 2
-        {
-            dropped = head.len() - end - 1;
-        } else {
-            dropped += unfinished(&head);
-        }
-        // A piece of the other stream may have come in between: then the cursor is
-        // a little early, which repeats some bytes and loses none.
-        head.truncate(head.len() - dropped);
-        from = from.saturating_sub(dropped as u64);
+        let dropped = match memchr::memrchr(b'\n', &head.bytes) {
+            Some(end) if end >= head.bytes.len() / 2 => head.bytes.len() - end - 1,
+            _ => unfinished(&head.bytes),
+        };
+        head.give_back(dropped);
+        let (head, from) = (head.bytes, head.behind);
         let begin = match memchr::memchr(b'\n', &tail) {
             Some(end) if end < tail.len() / 2 => end + 1,
             _ => (0..tail.len().min(4))
@@ -142,20 +178,18 @@ impl Digest {
     }
 }
 
-/// The first bytes without a hole, and the place behind them.
-fn beginning(transcript: &Transcript, stream: Option<Stream>, most: usize) -> (Vec<u8>, u64) {
-    let mut bytes: Vec<u8> = Vec::new();
-    let mut behind = 0;
+/// The first bytes without a hole.
+fn beginning(transcript: &Transcript, stream: Option<Stream>, most: usize) -> Run {
+    let mut run = Run::from(0);
     for piece in transcript.pieces(stream, 0) {
-        let room = most - bytes.len();
-        if room == 0 || piece.within != bytes.len() as u64 {
+        let room = most - run.bytes.len();
+        if room == 0 || piece.within != run.bytes.len() as u64 {
             break;
         }
         let taken = piece.bytes.len().min(room);
-        bytes.extend_from_slice(&piece.bytes[..taken]);
-        behind = piece.at + taken as u64;
+        run.take(piece.at, &piece.bytes[..taken]);
     }
-    (bytes, behind)
+    run
 }
 
 /// The last bytes without a hole.
@@ -220,46 +254,88 @@ mod tests {
         transcript
     }
 
+    const EITHER: [Option<Stream>; 3] = [None, Some(Stream::Stdout), Some(Stream::Stderr)];
+
+    /// Writes of two streams, some of which end within a character.
+    fn writes(text: &'static str) -> impl Strategy<Value = Vec<(Stream, Vec<u8>)>> {
+        let stream = prop_oneof![Just(Stream::Stdout), Just(Stream::Stderr)];
+        let write = (stream, text, any::<prop::sample::Index>());
+        prop::collection::vec(write, 0..30).prop_map(|writes| {
+            let mut all = Vec::new();
+            // What was cut off a write comes with the next one of its stream.
+            let mut rest = [Vec::new(), Vec::new()];
+            for (stream, text, at) in writes {
+                let rest = &mut rest[usize::from(stream == Stream::Stderr)];
+                let mut bytes = std::mem::take(rest);
+                bytes.extend_from_slice(text.as_bytes());
+                *rest = bytes.split_off(at.index(bytes.len() + 1));
+                all.push((stream, bytes));
+            }
+            let [stdout, stderr] = rest;
+            all.extend([(Stream::Stdout, stdout), (Stream::Stderr, stderr)]);
+            all
+        })
+    }
+
+    fn written(writes: &[(Stream, Vec<u8>)], of: Option<Stream>) -> (Transcript, Vec<u8>) {
+        let mut transcript = Transcript::new(ALL);
+        let mut wanted = Vec::new();
+        for (stream, bytes) in writes {
+            transcript.append(*stream, bytes);
+            if of.is_none_or(|of| of == *stream) {
+                wanted.extend_from_slice(bytes);
+            }
+        }
+        (transcript, wanted)
+    }
+
     proptest! {
         #[test]
         fn pages_put_together_are_the_whole(
-            text in "\\PC{0,400}",
+            writes in writes("\\PC{0,20}"),
+            of in prop::sample::select(&EITHER),
             most in 4_usize..50,
         ) {
-            let transcript = transcript(ALL, &[(Stream::Stdout, text.as_bytes())]);
-            let (mut read, mut cursor) = (String::new(), 0);
+            let (transcript, wanted) = written(&writes, of);
+            let (mut read, mut cursor) = (Vec::new(), 0);
             loop {
-                let page = Page::of(&transcript, None, cursor, most, true);
+                let page = Page::of(&transcript, of, cursor, most, true);
                 prop_assert!(page.bytes.len() <= most);
-                // No character is taken apart.
-                read.push_str(std::str::from_utf8(&page.bytes).unwrap());
+                // No character is taken apart, unless the other stream came between.
+                if of.is_some() {
+                    prop_assert!(std::str::from_utf8(&page.bytes).is_ok());
+                }
+                prop_assert_eq!(page.missed, 0);
+                read.extend_from_slice(&page.bytes);
                 cursor = page.next;
                 if !page.more {
                     break;
                 }
                 prop_assert!(!page.bytes.is_empty(), "it goes on");
             }
-            prop_assert_eq!(read, text);
+            prop_assert_eq!(read, wanted);
             prop_assert_eq!(cursor, transcript.end());
         }
 
         #[test]
         fn a_digest_and_what_its_cursor_gives_are_the_whole(
-            text in "([a-z]{0,30}\n){0,60}",
+            writes in writes("([a-z]{0,30}\n|ä){0,6}"),
+            of in prop::sample::select(&EITHER),
             most in 40_usize..400,
         ) {
-            let transcript = transcript(ALL, &[(Stream::Stdout, text.as_bytes())]);
-            let digest = Digest::of(&transcript, Some(Stream::Stdout), most);
+            let (transcript, wanted) = written(&writes, of);
+            let digest = Digest::of(&transcript, of, most);
             prop_assert!(digest.head.len() + digest.tail.len() <= most);
             let mut whole = digest.head.clone();
             if let Some(cut) = digest.cut {
-                let most = usize::try_from(cut.bytes).unwrap();
-                let page = Page::of(&transcript, Some(Stream::Stdout), cut.from, most, true);
+                let page = Page::of(&transcript, of, cut.from, usize::MAX, true);
                 prop_assert_eq!(page.missed, 0);
-                whole.extend_from_slice(&page.bytes);
+                let count = usize::try_from(cut.bytes).unwrap();
+                whole.extend_from_slice(&page.bytes[..count]);
+                prop_assert_eq!(&page.bytes[count..], &digest.tail);
             }
             whole.extend_from_slice(&digest.tail);
-            prop_assert_eq!(String::from_utf8(whole).unwrap(), text);
+            prop_assert_eq!(whole, wanted);
         }
     }
 

@@ -7,6 +7,7 @@
 //!   is described, `mishap` what can go wrong that isn't the command's fault
 //! - `follow` listens to a process and writes its `transcript`; `excerpt` decides
 //!   how much of that is shown, `words` how
+//! - `turns` lets changes of one file follow each other
 //! - `files/` decides for the file tools: parts of a file, exact edits, what a
 //!   search finds and what it leaves alone
 //! - [`serve`](Workbench::serve) is the conversation
@@ -35,6 +36,7 @@ mod schema;
 mod tool;
 mod tools;
 mod transcript;
+mod turns;
 mod words;
 mod workbench;
 

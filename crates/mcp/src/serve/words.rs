@@ -1,12 +1,25 @@
 //! What answers say, in words that a model reads well.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use super::{Cut, Digest, State};
 
 /// Bytes as text; what isn't UTF-8 becomes a mark.
 pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The beginning of a line that is too long, saying so.
+pub(super) fn shortened(line: &str, most: usize) -> Cow<'_, str> {
+    if line.len() <= most {
+        return Cow::Borrowed(line);
+    }
+    let end = line.floor_char_boundary(most);
+    Cow::Owned(format!(
+        "{}… ({} more bytes)",
+        &line[..end],
+        line.len() - end
+    ))
 }
 
 /// A digest as one text, with a line in it that says what is missing and how to

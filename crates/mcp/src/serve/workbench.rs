@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use outpost_client::{Error, Start};
+use outpost_client::{Error, PathUri, Start};
 use rmcp::model::{CallToolResult, ErrorData, JsonObject};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use super::{
     Bounds, Call, Ground, Job, Mishap, Roster, Row,
     ground::Footing,
     tools::{self, CommandLine},
+    turns::Turns,
 };
 
 /// How a workbench is set up.
@@ -38,6 +39,7 @@ pub struct Workbench {
     /// What is known of the place that was used last.
     footing: RwLock<Arc<Footing>>,
     pub(super) roster: Roster,
+    pub(super) turns: Turns,
     calls: Semaphore,
     /// The conversation is over.
     pub(super) over: CancellationToken,
@@ -53,6 +55,7 @@ impl Workbench {
             ground,
             footing: RwLock::new(Arc::new(footing)),
             roster: Roster::new(prefix),
+            turns: Turns::default(),
             calls: Semaphore::new(setup.bounds.calls),
             over: CancellationToken::new(),
             setup,
@@ -102,13 +105,15 @@ impl Workbench {
         Arc::clone(&footing)
     }
 
-    /// Where a path leads, as seen from where commands start.
+    /// Where a path leads, as seen from where commands start. There are no dots in
+    /// it, as in the paths that a place answers with, which are compared with it.
     pub(super) fn path(&self, footing: &Footing, path: Option<&str>) -> PathBuf {
         let base = footing.base(self.setup.cwd.as_deref());
-        match path {
+        let path = match path {
             Some(path) => base.join(footing.at_home(path)),
             None => base,
-        }
+        };
+        PathUri::from_path(&path).into_path()
     }
 
     /// Starts a command, ready to be looked at.

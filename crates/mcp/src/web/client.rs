@@ -16,8 +16,8 @@ use rmcp::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::events::Events;
-use crate::account::excerpt;
+use super::{events::Events, redirect};
+use crate::account::{Account, Fault, excerpt};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -27,6 +27,9 @@ const LAST_EVENT: &str = "last-event-id";
 /// How much of a refusal is read.
 const REFUSAL_BYTES: usize = 64 * 1024;
 
+/// How often a server may point elsewhere, plus one.
+const REDIRECTS: usize = 6;
+
 type Failed = StreamableHttpError<Error>;
 type EventStream = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
 
@@ -34,30 +37,53 @@ type EventStream = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
 #[derive(Clone)]
 pub(super) struct Web {
     pub(super) place: Arc<dyn Place>,
+    /// Where it is told that the place is lost.
+    pub(super) account: Account,
     pub(super) message_bytes: usize,
 }
 
 impl Web {
+    /// Asks what is made for an address, and where the server points to instead.
     async fn ask(
         &self,
-        request: HttpRequest,
+        uri: &str,
+        make: impl Fn(&str) -> HttpRequest,
         session: Option<&str>,
         token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<HttpResponse, Failed> {
-        let mut request = request;
-        if let Some(session) = session {
-            request = request.header(SESSION, session);
+        let mut uri = uri.to_owned();
+        for _ in 0..REDIRECTS {
+            let mut request = make(&uri).without_redirects();
+            if let Some(session) = session {
+                request = request.header(SESSION, session);
+            }
+            if let Some(token) = &token {
+                request = request.header("authorization", format!("Bearer {token}"));
+            }
+            for (name, value) in &headers {
+                let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+                request = request.header(name.as_str(), value);
+            }
+            let response = self.place.http(request).await;
+            let response = response.map_err(|error| self.failed(error))?;
+            let location = response.header("location");
+            match redirect::next(&uri, response.status, location) {
+                Some(next) => uri = next,
+                None => return Ok(response),
+            }
         }
-        if let Some(token) = token {
-            request = request.header("authorization", format!("Bearer {token}"));
+        let words = "it points elsewhere again and again";
+        Err(StreamableHttpError::UnexpectedServerResponse(words.into()))
+    }
+
+    /// A place that is lost stays so, and who looks after the server is told.
+    fn failed(&self, error: Error) -> Failed {
+        if let Error::Disconnected { .. } = &error {
+            let reason = error.to_string().into();
+            self.account.end(Fault::Lost { reason });
         }
-        for (name, value) in headers {
-            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            request = request.header(name.as_str(), value);
-        }
-        let response = self.place.http(request).await;
-        response.map_err(StreamableHttpError::Client)
+        StreamableHttpError::Client(error)
     }
 
     fn events(&self, response: HttpResponse) -> EventStream {
@@ -77,13 +103,16 @@ impl StreamableHttpClient for Web {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let request = HttpRequest::post(&*uri)
-            .header("accept", BOTH)
-            .header("content-type", JSON)
-            .body(serde_json::to_vec(&message)?);
+        let body = serde_json::to_vec(&message)?;
+        let make = |uri: &str| {
+            HttpRequest::post(uri)
+                .header("accept", BOTH)
+                .header("content-type", JSON)
+                .body(body.clone())
+        };
         let session = session_id.as_deref();
         let response = self
-            .ask(request, session, auth_header, custom_headers)
+            .ask(&uri, make, session, auth_header, custom_headers)
             .await?;
         let opened = response.header(SESSION).map(str::to_owned);
         match (response.status, media_type(&response)) {
@@ -95,7 +124,7 @@ impl StreamableHttpClient for Web {
             }
             (200..=299, JSON) => {
                 let body = response.body.bytes(self.message_bytes).await;
-                let body = body.map_err(StreamableHttpError::Client)?;
+                let body = body.map_err(|error| self.failed(error))?;
                 match serde_json::from_slice(&body) {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, opened)),
                     // Whoever expects no answer needn't understand it.
@@ -123,10 +152,10 @@ impl StreamableHttpClient for Web {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failed> {
-        let request = HttpRequest::new("DELETE", &*uri);
+        let make = |uri: &str| HttpRequest::new("DELETE", uri);
         let session = Some(&*session_id);
         let response = self
-            .ask(request, session, auth_header, custom_headers)
+            .ask(&uri, make, session, auth_header, custom_headers)
             .await?;
         match response.status {
             // Not every server lets its sessions be ended.
@@ -143,13 +172,16 @@ impl StreamableHttpClient for Web {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<EventStream, Failed> {
-        let mut request = HttpRequest::get(&*uri).header("accept", EVENTS);
-        if let Some(last) = last_event_id {
-            request = request.header(LAST_EVENT, last);
-        }
+        let make = |uri: &str| {
+            let request = HttpRequest::get(uri).header("accept", EVENTS);
+            match &last_event_id {
+                Some(last) => request.header(LAST_EVENT, last),
+                None => request,
+            }
+        };
         let session = session_id.as_deref();
         let response = self
-            .ask(request, session, auth_header, custom_headers)
+            .ask(&uri, make, session, auth_header, custom_headers)
             .await?;
         match (response.status, media_type(&response)) {
             (200..=299, EVENTS) => Ok(self.events(response)),
@@ -224,6 +256,9 @@ fn discovery(message: &ClientJsonRpcMessage) -> Option<RequestId> {
 fn unexpected(status: u16, body: &[u8]) -> Failed {
     let words = match (status, body) {
         (401, _) => "HTTP status 401: it wants to know who asks".to_owned(),
+        (300..=399, _) => {
+            format!("HTTP status {status}: it points to another place, where nothing is sent")
+        }
         (_, []) => format!("HTTP status {status}"),
         (_, body) => format!("HTTP status {status}: {}", excerpt(body)),
     };

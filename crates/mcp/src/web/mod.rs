@@ -4,11 +4,13 @@
 //! - [`client`] makes the requests of the SDK through a place, so that there is
 //!   no way around it to the network
 //! - [`events`] bounds what comes in a stream of events
+//! - [`redirect`] says where a server may point to
 //! - [`transport`] puts it together
 
 mod client;
 mod endpoint;
 mod events;
+mod redirect;
 mod transport;
 
 pub use endpoint::EndpointError;

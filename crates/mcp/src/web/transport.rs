@@ -29,13 +29,15 @@ impl WebTransport {
     ) -> Result<Self, EndpointError> {
         let message_bytes = limits.message_bytes;
         let config = endpoint::config(endpoint, |name| std::env::var_os(name), message_bytes)?;
+        let account = Account::new();
         let web = Web {
             place,
+            account: account.clone(),
             message_bytes,
         };
         Ok(WebTransport {
             inner: StreamableHttpClientTransport::with_client(web, config),
-            account: Account::new(),
+            account,
         })
     }
 
@@ -55,7 +57,12 @@ impl Transport<RoleClient> for WebTransport {
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        let message = self.inner.receive().await;
+        // A place that is lost stays lost, and the SDK would go on asking it.
+        let message = tokio::select! {
+            biased;
+            _ = self.account.ended() => None,
+            message = self.inner.receive() => message,
+        };
         if message.is_none() {
             let reason = "the connection to the server has ended".into();
             self.account.end(Fault::Lost { reason });

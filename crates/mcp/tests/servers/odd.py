@@ -51,6 +51,10 @@ def call(request):
     elif name == "babble":
         sys.stdout.write("not a message\r\n\n{broken\n")
         answer(request, text("still here"))
+    elif name == "batch":
+        message = {"jsonrpc": "2.0", "id": request["id"], "result": text("one of several")}
+        sys.stdout.write(json.dumps([{"jsonrpc": "1.0"}, message, 7]) + "\n")
+        sys.stdout.flush()
     elif name == "cancelled":
         answer(request, text(",".join(str(i) for i in cancelled)))
     elif name == "leave":
@@ -102,11 +106,14 @@ for line in sys.stdin:
         if mode in ("newest-only", "no-handshake"):
             refuse(request, -32601, "there is no such handshake here")
             continue
+        capabilities = {"tools": {}}
+        if mode == "no-templates":
+            capabilities["resources"] = {}
         answer(
             request,
             {
                 "protocolVersion": request["params"]["protocolVersion"],
-                "capabilities": {"tools": {}},
+                "capabilities": capabilities,
                 "serverInfo": {"name": "odd", "version": "1"},
             },
         )
@@ -114,6 +121,8 @@ for line in sys.stdin:
         schema = {"type": "object"}
         tools = ["pid", "env", "hang"]
         cursor = (request.get("params") or {}).get("cursor")
+        if mode == "mute-to-lists":
+            continue
         if mode == "endless":
             answer(
                 request,
@@ -128,5 +137,9 @@ for line in sys.stdin:
         call(request)
     elif method == "notifications/cancelled":
         cancelled.append(request["params"]["requestId"])
+    elif method == "resources/list":
+        answer(request, {"resources": [{"uri": "odd://one", "name": "one"}]})
+    elif method == "resources/templates/list":
+        refuse(request, -32601, "Method not found")
     elif method == "ping":
         answer(request, {})

@@ -204,3 +204,82 @@ async fn nobody_there_is_told_at_once() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_server_behind_a_lost_executor_is_not_ready_any_more() {
+    let web = Web::start().await;
+    let stage = Stage::remote().await;
+    let limits = Limits {
+        revival_pause: std::time::Duration::from_millis(1),
+        ..Limits::default()
+    };
+    let ensemble = stage.one(&json!({"url": web.url}), &limits);
+    soon("the server", ensemble.settled()).await;
+    stage.executor.vanish();
+    call(&ensemble, "get-sum", json!({"a": 2, "b": 3}))
+        .await
+        .unwrap_err();
+    let mut status = Status::Ready;
+    soon("it to be given up", async {
+        while !matches!(status, Status::Failed(_)) {
+            status = ensemble.changed("one", &status).await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn secrets_do_not_follow_to_another_origin() {
+    on_each_stage(async |stage| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = json!({
+            "url": format!("http://{}/mcp", listener.local_addr().unwrap()),
+            "http_headers": {"X-Secret": "hush"},
+        });
+        let away = format!(
+            "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{}/mcp\r\ncontent-length: 0\r\n\r\n",
+            elsewhere.local_addr().unwrap()
+        );
+        let pointing = async {
+            loop {
+                one_answer(&listener, &away).await;
+            }
+        };
+        let words = tokio::select! {
+            words = failure(stage, &server) => words,
+            () = pointing => unreachable!("it goes on"),
+            followed = elsewhere.accept() => panic!("it was followed: {followed:?}"),
+        };
+        assert!(words.contains("307"), "{words}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn within_an_origin_a_server_may_point_elsewhere() {
+    on_each_stage(async |stage| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = json!({
+            "url": format!("http://{}/mcp", listener.local_addr().unwrap()),
+            "http_headers": {"X-Secret": "hush"},
+        });
+        let on = "HTTP/1.1 307 Temporary Redirect\r\nlocation: /mcp/\r\ncontent-length: 0\r\n\r\n";
+        let no = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
+        let answering = async {
+            one_answer(&listener, on).await;
+            one_answer(&listener, no).await
+        };
+        let (words, head) = soon("both", async {
+            tokio::join!(failure(stage, &server), answering)
+        })
+        .await;
+        assert!(head.starts_with("POST /mcp/ "), "{head}");
+        assert!(
+            head.to_ascii_lowercase().contains("x-secret: hush\r\n"),
+            "{head}"
+        );
+        assert!(words.contains("401"), "{words}");
+    })
+    .await;
+}

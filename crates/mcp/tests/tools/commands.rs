@@ -257,3 +257,21 @@ async fn what_can_not_be_started_is_the_tools_failure() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn what_has_exited_in_time_has_not_timed_out() {
+    in_each_place(async |bench| {
+        // What holds its output is waited for longer than it may run itself.
+        let run = json!({"command": "sleep 1000 & echo said", "timeout_ms": 700});
+        let (members, words) = bench.call_for_words("run_command", run).await;
+        assert_eq!(members["timed_out"], false, "{words}");
+        assert_eq!(
+            (&members["exit_code"], &members["stdout"]),
+            (&json!(0), &json!("said\n"))
+        );
+        assert_eq!(members["left_running"], true, "{words}");
+        let stop = json!({"process_id": members["process_id"]});
+        bench.call("stop_process", stop).await;
+    })
+    .await;
+}

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, in_each_place};
+use crate::bench::{Bench, Wanted, in_each_place, soon};
 
 #[tokio::test]
 async fn a_file_is_written_read_and_edited() {
@@ -367,6 +367,167 @@ async fn a_search_has_an_end_and_says_so() {
             let said = bench.refused("search_files", arguments).await;
             assert!(said.contains(words), "{said}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn edits_at_the_same_time_are_all_there_in_the_end() {
+    in_each_place(async |bench| {
+        let lines: String = (0..20).map(|n| format!("line {n};\n")).collect();
+        bench.write("a", lines);
+        symlink("a", bench.path("link")).unwrap();
+        let mut edits = Vec::new();
+        for n in 0..20 {
+            let path = if n % 2 == 0 { "a" } else { "folder/../link" };
+            let (old, new) = (format!("line {n};"), format!("changed {n};"));
+            let edit = json!({"path": path, "old_text": old, "new_text": new});
+            edits.push(bench.begin("edit_file", edit).await);
+        }
+        for edit in edits {
+            soon("an edit", edit.await_response()).await.unwrap();
+        }
+        let changed: String = (0..20).map(|n| format!("changed {n};\n")).collect();
+        assert_eq!(bench.read("a"), changed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_way_with_dots_in_it_leads_to_the_same() {
+    in_each_place(async |bench| {
+        bench.write("top/src/a.rs", "x\n");
+        bench.write("top/src/built/b.rs", "x\n");
+        bench.write("top/src/.gitignore", "/built\n");
+        for path in ["top", "top/../top", "./top/src/.."] {
+            let search = json!({"path": path, "pattern": "x", "glob": "src/*.rs"});
+            let found = bench.call("search_files", search).await;
+            assert_eq!(found["match_count"], 1, "{path}: {found}");
+            assert_eq!(found["files"][0]["path"], "src/a.rs", "{path}");
+            let search = json!({"path": path, "glob": "*.rs"});
+            let found = bench.call("search_files", search).await;
+            assert_eq!(found["match_count"], 1, "{path}: {found}");
+            let listing = json!({"path": path, "depth": 2});
+            let listing = bench.call("list_directory", listing).await;
+            let names = listing["entries"].as_array().unwrap().iter();
+            let names: Vec<_> = names.map(|entry| entry["name"].as_str().unwrap()).collect();
+            assert!(names.contains(&"src/a.rs"), "{path}: {names:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_glob_goes_for_a_single_file_too() {
+    in_each_place(async |bench| {
+        bench.write("src/a.rs", "x\n");
+        let search = |glob| json!({"path": "src/a.rs", "pattern": "x", "glob": glob});
+        let found = bench.call("search_files", search("*.rs")).await;
+        assert_eq!(found["match_count"], 1);
+        let found = bench.call("search_files", search("*.ts")).await;
+        assert_eq!(found["match_count"], 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_search_whose_place_is_lost_says_so() {
+    let mut wanted = Wanted::default();
+    wanted.bounds.progress = std::time::Duration::from_millis(1);
+    wanted.bounds.search_at_once = 1;
+    let bench = Bench::there(wanted).await;
+    for n in 0..2000 {
+        bench.write(&format!("{}/{n}", n % 20), "x\n");
+    }
+    let search = bench
+        .begin("search_files", json!({"pattern": "nowhere"}))
+        .await;
+    soon("its progress", async {
+        // By then it isn't at its first directory any more.
+        let mut progress = bench.progress.lock().await;
+        for _ in 0..20 {
+            progress.recv().await;
+        }
+    })
+    .await;
+    bench.line.as_ref().unwrap().lose();
+    let result = soon("the answer", search.await_response()).await.unwrap();
+    let said = serde_json::to_value(result).unwrap();
+    assert_eq!(said["isError"], true, "{said}");
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn a_file_that_can_not_be_searched_is_told() {
+    in_each_place(async |bench| {
+        // Nobody can read that from its beginning, not even who may read everything.
+        let search = json!({"path": "/proc/self/mem", "pattern": "x"});
+        let said = bench.refused("search_files", search).await;
+        assert!(said.contains("/proc/self/mem"), "{said}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn text_that_is_shown_in_another_way_is_told() {
+    in_each_place(async |bench| {
+        bench.write("latin", b"caf\xe9\nb\n");
+        let read = json!({"path": "latin"});
+        let (read, words) = bench.call_for_words("read_file", read).await;
+        assert_eq!(read["not_utf8"], true, "{read}");
+        assert!(words.contains("isn't UTF-8"), "{words}");
+        assert!(words.contains("byte_offset"), "{words}");
+
+        bench.write("dos", "a\r\nb");
+        let read = json!({"path": "dos"});
+        let (read, words) = bench.call_for_words("read_file", read).await;
+        assert_eq!(read["content"], "a\r\nb");
+        assert_eq!(
+            (&read["not_utf8"], &read["crlf"]),
+            (&json!(false), &json!(true))
+        );
+        assert!(words.contains("\"\\r\\n\""), "{words}");
+        assert!(words.contains("no line break at the end"), "{words}");
+
+        bench.write("plain", "a\nb\n");
+        let read = json!({"path": "plain"});
+        let (read, words) = bench.call_for_words("read_file", read).await;
+        assert_eq!(read["content"], "a\nb\n");
+        assert_eq!(
+            (&read["not_utf8"], &read["crlf"]),
+            (&json!(false), &json!(false))
+        );
+        assert!(!words.contains("line break"), "{words}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_have_an_end_however_long_lines_are() {
+    in_each_place(async |bench| {
+        let long = "y".repeat(1_000_000);
+        bench.write("long", format!("{long} x\n"));
+        let edit = json!({"path": "long", "old_text": "x", "new_text": "z"});
+        let changed = bench.call("edit_file", edit).await;
+        let around = changed["around"].as_str().unwrap().len();
+        assert!(around < 10_000, "{around}");
+
+        let many = "x".repeat(10_000);
+        bench.write("many", &many);
+        let new = "z".repeat(10_000);
+        let edit = json!({"path": "many", "old_text": "x", "new_text": new, "replace_all": true});
+        let said = bench.refused("edit_file", edit).await;
+        assert!(said.contains("100000000 bytes"), "{said}");
+        assert_eq!(bench.read("many"), many);
+
+        let lines = format!("{}\n", "x".repeat(400)).repeat(2000);
+        bench.write("lines", lines);
+        let search = json!({"path": "lines", "pattern": "x", "max_matches": 1000});
+        let found = bench.call("search_files", search).await;
+        assert_eq!(found["more"], true);
+        let bytes = found.to_string().len();
+        assert!(bytes < 300_000, "{bytes}");
+        assert!(found["match_count"].as_u64().unwrap() > 100, "{found}");
     })
     .await;
 }

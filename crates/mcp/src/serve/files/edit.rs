@@ -1,5 +1,7 @@
 //! An exact replacement in a text.
 
+use crate::serve::words;
+
 /// How much around a change is shown, in lines.
 const CONTEXT: usize = 3;
 /// How much of the changed part is shown, in lines.
@@ -49,14 +51,24 @@ pub(in crate::serve) enum Unedited {
         /// and of the second.
         next: usize,
     },
+    /// There would be too much of it.
+    #[error("it would have {size} bytes then, and at most {most} can be edited")]
+    TooLarge {
+        /// How much there would be.
+        size: u64,
+        /// How much there may be.
+        most: u64,
+    },
 }
 
-/// Replaces what is there exactly once, or wherever it is.
+/// Replaces what is there exactly once, or wherever it is, as long as the result
+/// has at most so many bytes.
 pub(in crate::serve) fn replace(
     text: &str,
     old: &str,
     new: &str,
     all: bool,
+    most: u64,
 ) -> Result<Edited, Unedited> {
     if old.is_empty() {
         return Err(Unedited::Empty);
@@ -80,8 +92,15 @@ pub(in crate::serve) fn replace(
             next: line_at(text, second),
         });
     }
+    let count = text.matches(old).count();
+    let rest = text.len() - count * old.len();
+    let size = (count as u64).saturating_mul(new.len() as u64);
+    let size = size.saturating_add(rest as u64);
+    if size > most {
+        return Err(Unedited::TooLarge { size, most });
+    }
     Ok(Edited {
-        count: text.matches(old).count(),
+        count,
         text: text.replace(old, new),
         line,
     })
@@ -92,8 +111,9 @@ fn line_at(text: &str, at: usize) -> usize {
 }
 
 impl Edited {
-    /// The first change with what is around it, lines numbered.
-    pub(in crate::serve) fn around(&self, new: &str) -> String {
+    /// The first change with what is around it, lines numbered, and so much of each
+    /// line.
+    pub(in crate::serve) fn around(&self, new: &str, line_bytes: usize) -> String {
         let changed = new.lines().count().clamp(1, SHOWN);
         let first = self.line.saturating_sub(CONTEXT).max(1);
         let last = self.line + changed - 1 + CONTEXT;
@@ -103,7 +123,11 @@ impl Edited {
             .filter(|(number, _)| (first..=last).contains(number));
         let mut around = String::new();
         for (number, line) in shown {
-            super::view::numbered(&mut around, number as u64, line);
+            super::view::numbered(
+                &mut around,
+                number as u64,
+                &words::shortened(line, line_bytes),
+            );
         }
         around
     }
@@ -115,14 +139,16 @@ mod tests {
 
     use super::*;
 
+    const PLENTY: u64 = 1000;
+
     #[test]
     fn one_place_is_changed_and_shown() {
         let text = "a\nb\nc\nd\ne\nf\ng\nh\n";
-        let edited = replace(text, "e\n", "E\nEE\n", false).unwrap();
+        let edited = replace(text, "e\n", "E\nEE\n", false, PLENTY).unwrap();
         assert_eq!(edited.text, "a\nb\nc\nd\nE\nEE\nf\ng\nh\n");
         assert_eq!((edited.count, edited.line), (1, 5));
         assert_eq!(
-            edited.around("E\nEE\n"),
+            edited.around("E\nEE\n", 100),
             "     2\tb\n     3\tc\n     4\td\n     5\tE\n     6\tEE\n     7\tf\n     8\tg\n     9\th\n"
         );
     }
@@ -135,16 +161,30 @@ mod tests {
             line: 1,
             next: 3,
         };
-        assert_eq!(replace(text, "one", "1", false), Err(ambiguous));
-        assert_eq!(replace(text, "one", "1", true).unwrap().count, 3);
-        assert_eq!(replace(text, "three", "3", true), Err(Unedited::Missing));
-        assert_eq!(replace(text, "", "3", false), Err(Unedited::Empty));
-        assert_eq!(replace(text, "two", "two", false), Err(Unedited::Same));
+        assert_eq!(replace(text, "one", "1", false, PLENTY), Err(ambiguous));
+        assert_eq!(replace(text, "one", "1", true, PLENTY).unwrap().count, 3);
+        assert_eq!(
+            replace(text, "three", "3", true, PLENTY),
+            Err(Unedited::Missing)
+        );
+        assert_eq!(replace(text, "", "3", false, PLENTY), Err(Unedited::Empty));
+        assert_eq!(
+            replace(text, "two", "two", false, PLENTY),
+            Err(Unedited::Same)
+        );
         let dos = "a\r\nb\r\n";
         assert_eq!(
-            replace(dos, "a\nb", "c", false),
+            replace(dos, "a\nb", "c", false, PLENTY),
             Err(Unedited::OtherLineEnds)
         );
+    }
+
+    #[test]
+    fn what_would_be_too_much_is_left_as_it_is() {
+        let text = "x-x-x";
+        assert!(replace(text, "x", "yyyy", true, 14).is_ok());
+        let too_large = Unedited::TooLarge { size: 14, most: 13 };
+        assert_eq!(replace(text, "x", "yyyy", true, 13), Err(too_large));
     }
 
     proptest! {
@@ -153,7 +193,7 @@ mod tests {
             before in "[a-c\n]{0,40}", old in "[x-z]{1,5}", new in "[0-9\n]{0,9}", after in "[a-c\n]{0,40}",
         ) {
             let text = format!("{before}{old}{after}");
-            let edited = replace(&text, &old, &new, false).unwrap();
+            let edited = replace(&text, &old, &new, false, PLENTY).unwrap();
             prop_assert_eq!(edited.text, format!("{before}{new}{after}"));
             prop_assert_eq!(edited.line, 1 + before.matches('\n').count());
         }

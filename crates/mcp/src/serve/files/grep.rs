@@ -26,6 +26,8 @@ pub(in crate::serve) struct Wish {
     pub(in crate::serve) most: usize,
     /// Bytes of a line, at most.
     pub(in crate::serve) line_bytes: usize,
+    /// Bytes in all, at which it is enough.
+    pub(in crate::serve) bytes: usize,
 }
 
 /// What has a zero in its beginning is no text.
@@ -42,11 +44,12 @@ pub(in crate::serve) fn lines(content: &[u8], pattern: &Regex, wish: Wish) -> (V
     // The lines before this one are told already.
     let mut told = 0;
     let mut found = 0;
+    let mut bytes = 0;
     for (index, line) in lines.iter().enumerate() {
         if !pattern.is_match(line) {
             continue;
         }
-        if found == wish.most {
+        if found == wish.most || bytes >= wish.bytes {
             return (hits, true);
         }
         found += 1;
@@ -61,9 +64,11 @@ pub(in crate::serve) fn lines(content: &[u8], pattern: &Regex, wish: Wish) -> (V
         let around = lines.iter().enumerate().take(last).skip(first);
         hits.extend(around.map(|(at, line)| Hit {
             line: at as u64 + 1,
-            text: shown(line, wish.line_bytes),
+            text: words::shortened(&words::text(line), wish.line_bytes).into_owned(),
             context: at != index,
         }));
+        let new = hits.iter().rev().take(last.saturating_sub(first));
+        bytes += new.map(|hit| hit.text.len()).sum::<usize>();
         told = told.max(last);
     }
     (hits, false)
@@ -76,15 +81,6 @@ fn lines_of(content: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-fn shown(line: &[u8], most: usize) -> String {
-    let text = words::text(line);
-    if text.len() <= most {
-        return text;
-    }
-    let end = text.floor_char_boundary(most);
-    format!("{}… ({} more bytes)", &text[..end], line.len() - end)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +89,7 @@ mod tests {
         context: 0,
         most: 10,
         line_bytes: 100,
+        bytes: 10_000,
     };
 
     fn found(text: &str, pattern: &str, wish: Wish) -> (Vec<(u64, String, bool)>, bool) {
@@ -136,6 +133,9 @@ mod tests {
     #[test]
     fn there_is_an_end_to_it() {
         let wish = Wish { most: 2, ..WISH };
+        let (hits, more) = found("x\nx\nx\n", "x", wish);
+        assert_eq!((hits.len(), more), (2, true));
+        let wish = Wish { bytes: 2, ..WISH };
         let (hits, more) = found("x\nx\nx\n", "x", wish);
         assert_eq!((hits.len(), more), (2, true));
         let long = format!("{}x", "ä".repeat(100));

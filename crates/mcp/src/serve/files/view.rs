@@ -23,8 +23,10 @@ pub(in crate::serve) struct View {
     number: u64,
     /// The line that is coming, as much of it as is shown,
     line: Vec<u8>,
-    /// and how long it is so far.
+    /// how long it is so far,
     length: usize,
+    /// and whether its last byte so far is a carriage return.
+    returned: bool,
     shown: Vec<Line>,
     shown_bytes: usize,
     full: bool,
@@ -38,6 +40,28 @@ pub(in crate::serve) struct Line {
     pub(in crate::serve) text: String,
     /// How many bytes of it are not shown.
     pub(in crate::serve) cut: usize,
+    /// Whether some of its bytes are no UTF-8, and marks are in their place.
+    pub(in crate::serve) marred: bool,
+    pub(in crate::serve) end: End,
+}
+
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::serve) enum End {
+    /// With the file.
+    Open,
+    Lf,
+    CrLf,
+}
+
+impl End {
+    pub(in crate::serve) fn as_str(self) -> &'static str {
+        match self {
+            End::Open => "",
+            End::Lf => "\n",
+            End::CrLf => "\r\n",
+        }
+    }
 }
 
 /// What came of it.
@@ -57,6 +81,7 @@ impl View {
             number: 1,
             line: Vec::new(),
             length: 0,
+            returned: false,
             shown: Vec::new(),
             shown_bytes: 0,
             full: false,
@@ -75,7 +100,10 @@ impl View {
             let part = &block[..end.unwrap_or(block.len())];
             self.extend(part);
             let Some(end) = end else { break };
-            self.finish_line();
+            self.finish_line(match self.returned {
+                true => End::CrLf,
+                false => End::Lf,
+            });
             block = &block[end + 1..];
             // Only what is behind the last line that is shown says whether there is
             // another one.
@@ -97,7 +125,7 @@ impl View {
             if self.is_full() {
                 self.full = true;
             } else {
-                self.finish_line();
+                self.finish_line(End::Open);
             }
         }
         Seen {
@@ -123,35 +151,46 @@ impl View {
             self.line.extend_from_slice(&part[..part.len().min(room)]);
         }
         self.length += part.len();
+        if let Some(last) = part.last() {
+            self.returned = *last == b'\r';
+        }
     }
 
-    fn finish_line(&mut self) {
+    fn finish_line(&mut self, end: End) {
         if self.full {
             return;
         }
         if self.number >= self.wanted.first {
             let mut line = std::mem::take(&mut self.line);
+            let ending = usize::from(end == End::CrLf);
             let mut cut = self.length - line.len();
-            if cut == 0 && line.last() == Some(&b'\r') {
-                line.pop();
-            }
-            if cut > 0 {
+            if cut == 0 {
+                line.truncate(line.len() - ending);
+            } else {
+                // It is part of the end, and not of what isn't shown.
+                cut -= ending;
                 // A character isn't taken apart.
-                let whole = String::from_utf8_lossy(&line);
-                let kept = whole.trim_end_matches('\u{fffd}').len();
-                cut += line.len().saturating_sub(kept);
-                line.truncate(kept.min(line.len()));
+                if let Err(error) = std::str::from_utf8(&line)
+                    && error.error_len().is_none()
+                {
+                    cut += line.len() - error.valid_up_to();
+                    line.truncate(error.valid_up_to());
+                }
             }
+            let marred = std::str::from_utf8(&line).is_err();
             let text = String::from_utf8_lossy(&line).into_owned();
             self.shown_bytes += text.len() + 1;
             self.shown.push(Line {
                 number: self.number,
                 text,
                 cut,
+                marred,
+                end,
             });
         }
         self.number += 1;
         self.length = 0;
+        self.returned = false;
     }
 }
 
@@ -231,10 +270,57 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_other_systems_are_ends_too() {
-        let seen = seen(PLENTY, b"a\r\nb\r\n", 100);
-        let lines: Vec<_> = seen.lines.iter().map(|line| line.text.as_str()).collect();
-        assert_eq!(lines, ["a", "b"]);
+    fn line_ends_are_told_apart() {
+        for block in [1, 2, 100] {
+            let wanted = Wanted {
+                line_bytes: 4,
+                ..PLENTY
+            };
+            let seen = seen(wanted, b"a\r\nb\n\r\nlonger\r\nc\r", block);
+            let lines: Vec<_> = seen
+                .lines
+                .iter()
+                .map(|line| (line.text.as_str(), line.end, line.cut))
+                .collect();
+            assert_eq!(
+                lines,
+                [
+                    ("a", End::CrLf, 0),
+                    ("b", End::Lf, 0),
+                    ("", End::CrLf, 0),
+                    ("long", End::CrLf, 2),
+                    ("c\r", End::Open, 0),
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_utf8_is_marked() {
+        let wanted = Wanted {
+            line_bytes: 4,
+            ..PLENTY
+        };
+        let seen = seen(
+            wanted,
+            b"caf\xe9\n\xe9\xe9\xe9\xe9\xe9\n\xef\xbf\xbd\n",
+            100,
+        );
+        let lines: Vec<_> = seen
+            .lines
+            .iter()
+            .map(|line| (line.text.as_str(), line.marred, line.cut))
+            .collect();
+        let four = "\u{fffd}\u{fffd}\u{fffd}\u{fffd}";
+        assert_eq!(
+            lines,
+            [
+                ("caf\u{fffd}", true, 0),
+                (four, true, 1),
+                // A mark that is in the file is as good as any other character.
+                ("\u{fffd}", false, 0)
+            ]
+        );
     }
 
     #[test]

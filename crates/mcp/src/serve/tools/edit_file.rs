@@ -36,7 +36,8 @@ impl Tool for EditFile {
     const TITLE: &'static str = "Edit a file";
     const DESCRIPTION: &'static str = "Replaces a piece of text in a file by another. The old text \
         has to be exactly what is there, and there once, unless all of them are meant. The rest of \
-        the file stays as it is, with its permissions, and nobody sees half of the change.";
+        the file stays as it is, with its permissions, and on all but older servers nobody sees \
+        half of the change.";
     const EFFECT: Effect = Effect::Changes;
 
     type Answer = Changed;
@@ -47,6 +48,7 @@ impl Tool for EditFile {
         let path = bench.path(&footing, Some(&self.path));
         let files = footing.place.files();
         let work = async {
+            let _turn = bench.turns.of(&files, path.clone()).await;
             let known = files.metadata(&path).await?;
             let (path, size) = (path.clone(), known.size);
             if known.is_directory {
@@ -60,11 +62,11 @@ impl Tool for EditFile {
                 return Err(Mishap::NotText { path });
             };
             let all = self.replace_all.unwrap_or(false);
-            let edited = match edit::replace(&text, &self.old_text, &self.new_text, all) {
+            let edited = match edit::replace(&text, &self.old_text, &self.new_text, all, most) {
                 Ok(edited) => edited,
                 Err(why) => return Err(Mishap::Unedited { path, why }),
             };
-            let around = edited.around(&self.new_text);
+            let around = edited.around(&self.new_text, bench.bounds().line_bytes);
             replace(&files, &path, edited.text.into_bytes()).await?;
             Ok(Changed {
                 path: path.display().to_string(),

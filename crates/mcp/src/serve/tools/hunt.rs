@@ -6,11 +6,11 @@ use std::{
 };
 
 use globset::GlobMatcher;
-use outpost_client::{EntryKind, FileError, Files, Walk, WalkOptions};
+use outpost_client::{EntryKind, FileError, FileErrorKind, Files, Walk, WalkOptions};
 use regex::bytes::Regex;
 use tokio::time::Instant;
 
-use super::together::together;
+use super::{shortfall::Shortfall, together::together};
 use crate::serve::{
     Bounds, Mishap,
     files::{
@@ -45,7 +45,9 @@ pub(super) struct Found {
     pub(super) searched: usize,
     pub(super) more: bool,
     /// Why it isn't everything.
-    pub(super) incomplete: Option<&'static str>,
+    pub(super) shortfall: Shortfall,
+    /// How many bytes of lines and names there are.
+    bytes: usize,
 }
 
 /// What was found in one file.
@@ -69,14 +71,18 @@ impl Hunt {
         let known = self.files.metadata(&self.root).await?;
         let candidates = match known.is_directory {
             true => self.candidates(bounds, deadline, &mut found).await?,
-            false => vec![self.root.clone()],
+            false => {
+                let name = self.root.file_name().map(Path::new);
+                let named = name.is_none_or(|name| self.matches(name));
+                named.then(|| self.root.clone()).into_iter().collect()
+            }
         };
         match &self.pattern {
             None => self.name(candidates, &mut found),
             Some(pattern) => {
                 let pattern = Arc::new(pattern.clone());
                 self.read(candidates, &pattern, bounds, deadline, &mut found)
-                    .await;
+                    .await?;
             }
         }
         Ok(found)
@@ -96,7 +102,7 @@ impl Hunt {
         while !level.is_empty() {
             let room = bounds.search_directories - directories;
             if level.len() > room {
-                found.incomplete = Some("there are too many directories");
+                found.shortfall.because("there are too many directories");
                 level.truncate(room);
             }
             directories += level.len();
@@ -104,18 +110,22 @@ impl Hunt {
                 look(self.files.clone(), next, !self.ignored)
             });
             let Ok(looked) = tokio::time::timeout_at(deadline, looked).await else {
-                found.incomplete = Some("it took too long");
+                found.shortfall.because("it took too long");
                 break;
             };
             for looked in looked {
                 let walk = match looked.walk {
                     Ok(walk) => walk,
-                    Err(error) if first => return Err(error.into()),
-                    // What can't be looked into has nothing to be found.
-                    Err(_) => continue,
+                    // The place is gone, and the rest would be no other.
+                    Err(error) if first || error.place().is_some() => return Err(error.into()),
+                    Err(_) => {
+                        found.shortfall.directories += 1;
+                        continue;
+                    }
                 };
+                found.shortfall.directories += walk.errors.len() as u64;
                 if walk.truncated {
-                    found.incomplete = Some("a directory has too many entries");
+                    found.shortfall.because("a directory has too many entries");
                 }
                 for entry in walk.entries {
                     let path = entry.path.into_path();
@@ -133,7 +143,7 @@ impl Hunt {
             first = false;
             if candidates.len() > bounds.search_files {
                 candidates.truncate(bounds.search_files);
-                found.incomplete = Some("there are too many files");
+                found.shortfall.because("there are too many files");
                 break;
             }
         }
@@ -141,8 +151,12 @@ impl Hunt {
     }
 
     fn is_named(&self, path: &Path) -> bool {
+        self.matches(self.below(path))
+    }
+
+    fn matches(&self, below: &Path) -> bool {
         let glob = self.glob.as_ref();
-        glob.is_none_or(|glob| glob.is_match(self.below(path)))
+        glob.is_none_or(|glob| glob.is_match(below))
     }
 
     fn below<'a>(&self, path: &'a Path) -> &'a Path {
@@ -155,10 +169,14 @@ impl Hunt {
 
     fn name(&self, candidates: Vec<PathBuf>, found: &mut Found) {
         found.searched = candidates.len();
-        found.more = candidates.len() > self.wish.most;
-        let named = candidates.into_iter().take(self.wish.most);
-        found.files = named.map(|path| self.in_file(&path, Vec::new())).collect();
-        found.matches = found.files.len();
+        for path in candidates {
+            if found.matches == self.wish.most || found.bytes >= self.wish.bytes {
+                found.more = true;
+                return;
+            }
+            found.matches += 1;
+            found.add(self.in_file(&path, Vec::new()));
+        }
     }
 
     async fn read(
@@ -168,25 +186,35 @@ impl Hunt {
         bounds: &Bounds,
         deadline: Instant,
         found: &mut Found,
-    ) {
+    ) -> Result<(), Mishap> {
         let mut bytes = 0;
         for some in candidates.chunks(bounds.search_at_once) {
             let contents = together(some.iter().cloned(), bounds.search_at_once, |path| {
                 content(self.files.clone(), path, bounds.file_whole)
             });
             let Ok(contents) = tokio::time::timeout_at(deadline, contents).await else {
-                found.incomplete = Some("it took too long");
-                return;
+                found.shortfall.because("it took too long");
+                return Ok(());
             };
             for (path, content) in contents {
                 let content = match content {
-                    Some(Ok(content)) => content,
-                    Some(Err(TooLarge)) => {
-                        found.incomplete = Some("files that are too large were left out");
+                    Ok(Some(content)) => content,
+                    Ok(None) => {
+                        found
+                            .shortfall
+                            .because("files that are too large were left out");
                         continue;
                     }
-                    // It is gone by now, or not for us to read.
-                    None => continue,
+                    // So it is with the only file that was to be searched.
+                    Err(error) if error.place().is_some() || path == self.root => {
+                        return Err(error.into());
+                    }
+                    // It is gone by now, and then there is nothing to miss.
+                    Err(error) if error.kind() == FileErrorKind::NotFound => continue,
+                    Err(_) => {
+                        found.shortfall.files += 1;
+                        continue;
+                    }
                 };
                 found.searched += 1;
                 bytes += content.len() as u64;
@@ -194,23 +222,29 @@ impl Hunt {
                     continue;
                 }
                 if self.search(&path, &content, pattern, found) {
-                    return;
+                    return Ok(());
                 }
             }
             if bytes > bounds.search_bytes {
-                found.incomplete = Some("there is too much to read");
-                return;
+                found.shortfall.because("there is too much to read");
+                return Ok(());
             }
             // Other calls have their turn.
             tokio::task::yield_now().await;
         }
+        Ok(())
     }
 
     /// Searches one file; true if there is enough now.
     fn search(&self, path: &Path, content: &[u8], pattern: &Regex, found: &mut Found) -> bool {
         let left = self.wish.most - found.matches;
-        let most = if self.files_only { 1 } else { left };
-        let wish = Wish { most, ..self.wish };
+        let most = if self.files_only { left.min(1) } else { left };
+        let bytes = self.wish.bytes.saturating_sub(found.bytes);
+        let wish = Wish {
+            most,
+            bytes,
+            ..self.wish
+        };
         let (hits, more) = grep::lines(content, pattern, wish);
         if hits.is_empty() {
             // There was no room even for the first one.
@@ -220,7 +254,7 @@ impl Hunt {
         let matches = hits.iter().filter(|hit| !hit.context).count();
         found.matches += matches;
         let hits = if self.files_only { Vec::new() } else { hits };
-        found.files.push(self.in_file(path, hits));
+        found.add(self.in_file(path, hits));
         let full = more && !self.files_only;
         found.more |= full;
         full
@@ -231,6 +265,14 @@ impl Hunt {
             path: self.below(path).display().to_string(),
             hits,
         }
+    }
+}
+
+impl Found {
+    fn add(&mut self, file: InFile) {
+        let lines = file.hits.iter().map(|hit| hit.text.len());
+        self.bytes += file.path.len() + lines.sum::<usize>();
+        self.files.push(file);
     }
 }
 
@@ -258,32 +300,29 @@ async fn look(files: Files, (path, above): (PathBuf, Rules), heed: bool) -> Look
     Looked { walk, rules }
 }
 
-/// A file isn't read because of its size.
-struct TooLarge;
-
-/// What is in a file, if it can be read.
+/// What is in a file; nothing if it is too large.
 async fn content(
     files: Files,
     path: PathBuf,
     most: u64,
-) -> (PathBuf, Option<Result<Vec<u8>, TooLarge>>) {
+) -> (PathBuf, Result<Option<Vec<u8>>, FileError>) {
     let read = async {
         let mut file = files.open(&path).await?;
         if file.metadata().size > most {
-            return Ok(Err(TooLarge));
+            return Ok(None);
         }
         let mut all = Vec::new();
         loop {
             let block = file.next_bytes().await?;
             all.extend_from_slice(&block);
             if all.len() as u64 > most {
-                return Ok(Err(TooLarge));
+                return Ok(None);
             }
             if block.is_empty() {
-                return Ok::<_, FileError>(Ok(all));
+                return Ok(Some(all));
             }
         }
     };
-    let content = read.await.ok();
+    let content = read.await;
     (path, content)
 }

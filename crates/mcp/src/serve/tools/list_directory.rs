@@ -107,9 +107,17 @@ impl Tool for ListDirectory {
             };
             let total = found.entries.len() as u64;
             let skip = self.skip_entries.unwrap_or(0).min(total);
-            let end = (skip + most).min(total);
             let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-            let mut entries = found.entries[index(skip)..index(end)].to_vec();
+            let shown = found.entries.iter().skip(index(skip)).take(index(most));
+            // Names are bounded together, since each of them may be a long path.
+            let mut bytes = 0;
+            let shown = shown.take_while(|entry| {
+                let fits = bytes < bounds.listed_bytes;
+                bytes += entry.name.len();
+                fits
+            });
+            let mut entries: Vec<Entry> = shown.cloned().collect();
+            let end = skip + entries.len() as u64;
             if self.sizes.unwrap_or(false) {
                 entries = measured(&files, &path, entries, bounds.search_at_once).await;
             }

@@ -14,6 +14,7 @@ mod resize_terminal;
 mod run_command;
 mod search_files;
 mod send_signal;
+mod shortfall;
 mod start_process;
 mod stop_process;
 mod together;
@@ -79,10 +80,10 @@ fn timed(
     name: &'static str,
     millis: Option<u64>,
     otherwise: std::time::Duration,
-    most: std::time::Duration,
+    (least, most): (u64, std::time::Duration),
 ) -> Result<std::time::Duration, Mishap> {
     let of = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let millis = ranged(name, millis, of(otherwise), (0, of(most)))?;
+    let millis = ranged(name, millis, of(otherwise), (least, of(most)))?;
     Ok(std::time::Duration::from_millis(millis))
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{encoding::Encoding, ranged, sized};
 use crate::serve::{
     Answer, Call, Effect, Mishap, Tool, Workbench,
-    files::view::{Seen, View, Wanted, numbered},
+    files::view::{End, Seen, View, Wanted, numbered},
     words,
 };
 
@@ -52,6 +52,11 @@ pub(super) struct Content {
     next_byte_offset: Option<u64>,
     /// Whether lines were too long to be shown whole.
     lines_cut: bool,
+    /// Whether some bytes of these lines are no UTF-8. They are shown as marks; byte_offset gives
+    /// them as they are.
+    not_utf8: bool,
+    /// Whether some of these lines end with "\r\n", which edit_file has to be given too.
+    crlf: bool,
     #[serde(skip)]
     shown: String,
 }
@@ -147,6 +152,8 @@ async fn bytes(files: &Files, path: &Path, offset: u64, most: usize) -> Result<C
         byte_offset: Some(offset),
         next_byte_offset: (next < size && whole > 0).then_some(next),
         lines_cut: false,
+        not_utf8: false,
+        crlf: false,
     })
 }
 
@@ -159,7 +166,7 @@ impl Content {
             if line.cut > 0 {
                 text = format!("{text}… ({} more bytes in this line)", line.cut);
             }
-            content.push('\n');
+            content.push_str(line.end.as_str());
             numbered(&mut shown, line.number, &text);
         }
         Content {
@@ -173,6 +180,8 @@ impl Content {
             byte_offset: None,
             next_byte_offset: None,
             lines_cut: seen.lines.iter().any(|line| line.cut > 0),
+            not_utf8: seen.lines.iter().any(|line| line.marred),
+            crlf: seen.lines.iter().any(|line| line.end == End::CrLf),
             shown,
         }
     }
@@ -204,6 +213,18 @@ impl Answer for Content {
         }
         if self.lines_cut {
             said.push_str("; long lines are cut, read them with \"byte_offset\"");
+        }
+        if self.not_utf8 {
+            said.push_str(
+                "; some of it isn't UTF-8 and shown as \u{fffd}, read it with \"byte_offset\"",
+            );
+        }
+        if self.crlf {
+            said.push_str("; lines end with \"\\r\\n\"");
+        }
+        let is_open = !self.content.is_empty() && !self.content.ends_with('\n');
+        if self.total_lines.is_some() && is_open {
+            said.push_str("; there is no line break at the end");
         }
         if self.shown.is_empty() {
             said.push_str(match self.size_bytes {

@@ -54,7 +54,7 @@ impl Tool for ReadOutput {
     async fn perform(self, bench: &Workbench, call: &Call) -> Result<Glimpse, Mishap> {
         let bounds = bench.bounds();
         let none = std::time::Duration::ZERO;
-        let wait = timed("wait_ms", self.wait_ms, none, bounds.wait_max)?;
+        let wait = timed("wait_ms", self.wait_ms, none, (0, bounds.wait_max))?;
         let most = sized(
             "max_output_bytes",
             self.max_output_bytes,

@@ -27,7 +27,7 @@ pub(super) struct RunCommand {
     stdin: Option<String>,
     /// How long it may take, in milliseconds. Then it is ended with
     /// everything it has started, and the answer has what it wrote until then.
-    #[schemars(range(min = 0, max = 86400000), extend("default" = 120000))]
+    #[schemars(range(min = 1, max = 86400000), extend("default" = 120000))]
     timeout_ms: Option<u64>,
     /// How much of stdout and of stderr the answer has at most, in bytes each. The
     /// beginning and the end are kept.
@@ -76,7 +76,12 @@ impl Tool for RunCommand {
 
     async fn perform(self, bench: &Workbench, call: &Call) -> Result<Outcome, Mishap> {
         let bounds = bench.bounds();
-        let time = timed("timeout_ms", self.timeout_ms, bounds.run, bounds.run_max)?;
+        let time = timed(
+            "timeout_ms",
+            self.timeout_ms,
+            bounds.run,
+            (1, bounds.run_max),
+        )?;
         let most = sized(
             "max_output_bytes",
             self.max_output_bytes,
@@ -85,10 +90,18 @@ impl Tool for RunCommand {
         )?;
         let line = CommandLine::of(self.command, self.argv, self.cwd, self.env)?;
         let job = bench.start(line, None, self.stdin.is_some()).await?;
-        let ending = timeout(time, job.follow.settled(bounds.drain));
+        let ending = async {
+            let exited = job.follow.until(|known| !known.state.is_running());
+            let timed_out = timeout(time, exited).await.is_err();
+            if !timed_out {
+                // What it has left behind has no part in its time.
+                job.follow.settled(bounds.drain).await;
+            }
+            timed_out
+        };
         let work = async {
             tokio::select! {
-                ended = ending => ended.is_err(),
+                timed_out = ending => timed_out,
                 never = feed(&job, self.stdin) => match never {},
             }
         };
@@ -96,17 +109,24 @@ impl Tool for RunCommand {
             Ok(timed_out) => timed_out,
             Err(mishap) => {
                 if matches!(mishap, Mishap::Cancelled) {
-                    job.end(bounds.grace, bounds).await?;
+                    // Where it can't be ended its place is lost, and nobody asks.
+                    let _ = job.end(bounds.grace, bounds).await;
                 }
                 bench.roster.forget(&job);
                 return Err(mishap);
             }
         };
-        if timed_out {
-            job.end(bounds.grace, bounds).await?;
-        }
+        let ended = match timed_out {
+            true => job.end(bounds.grace, bounds).await,
+            false => Ok(false),
+        };
         let merged = self.merge_stderr.unwrap_or(false);
-        let outcome = Outcome::of(&job, timed_out, most, merged);
+        let mut outcome = Outcome::of(&job, timed_out, most, merged);
+        if let Err(error) = ended {
+            // What it wrote until then is worth an answer all the same.
+            outcome.process_id = Some(job.id.clone());
+            outcome.lost.get_or_insert_with(|| error.to_string());
+        }
         if outcome.process_id.is_none() {
             bench.roster.forget(&job);
         }
@@ -185,7 +205,10 @@ impl Answer for Outcome {
     fn words(&self) -> String {
         let mut said = self.state.clone();
         if self.timed_out {
-            said.push_str("; it took too long and was ended");
+            said.push_str(match self.lost {
+                None => "; it took too long and was ended",
+                Some(_) => "; it took too long, and whether it could be ended isn't known",
+            });
         }
         if self.left_running
             && let Some(id) = &self.process_id

@@ -121,6 +121,7 @@ impl Tool for SearchFiles {
                 context: usize::try_from(context).unwrap_or(0),
                 most: usize::try_from(most).unwrap_or(bounds.matches_max),
                 line_bytes: bounds.line_bytes / 4,
+                bytes: bounds.listed_bytes,
             },
         };
         let say = || "searching".to_owned();
@@ -181,7 +182,7 @@ impl Finds {
             match_count: found.matches as u64,
             searched_files: found.searched as u64,
             more: found.more,
-            incomplete: found.incomplete.map(str::to_owned),
+            incomplete: found.shortfall.words(),
         }
     }
 }

@@ -53,7 +53,12 @@ impl Tool for StartProcess {
 
     async fn perform(self, bench: &Workbench, call: &Call) -> Result<Glimpse, Mishap> {
         let bounds = bench.bounds();
-        let wait = timed("wait_ms", self.wait_ms, bounds.first_words, bounds.wait_max)?;
+        let wait = timed(
+            "wait_ms",
+            self.wait_ms,
+            bounds.first_words,
+            (0, bounds.wait_max),
+        )?;
         let most = sized(
             "max_output_bytes",
             self.max_output_bytes,

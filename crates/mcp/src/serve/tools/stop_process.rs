@@ -44,7 +44,12 @@ impl Tool for StopProcess {
 
     async fn perform(self, bench: &Workbench, call: &Call) -> Result<Stopped, Mishap> {
         let bounds = bench.bounds();
-        let grace = timed("grace_ms", self.grace_ms, bounds.grace, bounds.grace_max)?;
+        let grace = timed(
+            "grace_ms",
+            self.grace_ms,
+            bounds.grace,
+            (0, bounds.grace_max),
+        )?;
         let job = bench.roster.find(&self.process_id)?;
         let within = grace + bounds.last_words;
         let say = || "waiting for its end".to_owned();

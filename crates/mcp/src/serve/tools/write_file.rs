@@ -40,7 +40,8 @@ impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
     const TITLE: &'static str = "Write a file";
     const DESCRIPTION: &'static str = "Makes a file, or replaces all that is in one; it keeps its \
-        permissions, and nobody sees half of it. To change a part of a file, use edit_file.";
+        permissions, and on all but older servers nobody sees half of it. To change a part of a \
+        file, use edit_file.";
     const EFFECT: Effect = Effect::Replaces;
 
     type Answer = Written;
@@ -53,6 +54,7 @@ impl Tool for WriteFile {
         let files = footing.place.files();
         let size_bytes = bytes.len() as u64;
         let work = async {
+            let _turn = bench.turns.of(&files, path.clone()).await;
             let known = match files.metadata(&path).await {
                 Ok(known) => Some(known),
                 Err(error) if error.kind() == FileErrorKind::NotFound => None,
