@@ -4,12 +4,13 @@
 //! be written, and the exceptions in between are the mounts' alone.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::orders::Grant;
+use super::place;
 use super::sys::{self, RulesetAttributes};
 use crate::{Access, Level, Network};
 
@@ -49,11 +50,7 @@ fn write(version: u32) -> u64 {
 
 /// The same and no more, from now on and for everything below. Says whether this kernel has
 /// Landlock; where it hasn't, the other walls have to do.
-pub(super) fn confine(
-    grants: &[(PathBuf, Access)],
-    network: Network,
-    level: Level,
-) -> io::Result<bool> {
+pub(super) fn confine(grants: &[Grant], network: Network, level: Level) -> io::Result<bool> {
     let version = match sys::landlock_version() {
         Ok(version) => version,
         Err(error) if is_missing(&error) => return Ok(false),
@@ -77,16 +74,17 @@ pub(super) fn confine(
     };
     let ruleset = sys::landlock_ruleset(&attributes, size)?;
     let usual = usual(version, level);
-    let usual = usual
-        .iter()
-        .map(|(path, rights)| (Path::new(path), *rights));
-    let granted = grants.iter().filter_map(|(path, access)| match access {
-        Access::Read => Some((path.as_path(), READ)),
-        Access::Write => Some((path.as_path(), write(version))),
+    let usual = usual.iter().map(|(path, rights)| {
+        let opened = rustix::fs::open(*path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        (opened, *rights)
+    });
+    let granted = grants.iter().filter_map(|grant| match grant.access {
+        Access::Read => Some((open(grant), READ)),
+        Access::Write => Some((open(grant), write(version))),
         Access::Deny => None,
     });
-    for (path, rights) in usual.chain(granted) {
-        match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+    for (opened, rights) in usual.chain(granted) {
+        match opened {
             Ok(opened) => allow(&ruleset, opened, rights & handled)?,
             // Then there is nothing to grant.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
@@ -103,33 +101,42 @@ pub(super) fn confine(
     Ok(true)
 }
 
-/// What every program gets. Inside namespaces all of it is the process's own; without them the
-/// devices are the host's, and only the harmless ones are for everybody.
-fn usual(version: u32, level: Level) -> Vec<(&'static str, u64)> {
-    match level {
-        Level::Namespaces => vec![
-            ("/dev", OF_DEVICES),
-            ("/dev/shm", write(version)),
-            ("/proc", READ),
-        ],
-        Level::Landlock => {
-            let devices = [
-                "/dev/null",
-                "/dev/zero",
-                "/dev/full",
-                "/dev/random",
-                "/dev/urandom",
-                "/dev/tty",
-                "/dev/ptmx",
-                "/dev/pts",
-            ];
-            let devices = devices.into_iter().map(|device| (device, OF_DEVICES));
-            devices.chain([("/proc", READ)]).collect()
-        }
+/// What was planned with, and nothing that has been put in its place since.
+fn open(grant: &Grant) -> Result<OwnedFd, Errno> {
+    let opened = place::follow(&grant.path)?;
+    match grant.identity {
+        Some(known) if place::identity(&opened)? != known => Err(Errno::STALE),
+        _ => Ok(opened),
     }
 }
 
-fn allow(ruleset: &std::os::fd::OwnedFd, opened: impl AsFd, rights: u64) -> io::Result<()> {
+/// What every program gets. Inside namespaces all of it is the process's own; without them the
+/// devices are the host's, and only the harmless ones are for everybody.
+fn usual(version: u32, level: Level) -> Vec<(&'static str, u64)> {
+    let devices = [
+        "/dev/null",
+        "/dev/zero",
+        "/dev/full",
+        "/dev/random",
+        "/dev/urandom",
+        "/dev/tty",
+        "/dev/ptmx",
+        "/dev/pts",
+    ];
+    let mut usual: Vec<_> = devices.map(|device| (device, OF_DEVICES)).into();
+    usual.push(("/proc", READ));
+    if level == Level::Namespaces {
+        let own = [
+            ("/dev", READ),
+            ("/dev/console", OF_DEVICES),
+            ("/dev/shm", write(version)),
+        ];
+        usual.extend(own);
+    }
+    usual
+}
+
+fn allow(ruleset: &OwnedFd, opened: impl AsFd, rights: u64) -> io::Result<()> {
     let mode = rustix::fs::fstat(&opened)?.st_mode;
     let rights = match FileType::from_raw_mode(mode) {
         FileType::Directory => rights,
