@@ -18,5 +18,5 @@ pub use linux::{
     Confined, Heard, Hold, Line, Means, PlaceholderError, PrepareError, Program, Remedy, Report,
     Sandbox, StageCommand, Step, Unenforceable, landlock_version, stage,
 };
-pub use plan::{Access, Link, Network, Plan, Presence, Rule, Warning, Why};
+pub use plan::{Access, Identity, Link, Network, Plan, Presence, Rule, Warning, Why};
 pub use refusal::Refusal;

@@ -52,8 +52,20 @@ pub struct Rule {
     pub access: Access,
     /// What was there.
     pub presence: Presence,
+    /// Which thing was there. What is there when it is mounted has to be the same, where this is
+    /// known.
+    pub identity: Option<Identity>,
     /// Where the rule comes from.
     pub why: Why,
+}
+
+/// Which of all files something is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The file system it is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
 }
 
 /// What may be done at and below a path.

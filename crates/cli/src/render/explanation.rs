@@ -173,6 +173,7 @@ mod tests {
             path: path.into(),
             access,
             presence,
+            identity: None,
             why,
         };
         Plan {

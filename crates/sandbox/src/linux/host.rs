@@ -1,6 +1,6 @@
 //! What the layout of mounts has to know about the host, beyond the plan.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::Access;
@@ -16,6 +16,8 @@ pub(super) trait Host {
     fn is_open(&self, directory: &Path) -> bool;
     /// Whether what is there was put there by somebody like us, for want of anything.
     fn is_placeholder(&self, path: &Path) -> bool;
+    /// Whether it is a device.
+    fn is_device(&self, path: &Path) -> bool;
 }
 
 /// The host we are on.
@@ -36,7 +38,12 @@ impl Host for ThisHost {
     }
 
     fn is_placeholder(&self, path: &Path) -> bool {
-        path.symlink_metadata()
-            .is_ok_and(|metadata| placeholder::is_one(&metadata))
+        placeholder::is_one_at(path)
+    }
+
+    fn is_device(&self, path: &Path) -> bool {
+        let metadata = path.symlink_metadata();
+        let kind = metadata.map(|metadata| metadata.file_type());
+        kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
     }
 }

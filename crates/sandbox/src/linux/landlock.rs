@@ -4,12 +4,13 @@
 //! be written, and the exceptions in between are the mounts' alone.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::orders::Grant;
+use super::place;
 use super::sys::{self, RulesetAttributes};
 use crate::{Access, Level};
 
@@ -73,16 +74,17 @@ pub(super) fn confine(grants: &[(PathBuf, Access)], level: Level) -> io::Result<
     };
     let ruleset = sys::landlock_ruleset(&attributes, size)?;
     let usual = usual(version, level);
-    let usual = usual
-        .iter()
-        .map(|(path, rights)| (Path::new(path), *rights));
-    let granted = grants.iter().filter_map(|(path, access)| match access {
-        Access::Read => Some((path.as_path(), READ)),
-        Access::Write => Some((path.as_path(), write(version))),
+    let usual = usual.iter().map(|(path, rights)| {
+        let opened = rustix::fs::open(*path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        (opened, *rights)
+    });
+    let granted = grants.iter().filter_map(|grant| match grant.access {
+        Access::Read => Some((open(grant), READ)),
+        Access::Write => Some((open(grant), write(version))),
         Access::Deny => None,
     });
-    for (path, rights) in usual.chain(granted) {
-        match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+    for (opened, rights) in usual.chain(granted) {
+        match opened {
             Ok(opened) => allow(&ruleset, opened, rights & handled)?,
             // Then there is nothing to grant.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
@@ -99,33 +101,93 @@ pub(super) fn confine(grants: &[(PathBuf, Access)], level: Level) -> io::Result<
     Ok(true)
 }
 
-/// What every program gets. Inside namespaces all of it is the process's own; without them the
-/// devices are the host's, and only the harmless ones are for everybody.
-fn usual(version: u32, level: Level) -> Vec<(&'static str, u64)> {
-    match level {
-        Level::Namespaces => vec![
-            ("/dev", OF_DEVICES),
-            ("/dev/shm", write(version)),
-            ("/proc", READ),
-        ],
-        Level::Landlock => {
-            let devices = [
-                "/dev/null",
-                "/dev/zero",
-                "/dev/full",
-                "/dev/random",
-                "/dev/urandom",
-                "/dev/tty",
-                "/dev/ptmx",
-                "/dev/pts",
-            ];
-            let devices = devices.into_iter().map(|device| (device, OF_DEVICES));
-            devices.chain([("/proc", READ)]).collect()
+pub(super) fn confine(grants: &[Grant], network: Network, level: Level) -> io::Result<bool> {
+    let version = match sys::landlock_version() {
+        Ok(version) => version,
+        Err(error) if is_missing(&error) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let handled = handled(version);
+    let attributes = RulesetAttributes {
+        handled_fs: handled,
+        handled_net: 0,
+        // With a network, too: a socket without a path is granted by nobody.
+        scoped: match version {
+            ..6 => 0,
+            _ => ABSTRACT_SOCKETS | SIGNALS,
+        },
+    };
+    // Older kernels refuse members that they don't know.
+    let size = match version {
+        ..4 => 8,
+        4 | 5 => 16,
+        _ => 24,
+    };
+    let ruleset = sys::landlock_ruleset(&attributes, size)?;
+    let usual = usual(version, level);
+    let usual = usual.iter().map(|(path, rights)| {
+        let opened = rustix::fs::open(*path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        (opened, *rights)
+    });
+    let granted = grants.iter().filter_map(|grant| match grant.access {
+        Access::Read => Some((open(grant), READ)),
+        Access::Write => Some((open(grant), write(version))),
+        Access::Deny => None,
+    });
+    for (opened, rights) in usual.chain(granted) {
+        match opened {
+            Ok(opened) => allow(&ruleset, opened, rights & handled)?,
+            // Then there is nothing to grant.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
+            Err(errno) => return Err(errno.into()),
         }
+    }
+    // The terminal it stands on has no path inside, and programs open it again by its descriptor.
+    for stream in [rustix::stdio::stdin(), rustix::stdio::stdout()] {
+        if rustix::termios::isatty(stream) {
+            allow(&ruleset, stream, OF_DEVICES & handled)?;
+        }
+    }
+    sys::landlock_restrict(&ruleset)?;
+    Ok(true)
+}
+
+/// What was planned with, and nothing that has been put in its place since.
+fn open(grant: &Grant) -> Result<OwnedFd, Errno> {
+    let opened = place::follow(&grant.path)?;
+    match grant.identity {
+        Some(known) if place::identity(&opened)? != known => Err(Errno::STALE),
+        _ => Ok(opened),
     }
 }
 
-fn allow(ruleset: &std::os::fd::OwnedFd, opened: impl AsFd, rights: u64) -> io::Result<()> {
+/// What every program gets. Inside namespaces all of it is the process's own; without them the
+/// devices are the host's, and only the harmless ones are for everybody.
+fn usual(version: u32, level: Level) -> Vec<(&'static str, u64)> {
+    let devices = [
+        "/dev/null",
+        "/dev/zero",
+        "/dev/full",
+        "/dev/random",
+        "/dev/urandom",
+        "/dev/tty",
+        "/dev/ptmx",
+        "/dev/pts",
+    ];
+    let mut usual: Vec<_> = devices.map(|device| (device, OF_DEVICES)).into();
+    usual.push(("/proc", READ));
+    if level == Level::Namespaces {
+        let own = [
+            ("/dev", READ),
+            ("/dev/console", OF_DEVICES),
+            ("/dev/shm", write(version)),
+        ];
+        usual.extend(own);
+    }
+    usual
+}
+
+fn allow(ruleset: &OwnedFd, opened: impl AsFd, rights: u64) -> io::Result<()> {
     let mode = rustix::fs::fstat(&opened)?.st_mode;
     let rights = match FileType::from_raw_mode(mode) {
         FileType::Directory => rights,

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::host::Host;
+use super::place::{Place, Stands};
 use crate::{Access, Network, Plan, Presence, Rule, Why};
 
 /// What bubblewrap is told, and what must be there before it is.
@@ -14,6 +15,8 @@ pub(super) struct Layout {
     pub(super) arguments: Vec<OsString>,
     /// Where nothing may be created and nothing is: there must be a directory to mount over.
     pub(super) absent: Vec<PathBuf>,
+    /// What has to stand inside, once all is mounted.
+    pub(super) places: Vec<Place>,
 }
 
 /// Namespaces of every kind, no capabilities, no way to get any, and an end with whoever started it.
@@ -51,9 +54,33 @@ enum Mount {
 /// Where the kernel's own things are: always fresh, and never anybody's to grant.
 const KERNEL: [&str; 2] = ["/proc", "/sys"];
 
-pub(super) fn lay_out(plan: &Plan, host: &impl Host) -> Layout {
-    let mounts = mounts(plan, host);
-    let mut layout = Layout::default();
+/// Where devices are. Those inside are bubblewrap's, whatever is around them.
+const DEVICES: &str = "/dev";
+
+impl Mount {
+    /// The mode of what is mounted, where it isn't the host's.
+    fn mode(self) -> Option<u32> {
+        match self {
+            Mount::HiddenDirectory => Some(0),
+            Mount::Passage => Some(0o111),
+            Mount::Empty => Some(0o555),
+            Mount::Writable | Mount::Readable | Mount::Device | Mount::HiddenFile => None,
+        }
+    }
+}
+
+/// Where others are held absent meanwhile is kept so here as well, if it could be changed: whoever
+/// removed their place would take what is mounted over it away from them.
+pub(super) fn lay_out(plan: &Plan, host: &impl Host, held: &[PathBuf]) -> Layout {
+    let absent = absent(plan, host, held);
+    let mounts = mounts(plan, host, &absent);
+    let mut layout = Layout {
+        places: mounts
+            .iter()
+            .map(|(path, mount)| place(plan, path, *mount))
+            .collect(),
+        ..Layout::default()
+    };
     let mut sealed = Vec::new();
     layout.say(ALWAYS);
     if plan.network == Network::Restricted {
@@ -85,12 +112,8 @@ pub(super) fn lay_out(plan: &Plan, host: &impl Host) -> Layout {
                 layout.say([path.clone().into_os_string()]);
             }
             Mount::HiddenDirectory | Mount::Passage | Mount::Empty => {
-                let mode = match mount {
-                    Mount::HiddenDirectory => "0000",
-                    Mount::Passage => "0111",
-                    _ => "0555",
-                };
-                layout.say(["--perms", mode, "--tmpfs"]);
+                let mode = format!("{:04o}", mount.mode().unwrap_or_default());
+                layout.say(["--perms", &mode, "--tmpfs"]);
                 layout.say([path.clone().into_os_string()]);
                 sealed.push(path);
             }
@@ -104,7 +127,7 @@ pub(super) fn lay_out(plan: &Plan, host: &impl Host) -> Layout {
     for path in sealed {
         layout.say(["--remount-ro".into(), path.as_os_str().to_owned()]);
     }
-    layout.absent = absent(plan, host).map(|(path, _)| path).collect();
+    layout.absent = absent.into_keys().collect();
     layout
 }
 
@@ -119,7 +142,29 @@ impl Layout {
     }
 }
 
-fn mounts(plan: &Plan, host: &impl Host) -> BTreeMap<PathBuf, Mount> {
+/// What has to be found at a mount.
+fn place(plan: &Plan, path: &Path, mount: Mount) -> Place {
+    let rule = plan.rules.iter().rev().find(|rule| rule.path == *path);
+    // Of the kernel's own things nobody puts another in its place, and each namespace has others.
+    let known = !KERNEL.iter().any(|kernel| path.starts_with(kernel));
+    let identity = rule.and_then(|rule| rule.identity).filter(|_| known);
+    let stands = match (mount, mount.mode()) {
+        (_, Some(mode)) => Stands::Nothing { mode },
+        (Mount::HiddenFile, _) => Stands::Null,
+        (mount, _) => Stands::Host {
+            identity,
+            read_only: mount == Mount::Readable,
+        },
+    };
+    let path = path.to_owned();
+    Place { path, stands }
+}
+
+fn mounts(
+    plan: &Plan,
+    host: &impl Host,
+    absent: &BTreeMap<PathBuf, Access>,
+) -> BTreeMap<PathBuf, Mount> {
     let mut mounts = BTreeMap::new();
     for (at, rule) in plan.rules.iter().enumerate() {
         let Some(mount) = mount(plan, at, rule, host) else {
@@ -127,12 +172,13 @@ fn mounts(plan: &Plan, host: &impl Host) -> BTreeMap<PathBuf, Mount> {
         };
         mounts.insert(rule.path.clone(), mount);
     }
-    for (path, access) in absent(plan, host) {
+    // These last: what is taken for absent is covered and never merely left out.
+    for (path, access) in absent {
         let mount = match access {
             Access::Deny => Mount::HiddenDirectory,
             _ => Mount::Empty,
         };
-        mounts.insert(path, mount);
+        mounts.insert(path.clone(), mount);
     }
     mounts
 }
@@ -144,18 +190,19 @@ fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl Host) -> Option<Mount>
         let visible = rule.path.starts_with("/sys") && is_hidden(plan, at);
         return visible.then_some(Mount::Readable);
     }
-    if presence(rule, host) == Presence::Absent {
+    if rule.presence == Presence::Absent {
         return None;
     }
-    let above = above(plan, at).map(|rule| rule.access);
+    let is_below_dev = rule.path.starts_with(DEVICES);
+    if is_below_dev && rule.access != Access::Deny && !is_brought(plan, at) {
+        return None;
+    }
+    let above = above(plan, at).filter(|above| !is_below_dev || is_the_hosts(&above.path));
     match rule.access {
-        Access::Read | Access::Write if rule.path.starts_with("/dev") => {
-            let is_theirs = rule.why != Why::Pinned && !is_usual_device(&rule.path);
-            is_theirs.then_some(Mount::Device)
-        }
+        Access::Write if is_below_dev && host.is_device(&rule.path) => Some(Mount::Device),
         // Also below another one that can be written: what is mounted can't be moved away.
         Access::Write => Some(Mount::Writable),
-        Access::Read if above == Some(Access::Read) => None,
+        Access::Read if above.is_some_and(|above| above.access == Access::Read) => None,
         Access::Read => Some(Mount::Readable),
         Access::Deny if is_hidden(plan, at) => None,
         Access::Deny if rule.presence == Presence::File => Some(Mount::HiddenFile),
@@ -166,16 +213,37 @@ fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl Host) -> Option<Mount>
     }
 }
 
+/// Whether a rule brings something of the host's below `/dev`. What is only pinned there is so for
+/// the sake of what somebody named above it.
+fn is_brought(plan: &Plan, at: usize) -> bool {
+    let rules = plan.rules[..=at].iter().rev();
+    let mut named = rules
+        .filter(|rule| rule.why != Why::Pinned)
+        .filter(|rule| plan.rules[at].path.starts_with(&rule.path));
+    named.next().is_some_and(|rule| is_the_hosts(&rule.path))
+}
+
+/// Whether a path below `/dev` is none of those that are there inside anyway.
+fn is_the_hosts(path: &Path) -> bool {
+    path.starts_with(DEVICES) && !is_usual_device(path)
+}
+
+/// Whether a rule asks to read a device and not to write it, which no mount can tell apart.
+pub(super) fn is_half_a_device(rule: &Rule, host: &impl Host) -> bool {
+    rule.access == Access::Read && is_the_hosts(&rule.path) && host.is_device(&rule.path)
+}
+
 /// Where something could be created that must not be, and what may be done there: the first part of
 /// a path that isn't there, in a directory that can be written. Where the host itself lets nobody
-/// like us create it, nothing has to be done.
-fn absent(plan: &Plan, host: &impl Host) -> impl Iterator<Item = (PathBuf, Access)> {
+/// like us create it, nothing has to be done. What another confined process has put there counts as
+/// nothing.
+fn absent(plan: &Plan, host: &impl Host, held: &[PathBuf]) -> BTreeMap<PathBuf, Access> {
     let mut found: BTreeMap<PathBuf, Access> = BTreeMap::new();
     for (at, rule) in plan.rules.iter().enumerate() {
-        if rule.access == Access::Write || presence(rule, host) != Presence::Absent {
+        if rule.access == Access::Write || !is_absent(rule, host) {
             continue;
         }
-        let first = first_missing(&rule.path, host);
+        let first = first_missing(plan, &rule.path, host);
         let above = covering(plan, at, &first);
         let open = first.parent().is_some_and(|parent| host.is_open(parent));
         if open && above.is_some_and(|above| above.access == Access::Write) {
@@ -183,13 +251,32 @@ fn absent(plan: &Plan, host: &impl Host) -> impl Iterator<Item = (PathBuf, Acces
             *access = (*access).max(rule.access);
         }
     }
-    found.into_iter()
+    for path in held {
+        let granted = plan.rules.iter().any(|rule| rule.path.starts_with(path));
+        let open = plan.access(path) == Access::Write && host.is_placeholder(path);
+        if open && !granted {
+            found.entry(path.clone()).or_insert(Access::Read);
+        }
+    }
+    found
 }
 
-fn first_missing(path: &Path, host: &impl Host) -> PathBuf {
+fn is_absent(rule: &Rule, host: &impl Host) -> bool {
+    match rule.presence {
+        Presence::Absent => true,
+        Presence::Directory => host.is_placeholder(&rule.path),
+        Presence::File => false,
+    }
+}
+
+fn first_missing(plan: &Plan, path: &Path, host: &impl Host) -> PathBuf {
     let mut first = path;
     for parent in path.ancestors().skip(1) {
-        if host.exists(parent) && !host.is_placeholder(parent) {
+        // What somebody is granted is there, whatever it looks like.
+        let granted = plan.rules.iter().any(|rule| {
+            rule.path == *parent && rule.access == Access::Write && rule.why != Why::Pinned
+        });
+        if host.exists(parent) && (granted || !host.is_placeholder(parent)) {
             break;
         }
         first = parent;

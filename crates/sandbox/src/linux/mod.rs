@@ -9,6 +9,7 @@
 //! - what acts: [`sandbox`] in the server; [`stage`] in between, with [`orders`], [`report`] and the
 //!   [`line`] they go over
 //! - [`preflight`]: whether this host can, and if not, why
+//! - [`place`]: whether what is mounted is what was planned with
 //! - [`placeholder`]: what stands where nothing may be created
 
 mod calls;
@@ -19,6 +20,7 @@ mod landlock;
 mod layout;
 mod line;
 mod orders;
+pub(crate) mod place;
 mod placeholder;
 mod preflight;
 mod report;

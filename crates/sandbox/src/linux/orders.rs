@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use crate::{Access, Level, Network};
+use super::place::{Place, Stands};
+use crate::{Access, Identity, Level, Network};
 
 /// A program and what it may do. Travels in a file without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +20,23 @@ pub(super) struct Orders {
     /// Empty if there is no program to become.
     pub(super) argv: Vec<u8>,
     pub(super) env: Vec<u8>,
+    /// What has to stand inside before there is a program.
+    pub(super) places: Vec<Place>,
     /// What Landlock grants.
-    pub(super) grants: Vec<(PathBuf, Access)>,
+    pub(super) grants: Vec<Grant>,
+}
+
+/// What Landlock grants at and below a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Grant {
+    pub(super) path: PathBuf,
+    pub(super) access: Access,
+    /// Which thing it has to be, where nothing else has seen to that.
+    pub(super) identity: Option<Identity>,
 }
 
 /// Says what it is, and of which form.
-const MAGIC: &[u8; 4] = b"OSO1";
+const MAGIC: &[u8; 4] = b"OSO2";
 
 impl Orders {
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -46,13 +58,19 @@ impl Orders {
         for part in parts {
             put(&mut bytes, part);
         }
-        for (path, access) in &self.grants {
-            bytes.push(match access {
+        bytes.extend((self.places.len() as u64).to_le_bytes());
+        for Place { path, stands } in &self.places {
+            put_stands(&mut bytes, *stands);
+            put(&mut bytes, path.as_os_str().as_bytes());
+        }
+        for grant in &self.grants {
+            bytes.push(match grant.access {
                 Access::Read => 0,
                 Access::Write => 1,
                 Access::Deny => 2,
             });
-            put(&mut bytes, path.as_os_str().as_bytes());
+            put_identity(&mut bytes, grant.identity);
+            put(&mut bytes, grant.path.as_os_str().as_bytes());
         }
         bytes
     }
@@ -74,6 +92,12 @@ impl Orders {
         let candidates = take(&mut rest)?.to_vec();
         let argv = take(&mut rest)?.to_vec();
         let env = take(&mut rest)?.to_vec();
+        let mut places = Vec::new();
+        for _ in 0..take_number(&mut rest)? {
+            let stands = take_stands(&mut rest)?;
+            let path = path(take(&mut rest)?);
+            places.push(Place { path, stands });
+        }
         let mut grants = Vec::new();
         while !rest.is_empty() {
             let access = match take_byte(&mut rest)? {
@@ -82,7 +106,13 @@ impl Orders {
                 2 => Access::Deny,
                 _ => return None,
             };
-            grants.push((path(take(&mut rest)?), access));
+            let identity = take_identity(&mut rest)?;
+            let path = path(take(&mut rest)?);
+            grants.push(Grant {
+                path,
+                access,
+                identity,
+            });
         }
         Some(Self {
             network,
@@ -91,6 +121,7 @@ impl Orders {
             candidates,
             argv,
             env,
+            places,
             grants,
         })
     }
@@ -105,10 +136,70 @@ fn put(bytes: &mut Vec<u8>, part: &[u8]) {
     bytes.extend_from_slice(part);
 }
 
+fn put_stands(bytes: &mut Vec<u8>, stands: Stands) {
+    match stands {
+        Stands::Host {
+            identity,
+            read_only,
+        } => {
+            bytes.push(u8::from(read_only));
+            put_identity(bytes, identity);
+        }
+        Stands::Nothing { mode } => {
+            bytes.push(2);
+            bytes.extend(mode.to_le_bytes());
+        }
+        Stands::Null => bytes.push(3),
+    }
+}
+
+fn take_stands(rest: &mut &[u8]) -> Option<Stands> {
+    Some(match take_byte(rest)? {
+        closed @ (0 | 1) => Stands::Host {
+            identity: take_identity(rest)?,
+            read_only: closed == 1,
+        },
+        2 => {
+            let (mode, after) = rest.split_first_chunk()?;
+            *rest = after;
+            let mode = u32::from_le_bytes(*mode);
+            Stands::Nothing { mode }
+        }
+        3 => Stands::Null,
+        _ => return None,
+    })
+}
+
+fn put_identity(bytes: &mut Vec<u8>, identity: Option<Identity>) {
+    bytes.push(u8::from(identity.is_some()));
+    if let Some(Identity { device, inode }) = identity {
+        bytes.extend(device.to_le_bytes());
+        bytes.extend(inode.to_le_bytes());
+    }
+}
+
+/// The outer none is for what isn't understood.
+#[expect(clippy::option_option, reason = "an identity may well be missing")]
+fn take_identity(rest: &mut &[u8]) -> Option<Option<Identity>> {
+    match take_byte(rest)? {
+        0 => Some(None),
+        1 => Some(Some(Identity {
+            device: take_number(rest)?,
+            inode: take_number(rest)?,
+        })),
+        _ => None,
+    }
+}
+
+fn take_number(rest: &mut &[u8]) -> Option<u64> {
+    let (number, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u64::from_le_bytes(*number))
+}
+
 fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (length, after) = rest.split_first_chunk()?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-    let (part, after) = after.split_at_checked(length)?;
+    let length = usize::try_from(take_number(rest)?).ok()?;
+    let (part, after) = rest.split_at_checked(length)?;
     *rest = after;
     Some(part)
 }
@@ -123,6 +214,31 @@ fn take_byte(rest: &mut &[u8]) -> Option<u8> {
 mod tests {
     use super::*;
 
+    const KNOWN: Identity = Identity {
+        device: 66,
+        inode: u64::MAX,
+    };
+
+    fn host(identity: Option<Identity>, read_only: bool) -> Stands {
+        Stands::Host {
+            identity,
+            read_only,
+        }
+    }
+
+    fn place(path: &str, stands: Stands) -> Place {
+        let path = path.into();
+        Place { path, stands }
+    }
+
+    fn grant(path: &str, access: Access, identity: Option<Identity>) -> Grant {
+        Grant {
+            path: path.into(),
+            access,
+            identity,
+        }
+    }
+
     fn orders() -> Orders {
         Orders {
             network: Network::Enabled,
@@ -131,10 +247,16 @@ mod tests {
             candidates: b"/usr/bin/a\0/bin/a\0".to_vec(),
             argv: b"-a\0b c\0\0".to_vec(),
             env: Vec::new(),
+            places: vec![
+                place("/srv", host(Some(KNOWN), false)),
+                place("/", host(None, true)),
+                place("/srv/x", Stands::Nothing { mode: 0o555 }),
+                place("/srv/y", Stands::Null),
+            ],
             grants: vec![
-                ("/".into(), Access::Read),
-                ("/srv".into(), Access::Write),
-                ("/srv/x".into(), Access::Deny),
+                grant("/", Access::Read, None),
+                grant("/srv", Access::Write, Some(KNOWN)),
+                grant("/srv/x", Access::Deny, None),
             ],
         }
     }

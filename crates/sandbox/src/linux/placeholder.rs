@@ -3,21 +3,27 @@
 //!
 //! A mount needs a place, and where a path must stay absent there is none. So an empty directory is
 //! put there and taken away again. It carries a time of change that nobody else's has, by which it
-//! is known, also to another server and to one that comes after a crash; whoever puts something
-//! into it changes that time, and then it isn't one any more. Everyone who needs it holds a lock on
-//! it, and the last to let go removes it: while it is mounted over somewhere, removing it would
-//! take that mount away.
+//! is known, also to another server of the same user and to one that comes after a crash; whoever
+//! puts something into it changes that time, and then it isn't one any more. A confined process can
+//! give any directory that time. So one is only taken for a placeholder while it is empty and our
+//! own, and then nothing is lost by mounting over it or by removing it.
+//!
+//! Everyone who needs it holds a lock on it, and the last to let go removes it: while it is mounted
+//! over somewhere, removing it would take that mount away. What it is in is opened once, through no
+//! link, and everything is done from there: the path may lead elsewhere by the time it is removed.
 
 use std::collections::HashMap;
-use std::fs::Metadata;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
+
+use super::place;
 
 /// A second in 2012 when nobody made a directory.
 const MARK: i64 = 0x4f55_5450;
@@ -25,9 +31,38 @@ const MARK: i64 = 0x4f55_5450;
 /// How often something may come in between before it is given up.
 const ATTEMPTS: usize = 64;
 
-/// Whether this is the metadata of a placeholder.
-pub(super) fn is_one(metadata: &Metadata) -> bool {
-    metadata.is_dir() && metadata.mtime() == MARK && metadata.mtime_nsec() == 0
+const OPENED: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Whether there is a placeholder at a path.
+pub(super) fn is_one_at(path: &Path) -> bool {
+    let Some((parent, name)) = path.parent().zip(path.file_name()) else {
+        return false;
+    };
+    let opened = place::follow(parent).map_err(Errno::from);
+    let opened = opened.and_then(|parent| rustix::fs::openat(parent, name, OPENED, Mode::empty()));
+    opened.is_ok_and(|directory| is_one(&directory))
+}
+
+fn is_one(directory: &OwnedFd) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let marked = rustix::fs::fstat(directory).is_ok_and(|found| {
+        found.st_uid == own && (found.st_mtime, found.st_mtime_nsec) == (MARK, 0)
+    });
+    marked && is_empty(directory)
+}
+
+fn is_empty(directory: &OwnedFd) -> bool {
+    let Ok(names) = Dir::read_from(directory) else {
+        return false;
+    };
+    let mut others = names.filter(|entry| {
+        let name = entry.as_ref().map(|entry| entry.file_name().to_bytes());
+        !matches!(name, Ok(b"." | b".."))
+    });
+    others.next().is_none()
 }
 
 /// Why a path can't be kept absent.
@@ -48,11 +83,15 @@ pub enum PlaceholderError {
 
 /// The placeholders that this program holds; clones name the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Placeholders(Arc<Mutex<HashMap<PathBuf, Held>>>);
+pub(super) struct Placeholders(Arc<Mutex<HashMap<PathBuf, Weak<Held>>>>);
 
+/// One of them. The last who drops it has all of them locked.
 #[derive(Debug)]
 struct Held {
-    users: usize,
+    path: PathBuf,
+    /// What it is in, and what it is called there.
+    parent: OwnedFd,
+    name: OsString,
     /// With a shared lock, where there are such.
     directory: OwnedFd,
 }
@@ -61,101 +100,149 @@ struct Held {
 #[derive(Debug)]
 pub(super) struct Holding {
     all: Placeholders,
-    paths: Vec<PathBuf>,
+    held: Vec<Arc<Held>>,
 }
 
 impl Placeholders {
     pub(super) fn hold(&self, paths: &[PathBuf]) -> Result<Holding, PlaceholderError> {
         let mut holding = Holding {
             all: self.clone(),
-            paths: Vec::new(),
+            held: Vec::new(),
         };
         for path in paths {
-            self.hold_one(path)?;
-            holding.paths.push(path.clone());
+            holding.held.push(self.hold_one(path)?);
         }
         Ok(holding)
     }
 
-    fn hold_one(&self, path: &Path) -> Result<(), PlaceholderError> {
-        let mut all = self.lock();
-        if let Some(held) = all.get_mut(path) {
-            if is_at(&held.directory, path) {
-                held.users += 1;
-                return Ok(());
-            }
-            return Err(PlaceholderError::Appeared(path.to_owned()));
-        }
-        let directory = make(path)?;
-        let held = Held {
-            users: 1,
-            directory,
-        };
-        all.insert(path.to_owned(), held);
-        Ok(())
+    /// Where they are.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        self.lock().keys().cloned().collect()
     }
 
-    fn release(&self, path: &Path) {
+    fn hold_one(&self, path: &Path) -> Result<Arc<Held>, PlaceholderError> {
         let mut all = self.lock();
-        let Some(held) = all.get_mut(path) else {
-            return;
-        };
-        held.users -= 1;
-        if held.users > 0 {
-            return;
+        let held = all.get(path).and_then(Weak::upgrade);
+        // Somebody may have removed it or moved it away. Whoever holds that one goes on doing so.
+        if let Some(held) = held.filter(|held| held.is_there()) {
+            return Ok(held);
         }
-        if let Some(held) = all.remove(path) {
-            remove(&held.directory, path);
-        }
+        let held = Arc::new(make(path)?);
+        all.insert(path.to_owned(), Arc::downgrade(&held));
+        Ok(held)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Held>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Weak<Held>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Holding {
     fn drop(&mut self) {
-        for path in &self.paths {
-            self.all.release(path);
+        let mut all = self.all.lock();
+        for held in self.held.drain(..) {
+            let Some(last) = Arc::into_inner(held) else {
+                continue;
+            };
+            // There may be another one at its path by now.
+            if all
+                .get(&last.path)
+                .is_some_and(|found| found.strong_count() == 0)
+            {
+                all.remove(&last.path);
+            }
+            last.remove();
         }
     }
 }
 
+impl Held {
+    /// Whether it is still what its path leads to.
+    fn is_there(&self) -> bool {
+        let parent = self.path.parent().map(place::follow);
+        let parent = parent.and_then(Result::ok);
+        parent.is_some_and(|parent| is_at(&self.directory, &parent, &self.name))
+    }
+
+    /// Removes it if nobody else holds it and nobody has filled it.
+    fn remove(self) {
+        let alone = FlockOperation::NonBlockingLockExclusive;
+        let shared = rustix::fs::flock(&self.directory, alone) == Err(Errno::WOULDBLOCK);
+        if shared || !is_at(&self.directory, &self.parent, &self.name) || !is_one(&self.directory) {
+            return;
+        }
+        // One that isn't empty after all stays.
+        let _ = rustix::fs::unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR);
+    }
+}
+
 /// Makes one or joins those who hold it.
-fn make(path: &Path) -> Result<OwnedFd, PlaceholderError> {
+fn make(path: &Path) -> Result<Held, PlaceholderError> {
     let refused = |errno: Errno| PlaceholderError::Os {
         path: path.to_owned(),
         source: errno.into(),
     };
+    let appeared = || PlaceholderError::Appeared(path.to_owned());
+    let (above, name) = path
+        .parent()
+        .zip(path.file_name())
+        .ok_or_else(|| refused(Errno::INVAL))?;
+    let parent = place::follow(above).map_err(|stopped| refused(stopped.into()))?;
     for _ in 0..ATTEMPTS {
-        let made = match rustix::fs::mkdir(path, Mode::from_raw_mode(0o755)) {
-            Ok(()) => true,
-            Err(Errno::EXIST) => false,
-            Err(errno) => return Err(refused(errno)),
-        };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = match rustix::fs::open(path, flags, Mode::empty()) {
+        put(&parent, name.as_ref()).map_err(refused)?;
+        let directory = match rustix::fs::openat(&parent, name, OPENED, Mode::empty()) {
             Ok(directory) => directory,
             Err(Errno::NOENT) => continue,
-            Err(Errno::NOTDIR | Errno::LOOP) => {
-                return Err(PlaceholderError::Appeared(path.to_owned()));
-            }
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(appeared()),
             Err(errno) => return Err(refused(errno)),
         };
-        if made {
-            mark(&directory).map_err(refused)?;
-        }
-        if share(&directory) && is_at(&directory, path) {
-            return match path.symlink_metadata() {
-                Ok(metadata) if is_one(&metadata) => Ok(directory),
-                _ => Err(PlaceholderError::Appeared(path.to_owned())),
-            };
+        if share(&directory) && is_at(&directory, &parent, name) {
+            if !is_one(&directory) {
+                return Err(appeared());
+            }
+            return Ok(Held {
+                path: path.to_owned(),
+                parent,
+                name: name.to_owned(),
+                directory,
+            });
         }
         // Somebody is just removing it.
         std::thread::yield_now();
     }
     Err(refused(Errno::BUSY))
+}
+
+/// Puts one there unless there is something. It has its mark before it has its name: a server that
+/// is killed in between would leave something that nobody ever takes for one.
+fn put(parent: &OwnedFd, name: &Path) -> Result<(), Errno> {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let there = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+    if there.is_ok() {
+        return Ok(());
+    }
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = PathBuf::from(format!(".outpost-{}-{number}", std::process::id()));
+    make_marked(parent, &draft)?;
+    let named = rustix::fs::renameat_with(parent, &draft, parent, name, RenameFlags::NOREPLACE);
+    if named.is_ok() {
+        return Ok(());
+    }
+    let _ = rustix::fs::unlinkat(parent, &draft, AtFlags::REMOVEDIR);
+    match named {
+        // Not every file system can.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => make_marked(parent, name),
+        Err(Errno::EXIST) => Ok(()),
+        named => named,
+    }
+}
+
+fn make_marked(parent: &OwnedFd, name: &Path) -> Result<(), Errno> {
+    match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755)) {
+        Err(Errno::EXIST) => return Ok(()),
+        made => made?,
+    }
+    mark(&rustix::fs::openat(parent, name, OPENED, Mode::empty())?)
 }
 
 fn mark(directory: &OwnedFd) -> Result<(), Errno> {
@@ -177,21 +264,10 @@ fn share(directory: &OwnedFd) -> bool {
     rustix::fs::flock(directory, shared) != Err(Errno::WOULDBLOCK)
 }
 
-/// Removes it if nobody else holds it and nobody has filled it.
-fn remove(directory: &OwnedFd, path: &Path) {
-    let alone = FlockOperation::NonBlockingLockExclusive;
-    if rustix::fs::flock(directory, alone) == Err(Errno::WOULDBLOCK) || !is_at(directory, path) {
-        return;
-    }
-    if path.symlink_metadata().is_ok_and(|found| is_one(&found)) {
-        // One that isn't empty after all stays.
-        let _ = rustix::fs::unlinkat(rustix::fs::CWD, path, AtFlags::REMOVEDIR);
-    }
-}
-
-/// Whether that directory is still what the path leads to.
-fn is_at(directory: &OwnedFd, path: &Path) -> bool {
-    let (Ok(held), Ok(found)) = (rustix::fs::fstat(directory), rustix::fs::lstat(path)) else {
+/// Whether that directory is what goes by this name.
+fn is_at(directory: &OwnedFd, parent: &OwnedFd, name: impl AsRef<Path>) -> bool {
+    let found = rustix::fs::statat(parent, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW);
+    let (Ok(held), Ok(found)) = (rustix::fs::fstat(directory), found) else {
         return false;
     };
     held.st_dev == found.st_dev && held.st_ino == found.st_ino
@@ -210,7 +286,7 @@ mod tests {
         let second = one.hold(std::slice::from_ref(&path)).expect("held");
         // As another server would.
         let third = other.hold(std::slice::from_ref(&path)).expect("held");
-        assert!(is_one(&path.metadata().expect("it is there")));
+        assert!(is_one_at(&path));
         drop(first);
         assert!(path.exists());
         drop(second);
@@ -234,8 +310,7 @@ mod tests {
     fn one_that_was_left_behind_is_taken_over_and_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(".git");
-        let directory = make(&path).expect("it is made");
-        drop(directory);
+        drop(make(&path).expect("it is made"));
         assert!(path.exists(), "as if the server had been killed");
         let held = Placeholders::default().hold(std::slice::from_ref(&path));
         drop(held.expect("held"));
@@ -263,5 +338,73 @@ mod tests {
         let refused = Placeholders::default().hold(&paths);
         assert!(matches!(refused, Err(PlaceholderError::Os { .. })));
         assert!(!paths[0].exists());
+    }
+
+    #[test]
+    fn a_mark_alone_does_not_make_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        std::fs::create_dir(&path).expect("a directory");
+        std::fs::write(path.join("file"), "").expect("a file");
+        let opened = rustix::fs::open(&path, OPENED, Mode::empty()).expect("it opens");
+        mark(&opened).expect("it is marked");
+        assert!(!is_one_at(&path));
+        let refused = Placeholders::default().hold(std::slice::from_ref(&path));
+        assert!(matches!(refused, Err(PlaceholderError::Appeared(_))));
+        if rustix::process::geteuid().is_root() {
+            let theirs = folder.path().join("b");
+            drop(make(&theirs).expect("it is made"));
+            assert!(is_one_at(&theirs));
+            std::os::unix::fs::chown(&theirs, Some(65534), None).expect("it changes hands");
+            assert!(!is_one_at(&theirs), "it is another user's");
+        }
+    }
+
+    #[test]
+    fn one_that_was_removed_is_made_again_and_each_is_removed_by_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(".git");
+        let all = Placeholders::default();
+        let first = all.hold(std::slice::from_ref(&path)).expect("held");
+        std::fs::remove_dir(&path).expect("somebody removes it");
+        let second = all.hold(std::slice::from_ref(&path)).expect("held again");
+        drop(first);
+        assert!(path.exists(), "it is the other's");
+        let third = all.hold(std::slice::from_ref(&path)).expect("joined");
+        drop(second);
+        assert!(path.exists());
+        drop(third);
+        assert!(!path.exists());
+        assert!(all.paths().is_empty());
+    }
+
+    #[test]
+    fn it_is_removed_where_it_was_made() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (here, moved) = (folder.path().join("here"), folder.path().join("moved"));
+        let beside = folder.path().join("beside");
+        std::fs::create_dir(&here).expect("a folder");
+        std::fs::create_dir_all(beside.join(".git")).expect("folders");
+        let held = Placeholders::default().hold(&[here.join(".git")]);
+        std::fs::rename(&here, &moved).expect("it moves");
+        std::os::unix::fs::symlink(&beside, &here).expect("a link");
+        assert!(moved.join(".git").exists());
+        drop(held.expect("held"));
+        assert!(!moved.join(".git").exists());
+        assert!(beside.join(".git").exists());
+        let refused = Placeholders::default().hold(&[here.join(".aws")]);
+        assert!(matches!(refused, Err(PlaceholderError::Os { .. })));
+        assert!(!beside.join(".aws").exists());
+    }
+
+    #[test]
+    fn nothing_else_is_left_beside_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(".git");
+        let names = || folder.path().read_dir().expect("it is there").count();
+        let held = Placeholders::default().hold(std::slice::from_ref(&path));
+        assert_eq!(names(), 1);
+        drop(held.expect("held"));
+        assert_eq!(names(), 0);
     }
 }

@@ -18,6 +18,8 @@ pub enum Step {
     Orders,
     /// Becoming bubblewrap.
     Bubblewrap,
+    /// Comparing what is mounted with the plan.
+    Places,
     /// Entering the program's directory.
     Directory,
     /// Giving up privileges.
@@ -35,6 +37,7 @@ impl fmt::Display for Step {
         f.write_str(match self {
             Step::Orders => "hear the plan",
             Step::Bubblewrap => "execute bwrap",
+            Step::Places => "find what was planned with where it was",
             Step::Directory => "enter the directory",
             Step::Privileges => "give up privileges",
             Step::Landlock => "set up Landlock",
@@ -47,9 +50,10 @@ impl fmt::Display for Step {
 /// How long one is.
 pub(super) const LENGTH: usize = 5;
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step::Orders,
     Step::Bubblewrap,
+    Step::Places,
     Step::Directory,
     Step::Privileges,
     Step::Landlock,

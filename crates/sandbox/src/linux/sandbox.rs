@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags};
 use super::host::ThisHost;
 use super::layout::{self, Layout};
 use super::line::Line;
-use super::orders::Orders;
+use super::orders::{Grant, Orders};
 use super::placeholder::{Holding, PlaceholderError, Placeholders};
 use super::preflight::{self, Means, Unenforceable};
 use super::{StageCommand, stage};
@@ -134,6 +134,9 @@ pub enum PrepareError {
     /// The stages are programs too.
     #[error("the plan doesn't show {0:?}, which the sandbox's own helper needs to start")]
     Library(PathBuf),
+    /// Whoever can open a device can do with it what it lets one do.
+    #[error("{0:?} is a device, which can be granted to write or not at all")]
+    Device(PathBuf),
     /// There are no mounts to hide it with.
     #[error("sandbox.level is \"landlock\", which can't deny {0:?} within what is granted")]
     Within(PathBuf),
@@ -154,6 +157,7 @@ impl PrepareError {
             | PrepareError::TooLong(_)
             | PrepareError::Needed(_)
             | PrepareError::Library(_)
+            | PrepareError::Device(_)
             | PrepareError::Within(_) => Failing::Intent,
             PrepareError::Placeholder(_) | PrepareError::Os(_) => Failing::Preparation,
         }
@@ -200,16 +204,22 @@ impl Sandbox {
     pub fn confine(&self, plan: &Plan, program: Program) -> Result<Confined, PrepareError> {
         let means = self.preflight()?;
         let level = self.shared.level;
-        let (stage, Layout { arguments, absent }) = match level {
+        let (stage, layout) = match level {
             Level::Namespaces => {
                 check(plan, self.shared.libraries.get_or_init(libraries))?;
-                (stage::OUTER, layout::lay_out(plan, &ThisHost))
+                let held = self.shared.placeholders.paths();
+                (stage::OUTER, layout::lay_out(plan, &ThisHost, &held))
             }
             Level::Landlock => {
                 check_alone(plan)?;
                 (stage::ALONE, Layout::default())
             }
         };
+        let Layout {
+            arguments,
+            absent,
+            places,
+        } = layout;
         if arguments.len() > ARGUMENTS {
             return Err(PrepareError::TooLong(arguments.len()));
         }
@@ -226,8 +236,14 @@ impl Sandbox {
             candidates: program.candidates,
             argv: program.argv,
             env: program.env,
+            places,
             grants: grants
-                .map(|rule| (rule.path.clone(), rule.access))
+                .map(|rule| Grant {
+                    path: rule.path.clone(),
+                    access: rule.access,
+                    // With namespaces the places are compared before, and some are new inside.
+                    identity: rule.identity.filter(|_| level == Level::Landlock),
+                })
                 .collect(),
         };
         let arguments = nameless(&told)?;
@@ -267,6 +283,10 @@ fn check(plan: &Plan, libraries: &[PathBuf]) -> Result<(), PrepareError> {
         .any(|rule| rule.path == proc && rule.access == Access::Deny)
     {
         return Err(PrepareError::Needed(proc.to_owned()));
+    }
+    let mut rules = plan.rules.iter();
+    if let Some(rule) = rules.find(|rule| layout::is_half_a_device(rule, &ThisHost)) {
+        return Err(PrepareError::Device(rule.path.clone()));
     }
     let mut libraries = libraries.iter();
     match libraries.find(|library| plan.access(library) == Access::Deny) {

@@ -2,7 +2,10 @@
 
 use std::{ffi::OsString, fs, io, path::Path};
 
+use rustix::io::Errno;
+
 use super::{Kind, View};
+use crate::{Identity, linux::place};
 
 /// This host, as the calling process sees it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +26,11 @@ impl View for Host {
         } else {
             Kind::File
         })
+    }
+
+    fn identify(&self, path: &Path) -> io::Result<Option<Identity>> {
+        let opened = place::follow(path).map_err(Errno::from)?;
+        Ok(Some(place::identity(&opened)?))
     }
 
     fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>> {

@@ -86,7 +86,7 @@ pub fn plan(
     }
     Ok(Plan {
         links: planner.missing_links(),
-        rules: planner.table.into_rules(),
+        rules: identified(planner.table.into_rules(), view)?,
         network: policy.network,
         cwd: cwd.path,
         warnings: planner.warnings,
@@ -290,11 +290,27 @@ impl Planner<'_> {
     }
 }
 
+/// With what is there. All of it is canonical, so a link that is found now has just been put there.
+fn identified(mut rules: Vec<Rule>, view: &dyn View) -> Result<Vec<Rule>, PlanError> {
+    for rule in &mut rules {
+        if rule.presence == Presence::Absent {
+            continue;
+        }
+        let found = view.identify(&rule.path);
+        rule.identity = found.map_err(|why| PlanError::Look {
+            path: rule.path.clone(),
+            why,
+        })?;
+    }
+    Ok(rules)
+}
+
 fn rule(path: PathBuf, access: Access, presence: Presence, why: Why) -> Rule {
     Rule {
         path,
         access,
         presence,
+        identity: None,
         why,
     }
 }

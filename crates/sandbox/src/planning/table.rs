@@ -103,6 +103,7 @@ impl Table {
                 path,
                 access: Access::Write,
                 presence: Presence::Directory,
+                identity: None,
                 why: Why::Pinned,
             });
         }

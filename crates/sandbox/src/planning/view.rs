@@ -6,10 +6,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::Identity;
+
 /// What planning asks of a file system.
 pub trait View {
     /// What is at a path whose parent directories are no links. A link is not followed.
     fn look(&self, path: &Path) -> io::Result<Kind>;
+
+    /// Which thing is at a path without links; none if the view can't tell things apart. A link on
+    /// the way is an error.
+    fn identify(&self, path: &Path) -> io::Result<Option<Identity>>;
 
     /// What is in a directory, and whether each is a directory itself: so many of them at most.
     fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>>;

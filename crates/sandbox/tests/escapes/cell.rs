@@ -8,6 +8,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use outpost_sandbox::planning::{self, Bounds, Child};
+use outpost_sandbox::policy::{Entry, FileSystem, Place, Policy, Restricted};
 use outpost_sandbox::{
     Access, Confined, Hold, Level, Network, Plan, Presence, Program, Rule, Sandbox, StageCommand,
     Why,
@@ -75,6 +77,52 @@ impl Cell {
     pub(crate) fn and(mut self, access: Access, path: &Path) -> Self {
         self.plan.rules.push(rule(access, path));
         self
+    }
+
+    /// With the plan that comes of these instead, as things are now.
+    pub(crate) fn follow(&mut self, entries: &[(Access, &Path)]) {
+        let entries = entries
+            .iter()
+            .map(|(access, path)| Entry::new(Place::Path(path.to_path_buf()), *access));
+        let policy = Policy {
+            file_system: FileSystem::Restricted(Restricted {
+                entries: entries.collect(),
+                glob_scan_max_depth: None,
+            }),
+            network: Network::Restricted,
+            cwd: self.plan.cwd.clone(),
+            workspace_roots: Vec::new(),
+        };
+        let child = Child {
+            cwd: &self.plan.cwd,
+            tmpdir: None,
+        };
+        let plan = planning::plan(&policy, &child, &planning::Host, &Bounds::default());
+        self.plan = plan.expect("there is a plan");
+    }
+
+    /// The same plan without namespaces.
+    pub(crate) fn alone(self) -> Self {
+        let sandbox = Sandbox::new(stage(), Level::Landlock);
+        Self { sandbox, ..self }
+    }
+
+    /// A program that does nothing.
+    pub(crate) fn program(&self) -> Program {
+        Program {
+            candidates: b"/bin/true\0".to_vec(),
+            argv: b"true\0".to_vec(),
+            env: Vec::new(),
+            cwd: self.plan.cwd.clone(),
+        }
+    }
+
+    /// Whether an attempt could be prepared and has worked.
+    pub(crate) fn ran(&self, words: &[&str]) -> bool {
+        match self.sandbox.confine(&self.plan, self.program()) {
+            Ok(_) => self.confined(words).0.status.success(),
+            Err(_) => false,
+        }
     }
 
     pub(crate) fn sandbox(&self) -> &Sandbox {
@@ -185,6 +233,7 @@ pub(crate) fn rule(access: Access, path: &Path) -> Rule {
         path: path.to_owned(),
         access,
         presence,
+        identity: None,
         why: Why::Entry,
     }
 }
@@ -210,4 +259,11 @@ pub(crate) fn is_root() -> bool {
 /// As an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("it is text")
+}
+
+/// Gives a directory the time by which the sandbox knows its own.
+pub(crate) fn mark(directory: &Path) {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(0x4f55_5450);
+    let opened = std::fs::File::open(directory).expect("it opens");
+    opened.set_modified(time).expect("it is marked");
 }

@@ -6,6 +6,9 @@
 mod alone;
 mod calls;
 mod cell;
+mod devices;
 mod files;
+mod forged;
 mod sockets;
+mod swapped;
 mod walls;

@@ -29,6 +29,7 @@ fn attempt(words: &[&str]) -> io::Result<()> {
     match words {
         ["write", path] => files::write(path),
         ["read", path] => files::read(path),
+        ["list", path] => std::fs::read_dir(path).map(drop),
         ["create", path] => files::create(path),
         ["make-directory", path] => std::fs::create_dir(path),
         ["remove", path] => std::fs::remove_file(path),

@@ -10,6 +10,7 @@ struct Imagined {
     placeholders: BTreeSet<PathBuf>,
     /// Where only others may create something.
     closed: BTreeSet<PathBuf>,
+    devices: BTreeSet<PathBuf>,
 }
 
 impl Host for Imagined {
@@ -24,6 +25,10 @@ impl Host for Imagined {
     fn is_placeholder(&self, path: &Path) -> bool {
         self.placeholders.contains(path)
     }
+
+    fn is_device(&self, path: &Path) -> bool {
+        self.devices.contains(path)
+    }
 }
 
 fn rule(access: Access, path: &str, presence: Presence) -> Rule {
@@ -31,6 +36,7 @@ fn rule(access: Access, path: &str, presence: Presence) -> Rule {
         path: path.into(),
         access,
         presence,
+        identity: None,
         why: Why::Entry,
     }
 }
@@ -60,7 +66,7 @@ fn plan(rules: impl Into<Vec<Rule>>) -> Plan {
 /// The arguments behind what is always said, an option to a line.
 fn said(plan: &Plan, host: &Imagined) -> String {
     let mut text = String::new();
-    let layout = lay_out(plan, host);
+    let layout = lay_out(plan, host, &[]);
     for word in &layout.arguments[ALWAYS.len()..] {
         let word = word.to_str().expect("all of it is text");
         if word.starts_with("--") && !text.is_empty() {
@@ -74,7 +80,7 @@ fn said(plan: &Plan, host: &Imagined) -> String {
 }
 
 fn absent_of(plan: &Plan, host: &Imagined) -> Vec<PathBuf> {
-    lay_out(plan, host).absent
+    lay_out(plan, host, &[]).absent
 }
 
 #[test]
@@ -249,15 +255,59 @@ fn the_kernel_is_nobodys_to_change() {
     assert!(!said.contains("--bind /proc"), "{said}");
 }
 
+fn with_devices(paths: &[&str]) -> Imagined {
+    Imagined {
+        devices: paths.iter().map(PathBuf::from).collect(),
+        ..Imagined::default()
+    }
+}
+
 #[test]
 fn a_device_that_is_granted_is_a_device_inside() {
+    let host = with_devices(&["/dev/kvm", "/dev/null"]);
     let mut kvm = write("/dev/kvm");
     kvm.presence = Presence::File;
     let mut null = write("/dev/null");
     null.presence = Presence::File;
-    let said = said(&plan([read("/"), kvm, null]), &Imagined::default());
+    let said = said(&plan([read("/"), kvm, null]), &host);
     assert!(said.contains("--dev-bind /dev/kvm /dev/kvm"), "{said}");
     assert!(!said.contains("/dev/null"), "{said}");
+}
+
+#[test]
+fn a_device_to_read_is_none_to_write() {
+    let host = with_devices(&["/dev/sda", "/dev/null"]);
+    let sda = rule(Access::Read, "/dev/sda", Presence::File);
+    assert!(is_half_a_device(&sda, &host));
+    let null = rule(Access::Read, "/dev/null", Presence::File);
+    assert!(!is_half_a_device(&null, &host));
+    let said = said(&plan([read("/"), sda]), &host);
+    assert!(!said.contains("dev-bind"), "{said}");
+}
+
+#[test]
+fn below_the_devices_directories_are_as_elsewhere() {
+    let mut pinned = write("/dev/shm/w/a");
+    pinned.why = Why::Pinned;
+    let plan = plan([
+        read("/"),
+        read("/dev/shm/r"),
+        write("/dev/shm/w"),
+        read("/dev/shm/w/.git"),
+        pinned,
+        deny("/dev/shm/w/a/secret"),
+    ]);
+    let said = said(&plan, &Imagined::default());
+    for words in [
+        "--ro-bind /dev/shm/r /dev/shm/r",
+        "--bind /dev/shm/w /dev/shm/w",
+        "--ro-bind /dev/shm/w/.git /dev/shm/w/.git",
+        "--bind /dev/shm/w/a /dev/shm/w/a",
+        "--perms 0000\n--tmpfs /dev/shm/w/a/secret",
+    ] {
+        assert!(said.contains(words), "{words} in {said}");
+    }
+    assert!(!said.contains("dev-bind"), "{said}");
 }
 
 #[test]
@@ -267,4 +317,90 @@ fn what_is_below_the_devices_is_not_pinned_to_the_hosts() {
     let plan = plan([write("/"), mapper, deny("/dev/mapper/x")]);
     let said = said(&plan, &Imagined::default());
     assert!(!said.contains("bind /dev/mapper /dev/mapper"), "{said}");
+}
+
+#[test]
+fn what_looks_absent_is_left_out_only_where_it_is_covered() {
+    let host = Imagined {
+        placeholders: ["/srv/p", "/srv/p/a", "/opt/secret"]
+            .map(PathBuf::from)
+            .into(),
+        missing: ["/srv/p/.git", "/srv/p/a/b"].map(PathBuf::from).into(),
+        ..Imagined::default()
+    };
+    let mut pinned = write("/srv/p/a");
+    pinned.why = Why::Pinned;
+    let plan = plan([
+        read("/"),
+        deny("/opt/secret"),
+        write("/srv"),
+        write("/srv/p"),
+        rule(Access::Read, "/srv/p/.git", Presence::Absent),
+        pinned,
+        rule(Access::Deny, "/srv/p/a/b", Presence::Absent),
+    ]);
+    assert_eq!(
+        absent_of(&plan, &host),
+        ["/srv/p/.git", "/srv/p/a"].map(PathBuf::from)
+    );
+    let said = said(&plan, &host);
+    for words in [
+        "--perms 0000\n--tmpfs /opt/secret\n",
+        "--bind /srv/p /srv/p\n",
+        "--perms 0555\n--tmpfs /srv/p/.git\n",
+        "--perms 0000\n--tmpfs /srv/p/a\n",
+    ] {
+        assert!(said.contains(words), "{words} in {said}");
+    }
+}
+
+#[test]
+fn what_others_hold_absent_is_so_for_who_could_change_it() {
+    let host = Imagined {
+        placeholders: ["/srv/big/w/.git", "/srv/big/v/.git", "/opt/.git"]
+            .map(PathBuf::from)
+            .into(),
+        ..Imagined::default()
+    };
+    let held = [
+        "/srv/big/w/.git",
+        "/srv/big/v/.git",
+        "/opt/.git",
+        "/srv/big/x",
+    ];
+    let held = held.map(PathBuf::from);
+    let plan = plan([read("/"), write("/srv/big"), write("/srv/big/v/.git")]);
+    let layout = lay_out(&plan, &host, &held);
+    // One of them is granted, one can't be changed, and one isn't empty any more.
+    assert_eq!(layout.absent, [PathBuf::from("/srv/big/w/.git")]);
+}
+
+#[test]
+fn every_mount_has_to_be_found_in_its_place() {
+    let known = crate::Identity {
+        device: 1,
+        inode: 2,
+    };
+    let mut workspace = write("/srv/p");
+    workspace.identity = Some(known);
+    let mut key = deny("/srv/p/key");
+    key.presence = Presence::File;
+    let plan = plan([read("/"), workspace, read("/srv/p/.git"), key, deny("/opt")]);
+    let layout = lay_out(&plan, &Imagined::default(), &[]);
+    let host = |identity, read_only| Stands::Host {
+        identity,
+        read_only,
+    };
+    let expected = [
+        ("/", host(None, true)),
+        ("/opt", Stands::Nothing { mode: 0 }),
+        ("/srv/p", host(Some(known), false)),
+        ("/srv/p/.git", host(None, true)),
+        ("/srv/p/key", Stands::Null),
+    ];
+    let expected = expected.map(|(path, stands)| Place {
+        path: path.into(),
+        stands,
+    });
+    assert_eq!(layout.places, expected);
 }

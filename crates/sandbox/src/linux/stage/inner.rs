@@ -99,6 +99,9 @@ fn read(file: OwnedFd) -> io::Result<Orders> {
 }
 
 fn confine(orders: &Orders) -> Result<(), (Step, io::Error)> {
+    for place in &orders.places {
+        place.check().map_err(|error| (Step::Places, error))?;
+    }
     rustix::process::chdir(&orders.cwd).map_err(|errno| (Step::Directory, errno.into()))?;
     let no_more = rustix::thread::set_no_new_privs(true);
     no_more.map_err(|errno| (Step::Privileges, errno.into()))?;

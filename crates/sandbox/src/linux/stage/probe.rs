@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::{PROBED, SELF, borrowed, c_string, environment};
+use crate::linux::orders::Grant;
 use crate::linux::{filter, landlock, layout, sys};
 use crate::{Access, Level, Network};
 
@@ -53,6 +54,14 @@ pub(super) fn report() {
     let outcome = rustix::thread::set_no_new_privs(true)
         .map_err(io::Error::from)
         .and_then(|()| landlock::confine(&[("/".into(), Access::Read)], Level::Namespaces))
+        .and_then(|()| {
+            let root = Grant {
+                path: "/".into(),
+                access: Access::Read,
+                identity: None,
+            };
+            landlock::confine(&[root], Network::Restricted, Level::Namespaces)
+        })
         .and_then(|_| {
             let filter = filter::filter(Network::Restricted, Level::Namespaces);
             sys::set_filter(&filter)

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::super::{Kind, View};
+use crate::Identity;
 
 /// What is where. Everything else is absent.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +63,10 @@ impl View for MadeUp {
             self.check(parent)?;
         }
         Ok(self.nodes.get(path).cloned().unwrap_or(Kind::Absent))
+    }
+
+    fn identify(&self, _: &Path) -> io::Result<Option<Identity>> {
+        Ok(None)
     }
 
     fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>> {
