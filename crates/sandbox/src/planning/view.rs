@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     io,
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 /// What planning asks of a file system.
@@ -13,6 +14,9 @@ pub trait View {
 
     /// What is in a directory, and whether each is a directory itself: so many of them at most.
     fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>>;
+
+    /// What time it is: looking may take only so long.
+    fn now(&self) -> Instant;
 }
 
 /// What is at a path.
