@@ -159,7 +159,14 @@ async fn the_doctor_tells_what_works_and_what_to_do() {
         said.ends_with("\nProcesses can be confined here.\n"),
         "{said}"
     );
-    for check in ["bubblewrap", "namespaces", "seccomp", "landlock", "cgroups"] {
+    for check in [
+        "bubblewrap",
+        "namespaces",
+        "seccomp",
+        "landlock",
+        "cgroups",
+        "network",
+    ] {
         assert!(said.contains(&format!("\n{check}")), "{check} in {said}");
     }
     let output = without_bubblewrap(&["doctor"]).await;

@@ -11,6 +11,9 @@ use super::{
     table::{self, Cell},
 };
 
+/// What a network means for whoever is confined otherwise.
+pub(crate) const NETWORK: &str = "With a network it reaches whatever listens on this host, by port or by a socket's path: a server that runs programs for whoever asks, as this one does, is a way out.";
+
 /// What is to be said.
 #[derive(Debug)]
 pub(crate) struct Explanation<'a> {
@@ -61,6 +64,9 @@ impl Explanation<'_> {
         lines.push(String::new());
         let layers = self.layers.iter();
         lines.extend(layers.map(|layer| about(layer.name, &layer.what, paint)));
+        if plan.network == Network::Enabled {
+            lines.push(paint.dye(Tone::Bad, NETWORK));
+        }
         if self.level == Level::Landlock {
             let words = "sandbox.level is \"landlock\", the weaker promise: what is read-only within what may be written can be written.";
             lines.push(paint.dye(Tone::Bad, words));
@@ -87,6 +93,7 @@ impl Explanation<'_> {
             "cwd": self.cwd.to_string_lossy(),
             "confined": self.plan.is_some(),
             "network": network,
+            "networkNote": (network == Some("enabled")).then_some(NETWORK),
             "rules": self.each(|plan| plan.rules.iter().map(of_rule).collect()),
             "links": self.each(|plan| plan.links.iter().map(|link| json!({
                 "path": link.path.to_string_lossy(), "target": link.target.to_string_lossy(),
@@ -256,6 +263,12 @@ mod tests {
              written can be written.\n\
              It can't be enforced here: bwrap is missing"
         );
+        assert!(!lines.iter().any(|line| line == NETWORK), "{lines:?}");
+        let mut connected = plan.clone();
+        connected.network = Network::Enabled;
+        explanation.plan = Some(&connected);
+        let lines = explanation.lines(None, plain());
+        assert!(lines.iter().any(|line| line == NETWORK), "{lines:?}");
         explanation.plan = None;
         let lines = explanation.lines(None, plain());
         assert!(lines[4].starts_with("Not confined"), "{lines:?}");

@@ -143,6 +143,11 @@ impl Bound {
                     start: start_of(text),
                     limit: bounds.pattern_bytes,
                 })?);
+            // Each alternative is an entry of its own.
+            let (count, limit) = (self.patterns.len(), bounds.entries);
+            if count > limit {
+                return Err(PlanError::ManyEntries { count, limit });
+            }
         }
         Ok(())
     }

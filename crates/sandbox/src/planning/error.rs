@@ -1,6 +1,6 @@
 //! Why there is no plan.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, time::Duration};
 
 /// What keeps a policy from being bound to this host. Nothing is started then.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +32,15 @@ pub enum PlanError {
     ManyFiles {
         /// How many may be looked at.
         limit: usize,
+    },
+    /// Patterns whose scan doesn't end in time.
+    #[error(
+        "looking for its patterns takes longer than {within:?}; \
+         let them start further down, or set glob_scan_max_depth"
+    )]
+    LongScan {
+        /// How long it may take.
+        within: Duration,
     },
     /// More rules than a namespace can be made of.
     #[error("more than {limit} paths would have to be treated differently")]
@@ -87,6 +96,7 @@ impl PlanError {
             | PlanError::LongPattern { .. }
             | PlanError::ManyEntries { .. }
             | PlanError::ManyFiles { .. }
+            | PlanError::LongScan { .. }
             | PlanError::ManyRules { .. }
             | PlanError::LinkInWritable { .. }
             | PlanError::Subpath(_) => Failing::Intent,

@@ -1,6 +1,6 @@
 //! The file system of this host.
 
-use std::{ffi::OsString, fs, io, path::Path};
+use std::{ffi::OsString, fs, io, path::Path, time::Instant};
 
 use rustix::io::Errno;
 
@@ -41,6 +41,10 @@ impl View for Host {
             found.push((entry.file_name(), is_directory));
         }
         Ok(found)
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
     }
 }
 

@@ -4,7 +4,7 @@
 //! system, so it is tested with trees that never existed.
 //!
 //! The steps, each in a file of its own: `binding` turns entries into paths, `resolve` follows
-//! symbolic links, `pattern` and `scan` find what patterns match, and `planner` puts it together in
+//! symbolic links, `pattern`, `walk` and `scan` find what patterns match, and `planner` puts it together in
 //! a `table` that knows which rule decides. Three things happen there that no entry asks for:
 //!
 //! - Protected names under writable roots become read-only, whether they exist or not.
@@ -24,6 +24,7 @@ mod resolve;
 mod scan;
 mod table;
 mod view;
+mod walk;
 
 #[cfg(test)]
 mod tests;

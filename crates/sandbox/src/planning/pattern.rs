@@ -4,10 +4,7 @@
 //! all. `[a-z]` is one of a set, `[!a]` one outside it, `{a,b}` either, and a backslash takes the
 //! meaning from what follows. What is not closed is literal.
 
-use std::{
-    os::unix::ffi::OsStrExt as _,
-    path::{Component, Path, PathBuf},
-};
+use std::path::{Component, Path, PathBuf};
 
 /// How many patterns one with alternatives may stand for.
 const MAX_ALTERNATIVES: usize = 256;
@@ -25,7 +22,7 @@ pub(super) struct Pattern {
 
 /// One step of the automaton.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     /// This letter.
     Letter(u32),
     /// Any letter of a name.
@@ -43,7 +40,7 @@ enum Step {
     Optional,
 }
 
-const SLASH: u32 = '/' as u32;
+pub(super) const SLASH: u32 = '/' as u32;
 
 impl Pattern {
     /// The patterns that a text stands for; none if it is out of bounds.
@@ -91,71 +88,20 @@ impl Pattern {
         }
     }
 
-    /// Whether a path below the base, relative to it, is meant.
-    pub(super) fn matches(&self, relative: &Path) -> bool {
-        let letters = letters(relative);
-        !letters.is_empty() && self.run(&letters).last() == Some(&true)
-    }
-
-    /// Whether anything below this directory, relative to the base, could be meant.
-    pub(super) fn leads_below(&self, relative: &Path) -> bool {
-        let mut letters = letters(relative);
-        if !letters.is_empty() {
-            letters.push(SLASH);
-        }
-        let states = self.run(&letters);
-        states[..self.steps.len()].contains(&true)
-    }
-
     /// Whether the base itself is all that is meant.
     pub(super) fn is_plain(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// The states of the automaton behind these letters; the last one is the end of the pattern.
-    fn run(&self, letters: &[u32]) -> Vec<bool> {
-        let mut states = vec![false; self.steps.len() + 1];
-        states[0] = true;
-        self.close(&mut states);
-        for &letter in letters {
-            let mut next = vec![false; states.len()];
-            for (at, step) in self.steps.iter().enumerate() {
-                if !states[at] {
-                    continue;
-                }
-                match step {
-                    Step::Star if letter != SLASH => next[at] = true,
-                    Step::Deep => next[at] = true,
-                    Step::Star | Step::Optional => {}
-                    one => next[at + 1] |= one.takes(letter),
-                }
-            }
-            self.close(&mut next);
-            states = next;
-        }
-        states
-    }
-
-    /// Adds the states that take no letter to reach.
-    fn close(&self, states: &mut [bool]) {
-        for (at, step) in self.steps.iter().enumerate() {
-            if !states[at] {
-                continue;
-            }
-            match step {
-                Step::Star | Step::Deep => states[at + 1] = true,
-                Step::Optional => {
-                    states[at + 1] = true;
-                    states[at + 3] = true;
-                }
-                Step::Letter(_) | Step::One | Step::Set { .. } => {}
-            }
-        }
+    /// What it says about paths below the base.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
     }
 }
 
 impl Step {
-    fn takes(&self, letter: u32) -> bool {
+    /// Whether it is this letter that it stands for.
+    pub(super) fn takes(&self, letter: u32) -> bool {
         match self {
             Step::Letter(own) => *own == letter,
             Step::One => letter != SLASH,
@@ -217,17 +163,6 @@ fn read_set(letters: &[char]) -> Option<(Step, usize)> {
         }
     }
     Some((Step::Set { negated, ranges }, close + 1))
-}
-
-/// The letters of a path. A byte that is no part of one is a letter of its own.
-fn letters(path: &Path) -> Vec<u32> {
-    let mut letters = Vec::new();
-    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-        letters.extend(chunk.valid().chars().map(u32::from));
-        let beyond = u32::from(char::MAX) + 1;
-        letters.extend(chunk.invalid().iter().map(|byte| beyond + u32::from(*byte)));
-    }
-    letters
 }
 
 fn normal(path: &Path) -> PathBuf {

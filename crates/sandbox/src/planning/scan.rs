@@ -3,9 +3,13 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
-use super::{Bounds, PlanError, View, pattern::Pattern, resolve::resolve};
+use super::{Bounds, PlanError, View, pattern::Pattern, resolve::resolve, walk::Walk};
+
+/// How long all of it may take. A scan that makes sense takes a small part of a second.
+const WITHIN: Duration = Duration::from_secs(5);
 
 /// Looks for patterns, within bounds for all of them together.
 pub(super) struct Scan<'a> {
@@ -13,6 +17,7 @@ pub(super) struct Scan<'a> {
     max_depth: usize,
     visited: usize,
     limit: usize,
+    until: Instant,
 }
 
 impl<'a> Scan<'a> {
@@ -22,6 +27,7 @@ impl<'a> Scan<'a> {
             max_depth: max_depth.unwrap_or(usize::MAX),
             visited: 0,
             limit: bounds.visited,
+            until: view.now() + WITHIN,
         }
     }
 
@@ -32,24 +38,34 @@ impl<'a> Scan<'a> {
         pattern: &Pattern,
         hidden: impl Fn(&Path, bool) -> bool,
     ) -> Result<Vec<PathBuf>, PlanError> {
+        self.visit(1)?;
         let base = resolve(self.view, &pattern.base)?;
         if pattern.is_plain() {
             return Ok(vec![base.path]);
         }
+        let mut walk = Walk::new(pattern);
         let mut found = Vec::new();
         let mut open = vec![(PathBuf::new(), 1_usize)];
         while let Some((directory, depth)) = open.pop() {
             if depth > self.max_depth {
                 continue;
             }
+            walk.enter(&directory);
             for (name, is_directory) in self.list(&base.path.join(&directory))? {
+                self.check_time()?;
+                let bearing = walk.look_at(&name);
+                let goes_on = is_directory && bearing.leads_below;
+                if !goes_on && !bearing.matches {
+                    continue;
+                }
                 let relative = directory.join(name);
                 let path = base.path.join(&relative);
-                let matched = pattern.matches(&relative);
-                if is_directory && pattern.leads_below(&relative) && !hidden(&path, matched) {
+                if goes_on && !hidden(&path, bearing.matches) {
                     open.push((relative, depth + 1));
                 }
-                if matched {
+                if bearing.matches {
+                    // Somebody has to see where it leads.
+                    self.visit(1)?;
                     found.push(path);
                 }
             }
@@ -57,7 +73,25 @@ impl<'a> Scan<'a> {
         Ok(found)
     }
 
+    /// Counts what is looked at. Whatever takes time counts, a directory with nothing in it and a
+    /// pattern that is just a path among it.
+    fn visit(&mut self, count: usize) -> Result<(), PlanError> {
+        self.visited += count;
+        if self.visited > self.limit {
+            return Err(PlanError::ManyFiles { limit: self.limit });
+        }
+        self.check_time()
+    }
+
+    fn check_time(&self) -> Result<(), PlanError> {
+        match self.view.now() < self.until {
+            true => Ok(()),
+            false => Err(PlanError::LongScan { within: WITHIN }),
+        }
+    }
+
     fn list(&mut self, directory: &Path) -> Result<Vec<(std::ffi::OsString, bool)>, PlanError> {
+        self.visit(1)?;
         let names = match self.view.list(directory, self.limit - self.visited + 1) {
             Ok(names) => names,
             // Whoever is confined runs as we do and can't look there either, or it has just gone.
@@ -76,10 +110,7 @@ impl<'a> Scan<'a> {
                 return Err(PlanError::Look { path, why });
             }
         };
-        self.visited += names.len();
-        if self.visited > self.limit {
-            return Err(PlanError::ManyFiles { limit: self.limit });
-        }
+        self.visit(names.len())?;
         Ok(names)
     }
 }

@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     io,
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 use crate::Identity;
@@ -19,6 +20,9 @@ pub trait View {
 
     /// What is in a directory, and whether each is a directory itself: so many of them at most.
     fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>>;
+
+    /// What time it is: looking may take only so long.
+    fn now(&self) -> Instant;
 }
 
 /// What is at a path.

@@ -27,6 +27,8 @@ pub(super) enum State {
     Absent,
     /// It isn't there, and there is no sandbox without it.
     Missing,
+    /// It is the host's own, and nothing is kept apart.
+    Shared,
     /// It can't be told before something else works.
     Unknown,
 }
@@ -50,6 +52,7 @@ pub(super) fn findings(
         seccomp(host),
         of_landlock(landlock, level),
         cgroups(trees),
+        sockets(landlock),
     ]
 }
 
@@ -151,6 +154,22 @@ fn of_landlock(version: u32, level: Level) -> Finding {
     }
 }
 
+/// What is within reach of a process that has a network.
+fn sockets(landlock: u32) -> Finding {
+    let found = match landlock {
+        ..6 => "where granted: loopback ports, Outpost's among them, and all unix sockets",
+        _ => {
+            "where granted: loopback ports, Outpost's among them, and unix sockets that have a path"
+        }
+    };
+    Finding {
+        name: "network",
+        state: State::Shared,
+        found: found.to_owned(),
+        to_do: None,
+    }
+}
+
 fn cgroups(trees: TreeKind) -> Finding {
     let name = "cgroups";
     let to_do = "run the server where it has a cgroup v2 of its own, such as a systemd unit with Delegate=yes";
@@ -193,10 +212,14 @@ mod tests {
     #[test]
     fn a_host_that_has_everything_is_well() {
         let all = findings(&Ok(means()), 7, Level::Namespaces, TreeKind::Cgroup);
-        assert!(all.iter().all(|finding| finding.state == State::Works));
+        assert!(all[..5].iter().all(|finding| finding.state == State::Works));
         assert!(all.iter().all(|finding| finding.to_do.is_none()));
         assert_eq!(all[0].found, "bubblewrap 0.8.0 at /usr/bin/bwrap");
         assert_eq!(all[3].found, "ABI 7");
+        assert!(all[5].found.contains("loopback ports"), "{all:?}");
+        assert!(all[5].found.contains("that have a path"), "{all:?}");
+        let older = findings(&Ok(means()), 5, Level::Namespaces, TreeKind::Cgroup);
+        assert!(older[5].found.contains("all unix sockets"), "{older:?}");
     }
 
     #[test]
@@ -209,11 +232,11 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_and_what_comes_behind_it_is_not() {
-        use State::{Absent, Missing, Unknown, Works};
+        use State::{Absent, Missing, Shared, Unknown, Works};
         let missing = Err(Unenforceable::NoBubblewrap);
         assert_eq!(
             states(&missing, 7, Level::Namespaces),
-            [Missing, Unknown, Unknown, Works, Absent]
+            [Missing, Unknown, Unknown, Works, Absent, Shared]
         );
         let forbidden = Err(Unenforceable::Namespaces {
             said: "no".to_owned(),
@@ -221,7 +244,7 @@ mod tests {
         });
         assert_eq!(
             states(&forbidden, 7, Level::Namespaces),
-            [Works, Missing, Unknown, Works, Absent]
+            [Works, Missing, Unknown, Works, Absent, Shared]
         );
         let all = findings(&forbidden, 7, Level::Namespaces, TreeKind::Keeper);
         let to_do = all[1].to_do.as_deref().unwrap_or_default();
@@ -232,7 +255,7 @@ mod tests {
         // Who has chosen to do without namespaces doesn't miss them.
         assert_eq!(
             states(&missing, 7, Level::Landlock),
-            [Absent, Unknown, Unknown, Works, Absent]
+            [Absent, Unknown, Unknown, Works, Absent, Shared]
         );
         assert_eq!(states(&missing, 0, Level::Landlock)[3], Missing);
         let filter = Err(Unenforceable::Seccomp {
@@ -240,7 +263,7 @@ mod tests {
         });
         assert_eq!(
             states(&filter, 7, Level::Namespaces),
-            [Works, Works, Missing, Works, Absent]
+            [Works, Works, Missing, Works, Absent, Shared]
         );
     }
 }

@@ -86,6 +86,7 @@ fn row(finding: &Finding) -> [Cell; 3] {
         State::Works => ("works", Tone::Good),
         State::Absent => ("absent", Tone::Quiet),
         State::Missing => ("missing", Tone::Bad),
+        State::Shared => ("shared", Tone::Quiet),
         State::Unknown => ("unknown", Tone::Quiet),
     };
     [

@@ -49,7 +49,9 @@ fn by_the_words(entries: &[Entry], tree: &MadeUp, path: &Path) -> Access {
                 exists(path)
                     && all.iter().any(|one| {
                         let rest = path.strip_prefix(&one.base);
-                        rest.is_ok_and(|rest| !rest.as_os_str().is_empty() && one.matches(rest))
+                        rest.is_ok_and(|rest| {
+                            !rest.as_os_str().is_empty() && super::globs::matches(one, rest)
+                        })
                     })
             }
             Place::Special(_) => false,

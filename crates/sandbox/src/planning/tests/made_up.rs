@@ -1,10 +1,12 @@
 //! A tree in memory.
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
     ffi::OsString,
     io,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use super::super::{Kind, View};
@@ -16,6 +18,25 @@ pub(super) struct MadeUp {
     nodes: BTreeMap<PathBuf, Kind>,
     /// Nobody may look below these.
     closed: Vec<PathBuf>,
+    clock: Clock,
+}
+
+/// A time that goes on with each look at it.
+#[derive(Clone, Debug)]
+struct Clock {
+    start: Instant,
+    looks: Cell<u32>,
+    tick: Duration,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Clock {
+            start: Instant::now(),
+            looks: Cell::default(),
+            tick: Duration::ZERO,
+        }
+    }
 }
 
 impl MadeUp {
@@ -42,6 +63,12 @@ impl MadeUp {
 
     pub(super) fn closed(mut self, path: &str) -> Self {
         self.closed.push(path.into());
+        self
+    }
+
+    /// Where looking at one thing takes so long.
+    pub(super) fn slow(mut self, tick: Duration) -> Self {
+        self.clock.tick = tick;
         self
     }
 
@@ -83,5 +110,11 @@ impl View for MadeUp {
             Some((name, *kind == Kind::Directory))
         });
         Ok(named.take(at_most).collect())
+    }
+
+    fn now(&self) -> Instant {
+        let looks = self.clock.looks.get();
+        self.clock.looks.set(looks + 1);
+        self.clock.start + self.clock.tick * looks
     }
 }
