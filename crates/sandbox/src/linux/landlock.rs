@@ -50,58 +50,7 @@ fn write(version: u32) -> u64 {
 
 /// The same and no more, from now on and for everything below. Says whether this kernel has
 /// Landlock; where it hasn't, the other walls have to do.
-pub(super) fn confine(grants: &[(PathBuf, Access)], level: Level) -> io::Result<bool> {
-    let version = match sys::landlock_version() {
-        Ok(version) => version,
-        Err(error) if is_missing(&error) => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    let handled = handled(version);
-    let attributes = RulesetAttributes {
-        handled_fs: handled,
-        handled_net: 0,
-        // With a network, too: a socket without a path is granted by nobody.
-        scoped: match version {
-            ..6 => 0,
-            _ => ABSTRACT_SOCKETS | SIGNALS,
-        },
-    };
-    // Older kernels refuse members that they don't know.
-    let size = match version {
-        ..4 => 8,
-        4 | 5 => 16,
-        _ => 24,
-    };
-    let ruleset = sys::landlock_ruleset(&attributes, size)?;
-    let usual = usual(version, level);
-    let usual = usual.iter().map(|(path, rights)| {
-        let opened = rustix::fs::open(*path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        (opened, *rights)
-    });
-    let granted = grants.iter().filter_map(|grant| match grant.access {
-        Access::Read => Some((open(grant), READ)),
-        Access::Write => Some((open(grant), write(version))),
-        Access::Deny => None,
-    });
-    for (opened, rights) in usual.chain(granted) {
-        match opened {
-            Ok(opened) => allow(&ruleset, opened, rights & handled)?,
-            // Then there is nothing to grant.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    // The terminal it stands on has no path inside, and programs open it again by its descriptor.
-    for stream in [rustix::stdio::stdin(), rustix::stdio::stdout()] {
-        if rustix::termios::isatty(stream) {
-            allow(&ruleset, stream, OF_DEVICES & handled)?;
-        }
-    }
-    sys::landlock_restrict(&ruleset)?;
-    Ok(true)
-}
-
-pub(super) fn confine(grants: &[Grant], network: Network, level: Level) -> io::Result<bool> {
+pub(super) fn confine(grants: &[Grant], level: Level) -> io::Result<bool> {
     let version = match sys::landlock_version() {
         Ok(version) => version,
         Err(error) if is_missing(&error) => return Ok(false),

@@ -264,7 +264,8 @@ fn absent(plan: &Plan, host: &impl Host, held: &[PathBuf]) -> BTreeMap<PathBuf, 
 fn is_absent(rule: &Rule, host: &impl Host) -> bool {
     match rule.presence {
         Presence::Absent => true,
-        Presence::Directory => host.is_placeholder(&rule.path),
+        // Another's placeholder, also if it has been taken away since the plan was made.
+        Presence::Directory => host.is_placeholder(&rule.path) || !host.exists(&rule.path),
         Presence::File => false,
     }
 }
@@ -282,16 +283,6 @@ fn first_missing(plan: &Plan, path: &Path, host: &impl Host) -> PathBuf {
         first = parent;
     }
     first.to_owned()
-}
-
-/// What another confined process has put there counts as nothing, also if it has taken that away
-/// since the plan was made.
-fn presence(rule: &Rule, host: &impl Host) -> Presence {
-    let is_gone = || rule.access != Access::Write && !host.exists(&rule.path);
-    match rule.presence {
-        Presence::Directory if host.is_placeholder(&rule.path) || is_gone() => Presence::Absent,
-        presence => presence,
-    }
 }
 
 /// The rule that would decide without this one.

@@ -53,14 +53,13 @@ pub(super) fn report() {
     let version = sys::landlock_version().unwrap_or_default();
     let outcome = rustix::thread::set_no_new_privs(true)
         .map_err(io::Error::from)
-        .and_then(|()| landlock::confine(&[("/".into(), Access::Read)], Level::Namespaces))
         .and_then(|()| {
             let root = Grant {
                 path: "/".into(),
                 access: Access::Read,
                 identity: None,
             };
-            landlock::confine(&[root], Network::Restricted, Level::Namespaces)
+            landlock::confine(&[root], Level::Namespaces)
         })
         .and_then(|_| {
             let filter = filter::filter(Network::Restricted, Level::Namespaces);
