@@ -4,4 +4,5 @@ mod misbehaving;
 mod real;
 mod revival;
 mod stage;
+mod transport;
 mod web;

@@ -1,18 +1,11 @@
 //! Servers that don't do what they should.
 
-use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use outpost_mcp::{
-    CallError, Command, ExecutorLauncher, Failure, Fault, Launcher as _, Limits, Status,
-};
-use outpost_testkit::Mark;
-use rmcp::{
-    model::{ClientJsonRpcMessage, JsonRpcMessage},
-    transport::Transport as _,
-};
+use outpost_mcp::{CallError, Failure, Fault, Limits, Status};
 use serde_json::{Value, json};
 
-use crate::stage::{Executor, Stage, call, odd, on_each_stage, soon, text};
+use crate::stage::{Stage, call, odd, on_each_stage, soon, text};
 
 async fn failure(stage: &Stage, server: Value, limits: &Limits) -> Arc<Failure> {
     let ensemble = stage.one(&server, limits);
@@ -295,94 +288,6 @@ async fn remote_without_a_remote_place_names_the_server() {
 }
 
 #[tokio::test]
-async fn a_transport_that_is_closed_or_dropped_ends_its_server() {
-    on_each_stage(async |stage| {
-        let launcher = match stage.name {
-            "local" => Arc::clone(&stage.launchers.local),
-            _ => stage.launchers.remote.clone().unwrap(),
-        };
-        for closed in [true, false] {
-            let mark = Mark::new();
-            let command = Command {
-                args: vec!["1000".into()],
-                env: BTreeMap::from([(Mark::VARIABLE.to_owned(), mark.as_str().into())]),
-                ..Command::new("sleep")
-            };
-            let limits = Limits::default();
-            let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
-            let account = transport.account();
-            mark.alive(1).await;
-            if closed {
-                soon("the close", transport.close()).await.unwrap();
-                mark.gone().await;
-                soon("the second close", transport.close()).await.unwrap();
-            }
-            drop(transport);
-            mark.gone().await;
-            assert_eq!(account.fault(), Some(Fault::Closed));
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_server_is_told_to_end_once() {
-    for closed in [true, false] {
-        let executor = Executor::tapped();
-        let place = executor.place().await;
-        let launcher = ExecutorLauncher::new(Arc::clone(&place));
-        let mark = Mark::new();
-        let command = Command {
-            args: vec!["1000".into()],
-            env: BTreeMap::from([(Mark::VARIABLE.to_owned(), mark.as_str().into())]),
-            ..Command::new("sleep")
-        };
-        let limits = Limits::default();
-        let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
-        mark.alive(1).await;
-        assert_eq!(executor.heard("process/terminate"), 0);
-        if closed {
-            soon("the close", transport.close()).await.unwrap();
-            soon("the second close", transport.close()).await.unwrap();
-        }
-        drop(transport);
-        mark.gone().await;
-        // Whatever else was to be said has been, once this is answered.
-        place.environment().await.unwrap();
-        soon("the answer", place.processes()).await.unwrap();
-        assert_eq!(executor.heard("process/terminate"), 1, "closed: {closed}");
-    }
-}
-
-#[tokio::test]
-async fn what_a_server_has_left_behind_may_speak_for_it() {
-    on_each_stage(async |stage| {
-        let launcher = match stage.name {
-            "local" => Arc::clone(&stage.launchers.local),
-            _ => stage.launchers.remote.clone().unwrap(),
-        };
-        // The second process waits until the first is gone and buried.
-        let script = r#"(while kill -0 $$ 2>/dev/null; do sleep 0.01; done
-            echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}'
-            printf '{"jsonrpc":"2.0","id":7,"result":{}}') & exit 5"#;
-        let command = Command {
-            args: vec!["-c".into(), script.into()],
-            ..Command::new("/bin/sh")
-        };
-        let limits = Limits::default();
-        let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
-        let first = soon("a message", transport.receive()).await;
-        assert!(matches!(first, Some(JsonRpcMessage::Notification(_))), "{first:?}");
-        let second = soon("another", transport.receive()).await;
-        assert!(matches!(second, Some(JsonRpcMessage::Response(_))), "{second:?}");
-        assert!(soon("the end", transport.receive()).await.is_none());
-        let fault = transport.account().fault();
-        assert!(matches!(fault, Some(Fault::Exited { code: 5, .. })), "{fault:?}");
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn a_list_that_a_server_does_not_know_is_empty() {
     let stage = Stage::local().await;
     let ensemble = stage.one(&odd(&["no-templates"]), &Limits::default());
@@ -401,71 +306,4 @@ async fn a_list_has_as_much_time_as_a_call() {
     let error = soon("the list", ensemble.tools("one")).await.unwrap_err();
     assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
     soon("its end", ensemble.close()).await;
-}
-
-#[tokio::test]
-async fn messages_arrive_in_the_order_they_were_sent_in() {
-    on_each_stage(async |stage| {
-        let launcher = match stage.name {
-            "local" => Arc::clone(&stage.launchers.local),
-            _ => stage.launchers.remote.clone().unwrap(),
-        };
-        let limits = Limits::default();
-        let command = Command::new("cat");
-        let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
-        let ping = |id: u32| -> ClientJsonRpcMessage {
-            let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
-            serde_json::from_value(ping).unwrap()
-        };
-        // More than any queue on the way has room for, and the last is looked after first.
-        let mut sent: Vec<Pin<Box<dyn Future<Output = _> + Send>>> = Vec::new();
-        for id in 0..40 {
-            sent.push(Box::pin(transport.send(ping(id))));
-        }
-        let mut sending = tokio::task::JoinSet::new();
-        for send in sent.into_iter().rev() {
-            sending.spawn(send);
-        }
-        let mut echoed = Vec::new();
-        while echoed.len() < 40 {
-            match soon("an echo", transport.receive()).await {
-                Some(JsonRpcMessage::Request(request)) => echoed.push(request.id.to_string()),
-                other => panic!("{other:?}"),
-            }
-        }
-        let expected: Vec<_> = (0..40).map(|id| id.to_string()).collect();
-        assert_eq!(echoed, expected);
-        soon("the close", transport.close()).await.unwrap();
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_transport_that_is_dropped_ends_what_its_server_has_left_behind() {
-    on_each_stage(async |stage| {
-        let launcher = match stage.name {
-            "local" => Arc::clone(&stage.launchers.local),
-            _ => stage.launchers.remote.clone().unwrap(),
-        };
-        let mark = Mark::new();
-        // The second process speaks when the first is gone and buried.
-        let script = r#"(while kill -0 $$ 2>/dev/null; do sleep 0.01; done
-            echo '{"jsonrpc":"2.0","id":7,"result":{}}'; exec sleep 1000) & exit 5"#;
-        let command = Command {
-            args: vec!["-c".into(), script.into()],
-            env: BTreeMap::from([(Mark::VARIABLE.to_owned(), mark.as_str().into())]),
-            ..Command::new("/bin/sh")
-        };
-        let limits = Limits::default();
-        let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
-        let word = soon("its word", transport.receive()).await;
-        assert!(
-            matches!(word, Some(JsonRpcMessage::Response(_))),
-            "{word:?}"
-        );
-        mark.alive(1).await;
-        drop(transport);
-        mark.gone().await;
-    })
-    .await;
 }

@@ -7,3 +7,4 @@ mod files;
 mod offer;
 mod partings;
 mod processes;
+mod search;
