@@ -140,6 +140,9 @@ pub enum Warning {
     /// What nobody who runs as we do can get at.
     #[error("{0:?} is out of reach for the user of this server, so nothing is done about it")]
     OutOfReach(PathBuf),
+    /// A protected name that is a link, where anybody may have put it.
+    #[error("{0:?} is a symbolic link in a temporary directory and can't be protected")]
+    TemporaryLink(PathBuf),
     /// What is denied below a file, which has to stay what it is.
     #[error("{path:?} can't be kept from appearing unless {kept:?} is read-only, so it is")]
     Blocked {

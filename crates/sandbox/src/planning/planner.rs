@@ -1,6 +1,9 @@
 //! The plan, put together.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::{
     PlanError, View,
@@ -66,6 +69,7 @@ pub fn plan(
         absent_grants: Vec::new(),
         links: cwd.links,
         checked_links: Vec::new(),
+        named: BTreeSet::new(),
         warnings: Vec::new(),
     };
     match &policy.file_system {
@@ -104,6 +108,8 @@ struct Planner<'a> {
     links: Vec<Link>,
     /// Links that were followed to what an entry names, and the name.
     checked_links: Vec<(PathBuf, PathBuf)>,
+    /// What there are entries about that don't just mean the temporary directory, whichever that is.
+    named: BTreeSet<PathBuf>,
     warnings: Vec<Warning>,
 }
 
@@ -176,6 +182,9 @@ impl Planner<'_> {
         if access != Access::Deny {
             self.links.extend(links);
         }
+        if absence != Absence::Warns {
+            self.named.insert(path.clone());
+        }
         match end {
             End::Directory | End::File => {
                 self.table.add(rule(path, access, end.presence(), why));
@@ -205,10 +214,11 @@ impl Planner<'_> {
             .filter(|rule| rule.access == Access::Write && rule.presence == Presence::Directory)
             .map(|rule| rule.path.clone())
             .collect();
-        for path in roots
+        for (root, name) in roots
             .iter()
-            .flat_map(|root| PROTECTED.map(|name| root.join(name)))
+            .flat_map(|root| PROTECTED.map(|name| (root, name)))
         {
+            let path = root.join(name);
             let granted = self.absent_grants.iter().any(|(grant, _)| *grant == path);
             if granted || self.table.get(&path).is_some() {
                 continue;
@@ -216,6 +226,11 @@ impl Planner<'_> {
             let Resolved { end, links, .. } = resolve(self.view, &path)?;
             if let Some(link) = links.into_iter().next() {
                 let link = link.path;
+                // Else any user of the host could keep all others from starting anything.
+                if !self.named.contains(root) {
+                    self.warnings.push(Warning::TemporaryLink(link));
+                    continue;
+                }
                 return Err(PlanError::LinkInWritable { link, path });
             }
             match end {

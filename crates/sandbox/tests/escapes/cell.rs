@@ -11,8 +11,8 @@ use std::process::{Command, Output, Stdio};
 use outpost_sandbox::planning::{self, Bounds, Child};
 use outpost_sandbox::policy::{Entry, FileSystem, Place, Policy, Restricted};
 use outpost_sandbox::{
-    Access, Confined, Hold, Level, Network, Plan, Presence, Program, Rule, Sandbox, StageCommand,
-    Why,
+    Access, Confined, Hold, Level, Network, Plan, PrepareError, Presence, Program, Rule, Sandbox,
+    StageCommand, Why,
 };
 
 /// A folder of the host with a part that the plan lets one write.
@@ -150,6 +150,14 @@ impl Cell {
         self.run(&["/bin/sh", "-c", script].map(AsRef::as_ref))
     }
 
+    /// The same while things change, where it may not even come to be prepared.
+    pub(crate) fn try_script(&self, script: &str) {
+        let argv = ["/bin/sh", "-c", script].map(AsRef::as_ref);
+        if let Ok((mut command, _hold)) = self.prepared(&argv) {
+            command.output().expect("it runs");
+        }
+    }
+
     fn run(&self, argv: &[&std::ffi::OsStr]) -> Outcome {
         let (mut command, _hold) = self.command(argv);
         let output = command.output();
@@ -158,6 +166,10 @@ impl Cell {
 
     /// What to start for a confined program, and what to keep meanwhile.
     pub(crate) fn command(&self, argv: &[&std::ffi::OsStr]) -> (Command, Hold) {
+        self.prepared(argv).expect("it can be confined")
+    }
+
+    fn prepared(&self, argv: &[&std::ffi::OsStr]) -> Result<(Command, Hold), PrepareError> {
         let run = |strings: &[&std::ffi::OsStr]| {
             let terminated = strings.iter().map(|one| [one.as_bytes(), b"\0"].concat());
             terminated.collect::<Vec<_>>().concat()
@@ -178,7 +190,7 @@ impl Cell {
             theirs,
             hold,
             ..
-        } = confined.expect("it can be confined");
+        } = confined?;
         let mut command = Command::new(program);
         command.arg0(&argv[0]).args(&argv[1..]);
         command.env_clear().envs(env).stdin(Stdio::null());
@@ -191,7 +203,7 @@ impl Cell {
         };
         // SAFETY: it makes one system call.
         unsafe { command.pre_exec(place) };
-        (command, hold)
+        Ok((command, hold))
     }
 }
 

@@ -11,4 +11,5 @@ mod files;
 mod forged;
 mod sockets;
 mod swapped;
+mod together;
 mod walls;

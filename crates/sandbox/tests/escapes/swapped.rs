@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use outpost_sandbox::Access;
 
@@ -65,5 +67,32 @@ fn no_place_is_held_through_a_link() {
     // Whether it was refused or fails later, what is there meanwhile is all that counts.
     assert_eq!(names(&beside), 0);
     drop(refused);
+    assert_eq!(names(&beside), 0);
+}
+
+#[test]
+fn whoever_keeps_swapping_gets_nowhere() {
+    let (cell, sub, beside) = nested();
+    let (there, moved) = (sub.clone(), cell.inside("moved"));
+    let target = beside.clone();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let swapping = std::thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            let _ = std::fs::rename(&there, &moved);
+            let _ = symlink(&target, &there);
+            let _ = std::fs::remove_file(&there);
+            let _ = std::fs::rename(&moved, &there);
+        }
+    });
+    let names_it_both_ways = format!(
+        "touch sub/new; touch {0}/new; touch {0}/.git/new",
+        text(&beside)
+    );
+    for _ in 0..20 {
+        cell.try_script(&names_it_both_ways);
+    }
+    stop.store(true, Ordering::Relaxed);
+    swapping.join().expect("it ends");
     assert_eq!(names(&beside), 0);
 }

@@ -95,3 +95,37 @@ fn an_absent_one_keeps_what_is_granted_below_it_from_being_made() {
     let plan = planned(&tree, &policy(vec![write("/ws"), skipped]));
     assert_eq!(plan.access(Path::new("/ws/.codex")), Access::Read);
 }
+
+#[test]
+fn a_link_that_anybody_may_have_put_into_a_temporary_directory_stops_nobody() {
+    let tree = MadeUp::new("/ws/.git/ /tmp/.aws>nowhere /var/tmp/.git>/ws");
+    let temporary = || {
+        vec![
+            read("/"),
+            write("/ws"),
+            special(Special::SlashTmp, Access::Write),
+            special(Special::Tmpdir, Access::Write),
+        ]
+    };
+    let child = Child {
+        tmpdir: Some(Path::new("/var/tmp")),
+        ..child()
+    };
+    let planned = plan(&policy(temporary()), &child, &tree, &Bounds::default()).unwrap();
+    let access = |path: &str| planned.access(Path::new(path));
+    assert_eq!(access("/tmp/.git"), Access::Read);
+    assert_eq!(access("/tmp/.aws"), Access::Write);
+    assert_eq!(access("/var/tmp/.aws"), Access::Read);
+    let told = told(&planned);
+    for link in ["/tmp/.aws", "/var/tmp/.git"] {
+        let words = format!(
+            "! {link:?} is a symbolic link in a temporary directory and can't be protected\n"
+        );
+        assert!(told.contains(&words), "{told}");
+    }
+    // Whoever names the directory itself is told.
+    let mut named = temporary();
+    named.push(write("/tmp"));
+    let refused = plan(&policy(named), &child, &tree, &Bounds::default());
+    assert!(matches!(refused, Err(PlanError::LinkInWritable { .. })));
+}
