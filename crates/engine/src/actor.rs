@@ -139,10 +139,12 @@ impl Actor {
             }
         }
         let Some(hold) = &self.hold else { return };
-        let first = hold.first().and_then(|first| Watched::new(first).ok());
-        let gone = match first {
-            Some(first) => timeout_at(until, first.readable()).await.is_ok(),
-            None => true,
+        let watched = |first: Option<_>| first.map(Watched::new).transpose();
+        let gone = match hold.first().and_then(watched) {
+            Ok(Some(first)) => timeout_at(until, first.readable()).await.is_ok(),
+            Ok(None) => true,
+            // Nobody could look, so it is kept for as long as anything is.
+            Err(_) => false,
         };
         if gone {
             self.hold = None;

@@ -86,9 +86,10 @@ pub(crate) fn copy_file<A: AsFd, B: AsFd>(
     let Some(target) = open_target(to, &stat, mode, flags)? else {
         return Ok(());
     };
-    let (source, mut target) = (File::from(source), File::from(target));
-    // It may grow while it is copied.
-    if std::io::copy(&mut source.take(most), &mut target)? == most {
+    let (mut source, mut target) = (File::from(source), File::from(target));
+    let copied = std::io::copy(&mut source.by_ref().take(most), &mut target)?;
+    // It may have grown while it was copied, and a byte too many must not even be tried.
+    if copied == most && source.read(&mut [0])? != 0 {
         return Err(Errno::FBIG.into());
     }
     fchmod(&target, mode)?;

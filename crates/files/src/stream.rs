@@ -18,12 +18,16 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::copy::PERMISSIONS;
 use crate::identity::file_type;
 use crate::regular::check_size;
 use crate::{Files, FilesError, Links};
 
 /// The mode of a new file, of which the process's mask leaves something.
 const MODE: Mode = Mode::from_raw_mode(0o666);
+
+/// The mode of what has a name before it is complete: what it replaces may be nobody else's business.
+const DRAFT: Mode = Mode::from_raw_mode(0o600);
 
 /// How many names are tried for what has one while it is written.
 const ATTEMPTS: u32 = 100;
@@ -76,11 +80,15 @@ impl StreamWriter {
         Ok(self.file.try_clone()?)
     }
 
-    /// Puts what was written in the place of the file, in one step for everybody who looks. Mode and
-    /// owner of a file that was there are kept.
+    /// Puts what was written in the place of the file, in one step for everybody who looks. Owner and
+    /// permissions of a file that was there are kept; that it ran as its owner is not, since that was
+    /// said of other content.
     pub fn commit(mut self) -> Result<(), FilesError> {
-        if let Some(there) = check_replaceable(&self.place, &self.name)? {
-            self.take_after(&there)?;
+        match (check_replaceable(&self.place, &self.name)?, &self.draft) {
+            (Some(there), _) => self.take_after(&there)?,
+            (None, Draft::Named(_)) => fchmod(&self.file, usual_mode(&self.place)?)?,
+            // It has had the usual mode all along, and nobody could see it.
+            (None, _) => {}
         }
         // Otherwise the new name could survive a crash that the new content doesn't.
         self.file.sync_data()?;
@@ -104,7 +112,7 @@ impl StreamWriter {
         }
         Ok(fchmod(
             &self.file,
-            Mode::from_raw_mode(there.st_mode & 0o7777),
+            Mode::from_raw_mode(there.st_mode & PERMISSIONS),
         )?)
     }
 }
@@ -159,8 +167,18 @@ fn new_draft(place: &OwnedFd) -> Result<(File, Draft), FilesError> {
 
 fn named_draft(place: &OwnedFd) -> Result<(File, Draft), FilesError> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    let (file, name) = free_name(|name| openat(place, name, flags, MODE))?;
+    let (file, name) = free_name(|name| openat(place, name, flags, DRAFT))?;
     Ok((file.into(), Draft::Named(name)))
+}
+
+/// What a new file gets here, by the process's mask and what the directory says. Neither can be asked
+/// without changing it, so one is made.
+fn usual_mode(place: &OwnedFd) -> Result<Mode, FilesError> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let (file, name) = free_name(|name| openat(place, name, flags, MODE))?;
+    let stat = fstat(&file);
+    unlinkat(place, &name, AtFlags::empty())?;
+    Ok(Mode::from_raw_mode(stat?.st_mode & PERMISSIONS))
 }
 
 /// A file without a name gets one by way of `/proc`, which isn't everywhere.
@@ -234,6 +252,45 @@ mod tests {
         writer.commit().unwrap();
         assert_eq!(names(folder.path()), ["file"]);
         assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"new");
+    }
+
+    fn mode(path: &Path) -> u32 {
+        use std::os::unix::fs::PermissionsExt as _;
+        path.metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn what_has_a_name_before_it_is_complete_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let usual = folder.path().join("usual");
+        File::create(&usual).unwrap();
+        let usual = (mode(&usual), std::fs::remove_file(&usual).unwrap()).0;
+        let writer = named(folder.path());
+        writer.write_block(0, b"secret").unwrap();
+        assert_eq!(mode(&folder.path().join(&names(folder.path())[0])), 0o600);
+        writer.commit().unwrap();
+        assert_eq!(names(folder.path()), ["file"]);
+        assert_eq!(mode(&folder.path().join("file")), usual);
+    }
+
+    #[test]
+    fn new_content_does_not_run_as_the_owner_of_the_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "old").unwrap();
+        let set = |mode| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(&path, mode).unwrap();
+        };
+        for (before, after) in [(0o6750, 0o750), (0o600, 0o600)] {
+            set(before);
+            let nameless = Files::default().create_stream(&path).unwrap();
+            nameless.commit().unwrap();
+            assert_eq!(mode(&path), after);
+            set(before);
+            named(folder.path()).commit().unwrap();
+            assert_eq!(mode(&path), after);
+        }
     }
 
     #[test]

@@ -7,12 +7,15 @@ use outpost_sandbox::{
     Confined, Heard, Hold, Line, Means, PrepareError, Program, Refusal, Report, Sandbox, Step,
     Unenforceable, planning, policy::Policy,
 };
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{Start, StartError};
 
 /// How much is told of what a stage has written before it failed.
 const WORDS: usize = 1024;
+
+/// How many processes are prepared at once. Each takes a processor for as long as it takes.
+pub(super) const TURNS: usize = 8;
 
 /// How long something that was killed may take to go before it is left to others.
 pub(super) const GONE_WITHIN: Duration = Duration::from_secs(2);
@@ -43,9 +46,11 @@ pub(super) async fn means(sandbox: Option<&Sandbox>) -> Result<Means, Unenforcea
 }
 
 /// What to start for a process, and what to see to if it is confined. Looking at the files of the
-/// host may take a while, so it has a thread of its own.
+/// host may take a while, so it has a thread of its own, and takes one of these `turns`: it goes on
+/// when nobody wants the process any more.
 pub(super) async fn prepare(
     sandbox: Option<&Sandbox>,
+    turns: &Arc<Semaphore>,
     start: &Start,
     command: Command,
 ) -> Result<(Command, Option<Confinement>), StartError> {
@@ -82,7 +87,11 @@ pub(super) async fn confine(
         let refusal = PrepareError::from(Unenforceable::NoStages);
         return Err(Refusal::from(refusal).into());
     };
+    // It is closed by nobody.
+    let turn = Arc::clone(turns).acquire_owned().await;
+    let turn = turn.map_err(|_| Refusal::Unplanned)?;
     let preparing = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
         // The host first: where nothing can be enforced, that is the reason.
         sandbox.preflight().map_err(PrepareError::from)?;
         let child = planning::Child {

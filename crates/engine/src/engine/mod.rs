@@ -45,6 +45,8 @@ struct Shared {
     alive: Mutex<HashMap<usize, Process>>,
     /// A place for each process that may run at once.
     places: Arc<Semaphore>,
+    /// A turn for each that may be prepared for its sandbox at once.
+    preparing: Arc<Semaphore>,
     shelf: Mutex<Shelf<(Session, Process)>>,
     /// Wakes the janitor: something was put on the shelf.
     shelved: Notify,
@@ -79,6 +81,7 @@ impl Engine {
                 places: Arc::new(Semaphore::new(
                     limits.max_processes.min(Semaphore::MAX_PERMITS),
                 )),
+                preparing: Arc::new(Semaphore::new(confining::TURNS)),
                 limits,
                 spawner,
                 sandbox,
@@ -136,8 +139,9 @@ impl Engine {
         let place = places
             .try_acquire_owned()
             .map_err(|_| StartError::TooMany)?;
-        let (command, confinement) =
-            confining::prepare(self.shared.sandbox.as_ref(), &start, command_of(&start)).await?;
+        let (sandbox, turns) = (self.shared.sandbox.as_ref(), &self.shared.preparing);
+        let command = command_of(&start);
+        let (command, confinement) = confining::prepare(sandbox, turns, &start, command).await?;
         let mut child = self.shared.spawner.spawn(command).await?;
         let mut hold = None;
         if let Some(confinement) = confinement {

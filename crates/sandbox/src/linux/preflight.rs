@@ -171,12 +171,23 @@ fn trial(command: &StageCommand, argv: &[OsString]) -> Command {
     trial
 }
 
+/// The system's own folders.
+const SYSTEM: [&str; 2] = ["/usr/bin", "/bin"];
+
 /// Only absolute folders: a server may be standing in somebody's project.
 fn find(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
-    let mut candidates = folders
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join("bwrap"));
+    let candidates = in_order(folders);
+    let mut candidates = candidates.into_iter().map(|folder| folder.join("bwrap"));
     candidates.find(|candidate| is_executable(candidate))
+}
+
+/// The system's folders first, wherever they stand among the others: what else is there may be a
+/// folder that a confined process could write, and whoever is found is every sandbox from then on.
+fn in_order(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut folders: Vec<_> = folders.filter(|folder| folder.is_absolute()).collect();
+    let rank = |folder: &Path| SYSTEM.iter().position(|one| folder == Path::new(one));
+    folders.sort_by_key(|folder| rank(folder).unwrap_or(SYSTEM.len()));
+    folders
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -317,6 +328,24 @@ mod tests {
             Remedy::AppArmor
         );
         assert_eq!(with("max_user_namespaces", "96349\n"), Remedy::Unknown);
+    }
+
+    /// A planted one would be every sandbox after the next start.
+    #[test]
+    fn the_systems_own_comes_first() {
+        let order = |path: &str| {
+            let folders = std::env::split_paths(path);
+            let ordered = in_order(folders);
+            ordered
+                .iter()
+                .map(|one| one.display().to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            order("/home/me/.local/bin:/opt/bin:/bin:bin:/usr/bin"),
+            ["/usr/bin", "/bin", "/home/me/.local/bin", "/opt/bin"]
+        );
+        assert_eq!(order("/opt/bin:/nix/bin"), ["/opt/bin", "/nix/bin"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 
 use super::host::ThisHost;
@@ -75,7 +76,8 @@ pub struct Confined {
 pub struct Hold {
     _placeholders: Holding,
     level: Level,
-    first: Option<OwnedFd>,
+    /// None where there is no inside, or nobody has said whose it is.
+    first: Option<Result<OwnedFd, Errno>>,
 }
 
 impl Program {
@@ -99,20 +101,30 @@ impl Hold {
             // There is no inside.
             return;
         }
-        let status = std::fs::read_to_string(format!("/proc/{program}/status"));
-        let status = status.unwrap_or_default();
-        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-        let parent = parent.and_then(|parent| Pid::from_raw(parent.trim().parse().ok()?));
-        let open = |pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
-        self.first = parent.and_then(open);
+        self.first = Some(parent_of(program));
     }
 
     /// What becomes readable when nothing lives in the process's namespaces any more; none if that
     /// was so before anybody could look.
-    #[must_use]
-    pub fn first(&self) -> Option<OwnedFd> {
-        self.first.as_ref()?.try_clone().ok()
+    ///
+    /// # Errors
+    /// When nobody could look, for want of descriptors perhaps: then something may live there.
+    pub fn first(&self) -> io::Result<Option<OwnedFd>> {
+        match &self.first {
+            None | Some(Err(Errno::NOENT | Errno::SRCH)) => Ok(None),
+            Some(Ok(first)) => first.try_clone().map(Some),
+            Some(Err(errno)) => Err((*errno).into()),
+        }
     }
+}
+
+/// The parent of a process, to be waited for.
+fn parent_of(process: u32) -> Result<OwnedFd, Errno> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    let parent = parent.and_then(|parent| Pid::from_raw(parent.trim().parse().ok()?));
+    rustix::process::pidfd_open(parent.ok_or(Errno::IO)?, PidfdFlags::empty())
 }
 
 /// Why a process could not be confined.

@@ -97,3 +97,18 @@ fn a_reason_names_what_to_install() {
     let words = Unenforceable::NoBubblewrap.to_string();
     assert!(words.contains("package bubblewrap"), "{words}");
 }
+
+/// What is held on the host goes when nothing lives inside, and not because nobody could look.
+#[test]
+fn not_to_know_is_not_to_be_gone() {
+    let cell = Cell::new();
+    let (_, mut hold) = cell.command(&["/bin/true".as_ref()]);
+    assert!(matches!(hold.first(), Ok(None)), "nobody was named");
+    hold.belongs_to(std::process::id());
+    assert!(matches!(hold.first(), Ok(Some(_))), "it can be waited for");
+    hold.belongs_to(u32::MAX);
+    assert!(matches!(hold.first(), Ok(None)), "there is nobody");
+    // Whose child this one is can't be seen from here.
+    hold.belongs_to(1);
+    hold.first().expect_err("nobody knows");
+}
