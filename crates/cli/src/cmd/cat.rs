@@ -5,15 +5,15 @@ use std::process::ExitCode;
 use outpost_client::FileReader;
 use tokio::io::{AsyncWriteExt as _, Stdout, stdout};
 
-use super::task::perform;
+use super::task::perform_afar;
 use crate::{
     args::{Cat, Location},
-    render::{out::note, words},
+    exit,
     transfer::Sites,
 };
 
 pub(crate) fn run(args: &Cat) -> ExitCode {
-    perform(cat(args))
+    perform_afar(cat(args))
 }
 
 async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
@@ -24,14 +24,10 @@ async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
         match open(&mut sites, path).await {
             Ok(reader) => {
                 if let Err(error) = show(reader, &mut stdout).await? {
-                    note(&error.to_string());
-                    code = ExitCode::FAILURE;
+                    code = exit::graver(code, exit::with_error(&error.into()));
                 }
             }
-            Err(error) => {
-                note(&words::of(&error));
-                code = ExitCode::FAILURE;
-            }
+            Err(error) => code = exit::graver(code, exit::with_error(&error)),
         }
     }
     sites.leave().await;

@@ -1,7 +1,6 @@
 //! `outpost cp`: files and directories, to a server, from one, or here.
 
 use std::{
-    io,
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
@@ -10,7 +9,7 @@ use std::{
 use anyhow::Context;
 use outpost_client::Standing;
 
-use super::task::perform;
+use super::task::perform_afar;
 use crate::{
     args::{Cp, Location},
     console::Signals,
@@ -27,13 +26,7 @@ use crate::{
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &Cp) -> ExitCode {
-    perform(async {
-        match cp(args).await {
-            // Who has read enough of the copy isn't told so.
-            Err(error) if is_broken_pipe(&error) => Err(error),
-            outcome => Ok(outcome.unwrap_or_else(|error| exit::with_error(&error))),
-        }
-    })
+    perform_afar(cp(args))
 }
 
 async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
@@ -41,6 +34,12 @@ async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
     let inputs = inputs.filter(|source| **source == Location::Stream).count();
     if inputs > 1 || (inputs == 1 && args.destination == Location::Stream) {
         return Ok(exit::misuse("standard input can be copied once, to a file"));
+    }
+    let on_named = |location: &Location| matches!(location, Location::OnNamed(_));
+    let unused = !args.sources.iter().any(on_named) && !on_named(&args.destination);
+    if args.on.on.is_some() && unused {
+        let words = "--on names a server that no path is on; a path there is written :PATH";
+        return Ok(exit::misuse(words));
     }
     // What is half written goes with us, whoever ends us.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
@@ -102,9 +101,4 @@ async fn draw(bar: Bar, tally: &Tally, sites: &Sites, begun: Instant) {
         let lost = servers.any(|server| *server.standing().borrow() == Standing::Recovering);
         bar.draw(&totals, &pace, lost);
     }
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-    error.downcast_ref::<io::Error>().is_some_and(broken)
 }

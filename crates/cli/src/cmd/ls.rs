@@ -10,14 +10,14 @@ use outpost_client::{FileError, Files, Metadata};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::task::perform;
+use super::task::perform_afar;
 use crate::{
     args::Ls,
+    exit,
     render::{
         listing::{self, Listed},
         out,
         paint::Paint,
-        words,
     },
     transfer::{Site, Sites},
 };
@@ -26,7 +26,7 @@ use crate::{
 const LOOKS_AT_ONCE: usize = 32;
 
 pub(crate) fn run(args: &Ls) -> ExitCode {
-    perform(ls(args))
+    perform_afar(ls(args))
 }
 
 async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
@@ -39,10 +39,7 @@ async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
         match list(&site, args.long || args.json).await {
             Ok(entries) if args.json => all.extend(entries),
             Ok(entries) => show(args, several.then_some(&site.path), &entries)?,
-            Err(error) => {
-                out::note(&words::of(&error.into()));
-                code = ExitCode::FAILURE;
-            }
+            Err(error) => code = exit::graver(code, exit::with_error(&error.into())),
         }
     }
     if args.json {

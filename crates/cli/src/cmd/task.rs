@@ -5,7 +5,10 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::Context;
 use tokio::runtime::Builder;
 
-use crate::render::out::conclude;
+use crate::{
+    exit,
+    render::out::{conclude, is_broken_pipe},
+};
 
 /// How long the runtime may take to let go of what still blocks.
 const LET_GO: Duration = Duration::from_millis(50);
@@ -23,4 +26,15 @@ pub(super) fn perform(command: impl Future<Output = anyhow::Result<ExitCode>>) -
     let outcome = runtime.block_on(command);
     runtime.shutdown_timeout(LET_GO);
     conclude(outcome)
+}
+
+/// The same where files of servers are used: one that is out of reach is exit code 255.
+pub(super) fn perform_afar(command: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
+    perform(async {
+        match command.await {
+            // Who has read enough isn't told so.
+            Err(error) if is_broken_pipe(&error) => Err(error),
+            outcome => Ok(outcome.unwrap_or_else(|error| exit::with_error(&error))),
+        }
+    })
 }
