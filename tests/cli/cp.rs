@@ -356,3 +356,18 @@ async fn on_a_terminal_there_is_a_bar() {
     assert!(story.contains("copied 1 file, 2.9 MiB in "), "{story}");
     assert!(story.contains("code 0"), "{story}");
 }
+
+#[tokio::test]
+async fn a_server_that_no_path_is_on_is_a_mistake() {
+    let folder = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| word(&folder.path().join(name)));
+    fs::write(&from, "x").unwrap();
+    let on = ["--on", "ws://127.0.0.1:1"].map(str::to_owned);
+    let copied = cp(&[&on[..], &[from, to.clone()]].concat()).await;
+    assert_eq!(copied.status.code(), Some(2));
+    assert_eq!(
+        text(&copied.stderr),
+        "outpost: --on names a server that no path is on; a path there is written :PATH\n"
+    );
+    assert!(!Path::new(&to).exists());
+}

@@ -83,6 +83,37 @@ async fn what_is_granted_works_and_the_rest_does_not() {
 }
 
 #[tokio::test]
+async fn a_name_with_brackets_is_denied_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["x[1]", "{a,b}", "to"] {
+        fs::create_dir(folder.path().join(name)).expect("a folder");
+        fs::write(folder.path().join(name).join("s.pem"), "secret").expect("a file");
+    }
+    std::os::unix::fs::symlink("to", folder.path().join("l[1]")).expect("a link");
+    let path = folder.path().to_str().expect("text");
+    for (deny, place) in [
+        ("x[1]", "x[1]"),
+        ("{a,b}", "{a,b}"),
+        ("x[1]/*.pem", "x[1]"),
+        ("x?1]", "x[1]"),
+        ("{a,b}/*", "{a,b}"),
+        ("l[1]/*.pem", "to"),
+    ] {
+        let line = format!("cat '{place}/s.pem'");
+        let flags = ["--profile", ":read-only"];
+        let output = outcome(&script(path, &flags, &line), b"").await;
+        assert_eq!(text(&output.stdout), "secret", "{line}");
+        let output = outcome(
+            &script(path, &[&flags[..], &["--deny", deny]].concat(), &line),
+            b"",
+        )
+        .await;
+        assert_eq!(text(&output.stdout), "", "{deny}");
+        assert_eq!(output.status.code(), Some(1), "{deny}: {output:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_network_is_the_hosts_only_if_it_is_granted() {
     let ours = fs::read_link("/proc/self/ns/net").expect("a namespace");
     for (flags, same) in [(&[][..], false), (&["--net"], true)] {
@@ -107,7 +138,7 @@ async fn what_can_not_be_enforced_is_not_run() {
     let output = outcome(&["sandbox", "--profile", "nobody-s", "--", "true"], b"").await;
     assert_eq!(
         text(&output.stderr),
-        "outpost: there is no profile \"nobody-s\"\n"
+        "outpost: there is no profile \"nobody-s\"; there are :read-only, :workspace, :danger-full-access\n"
     );
     assert_eq!(output.status.code(), Some(1));
 }

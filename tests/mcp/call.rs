@@ -51,6 +51,23 @@ async fn a_result_is_printed_for_people_and_for_programs() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_disabled_is_not_started() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let started = folder.path().join("started");
+    let script = format!("touch '{}'", started.display());
+    let command = ["sh", "-c", &script].map(str::to_owned);
+    for (more, starts) in [("enabled = false", false), ("", true)] {
+        let configured = Configured::with(&[("off", &command, more)]);
+        let called = configured.run(&["mcp", "call", "off", "x"]).await;
+        assert_eq!(called.status.code(), Some(1), "{called:?}");
+        let refused = "outpost: MCP server off is disabled; \
+                       `enabled = true` in [mcp_servers.off] changes that\n";
+        assert_eq!(text(&called.stderr) == refused, !starts, "{called:?}");
+        assert_eq!(started.exists(), starts, "{more}");
+    }
+}
+
+#[tokio::test]
 async fn the_exit_code_tells_a_tool_from_a_server_from_an_executor() {
     let configured = configured();
     for (args, code, words) in [

@@ -1,6 +1,6 @@
 //! `outpost mcp list`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Configured, everything, text, time};
 use crate::outpost;
@@ -60,6 +60,12 @@ async fn every_server_is_listed_with_how_it_stands_and_why() {
     );
     assert_eq!(listed[4]["server"]["protocolVersion"], "2026-07-28");
     assert_eq!(listed[0]["status"], "failed");
+    assert_eq!(listed[3]["status"], "disabled");
+    for without in [0, 2, 3] {
+        for list in ["tools", "resources", "resourceTemplates"] {
+            assert_eq!(listed[without][list], json!([]), "{without} {list}");
+        }
+    }
     assert!(
         listed[0]["why"]
             .as_str()

@@ -3,6 +3,8 @@
 /// What comes before the command of a server that is launched.
 pub(crate) const LAUNCHED: &str = "stdio:";
 
+const NO_SCHEME: &str = "it does not begin with ws://, wss:// or unix://";
+
 /// Which server is meant.
 #[derive(clap::Args, Debug)]
 pub(crate) struct On {
@@ -25,7 +27,10 @@ pub(crate) fn server_or_launched(text: &str) -> Result<String, &'static str> {
     match text.strip_prefix(LAUNCHED) {
         Some(line) if line.trim().is_empty() => Err("stdio: is followed by a command"),
         Some(_) => Ok(text.to_owned()),
-        None => server(text),
+        None => server(text).map_err(|words| match words {
+            NO_SCHEME => "it does not begin with ws://, wss://, unix:// or stdio:",
+            words => words,
+        }),
     }
 }
 
@@ -39,7 +44,7 @@ fn server(text: &str) -> Result<String, &'static str> {
     match known {
         true => Ok(text.to_owned()),
         false if text.starts_with("unix:") => Err("a unix socket is written unix:///PATH"),
-        false => Err("it does not begin with ws://, wss:// or unix://"),
+        false => Err(NO_SCHEME),
     }
 }
 
@@ -57,6 +62,8 @@ mod tests {
             assert!(server(wrong).is_err(), "{wrong}");
             assert!(server_or_launched(wrong).is_err(), "{wrong}");
         }
+        assert!(!server("h:1").unwrap_err().contains("stdio:"));
+        assert!(server_or_launched("h:1").unwrap_err().contains("stdio:"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
   outpost sandbox -- make test                        writes here and in /tmp, no network
   outpost sandbox --profile :read-only -- cat notes   writes nothing
   outpost sandbox --write ../cache --net -- npm ci
-  outpost sandbox --deny ~/.ssh --deny '**/*.pem' -- bash
+  outpost sandbox -t --deny ~/.ssh --deny '**/*.pem' -- bash
   outpost sandbox --explain                           what would be allowed, and by what means
 
 The exit code is the command's own, as with `outpost run`. If any of it can't be
@@ -29,8 +29,9 @@ pub(crate) struct Sandbox {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) read: Vec<PathBuf>,
 
-    /// This is out of its reach: a path, or a pattern with * ? or **; may be
-    /// given more than once
+    /// This is out of its reach: a path, or a pattern with * ? or **, in which
+    /// all else, brackets and braces too, stands for itself; may be given more
+    /// than once
     #[arg(short, long, value_name = "DIR|PATTERN")]
     pub(crate) deny: Vec<String>,
 

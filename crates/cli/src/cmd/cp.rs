@@ -10,6 +10,7 @@ use anyhow::Context;
 use outpost_client::Standing;
 
 use super::task::perform_on_files;
+use super::task::perform_afar;
 use crate::{
     args::{Cp, Location},
     console::Signals,
@@ -27,6 +28,7 @@ const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &Cp) -> ExitCode {
     perform_on_files(cp(args))
+    perform_afar(cp(args))
 }
 
 async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
@@ -34,6 +36,12 @@ async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
     let inputs = inputs.filter(|source| **source == Location::Stream).count();
     if inputs > 1 || (inputs == 1 && args.destination == Location::Stream) {
         return Ok(exit::misuse("standard input can be copied once, to a file"));
+    }
+    let on_named = |location: &Location| matches!(location, Location::OnNamed(_));
+    let unused = !args.sources.iter().any(on_named) && !on_named(&args.destination);
+    if args.on.on.is_some() && unused {
+        let words = "--on names a server that no path is on; a path there is written :PATH";
+        return Ok(exit::misuse(words));
     }
     // What is half written goes with us, whoever ends us.
     let mut signals = Signals::listen().context("cannot listen for signals")?;

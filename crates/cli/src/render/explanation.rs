@@ -38,9 +38,10 @@ pub(crate) struct Layer {
 impl Explanation<'_> {
     /// For people.
     pub(crate) fn lines(&self, width: Option<usize>, paint: Paint) -> Vec<String> {
-        let network = match self.plan.map(|plan| plan.network) {
-            Some(Network::Restricted) => "none",
-            Some(Network::Enabled) | None => "that of the host",
+        let network = match (self.plan.map(|plan| plan.network), self.level) {
+            (Some(Network::Restricted), Level::Namespaces) => "none but a loopback of its own",
+            (Some(Network::Restricted), Level::Landlock) => "none",
+            (Some(Network::Enabled) | None, _) => "that of the host",
         };
         let mut lines = vec![
             about("profile", self.profile, paint),
@@ -225,7 +226,7 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @r"
         profile     :workspace
         directory   /ws
-        network     none
+        network     none but a loopback of its own
 
         ACCESS  PATH             WHY
         read    /usr             minimal

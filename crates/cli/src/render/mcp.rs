@@ -61,6 +61,10 @@ pub(crate) fn json(servers: &[Listed]) -> Value {
                 "environment": place(&server.config),
                 "required": server.config.required,
                 "command": reach(&server.config),
+                // Lists are always there, so that programs can go through all of them.
+                "tools": [],
+                "resources": [],
+                "resourceTemplates": [],
             });
             match &server.standing {
                 Standing::Ready(offer) => {

@@ -62,11 +62,9 @@ impl Pattern {
             .split('/')
             .filter(|name| !matches!(*name, "" | "."))
             .collect();
-        let plain = names.iter().take_while(|name| is_plain(name)).count();
-        for name in &names[..plain] {
-            base.push(name);
-        }
-        let rest = &names[plain..];
+        let plain: Vec<String> = names.iter().map_while(|name| plain(name)).collect();
+        let rest = &names[plain.len()..];
+        base.extend(&plain);
         let mut steps = Vec::new();
         for (at, name) in rest.iter().enumerate() {
             let last = at + 1 == rest.len();
@@ -116,9 +114,15 @@ impl Step {
     }
 }
 
-/// Whether a name means itself and nothing else.
-fn is_plain(name: &str) -> bool {
-    !name.contains(['*', '?', '[', '\\'])
+/// The name that is meant, if it is just one.
+fn plain(name: &str) -> Option<String> {
+    let mut steps = Vec::new();
+    read_name(name, &mut steps);
+    let letter = |step: &Step| match step {
+        Step::Letter(letter) => char::from_u32(*letter),
+        _ => None,
+    };
+    steps.iter().map(letter).collect()
 }
 
 fn read_name(name: &str, steps: &mut Vec<Step>) {

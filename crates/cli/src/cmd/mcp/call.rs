@@ -34,8 +34,12 @@ pub(super) async fn call(args: &McpCall) -> anyhow::Result<ExitCode> {
             args.server
         );
     };
-    // Who names a server wants it.
-    config.enabled = true;
+    if !config.enabled {
+        bail!(
+            "MCP server {0} is disabled; `enabled = true` in [mcp_servers.{0}] changes that",
+            args.server
+        );
+    }
     config.tool_timeout = args.timeout.map(|time| time.0).or(config.tool_timeout);
     company
         .perform(async |ensemble| called(args, ensemble, arguments).await)

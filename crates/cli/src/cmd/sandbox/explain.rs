@@ -63,9 +63,12 @@ fn layers(plan: &Plan, means: &Means, level: Level) -> Vec<Layer> {
         name,
         what: what.to_owned(),
     };
-    let (spaces, sockets) = match plan.network {
-        Network::Restricted => ("user, mount, PID, IPC and network", "no sockets, "),
-        Network::Enabled => ("user, mount, PID and IPC", ""),
+    let (spaces, sockets) = match (plan.network, level) {
+        (Network::Restricted, Level::Namespaces) => {
+            ("user, mount, PID, IPC and network", "no unix sockets, ")
+        }
+        (Network::Restricted, Level::Landlock) => ("", "no sockets, "),
+        (Network::Enabled, _) => ("user, mount, PID and IPC", ""),
     };
     let mut layers = Vec::new();
     if level == Level::Namespaces {

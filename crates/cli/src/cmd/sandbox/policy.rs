@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use outpost_client as client;
 use outpost_engine::sandbox::{
     Network,
-    policy::{FileSystem, Policy, Profiles, UnknownProfile},
+    policy::{BuiltIn, FileSystem, Policy, Profiles},
 };
 
 use crate::args::Sandbox;
@@ -21,17 +22,14 @@ pub(super) struct Wish {
 }
 
 /// The profile with what was said besides it.
-pub(super) fn wish(
-    args: &Sandbox,
-    profiles: &Profiles,
-    cwd: PathBuf,
-) -> Result<Wish, UnknownProfile> {
+pub(super) fn wish(args: &Sandbox, profiles: &Profiles, cwd: PathBuf) -> anyhow::Result<Wish> {
     let profile = args.profile.as_ref().unwrap_or(&profiles.default).clone();
-    let sandbox = match profiles.policy(&profile, &cwd)? {
-        Some(policy) => Some(policy.into()),
+    let sandbox = match profiles.policy(&profile, &cwd) {
+        Ok(Some(policy)) => Some(policy.into()),
         // Whoever denies something wants to be confined that far.
-        None if !args.deny.is_empty() => Some(everything(&cwd)),
-        None => None,
+        Ok(None) if !args.deny.is_empty() => Some(everything(&cwd)),
+        Ok(None) => None,
+        Err(unknown) => bail!("{unknown}; there are {}", names(profiles)),
     };
     let sandbox = sandbox.map(|sandbox| with_more(sandbox, args, &cwd));
     Ok(Wish {
@@ -39,6 +37,12 @@ pub(super) fn wish(
         cwd,
         sandbox,
     })
+}
+
+fn names(profiles: &Profiles) -> String {
+    let mut names: Vec<&str> = BuiltIn::ALL.map(BuiltIn::name).to_vec();
+    names.extend(profiles.configured.keys().map(String::as_str));
+    names.join(", ")
 }
 
 fn everything(cwd: &Path) -> client::Sandbox {
@@ -59,8 +63,8 @@ fn with_more(mut sandbox: client::Sandbox, args: &Sandbox, cwd: &Path) -> client
         sandbox = sandbox.write(cwd.join(path));
     }
     for place in &args.deny {
-        sandbox = match place.contains(['*', '?', '[', '{']) {
-            true => sandbox.deny_matching(place),
+        sandbox = match place.contains(['*', '?']) {
+            true => sandbox.deny_matching(pattern(place)),
             false => sandbox.deny(cwd.join(place)),
         };
     }
@@ -68,6 +72,20 @@ fn with_more(mut sandbox: client::Sandbox, args: &Sandbox, cwd: &Path) -> client
         true => sandbox.network(),
         false => sandbox,
     }
+}
+
+/// What was typed as a pattern of the engine. Names with brackets and braces are
+/// common, and one that were taken for a set would silently not be denied, so all
+/// but `*` and `?` stands for itself.
+fn pattern(typed: &str) -> String {
+    let mut pattern = String::new();
+    for letter in typed.chars() {
+        if matches!(letter, '[' | ']' | '{' | '}' | ',' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
 }
 
 #[cfg(test)]
@@ -122,6 +140,22 @@ mod tests {
                 "deny **/*.pem"
             ]
         );
+    }
+
+    #[test]
+    fn only_stars_and_question_marks_make_a_pattern() {
+        for (place, denied) in [
+            ("x[1]", "deny /srv/x[1]"),
+            ("{a,b}", "deny /srv/{a,b}"),
+            ("a\\b", "deny /srv/a\\b"),
+            ("x[1]/*.pem", "deny x\\[1\\]/*.pem"),
+            ("{a,b}\\?", "deny \\{a\\,b\\}\\\\?"),
+        ] {
+            let wish = typed(&format!("--deny {place}"));
+            let entries = entries(&wish);
+            let last = entries.last().unwrap();
+            assert_eq!(format!("{} {}", last.access.word(), last.place), denied);
+        }
     }
 
     #[test]
