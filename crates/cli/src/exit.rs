@@ -43,12 +43,6 @@ pub(crate) fn with_error(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// The exit code of two things that went wrong: a server out of reach says more.
-pub(crate) fn graver(one: ExitCode, other: ExitCode) -> ExitCode {
-    let out_of_reach = ExitCode::from(OUT_OF_REACH);
-    if one == out_of_reach { one } else { other }
-}
-
 /// The exit code for an error: 2 where an address makes no sense, otherwise 1.
 pub(crate) fn of_error(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<Error>().is_some_and(is_malformed) {

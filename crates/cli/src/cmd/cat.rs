@@ -16,17 +16,6 @@ pub(crate) fn run(args: &Cat) -> ExitCode {
     perform_on_files(cat(args))
 }
 
-use super::task::perform_afar;
-use crate::{
-    args::{Cat, Location},
-    exit,
-    transfer::Sites,
-};
-
-pub(crate) fn run(args: &Cat) -> ExitCode {
-    perform_afar(cat(args))
-}
-
 async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
     let mut sites = Sites::new(args.on.on.as_deref(), "outpost cat");
     let outcome = shown(args, &mut sites).await;
@@ -46,14 +35,6 @@ async fn shown(args: &Cat, sites: &mut Sites) -> anyhow::Result<ExitCode> {
         if let Err(error) = shown {
             note(&words::of(&of_place(error.into())?));
             code = ExitCode::FAILURE;
-        }
-        match open(&mut sites, path).await {
-            Ok(reader) => {
-                if let Err(error) = show(reader, &mut stdout).await? {
-                    code = exit::graver(code, exit::with_error(&error.into()));
-                }
-            }
-            Err(error) => code = exit::graver(code, exit::with_error(&error)),
         }
     }
     Ok(code)

@@ -10,7 +10,6 @@ use anyhow::Context;
 use outpost_client::Standing;
 
 use super::task::perform_on_files;
-use super::task::perform_afar;
 use crate::{
     args::{Cp, Location},
     console::Signals,
@@ -28,7 +27,6 @@ const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &Cp) -> ExitCode {
     perform_on_files(cp(args))
-    perform_afar(cp(args))
 }
 
 async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {

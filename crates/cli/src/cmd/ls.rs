@@ -11,14 +11,13 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::task::perform_on_files;
-use super::task::perform_afar;
 use crate::{
     args::Ls,
-    exit,
     render::{
         listing::{self, Listed},
         out,
         paint::Paint,
+        words,
     },
     transfer::{Site, Sites, of_place},
 };
@@ -28,7 +27,6 @@ const LOOKS_AT_ONCE: usize = 32;
 
 pub(crate) fn run(args: &Ls) -> ExitCode {
     perform_on_files(ls(args))
-    perform_afar(ls(args))
 }
 
 async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
@@ -51,7 +49,6 @@ async fn listed(args: &Ls, sites: &mut Sites) -> anyhow::Result<ExitCode> {
                 out::note(&words::of(&of_place(error.into())?));
                 code = ExitCode::FAILURE;
             }
-            Err(error) => code = exit::graver(code, exit::with_error(&error.into())),
         }
     }
     if args.json {

@@ -41,14 +41,3 @@ pub(super) fn perform_on_files(
         }
     })
 }
-
-/// The same where files of servers are used: one that is out of reach is exit code 255.
-pub(super) fn perform_afar(command: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
-    perform(async {
-        match command.await {
-            // Who has read enough isn't told so.
-            Err(error) if is_broken_pipe(&error) => Err(error),
-            outcome => Ok(outcome.unwrap_or_else(|error| exit::with_error(&error))),
-        }
-    })
-}

@@ -47,7 +47,6 @@ pub(crate) fn conclude(outcome: anyhow::Result<ExitCode>) -> ExitCode {
 }
 
 /// Whether somebody has stopped reading what we write.
-/// Whether nobody reads what is printed any more.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     error.downcast_ref::<io::Error>().is_some_and(broken)

@@ -73,7 +73,13 @@ impl Engine {
             tmpdir,
             only_looks: purpose == Purpose::Look,
         };
-        let prepared = confining::confine(sandbox, wish, Program::none(), stdio);
+        let prepared = confining::confine(
+            sandbox,
+            &self.shared.preparing,
+            wish,
+            Program::none(),
+            stdio,
+        );
         let (command, confinement) = prepared.await?;
         let child = shared.spawner.spawn(command).await?;
         let within = shared.limits.confine_within;
@@ -128,8 +134,18 @@ impl Attendant {
             }
             let _ = timeout(GONE_WITHIN, self.child.exit.wait()).await;
         }
-        if let Some(first) = self.hold.first().and_then(|first| Watched::new(first).ok()) {
-            let _ = timeout(GONE_WITHIN, first.readable()).await;
+        let first = self
+            .hold
+            .first()
+            .and_then(|first| first.map(Watched::new).transpose());
+        match first {
+            Ok(Some(first)) => {
+                let _ = timeout(GONE_WITHIN, first.readable()).await;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "a confined file operation can't be seen to its end")
+            }
         }
         self.child.exit.reap();
         self.child.control.settle();

@@ -72,13 +72,14 @@ pub(super) async fn prepare(
         tmpdir,
         only_looks: false,
     };
-    let (command, confinement) = confine(sandbox, wish, program, stdio).await?;
+    let (command, confinement) = confine(sandbox, turns, wish, program, stdio).await?;
     Ok((command, Some(confinement)))
 }
 
 /// What to start for a program that is to be confined, or for none.
 pub(super) async fn confine(
     sandbox: Option<&Sandbox>,
+    turns: &Arc<Semaphore>,
     wish: Wish,
     program: Program,
     stdio: Stdio,
