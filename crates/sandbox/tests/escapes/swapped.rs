@@ -72,8 +72,8 @@ fn no_place_is_held_through_a_link() {
 
 #[test]
 fn whoever_keeps_swapping_gets_nowhere() {
-    let (cell, sub, beside) = nested();
-    let (there, moved) = (sub.clone(), cell.inside("moved"));
+    let (cell, there, beside) = nested();
+    let moved = cell.inside("moved");
     let target = beside.clone();
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
@@ -85,12 +85,12 @@ fn whoever_keeps_swapping_gets_nowhere() {
             let _ = std::fs::rename(&moved, &there);
         }
     });
-    let names_it_both_ways = format!(
+    let by_both_names = format!(
         "touch sub/new; touch {0}/new; touch {0}/.git/new",
         text(&beside)
     );
     for _ in 0..20 {
-        cell.try_script(&names_it_both_ways);
+        cell.try_script(&by_both_names);
     }
     stop.store(true, Ordering::Relaxed);
     swapping.join().expect("it ends");
