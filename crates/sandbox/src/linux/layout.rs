@@ -274,10 +274,11 @@ fn first_missing(plan: &Plan, path: &Path, host: &impl Host) -> PathBuf {
     let mut first = path;
     for parent in path.ancestors().skip(1) {
         // What somebody is granted is there, whatever it looks like.
-        let granted = plan.rules.iter().any(|rule| {
-            rule.path == *parent && rule.access == Access::Write && rule.why != Why::Pinned
-        });
-        if host.exists(parent) && (granted || !host.is_placeholder(parent)) {
+        let granted = || {
+            let mut writable = plan.rules.iter().filter(|rule| rule.path == *parent);
+            writable.any(|rule| rule.access == Access::Write && rule.why != Why::Pinned)
+        };
+        if host.exists(parent) && (!host.is_placeholder(parent) || granted()) {
             break;
         }
         first = parent;

@@ -228,3 +228,19 @@ fn without_a_root_only_what_is_granted_exists() {
     assert_eq!(outcome.stdout(), "done\n");
     assert!(!Path::new("/new").exists());
 }
+
+#[test]
+fn what_nobody_inside_can_reach_need_not_be_compared() {
+    if !is_root() {
+        return;
+    }
+    let cell = Cell::new();
+    let (theirs, secret) = (cell.outside("theirs"), cell.outside("theirs/secret"));
+    std::fs::create_dir_all(&secret).expect("folders");
+    std::os::unix::fs::chown(&theirs, Some(65534), None).expect("it changes hands");
+    let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&theirs, closed).expect("it is closed");
+    let cell = cell.and(Access::Deny, &secret);
+    cell.free(&["list", text(&secret)]).succeeds();
+    cell.confined(&["list", text(&secret)]).fails(DENIED);
+}
