@@ -15,6 +15,9 @@ struct How {
     resolve: u64,
 }
 
+/// Paths are absolute.
+const HERE: isize = libc::AT_FDCWD as isize;
+
 const CREATE: c_int = libc::O_CREAT | libc::O_WRONLY;
 
 /// The mode in octal, by one of the calls that take one. It has worked if the file has that mode.
@@ -32,57 +35,57 @@ pub(crate) fn give(way: &str, mode: &str, path: &str) -> io::Result<()> {
 }
 
 fn by(way: &str, mode: c_uint, name: &CString) -> io::Result<()> {
-    let here = libc::AT_FDCWD;
-    let name = name.as_ptr();
-    let regular = libc::S_IFREG | mode;
-    // SAFETY: all of these read a name that ends with a zero, and numbers.
-    let made = unsafe {
-        match way {
-            #[cfg(target_arch = "x86_64")]
-            "chmod" => libc::syscall(libc::SYS_chmod, name, mode),
-            #[cfg(target_arch = "x86_64")]
-            "mknod" => libc::syscall(libc::SYS_mknod, name, regular, 0),
-            #[cfg(target_arch = "x86_64")]
-            "creat" => libc::syscall(libc::SYS_creat, name, mode),
-            #[cfg(target_arch = "x86_64")]
-            "open" => libc::syscall(libc::SYS_open, name, CREATE, mode),
-            "fchmod" => {
-                let file = check(libc::syscall(libc::SYS_openat, here, name, CREATE, 0o700))?;
-                libc::syscall(libc::SYS_fchmod, file, mode)
-            }
-            "fchmodat" => libc::syscall(libc::SYS_fchmodat, here, name, mode),
-            "fchmodat2" => libc::syscall(libc::SYS_fchmodat2, here, name, mode, 0),
-            "mknodat" => libc::syscall(libc::SYS_mknodat, here, name, regular, 0),
-            "openat" => libc::syscall(libc::SYS_openat, here, name, CREATE, mode),
-            "openat2" => {
-                let how = How {
-                    flags: u64::from(CREATE.cast_unsigned()),
-                    mode: mode.into(),
-                    resolve: 0,
-                };
-                let size = size_of::<How>();
-                libc::syscall(libc::SYS_openat2, here, name, &raw const how, size)
-            }
-            _ => return Err(io::Error::other("no such way")),
-        }
+    let here = HERE.cast_unsigned();
+    let path = name.as_ptr().expose_provenance();
+    let (create, mode) = (CREATE.cast_unsigned() as usize, mode as usize);
+    let regular = libc::S_IFREG as usize | mode;
+    let how = How {
+        flags: create as u64,
+        mode: mode as u64,
+        resolve: 0,
     };
-    check(made).map(drop)
+    let how_at = (&raw const how).expose_provenance();
+    let (number, arguments) = match way {
+        #[cfg(target_arch = "x86_64")]
+        "chmod" => (libc::SYS_chmod, [path, mode, 0, 0]),
+        #[cfg(target_arch = "x86_64")]
+        "mknod" => (libc::SYS_mknod, [path, regular, 0, 0]),
+        #[cfg(target_arch = "x86_64")]
+        "creat" => (libc::SYS_creat, [path, mode, 0, 0]),
+        #[cfg(target_arch = "x86_64")]
+        "open" => (libc::SYS_open, [path, create, mode, 0]),
+        "fchmod" => {
+            let file = call(libc::SYS_openat, [here, path, create, 0o700])?;
+            let file = usize::try_from(file).map_err(io::Error::other)?;
+            (libc::SYS_fchmod, [file, mode, 0, 0])
+        }
+        "fchmodat" => (libc::SYS_fchmodat, [here, path, mode, 0]),
+        "fchmodat2" => (libc::SYS_fchmodat2, [here, path, mode, 0]),
+        "mknodat" => (libc::SYS_mknodat, [here, path, regular, 0]),
+        "openat" => (libc::SYS_openat, [here, path, create, mode]),
+        "openat2" => (libc::SYS_openat2, [here, path, how_at, size_of::<How>()]),
+        _ => return Err(io::Error::other("no such way")),
+    };
+    call(number, arguments).map(drop)
 }
 
 /// A file that gets its name only when it has its mode.
 fn nameless(name: &Path, mode: c_uint) -> io::Result<()> {
-    let (here, flags) = (libc::AT_FDCWD, libc::O_TMPFILE | libc::O_WRONLY);
+    let flags = (libc::O_TMPFILE | libc::O_WRONLY).cast_unsigned() as usize;
     let folder = name.parent().map(Path::as_os_str).unwrap_or_default();
     let folder = CString::new(folder.as_bytes())?;
-    // SAFETY: the name ends with a zero.
-    let file = unsafe { libc::syscall(libc::SYS_openat, here, folder.as_ptr(), flags, mode) };
-    let file = format!("/proc/self/fd/{}", check(file)?);
+    let place = folder.as_ptr().expose_provenance();
+    let arguments = [HERE.cast_unsigned(), place, flags, mode as usize];
+    let file = format!("/proc/self/fd/{}", call(libc::SYS_openat, arguments)?);
     let (follow, cwd) = (rustix::fs::AtFlags::SYMLINK_FOLLOW, rustix::fs::CWD);
     Ok(rustix::fs::linkat(cwd, file, cwd, name, follow)?)
 }
 
-fn check(result: c_long) -> io::Result<c_long> {
-    match result {
+/// One of the calls above. Whatever an argument points to lives in whoever calls.
+fn call(number: c_long, [a, b, c, d]: [usize; 4]) -> io::Result<c_long> {
+    // SAFETY: pointers are to names that end with a zero, or to what `openat2` wants, and the kernel
+    // reads them alone.
+    match unsafe { libc::syscall(number, a, b, c, d) } {
         -1 => Err(io::Error::last_os_error()),
         result => Ok(result),
     }
