@@ -121,25 +121,3 @@ async fn a_server_without_a_path_is_a_mistake() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("--on"));
 }
-
-#[tokio::test]
-async fn a_server_out_of_reach_has_a_code_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
-    fs::write(&file, "here\n").unwrap();
-    let socket = folder.path().join("no.sock");
-    let there = format!("unix://{}:/x", socket.display());
-    let missing = folder.path().join("missing");
-    let (file, missing) = (file.to_str().unwrap(), missing.to_str().unwrap());
-    for (args, code) in [
-        (&["ls", &there][..], 255),
-        (&["cat", &there], 255),
-        (&["cat", &there, missing, file], 255),
-        (&["ls", missing], 1),
-        (&["cat", missing], 1),
-    ] {
-        let output = outcome(args, b"").await;
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
-        assert!(text(&output.stderr).starts_with("outpost: cannot "));
-    }
-}

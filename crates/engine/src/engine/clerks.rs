@@ -144,7 +144,7 @@ impl Attendant {
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(%error, "a confined file operation can't be seen to its end")
+                tracing::warn!(%error, "a confined file operation can't be seen to its end");
             }
         }
         self.child.exit.reap();
