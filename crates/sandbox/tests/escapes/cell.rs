@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -11,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 use outpost_sandbox::planning::{self, Bounds, Child};
 use outpost_sandbox::policy::{Entry, FileSystem, Place, Policy, Restricted};
 use outpost_sandbox::{
-    Access, Confined, Hold, Level, Network, Plan, PrepareError, Presence, Program, Rule, Sandbox,
-    StageCommand, Why,
+    Access, Confined, Hold, Identity, Level, Network, Plan, PrepareError, Presence, Program, Rule,
+    Sandbox, StageCommand, Why,
 };
 
 /// A folder of the host with a part that the plan lets one write.
@@ -232,7 +233,12 @@ impl Outcome {
 }
 
 pub(crate) fn rule(access: Access, path: &Path) -> Rule {
-    let presence = match path.symlink_metadata() {
+    let found = path.symlink_metadata();
+    let identity = found.as_ref().ok().map(|found| Identity {
+        device: found.dev(),
+        inode: found.ino(),
+    });
+    let presence = match found {
         Ok(metadata) if metadata.is_dir() => Presence::Directory,
         Ok(_) => Presence::File,
         Err(_) => Presence::Absent,
@@ -241,7 +247,7 @@ pub(crate) fn rule(access: Access, path: &Path) -> Rule {
         path: path.to_owned(),
         access,
         presence,
-        identity: None,
+        identity,
         why: Why::Entry,
     }
 }
