@@ -342,8 +342,8 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            order("/home/me/.local/bin:/opt/bin:/bin:bin:/usr/bin"),
-            ["/usr/bin", "/bin", "/home/me/.local/bin", "/opt/bin"]
+            order("/srv/agent/bin:/opt/bin:/bin:bin:/usr/bin"),
+            ["/usr/bin", "/bin", "/srv/agent/bin", "/opt/bin"]
         );
         assert_eq!(order("/opt/bin:/nix/bin"), ["/opt/bin", "/nix/bin"]);
     }
