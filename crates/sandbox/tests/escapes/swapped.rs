@@ -25,7 +25,6 @@ fn nested() -> (Cell, PathBuf, PathBuf) {
 }
 
 /// The same without names to protect, so that nothing but the roots themselves can give it away.
-/// The same without names to protect, which would need places that are looked for first.
 fn bare() -> (Cell, PathBuf, PathBuf) {
     let cell = Cell::new();
     let (sub, beside) = (cell.inside("sub"), cell.outside("beside"));
