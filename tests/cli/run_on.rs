@@ -96,7 +96,7 @@ async fn a_server_that_is_not_there_is_exit_code_255() {
 
     let output = outcome(&["run", "--on", "nonsense", "--", "true"], b"").await;
     let said = text(&output.stderr);
-    assert!(said.contains("ws://, wss:// or unix://"), "{said}");
+    assert!(said.contains("ws://, wss://, unix:// or stdio:"), "{said}");
     assert_eq!(output.status.code(), Some(2));
     let output = outcome(&["run", "--on", "ws://127.0.0.1:x", "--", "true"], b"").await;
     assert_eq!(output.status.code(), Some(2), "{output:?}");
