@@ -225,6 +225,13 @@ impl Outcome {
         );
     }
 
+    /// A program that isn't ours ended with an error, in these words.
+    pub(crate) fn complains(&self, words: &str) {
+        assert_eq!(self.0.status.code(), Some(1), "{:?}", self.0);
+        let said = String::from_utf8_lossy(&self.0.stderr);
+        assert!(said.contains(words), "{said}");
+    }
+
     /// The code it ended with, as the wire tells it.
     pub(crate) fn code(&self) -> i32 {
         let signal = || self.0.status.signal().map(|signal| 128 + signal);

@@ -32,7 +32,8 @@ fn what_one_holds_absent_another_can_not_remove() {
     let git = cell.inside(".git");
     assert!(git.exists());
     cell.follow(&[(Access::Read, root), (Access::Write, &folder)]);
-    cell.script(&format!("rmdir {}", text(&git))).fails("busy");
+    cell.script(&format!("rmdir {}", text(&git)))
+        .complains("busy");
     let (from, to) = (git.clone(), cell.inside("x"));
     cell.confined(&["rename", text(&from), text(&to)])
         .fails("busy");
