@@ -169,9 +169,14 @@ impl Web {
 
     /// Waits until no request is being answered: everything was said, or who asked is gone.
     pub async fn all_over(&self) {
+        self.left(0).await;
+    }
+
+    /// Waits until so many requests are being answered.
+    pub async fn left(&self, requests: usize) {
         let mut answering = self.shared.answering.subscribe();
-        let over = answering.wait_for(|answering| *answering == 0);
-        let _ = soon("the end of all answers", over).await;
+        let over = answering.wait_for(|answering| *answering == requests);
+        let _ = soon("the end of the other answers", over).await;
     }
 }
 
