@@ -71,8 +71,10 @@ async fn a_log_that_nobody_watches_is_put_aside_when_it_is_full() {
     let aside = std::fs::read_to_string(&old).expect("the old one");
     assert!(aside.len() >= MOST && aside.len() < MOST + 10_000);
     assert!(aside.ends_with('\n'), "no line is cut");
-    assert!(aside.contains("serving"));
+    let last = aside.trim_start_matches('x');
+    assert!(!last.trim().is_empty(), "the line that filled it is in it");
     let now = std::fs::read_to_string(&log).expect("the new one");
+    assert!(last.contains("serving") || now.contains("serving"), "{now}");
     assert!(now.contains("session attached"), "{now}");
     assert!(now.len() < 100_000);
 }
