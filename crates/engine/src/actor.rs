@@ -32,8 +32,8 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Runs until the process is closed and, if it was asked to end, nothing
-    /// of its tree is left.
+    /// Runs until the process is closed and, if it was asked to end or was
+    /// confined, nothing of its tree is left.
     pub(crate) async fn run(mut self) {
         let mut exited = false;
         let mut timed_out = false;
@@ -104,6 +104,7 @@ impl Actor {
         self.process.actor_is_done();
         // Somebody may have asked between the two.
         self.process.see_the_ladder_through().await;
+        self.hold_on().await;
     }
 
     fn read(&mut self, index: usize) {
@@ -125,12 +126,11 @@ impl Actor {
         }
     }
 
-    /// A confined process takes everything along that it has started, as its
-    /// namespaces do by themselves. What they wrote last, and what they needed
-    /// on the host, is worth a short wait: who hears of the end finds nothing
-    /// left of it.
+    /// What was written last by a confined process, or by what it has left
+    /// running, is worth a short wait, and so is what it needed on the host: most
+    /// often nothing of it lives any more, and who hears of the end finds nothing
+    /// left.
     async fn clear_up(&mut self) {
-        self.process.kill_tree();
         let until = tokio::time::Instant::now() + self.late_within;
         while !self.outputs.is_empty() {
             tokio::select! {
@@ -143,11 +143,24 @@ impl Actor {
         let gone = match hold.first().and_then(watched) {
             Ok(Some(first)) => timeout_at(until, first.readable()).await.is_ok(),
             Ok(None) => true,
-            // Nobody could look, so it is kept for as long as anything is.
-            Err(_) => false,
+            // Nobody can look, so nobody would know when it is safe to let go.
+            Err(_) => {
+                self.process.kill_tree();
+                false
+            }
         };
         if gone {
             self.hold = None;
+        }
+    }
+
+    /// Keeps what a confined process needs on the host for those it has left
+    /// running: what is hidden from them stays so until the last has gone.
+    async fn hold_on(&mut self) {
+        let Some(hold) = self.hold.take() else { return };
+        let watched = |first: Option<_>| first.map(Watched::new).transpose();
+        if let Ok(Some(first)) = hold.first().and_then(watched) {
+            let _ = first.readable().await;
         }
     }
 

@@ -61,7 +61,7 @@ async fn ours(spawner: &Spawner, mib: u64, limit: usize, stdio: Stdio) -> Outcom
             cwd: "/".into(),
             env: Vec::new(),
             stdio,
-            line: None,
+            carrier: None,
         })
         .await?;
     // As a journal does: the newest megabyte is kept.

@@ -41,7 +41,7 @@ async fn idle(spawner: &Spawner, stdio: Stdio) -> Outcome<Child> {
             cwd: "/".into(),
             env: Vec::new(),
             stdio,
-            line: None,
+            carrier: None,
         })
         .await?;
     loop {

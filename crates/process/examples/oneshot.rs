@@ -120,7 +120,7 @@ fn command() -> Command {
         cwd: "/".into(),
         env: Vec::new(),
         stdio: Stdio::Pipes { stdin: false },
-        line: None,
+        carrier: None,
     }
 }
 

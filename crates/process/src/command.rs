@@ -19,9 +19,20 @@ pub struct Command {
     pub env: Vec<(OsString, OsString)>,
     /// What its standard streams are.
     pub stdio: Stdio,
-    /// What it finds open as descriptor 3, behind its streams: for a program of ours that becomes
-    /// another one. None is what everybody else wants.
-    pub line: Option<Arc<OwnedFd>>,
+    /// Set for a program that only carries another one.
+    pub carrier: Option<Carrier>,
+}
+
+/// How many descriptors a [`Carrier`] can be given.
+pub const MOST_CARRIED: usize = 3;
+
+/// What a program gets that only carries the one that is meant, as bubblewrap carries what is
+/// confined. Signals for its group are for the other one, so it ignores all that can be ignored but
+/// `SIGCHLD`; and it is in a session of its own, where the server's terminal can't be reached.
+#[derive(Clone, Debug)]
+pub struct Carrier {
+    /// What it finds open behind its streams, from descriptor 3 on. At most [`MOST_CARRIED`].
+    pub passed: Vec<Arc<OwnedFd>>,
 }
 
 /// What a child's three standard streams are connected to.

@@ -93,13 +93,13 @@ impl Launcher {
         let null = self.means.null();
         let filled = self
             .slots
-            .fill(ends, prepared.line.as_ref().map(|line| line.as_fd()), null)
+            .fill(ends, &prepared.passed(), null)
             .map_err(Cause::from)
             .map_err(failed(prepared, SpawnErrorKind::Descriptors))?;
         let birth = Birth::new(
             &program(prepared),
-            (filled.numbers(), filled.line()),
-            standing(prepared),
+            (filled.numbers(), filled.passed()),
+            (standing(prepared), prepared.carrier.is_some()),
             self.means.open_files,
             self.means.closing(),
             self.means.dispositions,
@@ -131,19 +131,19 @@ impl Launcher {
         ends: [BorrowedFd<'_>; 3],
         mut tether: Tether,
     ) -> Result<Running, SpawnError> {
-        let standing = standing(prepared);
+        let standing = (standing(prepared), prepared.carrier.is_some());
         let request = Request::new(&program(prepared), standing, self.means.open_files);
         if request.is_too_long() {
             return Err(gave_up(prepared, Stage::Execute, libc::E2BIG));
         }
-        let line = prepared.line.as_ref().map(|line| line.as_fd());
-        let mut answer = tether.start(&request, ends, line, None);
+        let passed = prepared.passed();
+        let mut answer = tether.start(&request, ends, &passed, None);
         if let Err(Refusal::Unheard(_)) = answer {
             // A spare one that somebody has killed meanwhile, or that could not be had then.
             if let Place::Kept(another) = self.plant(prepared)? {
                 tether = another;
             }
-            answer = tether.start(&request, ends, line, None);
+            answer = tether.start(&request, ends, &passed, None);
         }
         match answer {
             Ok(pid) => {
@@ -183,6 +183,7 @@ impl Launcher {
 fn standing(prepared: &Prepared) -> Standing {
     match prepared.stdio {
         Stdio::Pty { .. } => Standing::Terminal,
+        Stdio::Pipes { .. } if prepared.carrier.is_some() => Standing::Session,
         Stdio::Pipes { .. } => Standing::Group,
     }
 }
@@ -244,7 +245,7 @@ mod tests {
             cwd: "/".into(),
             env: Vec::new(),
             stdio: Stdio::Pipes { stdin: false },
-            line: None,
+            carrier: None,
         });
         let mut newborn = launcher
             .launch(&prepared.expect("a fine command"))

@@ -1,11 +1,10 @@
 //! A command that has been checked and laid out for `execve`.
 
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
 
-use crate::command::{Command, Stdio};
+use crate::command::{Carrier, Command, MOST_CARRIED, Stdio};
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
 use crate::lookup;
 use crate::strings::Strings;
@@ -23,16 +22,28 @@ pub(crate) struct Prepared {
     /// One string.
     pub(crate) cwd: Strings,
     pub(crate) stdio: Stdio,
-    /// What is to become 3. Let go of when the child has its copy.
-    pub(crate) line: Option<Arc<OwnedFd>>,
+    /// Let go of when the child has its copies.
+    pub(crate) carrier: Option<Carrier>,
 }
 
 impl Prepared {
+    /// What it gets behind its streams.
+    pub(crate) fn passed(&self) -> Vec<BorrowedFd<'_>> {
+        let passed = self.carrier.iter().flat_map(|carrier| &carrier.passed);
+        passed.map(|one| one.as_fd()).collect()
+    }
+
     pub(crate) fn new(command: Command) -> Result<Self, SpawnError> {
         let Some(program) = command.argv.first() else {
             let kind = SpawnErrorKind::Arguments;
             return Err(SpawnError::new(kind, "", Cause::NoProgram));
         };
+        if let Some(carrier) = &command.carrier
+            && carrier.passed.len() > MOST_CARRIED
+        {
+            let kind = SpawnErrorKind::Descriptors;
+            return Err(SpawnError::new(kind, program, Cause::Os(libc::EMFILE)));
+        }
         let arg0 = command.arg0.as_ref().unwrap_or(program);
         let mut argv = Strings::default();
         for argument in std::iter::once(arg0).chain(&command.argv[1..]) {
@@ -67,7 +78,7 @@ impl Prepared {
             env,
             cwd,
             stdio: command.stdio,
-            line: command.line,
+            carrier: command.carrier,
         })
     }
 }
@@ -84,7 +95,7 @@ mod tests {
             cwd: cwd.into(),
             env: env.iter().map(pair).collect(),
             stdio: Stdio::Pipes { stdin: false },
-            line: None,
+            carrier: None,
         }
     }
 

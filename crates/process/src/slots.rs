@@ -4,19 +4,24 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::{DupFlags, Errno};
 
-/// Four numbers reserved when the thread starts, when few descriptors are open. A child copies
+use crate::command::MOST_CARRIED;
+
+/// How many there can be: three streams and what a carrier is given.
+const SLOTS: usize = 3 + MOST_CARRIED;
+
+/// Numbers reserved when the thread starts, when few descriptors are open. A child copies
 /// only the part of our table up to the highest number it needs, and would copy thousands of
 /// entries in a server with a thousand processes if it took its streams from where they are.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// At rest they are `/dev/null`.
-    reserved: [OwnedFd; 4],
+    /// Ascending. At rest they are `/dev/null`.
+    reserved: [OwnedFd; SLOTS],
 }
 
 /// Slots that hold a child's streams; at rest again when this is dropped.
 pub(crate) struct Filled<'a> {
     slots: &'a mut Slots,
-    has_line: bool,
+    passed: usize,
     null: BorrowedFd<'a>,
 }
 
@@ -24,7 +29,14 @@ impl Slots {
     pub(crate) fn new(null: BorrowedFd<'_>) -> Result<Self, Errno> {
         // Never 0, 1 or 2, so that the child can put each in its place without treading on another.
         let reserve = || rustix::io::fcntl_dupfd_cloexec(null, 3);
-        let reserved = [reserve()?, reserve()?, reserve()?, reserve()?];
+        let reserved = [
+            reserve()?,
+            reserve()?,
+            reserve()?,
+            reserve()?,
+            reserve()?,
+            reserve()?,
+        ];
         Ok(Self { reserved })
     }
 
@@ -32,18 +44,17 @@ impl Slots {
     pub(crate) fn fill<'a>(
         &'a mut self,
         ends: [BorrowedFd<'_>; 3],
-        line: Option<BorrowedFd<'_>>,
+        passed: &[BorrowedFd<'_>],
         null: BorrowedFd<'a>,
     ) -> Result<Filled<'a>, Errno> {
-        let has_line = line.is_some();
         let filled = Filled {
             slots: self,
-            has_line,
+            passed: passed.len().min(MOST_CARRIED),
             null,
         };
-        let ends = ends.into_iter().chain(line);
+        let ends = ends.iter().chain(passed);
         for (slot, end) in filled.slots.reserved.iter_mut().zip(ends) {
-            rustix::io::dup3(end, slot, DupFlags::CLOEXEC)?;
+            rustix::io::dup3(*end, slot, DupFlags::CLOEXEC)?;
         }
         Ok(filled)
     }
@@ -52,13 +63,14 @@ impl Slots {
 impl Filled<'_> {
     /// What is to become 0, 1 and 2.
     pub(crate) fn numbers(&self) -> [RawFd; 3] {
-        let [a, b, c, _] = self.slots.reserved.each_ref().map(OwnedFd::as_raw_fd);
+        let [a, b, c, ..] = self.slots.reserved.each_ref().map(OwnedFd::as_raw_fd);
         [a, b, c]
     }
 
-    /// What is to become 3.
-    pub(crate) fn line(&self) -> Option<RawFd> {
-        self.has_line.then(|| self.slots.reserved[3].as_raw_fd())
+    /// What is to become 3 and so on.
+    pub(crate) fn passed(&self) -> Vec<RawFd> {
+        let passed = self.slots.reserved[3..].iter().take(self.passed);
+        passed.map(OwnedFd::as_raw_fd).collect()
     }
 }
 

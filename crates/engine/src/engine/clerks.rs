@@ -81,7 +81,8 @@ impl Engine {
             stdio,
         );
         let (command, confinement) = prepared.await?;
-        let child = shared.spawner.spawn(command).await?;
+        let child = shared.spawner.spawn(command).await;
+        let child = child.map_err(confining::not_carried)?;
         let within = shared.limits.confine_within;
         let (child, hold, socket) = confinement.see_staying(child, within).await?;
         let departure = Departure::default();

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
 
-use outpost_process::{Child, Command, SpawnError, Stdio, Watched};
+use outpost_process::{Carrier, Child, Command, SpawnError, SpawnErrorKind, Stdio, Watched};
 use outpost_sandbox::{
     Confined, Heard, Hold, Line, Means, PrepareError, Program, Refusal, Report, Sandbox, Step,
     Unenforceable, planning, policy::Policy,
@@ -121,7 +121,7 @@ pub(super) async fn confine(
         program,
         mut argv,
         env,
-        theirs,
+        passed,
         line,
         hold,
     } = confined;
@@ -132,9 +132,23 @@ pub(super) async fn confine(
         cwd: "/".into(),
         env,
         stdio,
-        line: Some(Arc::new(theirs)),
+        carrier: Some(Carrier {
+            passed: passed.into_iter().map(Arc::new).collect(),
+        }),
     };
     Ok((command, Confinement { line, hold }))
+}
+
+/// Why what carries a confined program was not started: that it can't be executed says nothing about
+/// the program.
+pub(super) fn not_carried(error: SpawnError) -> StartError {
+    match (error.kind(), error.raw_os_error()) {
+        (SpawnErrorKind::NotFound | SpawnErrorKind::NotExecutable, Some(errno)) => {
+            let (step, said) = (Step::Bubblewrap, String::new());
+            Refusal::Stage { step, errno, said }.into()
+        }
+        _ => error.into(),
+    }
 }
 
 impl Confinement {

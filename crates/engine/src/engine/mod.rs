@@ -142,7 +142,11 @@ impl Engine {
         let (sandbox, turns) = (self.shared.sandbox.as_ref(), &self.shared.preparing);
         let command = command_of(&start);
         let (command, confinement) = confining::prepare(sandbox, turns, &start, command).await?;
-        let mut child = self.shared.spawner.spawn(command).await?;
+        let spawned = self.shared.spawner.spawn(command).await;
+        let mut child = match &confinement {
+            Some(_) => spawned.map_err(confining::not_carried)?,
+            None => spawned?,
+        };
         let mut hold = None;
         if let Some(confinement) = confinement {
             let within = self.shared.limits.confine_within;
@@ -298,6 +302,6 @@ fn command_of(start: &Start) -> Command {
             Terminal::Pipes { stdin } => Stdio::Pipes { stdin },
             Terminal::Pty(size) => Stdio::Pty { size },
         },
-        line: None,
+        carrier: None,
     }
 }

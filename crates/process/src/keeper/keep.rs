@@ -107,9 +107,9 @@ fn start(request: Received, ways: Ways) -> Report {
         &request.program(),
         (
             request.descriptors.each_ref().map(OwnedFd::as_raw_fd),
-            request.line.as_ref().map(OwnedFd::as_raw_fd),
+            request.passed.iter().map(OwnedFd::as_raw_fd).collect(),
         ),
-        request.standing,
+        (request.standing, request.is_deaf),
         request.open_files,
         ways.closing,
         Dispositions::EACH,

@@ -145,8 +145,8 @@ impl Nest {
         let closing = self.tables.closing();
         let birth = Birth::new(
             &self.command.program(),
-            (streams, None),
-            Standing::Session,
+            (streams, Vec::new()),
+            (Standing::Session, false),
             None,
             closing,
             Dispositions::EACH,
@@ -182,7 +182,7 @@ impl Nest {
             env: &Strings::default(),
             cwd: &root,
         };
-        let request = Request::new(&program, Standing::Group, None);
+        let request = Request::new(&program, (Standing::Group, false), None);
         let null = null()?;
         let deadline = Instant::now() + TRIAL;
         let keeper = match self.keeper() {
@@ -192,7 +192,7 @@ impl Nest {
             }
             keeper => keeper?,
         };
-        match keeper.start(&request, [null.as_fd(); 3], None, Some(deadline)) {
+        match keeper.start(&request, [null.as_fd(); 3], &[], Some(deadline)) {
             Err(Refusal::GaveUp(Stage::Execute, libc::ENOENT)) => Ok(()),
             Err(Refusal::Os(errno) | Refusal::GaveUp(_, errno) | Refusal::Unheard(Some(errno))) => {
                 Err(io::Error::from_raw_os_error(errno))

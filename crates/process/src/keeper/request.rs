@@ -34,8 +34,10 @@ pub(super) struct Received {
     pub(super) standing: Standing,
     pub(super) open_files: Option<(u64, u64)>,
     pub(super) descriptors: [OwnedFd; 3],
-    /// What is to become 3.
-    pub(super) line: Option<OwnedFd>,
+    /// Whether it ignores signals.
+    pub(super) is_deaf: bool,
+    /// What is to become 3 and so on.
+    pub(super) passed: Vec<OwnedFd>,
     candidates: Strings,
     argv: Strings,
     env: Strings,
@@ -49,7 +51,7 @@ pub(super) struct Unreadable;
 impl Request {
     pub(crate) fn new(
         program: &Program<'_>,
-        standing: Standing,
+        (standing, is_deaf): (Standing, bool),
         open_files: Option<(u64, u64)>,
     ) -> Self {
         let all = [program.candidates, program.argv, program.env, program.cwd].map(Strings::bytes);
@@ -62,7 +64,7 @@ impl Request {
         let mut bytes =
             Vec::with_capacity(HEADER + all.iter().map(|part| part.len()).sum::<usize>());
         bytes.extend(MAGIC);
-        bytes.extend([standing, open_files.is_some().into(), 0, 0]);
+        bytes.extend([standing, open_files.is_some().into(), is_deaf.into(), 0]);
         bytes.extend(soft.to_ne_bytes());
         bytes.extend(hard.to_ne_bytes());
         for part in all {
@@ -123,6 +125,7 @@ impl Received {
 
 struct Header {
     standing: Standing,
+    is_deaf: bool,
     open_files: Option<(u64, u64)>,
     lengths: [usize; 4],
 }
@@ -130,7 +133,7 @@ struct Header {
 impl Header {
     fn read(bytes: &[u8]) -> Option<Self> {
         let (magic, rest) = bytes.split_first_chunk()?;
-        let ([standing, limited, _, _], rest) = rest.split_first_chunk()?;
+        let ([standing, limited, deaf, _], rest) = rest.split_first_chunk()?;
         let (soft, rest) = rest.split_first_chunk()?;
         let (hard, rest) = rest.split_first_chunk()?;
         let lengths: &[u8; 16] = rest.first_chunk()?;
@@ -145,6 +148,7 @@ impl Header {
                 2 => Standing::Terminal,
                 _ => return None,
             },
+            is_deaf: *deaf != 0,
             open_files: (*limited != 0)
                 .then(|| (u64::from_ne_bytes(*soft), u64::from_ne_bytes(*hard))),
             lengths: all,
@@ -157,7 +161,7 @@ impl Header {
     }
 
     fn open(self, bytes: &[u8], mut descriptors: Vec<OwnedFd>) -> Option<Received> {
-        let line = (descriptors.len() > 3).then(|| descriptors.pop()).flatten();
+        let passed = descriptors.split_off(descriptors.len().min(3));
         let mut rest = bytes.get(HEADER..)?;
         let mut strings = self.lengths.map(|length| {
             let (part, after) = rest.split_at_checked(length)?;
@@ -168,8 +172,9 @@ impl Header {
         Some(Received {
             standing: self.standing,
             open_files: self.open_files,
+            is_deaf: self.is_deaf,
             descriptors: descriptors.try_into().ok()?,
-            line,
+            passed,
             candidates: candidates?,
             argv: argv?,
             env: env?,
@@ -200,7 +205,7 @@ mod tests {
             env: &strings(&[]),
             cwd: &strings(&[b"/"]),
         };
-        let request = Request::new(&program, Standing::Terminal, Some((7, 8)));
+        let request = Request::new(&program, (Standing::Terminal, true), Some((7, 8)));
         let (ours, theirs) = socket::pair().expect("a socket");
         let count = request.pieces().count();
         let reading = std::thread::spawn(move || receive(theirs.as_fd()));
@@ -229,6 +234,7 @@ mod tests {
             assert_eq!(received.env.iter().count(), 0);
             assert_eq!(received.cwd.iter().next(), Some(&b"/"[..]));
             assert_eq!(received.standing, Standing::Terminal);
+            assert!(received.is_deaf);
             assert_eq!(received.open_files, Some((7, 8)));
         }
     }

@@ -11,8 +11,10 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 
+use crate::command::MOST_CARRIED;
+
 /// The most descriptors in one message.
-pub(super) const DESCRIPTORS: usize = 4;
+pub(super) const DESCRIPTORS: usize = 3 + MOST_CARRIED;
 
 /// Two ends of one socket, both close-on-exec.
 pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {

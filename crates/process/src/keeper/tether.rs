@@ -58,10 +58,10 @@ impl Tether {
         &self,
         request: &Request,
         streams: [BorrowedFd<'_>; 3],
-        line: Option<BorrowedFd<'_>>,
+        passed: &[BorrowedFd<'_>],
         deadline: Option<Instant>,
     ) -> Result<Pid, Refusal> {
-        let all: Vec<_> = streams.into_iter().chain(line).collect();
+        let all: Vec<_> = streams.iter().chain(passed).copied().collect();
         let mut descriptors: &[_] = &all;
         let mut heard = true;
         for piece in request.pieces() {

@@ -20,8 +20,11 @@ use crate::strings::Strings;
 /// Everything one child needs, and where it leaves word when it fails.
 pub(crate) struct Birth<'a> {
     descriptors: [RawFd; 3],
-    /// What becomes 3, if anything does.
-    line: Option<RawFd>,
+    /// What becomes 3 and so on. Ascending and behind the streams, which are 3 at least, so no
+    /// target is a source that is still needed.
+    passed: Vec<RawFd>,
+    /// Whether it ignores what it can.
+    is_deaf: bool,
     standing: Standing,
     limit: Option<libc::rlimit64>,
     /// Null to stay where we are.
@@ -100,15 +103,16 @@ type Step = Result<c_long, (Stage, i32)>;
 impl<'a> Birth<'a> {
     pub(crate) fn new(
         program: &Program<'a>,
-        (descriptors, line): ([RawFd; 3], Option<RawFd>),
-        standing: Standing,
+        (descriptors, passed): ([RawFd; 3], Vec<RawFd>),
+        (standing, is_deaf): (Standing, bool),
         open_files: Option<(u64, u64)>,
         closing: Closing,
         dispositions: Dispositions,
     ) -> Self {
         Self {
             descriptors,
-            line,
+            passed,
+            is_deaf,
             standing,
             limit: open_files.map(|(soft, hard)| libc::rlimit64 {
                 rlim_cur: soft,
@@ -139,7 +143,11 @@ impl<'a> Birth<'a> {
     /// Becomes the program, or says why not.
     fn run(&self) -> Result<Infallible, (Stage, i32)> {
         self.unshare_files()?;
-        put_back_signals(self.dispositions.put_back);
+        set_signals(self.dispositions.put_back, libc::SIG_DFL);
+        if self.is_deaf {
+            // Who ignores the signal of its children never learns how they ended.
+            set_signals(!(1 << (libc::SIGCHLD - 1)), libc::SIG_IGN);
+        }
         let led = match self.standing {
             // SAFETY: no pointers.
             Standing::Group => unsafe { libc::syscall(libc::SYS_setpgid, 0, 0) },
@@ -158,8 +166,10 @@ impl<'a> Birth<'a> {
             let result = unsafe { libc::syscall(libc::SYS_dup3, source, target as c_int, 0) };
             check(Stage::Descriptors, result)?;
         }
-        if let Some(line) = self.line {
-            check(Stage::Descriptors, put_at_three(line))?;
+        for (target, source) in (3_i32..).zip(&self.passed) {
+            // SAFETY: as above; where they come from the streams are of no more use.
+            let result = unsafe { libc::syscall(libc::SYS_dup3, *source, target, 0) };
+            check(Stage::Descriptors, result)?;
         }
         self.close_others();
         if let Some(limit) = &self.limit {
@@ -204,16 +214,17 @@ impl<'a> Birth<'a> {
     /// Until here nothing may be opened or closed where the table of descriptors is shared.
     fn unshare_files(&self) -> Result<(), (Stage, i32)> {
         if self.closing == Closing::Unshare {
-            let [a, b, c] = self.descriptors;
-            let line = self.line.unwrap_or(c);
-            let above = a.max(b).max(c).max(line).cast_unsigned().wrapping_add(1);
+            let all = self.descriptors.iter().chain(&self.passed);
+            let highest = all.max().copied().unwrap_or_default();
+            let above = highest.cast_unsigned().wrapping_add(1);
             check(Stage::Descriptors, unshare_from(above))?;
         }
         Ok(())
     }
 
     fn close_others(&self) {
-        let first = if self.line.is_some() { 4 } else { 3 };
+        // There are a handful of them.
+        let first = 3 + self.passed.len() as c_int;
         match self.closing {
             Closing::Unshare | Closing::Range => {
                 // SAFETY: no pointers, and from here on the child uses those below only. The
@@ -229,17 +240,6 @@ impl<'a> Birth<'a> {
                 }
             }
         }
-    }
-}
-
-/// Where the streams come from is of no more use by now, so whatever is there may be overwritten.
-fn put_at_three(line: RawFd) -> c_long {
-    if line == 3 {
-        // SAFETY: no pointers; it takes close-on-exec away.
-        unsafe { libc::syscall(libc::SYS_fcntl, line, libc::F_SETFD, 0) }
-    } else {
-        // SAFETY: no pointers.
-        unsafe { libc::syscall(libc::SYS_dup3, line, 3, 0) }
     }
 }
 
@@ -291,10 +291,11 @@ fn unshare_from(first: c_uint) -> c_long {
     unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, flags) }
 }
 
-/// Puts signals back to their defaults, see [`Dispositions`].
-fn put_back_signals(which: u64) {
-    // A zeroed `struct sigaction` of the kernel, whatever its order: default, no flags, no mask.
-    let default = [0_u64; 8];
+/// Puts signals back to their defaults, see [`Dispositions`], or has them ignored.
+fn set_signals(which: u64, disposition: libc::sighandler_t) {
+    // A `struct sigaction` of the kernel: what becomes of it comes first; no flags, no mask.
+    let mut action = [0_u64; 8];
+    action[0] = disposition as u64;
     let none = std::ptr::null_mut::<c_void>();
     let mut left = which;
     while left != 0 {
@@ -306,7 +307,7 @@ fn put_back_signals(which: u64) {
             libc::syscall(
                 libc::SYS_rt_sigaction,
                 signal,
-                default.as_ptr(),
+                action.as_ptr(),
                 none,
                 8_usize,
             )

@@ -4,6 +4,8 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use outpost_process::{Carrier, MOST_CARRIED, SpawnErrorKind};
+
 use crate::support::*;
 
 #[tokio::test]
@@ -68,18 +70,58 @@ async fn it_leads_its_group_and_on_a_terminal_its_session() {
 }
 
 #[tokio::test]
-async fn a_line_is_the_fourth_descriptor_and_there_is_no_fifth() {
+async fn a_carrier_finds_what_it_is_given_behind_its_streams() {
     for spawner in spawner_of_each_kind() {
         for stdio in [PIPES, PTY] {
-            let (mut read, write) = std::io::pipe().expect("a pipe");
-            let mut command = sh("echo heard >&3; ls /proc/self/fd", stdio);
-            command.line = Some(Arc::new(write.into()));
+            let pipes = [(); MOST_CARRIED].map(|()| std::io::pipe().expect("a pipe"));
+            let (readers, writers): (Vec<_>, Vec<_>) = pipes.into_iter().unzip();
+            let passed = writers.into_iter().map(|write| Arc::new(write.into()));
+            let script = "for n in 3 4 5; do eval \"echo heard $n >&$n\"; done; ls /proc/self/fd";
+            let mut command = sh(script, stdio);
+            command.carrier = Some(Carrier {
+                passed: passed.collect(),
+            });
             let finished = run(&spawner, command).await;
             let open: Vec<_> = finished.stdout.split_whitespace().collect();
-            assert_eq!(open, ["0", "1", "2", "3", "4"], "{stdio:?}");
-            let mut heard = String::new();
-            read.read_to_string(&mut heard).expect("nobody else has it");
-            assert_eq!(heard, "heard\n");
+            assert_eq!(open, ["0", "1", "2", "3", "4", "5", "6"], "{stdio:?}");
+            for (number, mut read) in (3..).zip(readers) {
+                let mut heard = String::new();
+                read.read_to_string(&mut heard).expect("nobody else has it");
+                assert_eq!(heard, format!("heard {number}\n"));
+            }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_carrier_ignores_signals_and_is_in_a_session_of_its_own() {
+    for spawner in spawner_of_each_kind() {
+        for stdio in [PIPES, PTY] {
+            let mut command = sh("cat /proc/$$/status; cat /proc/$$/stat", stdio);
+            command.carrier = Some(Carrier { passed: Vec::new() });
+            let finished = run(&spawner, command).await;
+            let ignored = finished.stdout.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+            let ignored = ignored.map(|set| u64::from_str_radix(set.trim(), 16));
+            let child = 1 << (libc::SIGCHLD - 1);
+            let unheard = (1 << (libc::SIGKILL - 1)) | (1 << (libc::SIGSTOP - 1));
+            assert_eq!(ignored, Some(Ok(!(child | unheard))), "{stdio:?}");
+            let stat = finished.stdout.lines().last().expect("its last line");
+            let fields: Vec<_> = stat.split_whitespace().collect();
+            assert_eq!(fields[5], fields[0], "session");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_carrier_is_given_no_more_than_it_can_have() {
+    for spawner in spawner_of_each_kind() {
+        let (_, write) = std::io::pipe().expect("a pipe");
+        let write = Arc::new(write.into());
+        let mut command = sh("true", PIPES);
+        command.carrier = Some(Carrier {
+            passed: vec![write; MOST_CARRIED + 1],
+        });
+        let refused = spawner.spawn(command).await.expect_err("it is refused");
+        assert_eq!(refused.kind(), SpawnErrorKind::Descriptors);
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn command(argv: &[&str], stdio: Stdio) -> Command {
         cwd: "/".into(),
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         stdio,
-        line: None,
+        carrier: None,
     }
 }
 

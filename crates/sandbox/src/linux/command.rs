@@ -17,19 +17,13 @@ pub struct StageCommand {
 }
 
 impl StageCommand {
-    /// The arguments for one stage, the name first.
-    pub(super) fn argv(&self, stage: &str, bubblewrap: &str) -> Vec<OsString> {
-        // In lists of processes it goes by our own name.
+    /// The arguments for one stage, the name first: in lists of processes it goes by our own.
+    pub(super) fn argv(&self, stage: &str) -> Vec<OsString> {
         let name = std::env::args_os().next();
         let name = name.unwrap_or_else(|| self.program.clone().into_os_string());
         let words = self.args.iter().map(OsString::from);
-        let told = [stage, bubblewrap].map(OsString::from);
-        let again = self.args.iter().map(OsString::from);
-        std::iter::once(name)
-            .chain(words)
-            .chain(told)
-            .chain(again)
-            .collect()
+        let stage = OsString::from(stage);
+        std::iter::once(name).chain(words).chain([stage]).collect()
     }
 
     /// Of our environment only what it takes to load our program: it has no use for the rest, and

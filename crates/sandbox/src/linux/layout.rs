@@ -19,8 +19,9 @@ pub(super) struct Layout {
     pub(super) places: Vec<Place>,
 }
 
-/// Namespaces of every kind, no capabilities, no way to get any, and an end with whoever started it.
-pub(super) const ALWAYS: [&str; 9] = [
+/// Namespaces of every kind, no capabilities, and no way to get any. What a program leaves running when
+/// it ends goes on, as it would without a sandbox, so there is no end with whoever started it.
+pub(super) const ALWAYS: [&str; 8] = [
     "--unshare-user",
     "--unshare-pid",
     "--unshare-ipc",
@@ -29,7 +30,6 @@ pub(super) const ALWAYS: [&str; 9] = [
     "--disable-userns",
     "--cap-drop",
     "ALL",
-    "--die-with-parent",
 ];
 
 /// What stands at a path inside.

@@ -1,4 +1,4 @@
-//! The line between the server and the stages: a socket that keeps messages apart.
+//! The line between the server and the stage: a socket that keeps messages apart.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -29,8 +29,8 @@ pub enum Heard {
 pub struct Line(OwnedFd);
 
 impl Line {
-    /// Opens one; the other end is for the outer stage, and has these files waiting for it.
-    pub(super) fn open(files: [&OwnedFd; 2]) -> io::Result<(Self, OwnedFd)> {
+    /// Opens one; the other end is for the stage, and has this file waiting for it.
+    pub(super) fn open(file: &OwnedFd) -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = rustix::net::socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -39,11 +39,11 @@ impl Line {
         )?;
         rustix::net::sockopt::set_socket_passcred(&ours, true)?;
         rustix::io::ioctl_fionbio(&ours, true)?;
-        let files = files.map(AsFd::as_fd);
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
+        let files = [file.as_fd()];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         control.push(SendAncillaryMessage::ScmRights(&files));
-        let message = [IoSlice::new(b"files")];
+        let message = [IoSlice::new(b"file")];
         rustix::net::sendmsg(&ours, &message, &mut control, SendFlags::NOSIGNAL)?;
         Ok((Self(ours), theirs))
     }
@@ -102,9 +102,9 @@ pub(super) fn tell(line: BorrowedFd<'_>, report: Report) {
     let _ = rustix::net::send(line, &report.encode(), SendFlags::NOSIGNAL);
 }
 
-/// Waits for the first message and takes the files that come with it.
-pub(super) fn take_files(line: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
+/// Waits for the first message and takes the file that comes with it.
+pub(super) fn take_file(line: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut bytes = [0; 8];
     let mut place = [IoSliceMut::new(&mut bytes)];
@@ -113,7 +113,7 @@ pub(super) fn take_files(line: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
         RecvAncillaryMessage::ScmRights(files) => Some(files),
         _ => None,
     });
-    Ok(rights.flatten().collect())
+    rights.flatten().next().ok_or_else(|| Errno::PROTO.into())
 }
 
 #[cfg(test)]
@@ -124,12 +124,11 @@ mod tests {
     use crate::linux::report::Step;
 
     #[test]
-    fn files_go_one_way_and_reports_the_other() {
+    fn a_file_goes_one_way_and_reports_the_other() {
         let file = rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC).expect("a file");
-        let (ours, theirs) = Line::open([&file, &file]).expect("a line");
+        let (ours, theirs) = Line::open(&file).expect("a line");
         assert_eq!(ours.listen().expect("it listens"), Heard::Nothing);
-        let files = take_files(theirs.as_fd()).expect("it hears");
-        assert_eq!(files.len(), 2);
+        take_file(theirs.as_fd()).expect("it hears");
         let failed = Report::Failed(Step::Seccomp, 22);
         tell(theirs.as_fd(), failed);
         drop(theirs);

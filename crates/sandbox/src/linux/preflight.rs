@@ -145,16 +145,16 @@ pub(super) fn look(command: &StageCommand, level: Level) -> Result<Means, Unenfo
 fn look_for_namespaces(command: &StageCommand) -> Result<Means, Unenforceable> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let bubblewrap = find(std::env::split_paths(&path)).ok_or(Unenforceable::NoBubblewrap)?;
-    let text = bubblewrap.to_string_lossy().into_owned();
     let version = run(Command::new(&bubblewrap).arg("--version"))?.stdout;
-    let argv = command.argv(stage::PROBE, &text);
+    let mut argv = command.argv(stage::PROBE);
+    argv.push(bubblewrap.clone().into_os_string());
+    argv.extend(command.args.iter().map(OsString::from));
     let heard = run(&mut trial(command, &argv))?;
     judge(&bubblewrap, version.trim(), &heard)
 }
 
 fn look_for_landlock(command: &StageCommand) -> Result<Means, Unenforceable> {
-    let mut argv = command.argv(stage::PROBED, "");
-    argv.truncate(2 + command.args.len());
+    let argv = command.argv(stage::PROBED);
     let heard = run(&mut trial(command, &argv))?;
     let means = judge(Path::new(""), "", &heard)?;
     if means.landlock < LEAST {

@@ -16,7 +16,7 @@ pub enum Report {
 pub enum Step {
     /// Hearing what to do.
     Orders,
-    /// Becoming bubblewrap.
+    /// Starting bubblewrap, which the server says itself.
     Bubblewrap,
     /// Comparing what is mounted with the plan.
     Places,

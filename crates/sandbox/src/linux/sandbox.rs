@@ -57,14 +57,14 @@ pub struct Program {
 /// What to start instead of the program, and what to do meanwhile.
 #[derive(Debug)]
 pub struct Confined {
-    /// The outer stage, where it is and what it is told, its own name first.
+    /// Where it is.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Its arguments, its own name first.
     pub argv: Vec<OsString>,
     /// Its environment.
     pub env: Vec<(OsString, OsString)>,
-    /// What it has to find as its fourth descriptor. To be closed here once it runs.
-    pub theirs: OwnedFd,
+    /// What it has to find behind its streams, in this order. To be closed here once it runs.
+    pub passed: Vec<OwnedFd>,
     /// Where it says that the program runs, or why not.
     pub line: Line,
     /// To be kept until nothing of the process is left.
@@ -216,15 +216,15 @@ impl Sandbox {
     pub fn confine(&self, plan: &Plan, program: Program) -> Result<Confined, PrepareError> {
         let means = self.preflight()?;
         let level = self.shared.level;
-        let (stage, layout) = match level {
+        let layout = match level {
             Level::Namespaces => {
                 check(plan, self.shared.libraries.get_or_init(libraries))?;
                 let held = self.shared.placeholders.paths();
-                (stage::OUTER, layout::lay_out(plan, &ThisHost, &held))
+                layout::lay_out(plan, &ThisHost, &held)
             }
             Level::Landlock => {
                 check_alone(plan)?;
-                (stage::ALONE, Layout::default())
+                Layout::default()
             }
         };
         let Layout {
@@ -234,11 +234,6 @@ impl Sandbox {
         } = layout;
         if arguments.len() > ARGUMENTS {
             return Err(PrepareError::TooLong(arguments.len()));
-        }
-        let mut told = Vec::new();
-        for argument in &arguments {
-            told.extend_from_slice(argument.as_encoded_bytes());
-            told.push(0);
         }
         let grants = plan.rules.iter().filter(|rule| rule.access != Access::Deny);
         let orders = Orders {
@@ -258,15 +253,23 @@ impl Sandbox {
                 })
                 .collect(),
         };
-        let arguments = nameless(&told)?;
         let orders = nameless(&orders.encode())?;
-        let (line, theirs) = Line::open([&arguments, &orders])?;
+        let (line, theirs) = Line::open(&orders)?;
         let command = &self.shared.command;
+        let (program, argv, passed) = match level {
+            Level::Namespaces => {
+                let own = stage::open(&command.program).map_err(io::Error::from)?;
+                let arguments = nameless(&in_a_run(&arguments))?;
+                let argv = stage::carried(command);
+                (means.bubblewrap, argv, vec![theirs, own, arguments])
+            }
+            Level::Landlock => (command.program.clone(), command.argv(stage::INNER), vec![theirs]),
+        };
         Ok(Confined {
-            program: command.program.clone(),
-            argv: command.argv(stage, &means.bubblewrap.to_string_lossy()),
+            program,
+            argv,
             env: StageCommand::environment(),
-            theirs,
+            passed,
             line,
             // Last, so that nothing is left where something else fails.
             hold: Hold {
@@ -276,6 +279,12 @@ impl Sandbox {
             },
         })
     }
+}
+
+/// Each of them with the NUL byte that ends it.
+fn in_a_run(arguments: &[OsString]) -> Vec<u8> {
+    let each = arguments.iter().map(|argument| argument.as_encoded_bytes());
+    each.flat_map(|argument| [argument, b"\0"]).flatten().copied().collect()
 }
 
 /// A file without a name that holds this, to be read from its beginning.

@@ -93,25 +93,13 @@ pub(super) fn landlock_restrict(ruleset: &OwnedFd) -> io::Result<()> {
     check(result).map(drop)
 }
 
-/// What becomes of a signal.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Becomes {
-    Default,
-    Ignored,
-}
-
-/// For every signal for which something can be said, but for `SIGCHLD`, which is left to its
-/// default: who ignores it never learns how a child ended.
-pub(super) fn all_signals(becomes: Becomes) {
-    // The kernel's own struct: what becomes of it comes first, and the rest is no flags and no mask.
-    // libc would keep two signals to itself, and who started us may have ignored those as well.
-    let mut action = [0_u64; 8];
+/// Puts every signal back to its default: whoever carries a stage ignores them all.
+pub(super) fn heed_signals() {
+    // The kernel's own struct, all zeroes: the default, no flags and no mask. libc would keep two
+    // signals to itself, and those were ignored as well.
+    let action = [0_u64; 8];
     let none = ptr::null_mut::<u64>();
     for signal in 1..=64 {
-        action[0] = match becomes {
-            Becomes::Ignored if signal != libc::SIGCHLD => libc::SIG_IGN as u64,
-            _ => libc::SIG_DFL as u64,
-        };
         let action = action.as_ptr();
         // SAFETY: the struct is longer than any the kernel reads; the old one isn't asked for.
         // Refused for those that can't be changed.
@@ -132,12 +120,6 @@ pub(super) fn unblock_signals() {
     let none = unsafe { MaybeUninit::<libc::sigset_t>::zeroed().assume_init() };
     // SAFETY: the set is valid; the old one isn't asked for.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut()) };
-}
-
-/// Leaves the controlling terminal, for this process and those it makes.
-pub(super) fn leave_terminal(terminal: impl AsFd) {
-    // SAFETY: no pointers. Where it fails there is none to leave.
-    unsafe { libc::ioctl(terminal.as_fd().as_raw_fd(), libc::TIOCNOTTY) };
 }
 
 /// Puts a descriptor at a number of our choice, open for whatever is executed next. Whatever was

@@ -188,21 +188,26 @@ impl Cell {
             program,
             argv,
             env,
-            theirs,
+            passed,
             hold,
             ..
         } = confined?;
         let mut command = Command::new(program);
         command.arg0(&argv[0]).args(&argv[1..]);
         command.env_clear().envs(env).stdin(Stdio::null());
+        // Out of the way of the numbers they are to have.
+        let passed = passed.iter().map(|one| rustix::io::fcntl_dupfd_cloexec(one, 10));
+        let passed: Vec<_> = passed.collect::<Result<_, _>>().expect("few are open");
         let place = move || {
-            // SAFETY: no pointers; the number is the stage's, and nobody's before.
-            match unsafe { libc::dup2(theirs.as_raw_fd(), 3) } {
-                -1 => Err(std::io::Error::last_os_error()),
-                _ => Ok(()),
+            for (number, one) in (3..).zip(&passed) {
+                // SAFETY: no pointers; the number is the stage's, and nobody's before.
+                if unsafe { libc::dup2(one.as_raw_fd(), number) } == -1 {
+                    return Err(std::io::Error::last_os_error());
+                }
             }
+            Ok(())
         };
-        // SAFETY: it makes one system call.
+        // SAFETY: it makes system calls, and nothing is allocated.
         unsafe { command.pre_exec(place) };
         Ok((command, hold))
     }

@@ -7,22 +7,16 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::{Errno, FdFlags};
 
-use super::{LINE, ORDERS, SELF, inherited};
+use super::{LINE, SELF, inherited};
 use crate::Level;
 use crate::linux::orders::Orders;
 use crate::linux::report::{Report, Step};
-use crate::linux::sys::{self, Becomes};
+use crate::linux::sys;
 use crate::linux::{filter, landlock, line};
 
 /// Returns if it fails, which it has said on its line then, or if it has done what it stayed for.
 pub(super) fn run(serve: impl FnOnce(OwnedFd)) {
     finish(become_the_program(hear()), serve);
-}
-
-/// The same without anything around it.
-pub(super) fn run_alone(serve: impl FnOnce(OwnedFd)) {
-    super::outer::leave_the_servers_terminal();
-    finish(become_the_program(hear_alone()), serve);
 }
 
 /// How far this stage has come without becoming another program.
@@ -56,7 +50,7 @@ fn become_the_program(orders: io::Result<Orders>) -> Outcome {
     if let Err((step, error)) = confine(&orders) {
         return Outcome::Failed(step, error);
     }
-    sys::all_signals(Becomes::Default);
+    sys::heed_signals();
     sys::unblock_signals();
     if orders.argv.is_empty() {
         return match inherited(LINE).try_clone_to_owned() {
@@ -69,33 +63,22 @@ fn become_the_program(orders: io::Result<Orders>) -> Outcome {
 }
 
 fn hear() -> io::Result<Orders> {
-    let orders = read(rustix::io::fcntl_dupfd_cloexec(inherited(ORDERS), 0)?)?;
-    close_others_on_exec(&[LINE, ORDERS, SELF])?;
-    Ok(orders)
-}
-
-fn hear_alone() -> io::Result<Orders> {
-    let mut files = line::take_files(inherited(LINE))?;
-    let orders = files.pop().ok_or(Errno::PROTO)?;
-    close_others_on_exec(&[LINE])?;
-    read(orders)
-}
-
-/// Whoever started us may have left more open than we know of. Kernels before 5.11 don't do it in
-/// one call; then there is what we know of.
-fn close_others_on_exec(known: &[i32]) -> io::Result<()> {
-    if sys::close_others_on_exec().is_err() {
-        for number in known {
-            rustix::io::fcntl_setfd(inherited(*number), FdFlags::CLOEXEC)?;
-        }
-    }
-    Ok(())
-}
-
-fn read(file: OwnedFd) -> io::Result<Orders> {
+    let file = line::take_file(inherited(LINE))?;
+    close_others_on_exec()?;
     let mut bytes = Vec::new();
     File::from(file).read_to_end(&mut bytes)?;
     Orders::decode(&bytes).ok_or_else(|| Errno::PROTO.into())
+}
+
+/// Whoever started us may have left more open than we know of. Kernels before 5.11 don't do it in
+/// one call; then there is what we know of. Bubblewrap has closed its arguments, and without it
+/// there is nothing but the line.
+fn close_others_on_exec() -> io::Result<()> {
+    if sys::close_others_on_exec().is_err() {
+        rustix::io::fcntl_setfd(inherited(LINE), FdFlags::CLOEXEC)?;
+        let _ = rustix::io::fcntl_setfd(inherited(SELF), FdFlags::CLOEXEC);
+    }
+    Ok(())
 }
 
 fn confine(orders: &Orders) -> Result<(), (Step, io::Error)> {

@@ -1,26 +1,25 @@
-//! The program between the server and a confined one: our own binary again, three times over.
+//! The program between bubblewrap and a confined one: our own binary again.
 //!
-//! The **outer** stage stands where the program is expected, hears over its line what to do, and
-//! becomes bubblewrap. That sets up the namespaces and executes the **inner** stage in them, which
-//! puts up the last walls and becomes the program. The **probe** tries all of that with a plan that
-//! shows everything and forbids nothing in particular. Where the operator has chosen to do without
-//! namespaces, a stage **alone** is both: it puts up what walls there are and becomes the program.
+//! Bubblewrap sets up the namespaces and executes the **inner** stage in them, which hears over its
+//! line what to do, puts up the last walls and becomes the program. Where the operator has chosen to
+//! do without namespaces, there is no bubblewrap around it. The **probe** tries all of that with a
+//! plan that shows everything and forbids nothing in particular.
 //!
-//! Where there is no program to become, the last stage stays what it is and keeps its line: it does
-//! for the server, behind the walls, what the server would do itself.
+//! Where there is no program to become, the stage stays what it is and keeps its line: it does for
+//! the server, behind the walls, what the server would do itself.
 //!
-//! The line is descriptor 3. With the first message on it come two files without names: bubblewrap's
-//! arguments, and the inner stage's [`Orders`](super::orders::Orders). Both may be longer than any
-//! argument. What the stages leave behind is gone when the program runs: their descriptors close
-//! with it, and its environment is in the orders.
+//! The line is descriptor 3. With the first message on it comes a file without a name, the
+//! [`Orders`](super::orders::Orders), which may be longer than any argument; bubblewrap reads its own
+//! arguments from another. What a stage leaves behind is gone when the program runs: its descriptors
+//! close with it, and the program's environment is in the orders.
 
 mod inner;
-mod outer;
 mod probe;
 
 use std::ffi::{CStr, CString, OsString};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::fs::{Mode, OFlags};
@@ -28,18 +27,19 @@ use rustix::io::{Errno, FdFlags};
 
 pub(super) use probe::REPORTED;
 
+use super::StageCommand;
+
 /// What it is that a stage is to do: the first argument.
-pub(super) const OUTER: &str = "outer";
 pub(super) const INNER: &str = "inner";
-pub(super) const ALONE: &str = "alone";
 pub(super) const PROBE: &str = "probe";
 pub(super) const PROBED: &str = "probed";
 
-/// Where the stages find things. The line is behind the three streams.
+/// Where the line is: behind the three streams.
 const LINE: i32 = 3;
-const ARGUMENTS: i32 = 4;
-const ORDERS: i32 = 5;
-const SELF: i32 = 6;
+/// This very program, for bubblewrap to execute inside, where its path may lead nowhere.
+pub(super) const SELF: i32 = 4;
+/// What bubblewrap is told.
+pub(super) const ARGUMENTS: i32 = 5;
 
 /// What the program of a [`StageCommand`](super::StageCommand) has to do, and all it has to do, with
 /// the arguments behind those it is started with. It must not have started a thread.
@@ -54,9 +54,7 @@ pub fn main(
     let arguments: Vec<_> = arguments.into_iter().collect();
     let words: Vec<_> = arguments.iter().filter_map(|word| word.to_str()).collect();
     match words.as_slice() {
-        [OUTER, bubblewrap, name @ ..] => outer::run(bubblewrap, name),
         [INNER] => inner::run(serve),
-        [ALONE, ..] => inner::run_alone(serve),
         [PROBE, bubblewrap, name @ ..] => probe::run(bubblewrap, name),
         [PROBED] => probe::report(),
         _ => {}
@@ -76,13 +74,19 @@ fn put(descriptor: OwnedFd, number: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// This very program, also inside, where its path may lead nowhere.
-fn open_self() -> Result<OwnedFd, Errno> {
-    rustix::fs::open(
-        "/proc/self/exe",
-        OFlags::PATH | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
+/// What bubblewrap is started with to carry a stage, its name first. It finds the stage and its own
+/// arguments where they are passed.
+pub(super) fn carried(command: &StageCommand) -> Vec<OsString> {
+    let own = format!("/proc/self/fd/{SELF}");
+    let arguments = ARGUMENTS.to_string();
+    let words = ["bwrap", "--args", &arguments, "--", &own].map(OsString::from);
+    let name = command.args.iter().map(OsString::from);
+    words.into_iter().chain(name).chain([INNER.into()]).collect()
+}
+
+/// A program, for nothing but to be executed.
+pub(super) fn open(program: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(program, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Something that the stage before has left open for us.

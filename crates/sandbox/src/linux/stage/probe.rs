@@ -1,6 +1,7 @@
 //! Trying out what this host lets us do, in a process of its own.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use super::{PROBED, SELF, borrowed, c_string, environment};
 use crate::linux::orders::Grant;
@@ -12,7 +13,7 @@ pub(crate) const REPORTED: &str = "landlock ";
 
 /// Becomes bubblewrap, with everything that a plan can ask of it in small. Returns if that fails.
 pub(super) fn run(bubblewrap: &str, name: &[&str]) {
-    let own = super::open_self().and_then(|own| rustix::io::fcntl_dupfd_cloexec(own, SELF + 1));
+    let own = super::open(Path::new("/proc/self/exe")).and_then(|own| rustix::io::fcntl_dupfd_cloexec(own, SELF + 1));
     let placed = own.and_then(|own| super::put(own, SELF));
     let error = match placed {
         Ok(()) => become_bubblewrap(bubblewrap, name),
