@@ -51,15 +51,64 @@ async fn nothing_is_left_of_those_that_would_stay() {
             client.terminate(id).await;
             client.closed(id).await;
         }
-        // And of those that leave by themselves: what they leave ends with them.
+        server.mark().alive(1).await;
+    }
+}
+
+#[tokio::test]
+async fn what_it_leaves_running_goes_on_until_its_session_ends() {
+    for trees in ["auto", "keeper", "group"] {
+        let server = outpost().args(&["--trees", trees]).start().await;
+        let client = server.client().await;
+        let site = Site::new();
         for (id, script) in [
             ("leaves", programs::FORKS_AND_LEAVES),
             ("leaves a daemon", programs::LEAVES_A_DAEMON),
             ("holds", programs::HOLDS_THE_PIPE),
         ] {
-            let story = client.run(site.script(id, script)).await;
-            assert_eq!(story.code(), 0, "{trees} {id}");
+            client.start(site.script(id, script)).await;
+            assert_eq!(client.exited(id).await.code(), 0, "{trees} {id}");
         }
+        server.mark().alive(4).await;
+        client.call("session/close", json!({})).await;
         server.mark().alive(1).await;
+        let left = std::fs::read_dir(site.workspace()).expect("a folder");
+        assert_eq!(left.count(), 0, "{trees}");
     }
+}
+
+#[tokio::test]
+async fn what_comes_late_is_heard() {
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    let script = "(read x; echo late) <go & echo first; exit 3";
+    let go = site.workspace().join("go");
+    let made = std::process::Command::new("mkfifo").arg(&go).status();
+    assert!(made.expect("it runs").success());
+    client.start(site.script("p", script)).await;
+    assert_eq!(client.exited("p").await.code(), 3);
+    std::fs::write(&go, "now\n").expect("somebody reads it");
+    let story = client.closed("p").await;
+    assert_eq!(story.stdout(), "first\nlate\n");
+}
+
+#[tokio::test]
+async fn walls_stand_around_what_is_left_running() {
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    let script = "(read x; mkdir .git; mkdir .git/x; echo tried) <go & exit 0";
+    let go = site.workspace().join("go");
+    let made = std::process::Command::new("mkfifo").arg(&go).status();
+    assert!(made.expect("it runs").success());
+    client.start(site.script("p", script)).await;
+    assert_eq!(client.exited("p").await.code(), 0);
+    std::fs::write(&go, "now\n").expect("somebody reads it");
+    let story = client.closed("p").await;
+    assert_eq!(story.stdout(), "tried\n");
+    let refused = story.stderr();
+    let words = ["File exists", "Read-only file system"];
+    assert!(
+        words.iter().all(|words| refused.contains(words)),
+        "{refused}"
+    );
 }

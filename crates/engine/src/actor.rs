@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use outpost_journal::{End, Exit, Stream};
 use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source, Watched};
-use outpost_sandbox::Hold;
+use outpost_sandbox::{Hold, Remains};
 use tokio::time::{sleep_until, timeout_at};
 
 use crate::{clock, process::Process};
@@ -39,6 +39,7 @@ impl Actor {
         let mut timed_out = false;
         let mut give_up_at = None;
         let mut end = End::Whole;
+        let mut remains = None;
         while !exited || !self.outputs.is_empty() {
             // Readiness alone never makes a task yield, and a child that is
             // always ready would keep everybody else from hearing anything.
@@ -62,7 +63,7 @@ impl Actor {
                     let code = if timed_out { TIMED_OUT } else { exit.code() };
                     let confined = self.hold.is_some();
                     if confined {
-                        self.clear_up().await;
+                        remains = self.clear_up().await;
                     }
                     let sandbox_denied = confined && self.process.looks_denied(code);
                     self.process.append_exit(Exit { code, sandbox_denied });
@@ -97,6 +98,7 @@ impl Actor {
         // All that is left is tidying up: who waits for the end hears of it
         // before.
         tokio::task::yield_now().await;
+        drop(remains);
         self.ended.clear();
         self.exit.reap();
         self.process.see_the_ladder_through().await;
@@ -130,7 +132,7 @@ impl Actor {
     /// running, is worth a short wait, and so is what it needed on the host: most
     /// often nothing of it lives any more, and who hears of the end finds nothing
     /// left.
-    async fn clear_up(&mut self) {
+    async fn clear_up(&mut self) -> Option<Remains> {
         let until = tokio::time::Instant::now() + self.late_within;
         while !self.outputs.is_empty() {
             tokio::select! {
@@ -138,7 +140,7 @@ impl Actor {
                 () = sleep_until(until) => break,
             }
         }
-        let Some(hold) = &self.hold else { return };
+        let hold = self.hold.as_ref()?;
         let watched = |first: Option<_>| first.map(Watched::new).transpose();
         let gone = match hold.first().and_then(watched) {
             Ok(Some(first)) => timeout_at(until, first.readable()).await.is_ok(),
@@ -149,9 +151,8 @@ impl Actor {
                 false
             }
         };
-        if gone {
-            self.hold = None;
-        }
+        let hold = self.hold.take_if(|_| gone)?;
+        Some(hold.let_go())
     }
 
     /// Keeps what a confined process needs on the host for those it has left

@@ -227,19 +227,24 @@ impl Confinement {
                         return lost;
                     }
                 }
-                Ok(Heard::Report(Report::Ready, sender)) => {
+                Ok(Heard::Report {
+                    report: Report::Ready,
+                    sender,
+                    first,
+                }) => {
                     ready = true;
+                    self.hold.hear_of(first);
                     if let (Some(child), Some(sender)) = (&guarded.0, sender) {
                         child.control.stands_for(sender);
-                        self.hold.belongs_to(sender);
                     }
                     if until == Until::Ready {
                         return None;
                     }
                 }
-                Ok(Heard::Report(Report::Failed(step, errno), _)) => {
-                    return Some((Some(step), errno));
-                }
+                Ok(Heard::Report {
+                    report: Report::Failed(step, errno),
+                    ..
+                }) => return Some((Some(step), errno)),
                 Ok(Heard::End) if ready => return None,
                 Ok(Heard::End) | Err(_) => return lost,
             }

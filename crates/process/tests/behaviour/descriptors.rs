@@ -100,7 +100,10 @@ async fn a_carrier_ignores_signals_and_is_in_a_session_of_its_own() {
             let mut command = sh("cat /proc/$$/status; cat /proc/$$/stat", stdio);
             command.carrier = Some(Carrier { passed: Vec::new() });
             let finished = run(&spawner, command).await;
-            let ignored = finished.stdout.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+            let ignored = finished
+                .stdout
+                .lines()
+                .find_map(|line| line.strip_prefix("SigIgn:"));
             let ignored = ignored.map(|set| u64::from_str_radix(set.trim(), 16));
             let child = 1 << (libc::SIGCHLD - 1);
             let unheard = (1 << (libc::SIGKILL - 1)) | (1 << (libc::SIGSTOP - 1));

@@ -14,12 +14,19 @@ use rustix::net::{
 use super::report::{LENGTH, Report};
 
 /// What was heard on a line.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Heard {
     /// Nothing yet.
     Nothing,
-    /// A stage has said something; its number on this host comes with it.
-    Report(Report, Option<u32>),
+    /// A stage has said something.
+    Report {
+        /// What.
+        report: Report,
+        /// Its number on this host.
+        sender: Option<u32>,
+        /// The first process in its namespaces, if it has sent that along.
+        first: Option<OwnedFd>,
+    },
     /// Nobody holds the other end any more.
     End,
 }
@@ -72,11 +79,12 @@ impl Line {
     /// When the system refuses, or somebody speaks another language.
     pub fn listen(&self) -> io::Result<Heard> {
         let mut bytes = [0; LENGTH];
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1))];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1), ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut place = [IoSliceMut::new(&mut bytes)];
         let length = loop {
-            match rustix::net::recvmsg(&self.0, &mut place, &mut control, RecvFlags::empty()) {
+            let flags = RecvFlags::CMSG_CLOEXEC;
+            match rustix::net::recvmsg(&self.0, &mut place, &mut control, flags) {
                 Ok(message) => break message.bytes,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(Heard::Nothing),
@@ -84,22 +92,37 @@ impl Line {
                 Err(errno) => return Err(errno.into()),
             }
         };
-        let sender = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid),
-            _ => None,
-        });
+        let (mut sender, mut first) = (None, None);
+        for message in control.drain() {
+            match message {
+                RecvAncillaryMessage::ScmCredentials(credentials) => sender = Some(credentials.pid),
+                RecvAncillaryMessage::ScmRights(mut files) => first = files.next(),
+                _ => {}
+            }
+        }
         if length == 0 {
             return Ok(Heard::End);
         }
         let report = Report::decode(&bytes[..length]).ok_or(io::ErrorKind::InvalidData)?;
         let sender = sender.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
-        Ok(Heard::Report(report, sender))
+        Ok(Heard::Report {
+            report,
+            sender,
+            first,
+        })
     }
 }
 
-/// Says something from the other end. If nobody hears it, nobody waits.
-pub(super) fn tell(line: BorrowedFd<'_>, report: Report) {
-    let _ = rustix::net::send(line, &report.encode(), SendFlags::NOSIGNAL);
+/// Says something from the other end, and who was the first inside. If nobody hears it, nobody waits.
+pub(super) fn tell(line: BorrowedFd<'_>, report: Report, first: Option<BorrowedFd<'_>>) {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if let Some(first) = &first {
+        control.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(first)));
+    }
+    let bytes = report.encode();
+    let message = [IoSlice::new(&bytes)];
+    let _ = rustix::net::sendmsg(line, &message, &mut control, SendFlags::NOSIGNAL);
 }
 
 /// Waits for the first message and takes the file that comes with it.
@@ -127,16 +150,24 @@ mod tests {
     fn a_file_goes_one_way_and_reports_the_other() {
         let file = rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC).expect("a file");
         let (ours, theirs) = Line::open(&file).expect("a line");
-        assert_eq!(ours.listen().expect("it listens"), Heard::Nothing);
+        assert!(matches!(ours.listen(), Ok(Heard::Nothing)));
         take_file(theirs.as_fd()).expect("it hears");
         let failed = Report::Failed(Step::Seccomp, 22);
-        tell(theirs.as_fd(), failed);
+        tell(theirs.as_fd(), failed, None);
+        tell(theirs.as_fd(), Report::Ready, Some(file.as_fd()));
         drop(theirs);
-        let own = Some(std::process::id());
-        assert_eq!(
-            ours.listen().expect("it listens"),
-            Heard::Report(failed, own)
-        );
-        assert_eq!(ours.listen().expect("it listens"), Heard::End);
+        for (said, with_a_file) in [(failed, false), (Report::Ready, true)] {
+            let Ok(Heard::Report {
+                report,
+                sender,
+                first,
+            }) = ours.listen()
+            else {
+                panic!("{said:?} was said");
+            };
+            let heard = (report, sender, first.is_some());
+            assert_eq!(heard, (said, Some(std::process::id()), with_a_file));
+        }
+        assert!(matches!(ours.listen(), Ok(Heard::End)));
     }
 }

@@ -30,7 +30,7 @@ mod sys;
 
 pub use command::StageCommand;
 pub use line::{Heard, Line};
-pub use placeholder::PlaceholderError;
+pub use placeholder::{PlaceholderError, Remains};
 pub use preflight::{Means, Remedy, Unenforceable};
 pub use report::{Report, Step};
 pub use sandbox::{Confined, Hold, PrepareError, Program, Sandbox};

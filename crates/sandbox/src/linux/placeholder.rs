@@ -137,9 +137,22 @@ impl Placeholders {
     }
 }
 
-impl Drop for Holding {
-    fn drop(&mut self) {
+/// What is left of placeholders that are gone: the system frees them when this is dropped, which takes
+/// longer than removing them.
+#[derive(Debug)]
+pub struct Remains {
+    _removed: Vec<Held>,
+}
+
+impl Holding {
+    /// Lets go of all of them. Whoever was the last to hold one has removed it when this returns.
+    pub(super) fn let_go(mut self) -> Remains {
+        self.remove()
+    }
+
+    fn remove(&mut self) -> Remains {
         let mut all = self.all.lock();
+        let mut removed = Vec::new();
         for held in self.held.drain(..) {
             let Some(last) = Arc::into_inner(held) else {
                 continue;
@@ -152,7 +165,15 @@ impl Drop for Holding {
                 all.remove(&last.path);
             }
             last.remove();
+            removed.push(last);
         }
+        Remains { _removed: removed }
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        self.remove();
     }
 }
 
@@ -165,7 +186,7 @@ impl Held {
     }
 
     /// Removes it if nobody else holds it and nobody has filled it.
-    fn remove(self) {
+    fn remove(&self) {
         let alone = FlockOperation::NonBlockingLockExclusive;
         let shared = rustix::fs::flock(&self.directory, alone) == Err(Errno::WOULDBLOCK);
         if shared || !is_at(&self.directory, &self.parent, &self.name) || !is_one(&self.directory) {

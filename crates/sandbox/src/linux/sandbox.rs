@@ -9,13 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags};
 
 use super::host::ThisHost;
 use super::layout::{self, Layout};
 use super::line::Line;
 use super::orders::{Grant, Orders};
-use super::placeholder::{Holding, PlaceholderError, Placeholders};
+use super::placeholder::{Holding, PlaceholderError, Placeholders, Remains};
 use super::preflight::{self, Means, Unenforceable};
 use super::{StageCommand, stage};
 use crate::planning::Failing;
@@ -74,10 +73,10 @@ pub struct Confined {
 /// What a confined process needs on the host for as long as anything of it lives.
 #[derive(Debug)]
 pub struct Hold {
-    _placeholders: Holding,
+    placeholders: Holding,
     level: Level,
-    /// None where there is no inside, or nobody has said whose it is.
-    first: Option<Result<OwnedFd, Errno>>,
+    /// The first process inside, which is the last to go. None while nobody has named it.
+    first: Option<OwnedFd>,
 }
 
 impl Program {
@@ -94,37 +93,30 @@ impl Program {
 }
 
 impl Hold {
-    /// The program, by its number, before it can have ended: whose child it is comes first of all
-    /// inside, and is the last to go.
-    pub fn belongs_to(&mut self, program: u32) {
-        if self.level == Level::Landlock {
-            // There is no inside.
-            return;
-        }
-        self.first = Some(parent_of(program));
+    /// Hears who was the first inside. The stage names it, being its child: by the time anybody here
+    /// could look, the program may have ended, and others that it left may live there.
+    pub fn hear_of(&mut self, first: Option<OwnedFd>) {
+        self.first = first;
     }
 
-    /// What becomes readable when nothing lives in the process's namespaces any more; none if that
-    /// was so before anybody could look.
+    /// Gives all of it up, when nothing of the process lives.
+    #[must_use = "dropping it takes a while"]
+    pub fn let_go(self) -> Remains {
+        self.placeholders.let_go()
+    }
+
+    /// What becomes readable when nothing lives in the process's namespaces any more; none where it
+    /// has none.
     ///
     /// # Errors
-    /// When nobody could look, for want of descriptors perhaps: then something may live there.
+    /// When nobody can look, for want of descriptors perhaps: then something may live there.
     pub fn first(&self) -> io::Result<Option<OwnedFd>> {
-        match &self.first {
-            None | Some(Err(Errno::NOENT | Errno::SRCH)) => Ok(None),
-            Some(Ok(first)) => first.try_clone().map(Some),
-            Some(Err(errno)) => Err((*errno).into()),
+        match (self.level, &self.first) {
+            (Level::Landlock, _) => Ok(None),
+            (Level::Namespaces, Some(first)) => first.try_clone().map(Some),
+            (Level::Namespaces, None) => Err(Errno::SRCH.into()),
         }
     }
-}
-
-/// The parent of a process, to be waited for.
-fn parent_of(process: u32) -> Result<OwnedFd, Errno> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))
-        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-    let parent = parent.and_then(|parent| Pid::from_raw(parent.trim().parse().ok()?));
-    rustix::process::pidfd_open(parent.ok_or(Errno::IO)?, PidfdFlags::empty())
 }
 
 /// Why a process could not be confined.
@@ -263,7 +255,11 @@ impl Sandbox {
                 let argv = stage::carried(command);
                 (means.bubblewrap, argv, vec![theirs, own, arguments])
             }
-            Level::Landlock => (command.program.clone(), command.argv(stage::INNER), vec![theirs]),
+            Level::Landlock => (
+                command.program.clone(),
+                command.argv(stage::INNER),
+                vec![theirs],
+            ),
         };
         Ok(Confined {
             program,
@@ -273,7 +269,7 @@ impl Sandbox {
             line,
             // Last, so that nothing is left where something else fails.
             hold: Hold {
-                _placeholders: self.shared.placeholders.hold(&absent)?,
+                placeholders: self.shared.placeholders.hold(&absent)?,
                 level,
                 first: None,
             },
@@ -284,7 +280,10 @@ impl Sandbox {
 /// Each of them with the NUL byte that ends it.
 fn in_a_run(arguments: &[OsString]) -> Vec<u8> {
     let each = arguments.iter().map(|argument| argument.as_encoded_bytes());
-    each.flat_map(|argument| [argument, b"\0"]).flatten().copied().collect()
+    each.flat_map(|argument| [argument, b"\0"])
+        .flatten()
+        .copied()
+        .collect()
 }
 
 /// A file without a name that holds this, to be read from its beginning.

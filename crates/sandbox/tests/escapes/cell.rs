@@ -196,7 +196,9 @@ impl Cell {
         command.arg0(&argv[0]).args(&argv[1..]);
         command.env_clear().envs(env).stdin(Stdio::null());
         // Out of the way of the numbers they are to have.
-        let passed = passed.iter().map(|one| rustix::io::fcntl_dupfd_cloexec(one, 10));
+        let passed = passed
+            .iter()
+            .map(|one| rustix::io::fcntl_dupfd_cloexec(one, 10));
         let passed: Vec<_> = passed.collect::<Result<_, _>>().expect("few are open");
         let place = move || {
             for (number, one) in (3..).zip(&passed) {

@@ -1,6 +1,7 @@
 //! What a confined process is and has.
 
 use outpost_sandbox::{Access, PrepareError, Program, Unenforceable};
+use rustix::process::PidfdFlags;
 
 use crate::cell::Cell;
 
@@ -103,12 +104,11 @@ fn a_reason_names_what_to_install() {
 fn not_to_know_is_not_to_be_gone() {
     let cell = Cell::new();
     let (_, mut hold) = cell.command(&["/bin/true".as_ref()]);
-    assert!(matches!(hold.first(), Ok(None)), "nobody was named");
-    hold.belongs_to(std::process::id());
+    hold.first().expect_err("nobody was named");
+    let own = rustix::process::getpid();
+    let first = rustix::process::pidfd_open(own, PidfdFlags::empty());
+    hold.hear_of(first.ok());
     assert!(matches!(hold.first(), Ok(Some(_))), "it can be waited for");
-    hold.belongs_to(u32::MAX);
-    assert!(matches!(hold.first(), Ok(None)), "there is nobody");
-    // Whose child this one is can't be seen from here.
-    hold.belongs_to(1);
-    hold.first().expect_err("nobody knows");
+    let (_, hold) = cell.alone().command(&["/bin/true".as_ref()]);
+    assert!(matches!(hold.first(), Ok(None)), "there is no inside");
 }

@@ -3,9 +3,10 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::{Errno, FdFlags};
+use rustix::process::{Pid, PidfdFlags};
 
 use super::{LINE, SELF, inherited};
 use crate::Level;
@@ -21,15 +22,15 @@ pub(super) fn run(serve: impl FnOnce(OwnedFd)) {
 
 /// How far this stage has come without becoming another program.
 enum Outcome {
-    /// The walls are up, and it stays.
-    Stays(OwnedFd),
+    /// The walls are up, and it stays. With its line, and who was the first inside.
+    Stays(OwnedFd, Option<OwnedFd>),
     Failed(Step, io::Error),
 }
 
 fn finish(outcome: Outcome, serve: impl FnOnce(OwnedFd)) {
     match outcome {
-        Outcome::Stays(line) => {
-            line::tell(inherited(LINE), Report::Ready);
+        Outcome::Stays(line, first) => {
+            ready(first.as_ref());
             serve(line);
         }
         Outcome::Failed(step, error) => tell(step, &error),
@@ -39,7 +40,20 @@ fn finish(outcome: Outcome, serve: impl FnOnce(OwnedFd)) {
 fn tell(step: Step, error: &io::Error) {
     let line = inherited(LINE);
     let errno = error.raw_os_error().unwrap_or(libc::EIO);
-    line::tell(line, Report::Failed(step, errno));
+    line::tell(line, Report::Failed(step, errno), None);
+}
+
+fn ready(first: Option<&OwnedFd>) {
+    line::tell(inherited(LINE), Report::Ready, first.map(AsFd::as_fd));
+}
+
+/// The first process in our namespaces, whose child this is. Who is told of it may wait for its end.
+/// Without namespaces there is none; where it can't be named, who waits makes do without.
+fn first_inside(level: Level) -> Option<OwnedFd> {
+    let first = Pid::INIT;
+    let is_ours = level == Level::Namespaces && rustix::process::getppid() == Some(first);
+    let flags = PidfdFlags::empty();
+    is_ours.then(|| rustix::process::pidfd_open(first, flags).ok())?
 }
 
 fn become_the_program(orders: io::Result<Orders>) -> Outcome {
@@ -47,6 +61,8 @@ fn become_the_program(orders: io::Result<Orders>) -> Outcome {
         Ok(orders) => orders,
         Err(error) => return Outcome::Failed(Step::Orders, error),
     };
+    // Nobody asks for it behind the walls.
+    let first = first_inside(orders.level);
     if let Err((step, error)) = confine(&orders) {
         return Outcome::Failed(step, error);
     }
@@ -54,11 +70,11 @@ fn become_the_program(orders: io::Result<Orders>) -> Outcome {
     sys::unblock_signals();
     if orders.argv.is_empty() {
         return match inherited(LINE).try_clone_to_owned() {
-            Ok(line) => Outcome::Stays(line),
+            Ok(line) => Outcome::Stays(line, first),
             Err(error) => Outcome::Failed(Step::Execute, error),
         };
     }
-    line::tell(inherited(LINE), Report::Ready);
+    ready(first.as_ref());
     Outcome::Failed(Step::Execute, execute(&orders))
 }
 

@@ -81,7 +81,11 @@ pub(super) fn carried(command: &StageCommand) -> Vec<OsString> {
     let arguments = ARGUMENTS.to_string();
     let words = ["bwrap", "--args", &arguments, "--", &own].map(OsString::from);
     let name = command.args.iter().map(OsString::from);
-    words.into_iter().chain(name).chain([INNER.into()]).collect()
+    words
+        .into_iter()
+        .chain(name)
+        .chain([INNER.into()])
+        .collect()
 }
 
 /// A program, for nothing but to be executed.

@@ -13,7 +13,8 @@ pub(crate) const REPORTED: &str = "landlock ";
 
 /// Becomes bubblewrap, with everything that a plan can ask of it in small. Returns if that fails.
 pub(super) fn run(bubblewrap: &str, name: &[&str]) {
-    let own = super::open(Path::new("/proc/self/exe")).and_then(|own| rustix::io::fcntl_dupfd_cloexec(own, SELF + 1));
+    let own = super::open(Path::new("/proc/self/exe"))
+        .and_then(|own| rustix::io::fcntl_dupfd_cloexec(own, SELF + 1));
     let placed = own.and_then(|own| super::put(own, SELF));
     let error = match placed {
         Ok(()) => become_bubblewrap(bubblewrap, name),
