@@ -1,11 +1,12 @@
-//! Where the kernel has no memory for a connection, or for what a start has to wait for, that one
-//! is refused or waits, and everybody else goes on.
+//! Where the kernel has no memory, no processes or no room for what a connection or a start needs,
+//! that one waits or is refused, and everybody else goes on.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use outpost_testkit::{Client, Server, Start, Transport, patience, sh};
+use outpost_testkit::{Client, Server, Start, Transport, base64, file_uri, patience, sh};
+use serde_json::json;
 
 use crate::outpost;
 use shortage::{Call, Shortage};
@@ -19,14 +20,13 @@ const SYSTEM_SAYS: &str = "Cannot allocate memory (os error 12)";
 const REST: Duration = Duration::from_millis(50);
 
 /// A server that will run short, and a client at work who must not notice.
-async fn short(transport: Transport, trees: &str) -> (Shortage, Server, Client) {
-    let shortage = Shortage::to_come();
+async fn short(transport: Transport, trees: &str) -> (Server, Client) {
     let server = outpost().on(transport).args(&["--trees", trees]);
     let server = server.start().await;
     let client = server.client().await;
     client.start(Start::new("cat", &["cat"]).stdin()).await;
     goes_on(&client, "before").await;
-    (shortage, server, client)
+    (server, client)
 }
 
 async fn goes_on(client: &Client, word: &str) {
@@ -52,7 +52,8 @@ async fn tries_again(shortage: &Shortage, server: &Server, since: Instant) {
 
 async fn a_connection_waits_for_memory(transport: Transport) {
     // Nothing is kept ready for the next start there, so what is open can be counted.
-    let (shortage, server, client) = short(transport, "group").await;
+    let shortage = Shortage::to_come();
+    let (server, client) = short(transport, "group").await;
     let used = server.vitals().open_files();
     let since = Instant::now();
     shortage.begin(Call::Accept, libc::ENOMEM);
@@ -83,7 +84,8 @@ async fn a_connection_over_a_unix_socket_waits_until_there_is_memory_for_it() {
 
 #[tokio::test]
 async fn a_connection_that_cannot_be_waited_for_is_closed_and_nobody_else() {
-    let (shortage, server, client) = short(Transport::WebSocket, "group").await;
+    let shortage = Shortage::to_come();
+    let (server, client) = short(Transport::WebSocket, "group").await;
     let used = server.vitals().open_files();
     let since = Instant::now();
     shortage.begin(Call::Watch, libc::ENOMEM);
@@ -111,19 +113,32 @@ async fn a_connection_that_cannot_be_waited_for_is_closed_and_nobody_else() {
 const READY: usize = 8;
 
 async fn a_start_is_refused(trees: &str) {
-    let (shortage, server, client) = short(Transport::WebSocket, trees).await;
+    let shortage = Shortage::to_come();
+    let (server, client) = short(Transport::WebSocket, trees).await;
     let used = server.vitals().open_files();
-    shortage.begin(Call::Watch, libc::ENOMEM);
-    for _ in 0..10 {
-        for start in [
-            sh("p", "exec sleep 1000"),
-            sh("p", "exec sleep 1000").stdin(),
-            sh("p", "exec sleep 1000").tty(),
-        ] {
-            let refused = client.start_fails(start).await;
+    for (id, start) in [
+        ("pipes", sh("pipes", "exec sleep 1000")),
+        ("input", sh("input", "exec sleep 1000").stdin()),
+        ("terminal", sh("terminal", "exec sleep 1000").tty()),
+    ] {
+        // For none, for one, …: each step fails once, and some number is enough.
+        let mut enough_for = 0;
+        loop {
+            shortage.begin_after(enough_for, Call::Watch, libc::ENOMEM);
+            let asked = client.request_start(start.clone()).await;
+            let Err(refused) = client.answer(asked).await else {
+                break;
+            };
             assert_eq!(refused.code, -32603);
             assert!(refused.message.ends_with(SYSTEM_SAYS), "{refused:?}");
+            enough_for += 1;
         }
+        assert!((2..10).contains(&enough_for), "{id}: {enough_for}");
+        client.end(id).await;
+    }
+    shortage.begin(Call::Watch, libc::ENOMEM);
+    for _ in 0..10 {
+        client.start_fails(sh("p", "exec sleep 1000")).await;
     }
     goes_on(&client, "meanwhile").await;
     let none_sleeps = || {
@@ -149,4 +164,95 @@ async fn a_start_that_cannot_be_waited_for_is_refused_and_leaves_nothing() {
 #[tokio::test]
 async fn a_start_by_a_keeper_that_cannot_be_waited_for_is_refused_and_leaves_nothing() {
     a_start_is_refused("keeper").await;
+}
+
+/// Starts one after the other until one is refused in these words; says how many run.
+async fn starts_until(client: &Client, words: &str) -> usize {
+    for number in 0..100 {
+        let start = sh(&format!("p{number}"), "exec sleep 1000");
+        let asked = client.request_start(start).await;
+        if let Err(refused) = client.answer(asked).await {
+            assert_eq!(refused.code, -32603);
+            assert!(refused.message.ends_with(words), "{refused:?}");
+            return number;
+        }
+    }
+    panic!("nothing is lacking");
+}
+
+async fn ends(client: &Client, count: usize) {
+    for number in 0..count {
+        client.end(&format!("p{number}")).await;
+    }
+}
+
+#[tokio::test]
+async fn no_processes_refuse_a_start_and_nothing_else() {
+    let shortage = Shortage::to_come();
+    for trees in ["auto", "keeper", "group"] {
+        let (server, client) = short(Transport::WebSocket, trees).await;
+        shortage.begin(Call::Fork, libc::EAGAIN);
+        let words = "Resource temporarily unavailable (os error 11)";
+        let running = starts_until(&client, words).await;
+        goes_on(&client, "meanwhile").await;
+        let late = server.client().await;
+        starts_until(&late, words).await;
+        shortage.end();
+        assert_eq!(late.run(sh("q", "echo hi")).await.text(), "hi\n");
+        ends(&client, running).await;
+        client.end("cat").await;
+    }
+}
+
+#[tokio::test]
+async fn no_room_for_the_place_of_a_tree_refuses_a_start_and_nothing_else() {
+    let shortage = Shortage::to_come();
+    let (server, client) = short(Transport::WebSocket, "auto").await;
+    let info = client.call("environment/info", json!({})).await;
+    shortage.begin(Call::MakeDirectory, libc::ENOSPC);
+    if info["processTrees"] == "cgroup" {
+        let words = "No space left on device (os error 28)";
+        let running = starts_until(&client, words).await;
+        goes_on(&client, "meanwhile").await;
+        ends(&client, running).await;
+        // Places that were somebody's are there for others.
+        assert_eq!(client.run(sh("q", "echo hi")).await.text(), "hi\n");
+        shortage.end();
+        let count = running + 2;
+        for number in 0..count {
+            let start = sh(&format!("again{number}"), "exec sleep 1000");
+            client.start(start).await;
+        }
+        client.call("session/close", json!({})).await;
+    } else {
+        // Other kinds have no place in the file system.
+        assert_eq!(client.run(sh("q", "echo hi")).await.text(), "hi\n");
+        client.end("cat").await;
+    }
+    drop(server);
+}
+
+/// How long a thread that has nothing to do stays in a runtime that isn't told otherwise, and more.
+const THREADS_LEAVE: Duration = Duration::from_secs(11);
+
+#[tokio::test]
+async fn what_needs_a_thread_where_none_can_be_had_waits_for_one_that_is_there() {
+    let shortage = Shortage::to_come();
+    let (server, client) = short(Transport::WebSocket, "group").await;
+    let file = server.folder().join("file");
+    std::fs::write(&file, "content").unwrap();
+    // sleep: a thread that stays has no event
+    tokio::time::sleep(THREADS_LEAVE).await;
+    shortage.begin(Call::Fork, libc::EAGAIN);
+    let mut asked = Vec::new();
+    for _ in 0..20 {
+        let read = json!({"path": file_uri(&file)});
+        asked.push(client.request("fs/readFile", read).await);
+    }
+    for id in asked {
+        let read = client.answer(id).await.expect("it is read");
+        assert_eq!(read["dataBase64"], base64("content"));
+    }
+    goes_on(&client, "meanwhile").await;
+    client.end("cat").await;
 }

@@ -23,18 +23,21 @@ pub(crate) enum Call {
     Accept,
     /// Makes a descriptor one that is waited for.
     Watch,
-    /// Makes a directory.
+    /// Makes a directory in another one.
     MakeDirectory,
+    /// Makes a process or a thread.
+    Fork,
 }
 
 impl Call {
-    const ALL: [Call; 3] = [Call::Accept, Call::Watch, Call::MakeDirectory];
+    const ALL: [Call; 4] = [Call::Accept, Call::Watch, Call::MakeDirectory, Call::Fork];
 
-    fn number(self) -> libc::c_long {
+    fn numbers(self) -> &'static [libc::c_long] {
         match self {
-            Call::Accept => libc::SYS_accept4,
-            Call::Watch => libc::SYS_epoll_ctl,
-            Call::MakeDirectory => libc::SYS_mkdirat,
+            Call::Accept => &[libc::SYS_accept4],
+            Call::Watch => &[libc::SYS_epoll_ctl],
+            Call::MakeDirectory => &[libc::SYS_mkdirat],
+            Call::Fork => &[libc::SYS_clone3, libc::SYS_clone],
         }
     }
 
@@ -42,7 +45,7 @@ impl Call {
     /// first word takes memory.
     fn is(self, data: &libc::seccomp_data) -> bool {
         let first = data.args[1] as i32 == libc::EPOLL_CTL_ADD;
-        i64::from(data.nr) == self.number() && (self != Call::Watch || first)
+        self.numbers().contains(&data.nr.into()) && (self != Call::Watch || first)
     }
 }
 
@@ -50,6 +53,8 @@ impl Call {
 #[derive(Debug, Default)]
 struct Lack {
     of: Option<(Call, i32)>,
+    /// For so many more there is enough.
+    enough_for: usize,
     refused: usize,
 }
 
@@ -85,8 +90,16 @@ impl Shortage {
 
     /// From now on this call fails like that, unless it is a call of the test itself.
     pub(crate) fn begin(&self, call: Call, errno: i32) {
-        let of = Some((call, errno));
-        *lock(&self.lack) = Lack { of, refused: 0 };
+        self.begin_after(0, call, errno);
+    }
+
+    /// The same, but so many of them succeed before.
+    pub(crate) fn begin_after(&self, enough_for: usize, call: Call, errno: i32) {
+        *lock(&self.lack) = Lack {
+            of: Some((call, errno)),
+            enough_for,
+            refused: 0,
+        };
     }
 
     /// From now on there is enough again.
@@ -145,9 +158,13 @@ fn answer(question: &libc::seccomp_notif, lack: &Mutex<Lack>) -> libc::seccomp_n
         && call.is(&question.data)
         && !is_own(question.pid)
     {
-        lack.refused += 1;
-        answer.error = -errno;
-        answer.flags = 0;
+        if let Some(left) = lack.enough_for.checked_sub(1) {
+            lack.enough_for = left;
+        } else {
+            lack.refused += 1;
+            answer.error = -errno;
+            answer.flags = 0;
+        }
     }
     answer
 }
@@ -189,10 +206,11 @@ fn listener() -> OwnedFd {
         0,
         0,
     )];
-    for call in Call::ALL {
+    let numbers = Call::ALL.iter().flat_map(|call| call.numbers());
+    for number in numbers {
         let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
         filter.extend([
-            instruction(equal, 1, call.number() as u32),
+            instruction(equal, 1, *number as u32),
             instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_USER_NOTIF),
         ]);
     }
