@@ -137,12 +137,15 @@ async fn an_exit_while_being_killed_is_one_end_and_leaves_nothing() {
         let client = server.client().await;
         for number in 0..60 {
             let id = format!("p{number}");
-            // Whoever is quicker: its child goes on when it exits, and not when it is killed.
+            // It exits by itself before, while or after it is killed.
             let script =
                 "setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo ready; read x; exit 3";
             client.start(sh(&id, script).stdin()).await;
             client.sees(&id, "ready").await;
             let write = client.request_write(&id, "\n", "w").await;
+            for _ in 0..number % 4 {
+                client.is_alive().await;
+            }
             let terminate = json!({"processId": id, "tree": true});
             let terminate = client.request("process/terminate", terminate).await;
             assert!(client.answer(write).await.is_ok());
