@@ -87,7 +87,7 @@ impl outpost_engine::Link for Nobody {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_in_flight_when_the_session_ends_leaves_nothing() {
     in_flight(LONG, async |engine, session, _| {
-        engine.end_session(session).await
+        engine.end_session(session).await;
     })
     .await;
 }
