@@ -3,7 +3,7 @@
 use outpost_testkit::{Client, Start, programs, sh};
 use serde_json::json;
 
-use crate::{ready, ready_with};
+use crate::{outpost, ready, ready_with};
 
 const PIECE: usize = 512 * 1024;
 
@@ -196,4 +196,35 @@ async fn a_write_that_waits_takes_effect_although_its_connection_dies() {
         (text.trim() == (6 * PIECE).to_string()).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_retry_over_the_next_connection_of_a_write_that_waits_is_written_once() {
+    let server = outpost().start().await;
+    let client = server.connect().await;
+    let session = client.shake_hands().await["sessionId"].clone();
+    let go = server.folder().join("go");
+    let script = format!(
+        "while [ ! -e {} ]; do sleep 0.02; done; wc -c; exec sleep 1000",
+        go.display()
+    );
+    client.start(sh("p", &script).stdin()).await;
+    let requests = fill(&client, "p").await;
+    still_waits(&client, &requests).await;
+    let next = server.connect().await;
+    let resume = json!({"clientName": "t", "resumeSessionId": session, "takeover": true});
+    next.call("initialize", resume).await;
+    next.notify("initialized", json!({})).await;
+    // Of these, some were written, one is waiting for room and others for their turn.
+    let retries = fill(&next, "p").await;
+    next.is_alive().await;
+    assert!(!next.is_answered(retries[5]), "a full queue took it in");
+    std::fs::write(&go, "").expect("a file");
+    for retry in retries {
+        let answer = next.answer(retry).await;
+        assert_eq!(answer, Ok(json!({"status": "accepted"})));
+    }
+    assert_eq!(next.write_last("p", "").await, "accepted");
+    next.sees("p", &format!("{}\n", 6 * PIECE)).await;
+    next.terminate("p").await;
 }

@@ -2,7 +2,6 @@
 //! clients type: every byte is compared. `cargo xtask soak` does the same for longer.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use outpost_testkit::steadfast::{Delivery, Outcome, Steadfast};
 use outpost_testkit::{CountedLines, Direction, Link, Server, Start, sh};
@@ -132,8 +131,11 @@ async fn a_detached_acked_process_of_100_mb_waits_and_then_delivers_all_of_it() 
     // What had arrived before the cut is still taken.
     client.lost().await;
     let before = taken(&lines);
-    // sleep: nothing may arrive or be lost while the client is away
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    // In the time somebody else takes for as much, nothing arrives and nothing is lost.
+    let other = server.client().await;
+    other.only_count("p");
+    other.start(sh("p", "exec head -c 100M /dev/zero")).await;
+    other.counts("p", 100 * 1024 * 1024).await;
     assert_eq!(taken(&lines), before);
     assert!(
         server.vitals().rss_kib() < 100_000,

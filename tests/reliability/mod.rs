@@ -2,6 +2,7 @@
 
 mod cuts;
 mod exhaustion;
+mod no_kernel_memory;
 mod no_memory;
 mod sessions;
 mod trees;

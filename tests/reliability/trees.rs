@@ -88,11 +88,12 @@ async fn a_timeout_leaves_nothing() {
             ("daemon", programs::DAEMON),
             ("group", programs::LEAVES_ITS_GROUP),
             ("bomb", FORK_BOMB),
+            ("forks", FORKS_WHEN_ASKED),
         ] {
             let start = sh(name, script).with("timeoutMs", 1000);
             client.start(start).await;
         }
-        for name in ["deaf", "daemon", "group", "bomb"] {
+        for name in ["deaf", "daemon", "group", "bomb", "forks"] {
             assert_eq!(client.closed(name).await.code(), 124);
         }
         nothing_left(server, helpers).await;
@@ -128,4 +129,55 @@ async fn the_end_of_the_server_leaves_nothing() {
         assert_eq!(server.ended().await.code, Some(0));
         server.mark().gone().await;
     }
+}
+
+#[tokio::test]
+async fn an_exit_while_being_killed_is_one_end_and_leaves_nothing() {
+    with_each_kind(async |server, helpers| {
+        let client = server.client().await;
+        for number in 0..60 {
+            let id = format!("p{number}");
+            // It exits by itself before, while or after it is killed.
+            let script =
+                "setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo ready; read x; exit 3";
+            client.start(sh(&id, script).stdin()).await;
+            client.sees(&id, "ready").await;
+            let write = client.request_write(&id, "\n", "w").await;
+            for _ in 0..number % 4 {
+                client.is_alive().await;
+            }
+            let terminate = json!({"processId": id, "tree": true});
+            let terminate = client.request("process/terminate", terminate).await;
+            assert!(client.answer(write).await.is_ok());
+            assert!(client.answer(terminate).await.is_ok());
+            let story = client.closed(&id).await;
+            assert!([3, 137].contains(&story.code()), "{}", story.code());
+        }
+        nothing_left(server, helpers).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_natural_exit_leaves_what_it_meant_to_until_its_session_ends() {
+    with_each_kind(async |server, helpers| {
+        let client = server.client().await;
+        let mut left = Vec::new();
+        for (id, start) in [("child", ""), ("daemon", "setsid")] {
+            let script = format!("{start} sleep 1000 >/dev/null 2>&1 </dev/null & echo $!");
+            let story = client.run(sh(id, &script)).await;
+            assert_eq!(story.code(), 0);
+            left.push(story.text().trim().parse::<i32>().expect("a number"));
+        }
+        // Somebody else's end has come and gone since.
+        client.start(sh("other", "exec sleep 1000")).await;
+        client.end("other").await;
+        let living = server.mark().living();
+        for pid in &left {
+            assert!(living.contains(pid), "{pid} was meant to stay: {living:?}");
+        }
+        client.call("session/close", json!({})).await;
+        nothing_left(server, helpers).await;
+    })
+    .await;
 }

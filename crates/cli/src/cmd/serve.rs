@@ -6,7 +6,7 @@ use anyhow::Context;
 use outpost_engine::{Engine, Spawner, SpawnerOptions};
 use outpost_server::{ConfigReadResult, Host, Listen, Listener, Server};
 use tokio::{
-    runtime::Runtime,
+    runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
 };
 
@@ -43,7 +43,7 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
     // Nobody comes back to a session of a user's server whose work is forgotten.
     in_force.limits.end_forgotten_sessions = args.background;
     logging::start(&in_force.log_level, in_force.log_format, args.background)?;
-    let runtime = Runtime::new().context("cannot start the runtime")?;
+    let runtime = runtime().context("cannot start the runtime")?;
     let code = runtime.block_on(serve(
         in_force,
         config::reading::reading(&layers),
@@ -51,6 +51,18 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
     ));
     runtime.shutdown_timeout(LET_GO);
     code
+}
+
+/// A runtime that always has a thread for what blocks. If it had to ask for one when
+/// there is none to be had, whoever asks would panic; so it waits for this one.
+fn runtime() -> std::io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    let runtime = builder
+        .enable_all()
+        .thread_keep_alive(Duration::MAX)
+        .build()?;
+    drop(runtime.spawn_blocking(|| ()));
+    Ok(runtime)
 }
 
 async fn serve(

@@ -9,9 +9,7 @@ use outpost_engine::{
 
 use crate::owner::{Cursor, PATIENCE, engine, is_alive, open, resume, shell, until};
 
-/// How often, and after how long each time, something is looked at that must
-/// not happen.
-const LOOKS: u32 = 20;
+/// How often something is looked at that tells nobody of its changes.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Reads until the end; says how the streams ended, and what was written.
@@ -80,35 +78,38 @@ async fn its_end_kills_at_once_what_runs_and_what_was_left() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_not_told_of_an_end_counts_on() {
     let engine = engine(Limits {
-        max_processes: 1,
+        max_processes: 2,
         ..Limits::default()
     });
     let (session, epoch) = engine.open_private_session().expect("the engine runs");
-    let run = async |id: &str| {
-        let start = shell(id, "true");
+    let run = async |id: &str, script: &str| {
+        let start = shell(id, script);
         let reservation = session.reserve(&start)?;
         engine.start(&session, reservation, start).await
     };
-    let told = run("told").await.unwrap();
+    let told = run("told", "true").await.unwrap();
     // Sees the end, and doesn't say so.
     ended(&mut Cursor::attach(&session, epoch, &told, None)).await;
-    for nth in 0..LOOKS {
-        let refused = run(&format!("early {nth}")).await.err();
-        assert!(matches!(refused, Some(StartError::TooMany)), "{refused:?}");
-        // sleep: a place that must not become free
-        tokio::time::sleep(LOOK).await;
-    }
+    // Whose end comes later, and is said, makes room for one and not for two.
+    let other = run("other", "true").await.unwrap();
+    ended(&mut Cursor::attach(&session, epoch, &other, None)).await;
+    session.forget(&other);
+    until_started(async || run("second", "exec sleep 1000").await).await;
+    let refused = run("early", "true").await.err();
+    assert!(matches!(refused, Some(StartError::TooMany)), "{refused:?}");
     session.forget(&told);
-    until_started(async || run("untold").await).await;
+    until_started(async || run("untold", "true").await).await;
     // The end of the connection is the end of waiting, too.
     engine.end_private_session(&session);
     let (next, _) = engine.open_private_session().expect("the engine runs");
-    until_started(async || {
-        let start = shell("next", "true");
-        let reservation = next.reserve(&start)?;
-        engine.start(&next, reservation, start).await
-    })
-    .await;
+    for id in ["next", "another"] {
+        until_started(async || {
+            let start = shell(id, "exec sleep 1000");
+            let reservation = next.reserve(&start)?;
+            engine.start(&next, reservation, start).await
+        })
+        .await;
+    }
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outpost_engine::{Delivery, Limits, ReadError, ResumeRefusal, StartError, Terminated};
+use outpost_engine::{
+    Delivery, Engine, Epoch, Limits, ReadError, ResumeRefusal, Session, StartError, Terminated,
+};
 
 use crate::owner::{engine, is_alive, open, resume, shell, start, until};
 
@@ -29,14 +31,18 @@ async fn an_expired_session_takes_its_processes_along() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resumed_session_does_not_expire() {
     let engine = engine(Limits::default());
-    let (session, epoch) = open(&engine, Duration::from_millis(300), Delivery::Push);
+    let lease = Duration::from_millis(300);
+    let (session, epoch) = open(&engine, lease, Delivery::Push);
+    let (other, other_epoch) = open(&engine, lease, Delivery::Push);
     let process = start(&engine, &session, shell("p", "exec sleep 1000"))
         .await
         .unwrap();
     engine.detach(&session, epoch);
     resume(&engine, &session).unwrap();
-    // sleep: nothing must happen when the old lease would have ended.
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    // A lease that began later than the one that was given back has ended.
+    engine.detach(&other, other_epoch);
+    until("the other has expired", || engine.list_sessions().len() < 2).await;
+    assert!(engine.find_session(session.id().reveal()).is_some());
     assert!(process.is_running());
     assert!(engine.shutdown(Duration::from_secs(5)).await);
     assert!(!is_alive(process.pid()));
@@ -80,17 +86,33 @@ impl outpost_engine::Link for Nobody {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_in_flight_when_the_session_ends_leaves_nothing() {
+    in_flight(LONG, async |engine, session, _| {
+        engine.end_session(session).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_in_flight_when_the_session_expires_leaves_nothing() {
+    in_flight(Duration::ZERO, async |engine, session, epoch| {
+        engine.detach(session, epoch);
+    })
+    .await;
+}
+
+/// Starts something while its session ends in this way.
+async fn in_flight(ttl: Duration, end: impl AsyncFn(&Engine, &Session, Epoch)) {
     let engine = engine(Limits::default());
     let directory = tempfile::tempdir().unwrap();
     for round in 0..30 {
-        let (session, _) = open(&engine, LONG, Delivery::Push);
+        let (session, epoch) = open(&engine, ttl, Delivery::Push);
         let mark = directory.path().join(format!("pid{round}"));
         let script = format!("echo $$ > {}; exec sleep 1000", mark.display());
         let starting = shell("p", &script);
         let reservation = session.reserve(&starting).unwrap();
         let (started, ()) = tokio::join!(
             engine.start(&session, reservation, starting),
-            engine.end_session(&session)
+            end(&engine, &session, epoch)
         );
         assert!(matches!(started, Ok(_) | Err(StartError::SessionEnded)));
         if let Ok(process) = &started {
