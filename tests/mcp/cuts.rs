@@ -19,24 +19,39 @@ use crate::outpost;
 /// Long enough to be on the way for a while.
 const LARGE: usize = 3 * 1024 * 1024;
 
-/// Waits for an answer, of which nothing can come before the connection is cut: the server was
-/// asked by then, and what it has said is lost on the way.
-async fn cut_in_the_middle<T>(
-    (link, tap): (&Link, &Wiretap),
-    method: &str,
-    asked: impl Future<Output = T>,
-) -> T {
-    let before = tap.count(method);
-    link.stall(Direction::ToClient);
-    let heard = || (tap.count(method) > before).then_some(());
-    let mut asked = pin!(asked);
-    tokio::select! {
-        _ = &mut asked => panic!("{method} was answered over a line that is stalled"),
-        () = patience::seen(method, heard) => {}
+/// A connection, and what the server behind it is told.
+struct Line<'a> {
+    link: &'a Link,
+    tap: &'a Wiretap,
+}
+
+impl Line<'_> {
+    /// Waits for an answer, of which nothing can come before the connection is cut: the server was
+    /// asked by then, and what it has said is lost on the way.
+    async fn cut_before<T>(&self, method: &str, asked: impl Future<Output = T>) -> T {
+        self.link.stall(Direction::ToClient);
+        self.cut(method, asked).await
     }
-    link.cut().await;
-    link.open();
-    patience::soon("an answer", asked).await
+
+    /// Waits for an answer that takes many seconds, and is cut off when it has begun.
+    async fn cut_within<T>(&self, method: &str, asked: impl Future<Output = T>) -> T {
+        let much_less = u32::try_from(LARGE / 20).expect("it is small");
+        self.link.throttle(Direction::ToClient, much_less);
+        self.cut(method, asked).await
+    }
+
+    async fn cut<T>(&self, method: &str, asked: impl Future<Output = T>) -> T {
+        let before = self.tap.count(method);
+        let heard = || (self.tap.count(method) > before).then_some(());
+        let mut asked = pin!(asked);
+        tokio::select! {
+            _ = &mut asked => panic!("{method} was answered in spite of everything"),
+            () = patience::seen(method, heard) => {}
+        }
+        self.link.cut().await;
+        self.link.open();
+        patience::soon("an answer", asked).await
+    }
 }
 
 #[tokio::test]
@@ -63,9 +78,14 @@ async fn a_host_behind_the_proxy_notices_nothing() {
         let tap = Wiretap::new();
         let mut host = Host::start(&["--on", link.url()], &tap.on(&command));
         host.shake_hands().await;
-        let line = (&link, &tap);
+        let line = Line {
+            link: &link,
+            tap: &tap,
+        };
         let mut ask = async |method, params| {
-            let answer = cut_in_the_middle(line, method, host.call(method, params)).await;
+            // What was said before has arrived when this is answered.
+            host.call("resources/templates/list", json!({})).await;
+            let answer = line.cut_before(method, host.call(method, params)).await;
             assert_eq!(answer.get("error"), None, "{answer}");
             answer["result"].clone()
         };
@@ -83,8 +103,10 @@ async fn a_host_behind_the_proxy_notices_nothing() {
             block["type"] == "image" && data.starts_with("iVBORw0KGgo")
         };
         assert!(blocks.iter().any(is_png), "{shown}");
-        let answer = ask("tools/call", large).await;
-        assert!(answer["content"][0]["text"] == text, "another text");
+        let answer = host.call("tools/call", large);
+        let answer = line.cut_within("tools/call", answer).await;
+        let words = &answer["result"]["content"][0]["text"];
+        assert!(*words == text, "another text");
         assert_eq!(host.close().await.status.code(), Some(0));
         // Asking a second time would be to be noticed as well.
         assert_eq!(tap.count("tools/call"), 2);
@@ -134,24 +156,36 @@ async fn our_own_client_notices_nothing() {
         let servers = BTreeMap::from([("one".to_owned(), config)]);
         let ensemble = Ensemble::start(servers, &launchers, &Limits::default());
         patience::soon("the server", ensemble.settled()).await;
-        let line = (&link, &tap);
+        let line = Line {
+            link: &link,
+            tap: &tap,
+        };
+        // What was said before has arrived when this is answered.
+        let arrived = async || {
+            let templates = ensemble.resource_templates("one");
+            drop(templates.await.expect("a list"));
+        };
 
-        let tools = cut_in_the_middle(line, "tools/list", ensemble.tools("one")).await;
+        let tools = line.cut_before("tools/list", ensemble.tools("one")).await;
         assert!(tools.expect("a list").len() > 4);
+        arrived().await;
         let resources = ensemble.resources("one");
-        let resources = cut_in_the_middle(line, "resources/list", resources).await;
+        let resources = line.cut_before("resources/list", resources).await;
         let uri = resources.expect("a list")[0].uri.clone();
+        arrived().await;
         let read = ensemble.read_resource("one", &uri);
-        let read = cut_in_the_middle(line, "resources/read", read).await;
+        let read = line.cut_before("resources/read", read).await;
         assert_eq!(read.expect("it can be read").contents.len(), 1);
+        arrived().await;
         let shown = ensemble.call("one", image, serde_json::Map::new(), None);
-        let shown = cut_in_the_middle(line, "tools/call", shown).await;
+        let shown = line.cut_before("tools/call", shown).await;
         let is_png = |block: &ContentBlock| matches!(block, ContentBlock::Image(image) if image.data.starts_with("iVBORw0KGgo"));
         let shown = shown.expect("a picture");
         assert!(shown.content.iter().any(is_png), "{shown:?}");
         let arguments = arguments.as_object().expect("an object").clone();
+        arrived().await;
         let answer = ensemble.call("one", large, arguments, None);
-        let answer = cut_in_the_middle(line, "tools/call", answer).await;
+        let answer = line.cut_within("tools/call", answer).await;
         assert!(
             text(&answer.expect("an answer")) == expected,
             "another text"

@@ -193,7 +193,8 @@ async fn an_answer_that_comes_all_the_same_is_nobodys() {
             }
         })
         .await;
-        assert_ne!(text(&result), "too late");
+        // It has heard that the first is off, has answered that all the same, and then this one.
+        assert!(text(&result).parse::<u32>().is_ok(), "{result:?}");
         soon("its end", ensemble.close()).await;
     })
     .await;
