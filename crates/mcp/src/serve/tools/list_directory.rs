@@ -123,7 +123,7 @@ impl Tool for ListDirectory {
         )?;
         let footing = bench.footing().await?;
         let path = bench.path(&footing, self.path.as_deref());
-        let files = footing.place.files();
+        let files = bench.files(&footing);
         let work = async {
             let known = files.metadata(&path).await?;
             if !known.is_directory {

@@ -115,7 +115,7 @@ impl Tool for SearchFiles {
         let footing = bench.footing().await?;
         let path = bench.path(&footing, self.path.as_deref());
         let hunt = Hunt {
-            files: footing.place.files(),
+            files: bench.files(&footing),
             root: path.clone(),
             pattern,
             glob,
