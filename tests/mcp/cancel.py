@@ -4,7 +4,7 @@
 
 MODE is how it begins: `legacy` with a handshake, `auto` in the newest way. LONG and
 SHORT are JSON lists of [tool, arguments]: the first is called off as soon as it tells
-of its progress, and then the second is called. Printed is a JSON object with what the
+of its progress, with "ready" if it says anything, and then the second is called. Printed is a JSON object with what the
 second has answered and told on the way.
 """
 
@@ -25,7 +25,8 @@ async def main():
         with anyio.CancelScope() as scope:
 
             async def enough(done, total, message):
-                scope.cancel()
+                if message is None or "ready" in message:
+                    scope.cancel()
 
             tool, arguments = json.loads(long)
             await client.call_tool(tool, arguments, progress_callback=enough)
