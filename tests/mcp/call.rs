@@ -1,5 +1,6 @@
 //! `outpost mcp call`.
 
+use outpost_testkit::mcp::Wiretap;
 use outpost_testkit::patience;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -115,4 +116,31 @@ async fn an_interrupt_ends_it_and_leaves_nothing() {
     let ended = patience::soon("its end", child.wait_with_output()).await;
     assert_eq!(ended.expect("it ran").status.code(), Some(130));
     configured.mark.gone().await;
+}
+
+#[tokio::test]
+async fn a_server_is_told_of_an_interrupt_and_of_a_timeout_before_it_ends() {
+    let tool = "trigger-long-running-operation";
+    let arguments = "{\"duration\": 1000, \"steps\": 2}";
+    let call = ["mcp", "call", "everything", tool, arguments];
+
+    let tap = Wiretap::new();
+    let configured = Configured::with(&[("everything", &tap.on(&everything()), "")]);
+    let child = configured.command(&call).spawn().expect("it starts");
+    let called = || (tap.count("tools/call") == 1).then_some(());
+    patience::seen("the call", called).await;
+    let pid = child.id().and_then(|id| i32::try_from(id).ok());
+    let pid = pid.and_then(Pid::from_raw).expect("it runs");
+    rustix::process::kill_process(pid, Signal::INT).expect("it is there");
+    let ended = patience::soon("its end", child.wait_with_output()).await;
+    assert_eq!(ended.expect("it ran").status.code(), Some(130));
+    configured.mark.gone().await;
+    tap.called_off(tool).await;
+
+    let tap = Wiretap::new();
+    let configured = Configured::with(&[("everything", &tap.on(&everything()), "")]);
+    let hurried = [&call[..], &["--timeout", "500ms"]].concat();
+    let called = configured.run(&hurried).await;
+    assert_eq!(called.status.code(), Some(1), "{called:?}");
+    tap.called_off(tool).await;
 }

@@ -1,12 +1,15 @@
 //! MCP servers through the built program: real ones, here and on a server.
 
 mod call;
+mod cancelling;
+mod cuts;
 mod list;
 mod proxy;
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
+use outpost_testkit::mcp::WAITING;
 use outpost_testkit::{Mark, patience};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
@@ -38,6 +41,12 @@ fn time() -> Vec<String> {
         .into_iter()
         .chain(["-m", "mcp_server_time"].map(str::to_owned))
         .collect()
+}
+
+/// One on the SDK for Python, with something to call off.
+fn waiting() -> Vec<String> {
+    let python = installed("python/bin/python3");
+    vec![python, "-c".to_owned(), WAITING.to_owned()]
 }
 
 /// A file that configures these servers.

@@ -23,6 +23,31 @@ async fn a_host_sees_no_difference() {
         assert!(tools.iter().any(|tool| tool["name"] == "get-sum"));
         let sum = host.tool("get-sum", json!({"a": 2, "b": 3})).await;
         assert_eq!(sum["content"][0]["text"], "The sum of 2 and 3 is 5.");
+        let image = host.tool("get-tiny-image", json!({})).await;
+        let blocks = image["content"].as_array().expect("a list");
+        let image = blocks.iter().find(|block| block["type"] == "image");
+        let data = image.and_then(|image| image["data"].as_str());
+        assert!(
+            data.is_some_and(|data| data.starts_with("iVBORw0KGgo")),
+            "{blocks:?}"
+        );
+        let resources = host.call("resources/list", json!({})).await;
+        let uri = &resources["result"]["resources"][0]["uri"];
+        let read = host.call("resources/read", json!({"uri": uri})).await;
+        assert_eq!(read["result"]["contents"][0]["uri"], *uri, "{read}");
+        let slow = json!({
+            "name": "trigger-long-running-operation",
+            "arguments": {"duration": 0.4, "steps": 4},
+            "_meta": {"progressToken": "p"},
+        });
+        let slow = host.ask("tools/call", slow).await;
+        let (_, before) = host.answer(slow).await;
+        let steps: Vec<_> = before
+            .iter()
+            .filter(|message| message["params"]["progressToken"] == "p")
+            .map(|message| message["params"]["progress"].clone())
+            .collect();
+        assert_eq!(steps, [1, 2, 3, 4].map(|step| json!(step)));
         let message = "0123456789abcdef".repeat(128 * 1024);
         let echo = host.tool("echo", json!({"message": message})).await;
         assert!(echo["content"][0]["text"] == format!("Echo: {message}"));

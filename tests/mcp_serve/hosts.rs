@@ -1,9 +1,12 @@
 //! A host with the SDK for Python.
 
-use outpost_testkit::Transport;
-use serde_json::json;
+use std::process::Stdio;
 
-use super::Host;
+use outpost_testkit::{Mark, Transport, patience};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::{Host, python};
 use crate::outpost;
 
 #[tokio::test]
@@ -107,5 +110,43 @@ async fn whatever_runs_ends_with_the_host() {
         let pid = heard.members(0)["output"].as_str().expect("a pid").trim();
         let path = std::path::Path::new("/proc").join(pid);
         outpost_testkit::patience::seen("its end", || (!path.exists()).then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_a_host_calls_off_is_ended() {
+    let server = outpost().start().await;
+    for args in [&[][..], &["--on", &server.urls()[0]]] {
+        let (folder, mark) = (tempfile::tempdir().expect("a folder"), Mark::new());
+        let pid = folder.path().join("pid");
+        let long = format!("echo $$ > '{}'; echo ready; exec sleep 1000", pid.display());
+        let long = json!(["run_command", {"command": long}]).to_string();
+        // This one ends when the other has.
+        let pid = format!("$(cat '{}')", pid.display());
+        let short = format!("while kill -0 {pid} 2>&-; do sleep 0.05; done; echo gone");
+        let short = json!(["run_command", {"command": short}]).to_string();
+        let child = Command::new(python())
+            .args([
+                "-c",
+                include_str!("../mcp/cancel.py"),
+                "auto",
+                &long,
+                &short,
+            ])
+            .arg(outpost().binary())
+            .args(["mcp", "serve"])
+            .args(args)
+            .env(Mark::VARIABLE, mark.as_str())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("it starts");
+        let output = patience::soon("the client", child.wait_with_output()).await;
+        let heard: Value = serde_json::from_slice(&output.expect("it ran").stdout).expect("JSON");
+        assert_eq!(heard["called_off"], true, "{heard}");
+        let words = heard["words"].as_str().expect("words");
+        assert!(words.contains("\ngone"), "{heard}");
+        mark.gone().await;
     }
 }

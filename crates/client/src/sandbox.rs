@@ -104,6 +104,15 @@ impl Sandbox {
         self
     }
 
+    /// The same for work in another directory: what is said of the workspace is
+    /// said of that one.
+    #[must_use]
+    pub fn moved_to(mut self, cwd: impl AsRef<Path>) -> Self {
+        self.policy.cwd = cwd.as_ref().to_owned();
+        self.policy.workspace_roots = vec![cwd.as_ref().to_owned()];
+        self
+    }
+
     /// The same in the engine's words.
     #[must_use]
     pub fn policy(&self) -> &Policy {

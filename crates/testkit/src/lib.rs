@@ -16,6 +16,7 @@
 //! - [`Home`] is a runtime directory of its own, for commands that use the server of their user
 //! - [`http`] asks without a WebSocket, [`frames`] are what one is made of
 //! - [`web`] is what requests are made to: a server that says what it is told to
+//! - [`mcp`] has an MCP server to call off, and a way to listen to what one is told
 //! - [`patience`] holds the deadlines, all of them generous: a test waits for events, and a
 //!   deadline is only there to end one that fails
 //!
@@ -30,6 +31,7 @@ pub mod http;
 mod launch;
 mod link;
 mod mark;
+pub mod mcp;
 pub mod patience;
 pub mod programs;
 mod server;

@@ -52,6 +52,7 @@ pub(crate) enum McpSubcommand {
 #[command(after_help = "Examples:
   outpost mcp serve
   outpost mcp serve --cwd ~/project -e GITHUB_TOKEN
+  outpost mcp serve --cwd ~/project --sandbox :workspace
   outpost mcp serve --on ws://127.0.0.1:7777
   outpost mcp serve --on 'stdio:ssh build outpost serve --listen stdio://'
   claude mcp add build -- outpost mcp serve --on wss://build.example:7777")]
@@ -63,6 +64,12 @@ pub(crate) struct McpServe {
     /// where the server is
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
+
+    /// What commands and file operations are confined to: :workspace,
+    /// :read-only, or a profile of the configuration here; the workspace is the
+    /// directory where commands start
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) sandbox: Option<String>,
 
     /// Set a variable for every command, or with its name alone take it from
     /// here; may be given more than once

@@ -51,4 +51,4 @@ use roster::{Job, Roster};
 use tool::{Answer, Effect, Row, Tool};
 pub use transcript::Keep;
 use transcript::{Stream, Transcript};
-pub use workbench::{Setup, Workbench};
+pub use workbench::{Confinement, Setup, Workbench};

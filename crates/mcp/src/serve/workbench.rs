@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use outpost_client::{Error, PathUri, Start};
+use outpost_client::{Error, FileError, Files, PathUri, Sandbox, Start};
 use rmcp::model::{CallToolResult, ErrorData, JsonObject};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -28,8 +28,19 @@ pub struct Setup {
     pub env: BTreeMap<String, String>,
     /// Where commands run, in words, if that isn't here.
     pub name: Option<String>,
+    /// What commands and file operations are confined to, if they are.
+    pub confinement: Option<Confinement>,
     /// Bounds and times.
     pub bounds: Bounds,
+}
+
+/// What everything is confined to.
+#[derive(Clone, Debug)]
+pub struct Confinement {
+    /// What it is called.
+    pub profile: String,
+    /// For work in some directory; it is moved to where commands start.
+    pub sandbox: Sandbox,
 }
 
 /// The tools, with what they need.
@@ -60,6 +71,17 @@ impl Workbench {
             over: CancellationToken::new(),
             setup,
         })
+    }
+
+    /// Finds out whether the place can confine what is to be confined. What it
+    /// can't, it doesn't do, so this only says so early.
+    pub async fn try_confinement(&self) -> Result<(), FileError> {
+        if self.setup.confinement.is_some() {
+            let footing = self.last_footing();
+            let path = self.path(&footing, None);
+            self.files(&footing).metadata(path).await?;
+        }
+        Ok(())
     }
 
     /// Lets go of all processes. What still runs is ended, at once.
@@ -116,6 +138,21 @@ impl Workbench {
         PathUri::from_path(&path).into_path()
     }
 
+    /// The files of the place, as far as they are within reach.
+    pub(super) fn files(&self, footing: &Footing) -> Files {
+        let files = footing.place.files();
+        match self.sandbox(footing) {
+            Some(sandbox) => files.confined(sandbox.into()),
+            None => files,
+        }
+    }
+
+    fn sandbox(&self, footing: &Footing) -> Option<Sandbox> {
+        let confinement = self.setup.confinement.as_ref()?;
+        let sandbox = confinement.sandbox.clone();
+        Some(sandbox.moved_to(self.path(footing, None)))
+    }
+
     /// Starts a command, ready to be looked at.
     pub(super) async fn start(
         &self,
@@ -130,6 +167,9 @@ impl Workbench {
             .inherit_env()
             .envs(self.setup.env.clone())
             .envs(line.env);
+        if let Some(sandbox) = self.sandbox(&footing) {
+            start = start.sandbox(sandbox);
+        }
         if let Some((rows, cols)) = tty {
             start = start.size(rows, cols);
         } else if stdin {
@@ -148,13 +188,20 @@ impl Workbench {
             Some(name) => format!("the machine behind {name}"),
             None => "this machine".to_owned(),
         };
+        let confined = match &self.setup.confinement {
+            Some(Confinement { profile, .. }) => format!(
+                " Commands and file operations are confined to the profile {profile}: what it \
+                 doesn't allow fails for want of permission, and trying it another way doesn't help."
+            ),
+            None => String::new(),
+        };
         format!(
             "Runs commands and uses files on {machine} ({}). Commands start in {}, where relative \
              paths begin too; command lines are understood by {}. Use run_command for what ends \
              by itself, and start_process with read_output for what goes on, such as servers and \
              programs to talk to. Output that is too long for an answer is cut in the middle, and \
              the answer says how to read the rest. A command that fails is no error of its tool: \
-             look at exit_code. Whatever still runs is ended with this session.",
+             look at exit_code. Whatever still runs is ended with this session.{confined}",
             footing.os,
             self.path(&footing, None).display(),
             footing.shell,

@@ -1,5 +1,6 @@
 //! Servers, real ones and odd ones, in this program and behind a server.
 
+mod cancelling;
 mod misbehaving;
 mod real;
 mod revival;

@@ -36,6 +36,8 @@ def call(request):
         os._exit(arguments.get("code", 7))
     elif name == "hang":
         pass
+    elif name == "answers-late":
+        late.append(request)
     elif name == "pid":
         answer(request, text(str(os.getpid())))
     elif name == "env":
@@ -70,6 +72,7 @@ def call(request):
 
 
 cancelled = []
+late = []
 if mode == "silent":
     sys.stdin.read()
     sys.exit(0)
@@ -137,6 +140,8 @@ for line in sys.stdin:
         call(request)
     elif method == "notifications/cancelled":
         cancelled.append(request["params"]["requestId"])
+        while late:
+            answer(late.pop(), text("too late"))
     elif method == "resources/list":
         answer(request, {"resources": [{"uri": "odd://one", "name": "one"}]})
     elif method == "resources/templates/list":

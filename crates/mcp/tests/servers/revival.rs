@@ -64,6 +64,34 @@ async fn one_that_can_not_be_started_again_is_given_up() {
 }
 
 #[tokio::test]
+async fn all_are_started_at_once() {
+    on_each_stage(async |stage| {
+        let folder = tempfile::tempdir().unwrap();
+        // Each goes on when the other is there.
+        let one_of_two = |own: &str, other: &str| {
+            let mut server = odd(&[]);
+            let script = r#"touch "$0"; until [ -e "$1" ]; do sleep 0.01; done; shift; exec "$@""#;
+            let path = |name| folder.path().join(name).to_str().unwrap().to_owned();
+            let mut args = vec!["-c".to_owned(), script.to_owned(), path(own), path(other)];
+            args.push(server["command"].as_str().unwrap().to_owned());
+            let rest = server["args"].as_array().unwrap().iter();
+            args.extend(rest.map(|word| word.as_str().unwrap().to_owned()));
+            server["command"] = json!("/bin/sh");
+            server["args"] = json!(args);
+            server
+        };
+        let servers = [("a", one_of_two("a", "b")), ("b", one_of_two("b", "a"))];
+        let ensemble = stage.many(&servers, &Limits::default());
+        soon("both", ensemble.settled()).await;
+        let ready = |status: &Status| matches!(status, Status::Ready);
+        let statuses = ensemble.statuses();
+        assert!(statuses.values().all(ready), "{statuses:?}");
+        soon("their end", ensemble.close()).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn nobody_is_started_whom_nobody_wants() {
     let stage = Stage::local().await;
     let mut server = odd(&[]);

@@ -22,6 +22,7 @@ use outpost_mcp::{
     model::{CallToolResult, ContentBlock},
 };
 use outpost_server::{Host, Peer, Server, Settings};
+use outpost_testkit::mcp::{WAITING, Wiretap};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, ReadBuf, duplex, split},
@@ -273,6 +274,27 @@ pub(crate) fn everything() -> Value {
 /// A real server on Python, which speaks the newest revision.
 pub(crate) fn time() -> Value {
     json!({"command": installed("python/bin/python3"), "args": ["-m", "mcp_server_time"]})
+}
+
+/// One on the SDK for Python with something to call off, which speaks the newest revision.
+pub(crate) fn waiting() -> Value {
+    json!({"command": installed("python/bin/python3"), "args": ["-c", WAITING]})
+}
+
+/// The same server, and what it is told is listened to.
+pub(crate) fn tapped(server: &Value, tap: &Wiretap) -> Value {
+    let word = |word: &Value| word.as_str().expect("a word").to_owned();
+    let args = server["args"].as_array().expect("a list");
+    let command: Vec<_> = [&server["command"]]
+        .into_iter()
+        .chain(args)
+        .map(word)
+        .collect();
+    let command = tap.on(&command);
+    let mut server = server.clone();
+    server["command"] = json!(command[0]);
+    server["args"] = json!(command[1..]);
+    server
 }
 
 /// Calls a tool of the only server.

@@ -10,7 +10,7 @@ use rmcp::{
 };
 use serde_json::json;
 
-use crate::stage::{Executor, on_each_stage, soon};
+use crate::stage::{Executor, Stage, on_each_stage, soon};
 
 #[tokio::test]
 async fn a_transport_that_is_closed_or_dropped_ends_its_server() {
@@ -165,4 +165,31 @@ async fn a_transport_that_is_dropped_ends_what_its_server_has_left_behind() {
         mark.gone().await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_server_here_has_a_group_of_its_own_and_is_asked_before_it_is_killed() {
+    let stage = Stage::local().await;
+    let folder = tempfile::tempdir().unwrap();
+    let asked = folder.path().join("asked");
+    let mark = Mark::new();
+    // It says which group it is in, and doesn't end when it is asked to.
+    let script = r#"trap 'echo asked > "$0"' TERM; trap '' HUP
+        own=$(cut -d' ' -f5 /proc/$$/stat); [ "$own" = $$ ] && own=true || own=false
+        echo "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"own\":$own}}"
+        while :; do sleep 0.01; done"#;
+    let command = Command {
+        args: vec!["-c".into(), script.into(), asked.clone().into()],
+        env: BTreeMap::from([(Mark::VARIABLE.to_owned(), mark.as_str().into())]),
+        ..Command::new("/bin/sh")
+    };
+    let limits = Limits::default();
+    let launcher = &stage.launchers.local;
+    let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
+    let group = soon("its group", transport.receive()).await;
+    let group = serde_json::to_value(group).unwrap();
+    assert_eq!(group["result"]["own"], true, "{group}");
+    soon("the close", transport.close()).await.unwrap();
+    mark.gone().await;
+    assert_eq!(std::fs::read_to_string(asked).unwrap(), "asked\n");
 }

@@ -95,8 +95,8 @@ impl Bench {
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
-            name: None,
             bounds: wanted.bounds,
+            ..Setup::default()
         };
         let ground: Arc<dyn Ground> = Arc::new(Arc::clone(&place));
         let workbench = Workbench::new(ground, setup).await.expect("a workbench");

@@ -192,68 +192,6 @@ async fn what_can_not_be_read_is_told_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_directory_is_listed() {
-    in_each_place(async |bench| {
-        for name in ["b.txt", "a/one.txt", "a/deep/two.txt", ".hidden/x"] {
-            bench.write(name, "12345");
-        }
-        symlink("a", bench.path("link")).unwrap();
-        let names = |listing: &Value| -> Vec<String> {
-            let entries = listing["entries"].as_array().unwrap();
-            let name = |entry: &Value| entry["name"].as_str().unwrap().to_owned();
-            entries.iter().map(name).collect()
-        };
-        let (listing, words) = bench
-            .call_for_words("list_directory", json!({"sizes": true}))
-            .await;
-        assert_eq!(names(&listing), [".hidden", "a", "b.txt", "link"]);
-        assert_eq!(listing["entries"][2]["size_bytes"], 5);
-        assert!(
-            words.contains("\na/\n") && words.contains("\nb.txt  5 bytes"),
-            "{words}"
-        );
-
-        let deep = json!({"depth": 3});
-        let listing = bench.call("list_directory", deep).await;
-        assert_eq!(
-            names(&listing),
-            [
-                ".hidden",
-                "a",
-                "b.txt",
-                "a/deep",
-                "a/one.txt",
-                "a/deep/two.txt"
-            ]
-        );
-        let part = json!({"path": "a", "max_entries": 1});
-        let (listing, words) = bench.call_for_words("list_directory", part).await;
-        assert_eq!(names(&listing), ["deep"]);
-        assert_eq!(
-            (&listing["next_skip"], &listing["total_entries"]),
-            (&json!(1), &json!(2))
-        );
-        assert!(words.contains("\"skip_entries\": 1"), "{words}");
-        let rest = json!({"path": "a", "skip_entries": 1});
-        assert_eq!(
-            names(&bench.call("list_directory", rest).await),
-            ["one.txt"]
-        );
-        for (path, words) in [
-            ("nope", "No such file or directory"),
-            ("b.txt", "is no directory"),
-        ] {
-            for depth in [1, 2] {
-                let list = json!({"path": path, "depth": depth});
-                let said = bench.refused("list_directory", list).await;
-                assert!(said.contains(words), "{said}");
-            }
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn edits_at_the_same_time_are_all_there_in_the_end() {
     in_each_place(async |bench| {
         let lines: String = (0..20).map(|n| format!("line {n};\n")).collect();

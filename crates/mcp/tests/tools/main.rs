@@ -3,6 +3,7 @@
 
 mod bench;
 mod commands;
+mod directories;
 mod files;
 mod offer;
 mod partings;

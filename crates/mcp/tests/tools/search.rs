@@ -93,6 +93,53 @@ async fn lines_are_found_in_what_is_worth_looking_at() {
 }
 
 #[tokio::test]
+async fn links_are_found_by_name_and_not_followed() {
+    in_each_place(async |bench| {
+        project(bench);
+        symlink("main.rs", bench.path("src/other.rs")).unwrap();
+        symlink("main.rs", bench.path("src/other.log")).unwrap();
+        symlink("src", bench.path("way")).unwrap();
+        let search = json!({"glob": "*.rs", "path": "src"});
+        let (finds, words) = bench.call_for_words("search_files", search).await;
+        let names = |finds: &Value| -> Vec<(String, bool)> {
+            let files = finds["files"].as_array().unwrap().iter();
+            let said = |file: &Value| {
+                let path = file["path"].as_str().unwrap().to_owned();
+                (path, file["link"] == json!(true))
+            };
+            files.map(said).collect()
+        };
+        let expected = [
+            ("main.rs", false),
+            ("other.rs", true),
+            ("lib/needle.rs", false),
+        ];
+        let expected = expected.map(|(path, link)| (path.to_owned(), link));
+        assert_eq!(names(&finds), expected);
+        assert!(words.contains("\nother.rs  (link)\n"), "{words}");
+        // A link to a directory is one, too; nothing is found through it.
+        let finds = bench.call("search_files", json!({"glob": "loop"})).await;
+        assert_eq!(names(&finds), [("src/loop".to_owned(), true)]);
+        // Lines are found where they are, and once.
+        let finds = bench
+            .call("search_files", json!({"pattern": "needle"}))
+            .await;
+        let lines = hits(&[("src/main.rs", &[2]), ("src/lib/needle.rs", &[2])]);
+        assert_eq!(found(&finds), lines);
+        // Who names a link means what it leads to.
+        let search = json!({"pattern": "needle", "path": "way"});
+        let finds = bench.call("search_files", search).await;
+        let lines = hits(&[
+            ("main.rs", &[2]),
+            ("lib/needle.rs", &[2]),
+            ("run.log", &[1]),
+        ]);
+        assert_eq!(found(&finds).len(), lines.len(), "{finds}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_search_has_an_end_and_says_so() {
     in_each_place(async |bench| {
         project(bench);

@@ -1,32 +1,43 @@
 //! `outpost mcp serve`: this program's own tools.
 
-use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
+use std::{collections::BTreeMap, path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
 use outpost_client::{Local, Pending, Place, Remote, RemoteOptions, Standing};
 use outpost_engine::sandbox::Level;
-use outpost_mcp::serve::{Ground, Setup, Workbench};
+use outpost_mcp::serve::{Confinement, Ground, Setup, Workbench};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::{args::McpServe, console::Signals, exit, target};
+use crate::{
+    args::McpServe,
+    cmd::sandbox,
+    config::{self, Layer, Source},
+    console::Signals,
+    exit, target,
+};
 
 pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
-    let site = Arc::new(Site::of(args)?);
+    let (confinement, level) = confinement(args)?;
+    let site = Arc::new(Site::of(args, level)?);
     let setup = Setup {
         cwd: args.cwd.clone(),
         env: variables(args),
         name: args.on.on.clone().map(|on| target::described(&on)),
+        confinement,
         ..Setup::default()
     };
     let ground: Arc<dyn Ground> = Arc::clone(&site) as _;
     let opening = async {
         let bench = Workbench::new(ground, setup).await;
-        bench.with_context(|| match &args.on.on {
+        let bench = bench.with_context(|| match &args.on.on {
             Some(on) => format!("--on {}", target::described(on)),
             None => "cannot run anything here".to_owned(),
-        })
+        })?;
+        let tried = bench.try_confinement().await;
+        tried.context("cannot confine what is to be confined")?;
+        Ok::<_, anyhow::Error>(bench)
     };
     let bench = tokio::select! {
         bench = opening => Arc::new(bench?),
@@ -55,6 +66,23 @@ pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     Ok(stopped.map_or(ExitCode::SUCCESS, exit::of_signal))
 }
 
+/// What everything is confined to, and how that is enforced here.
+fn confinement(args: &McpServe) -> anyhow::Result<(Option<Confinement>, Level)> {
+    let Some(profile) = &args.sandbox else {
+        return Ok((None, Level::default()));
+    };
+    let layers = config::load(Layer::new(Source::CommandLine), None)?;
+    let in_force = layers.in_force()?;
+    // Which directory it is for is known where commands start.
+    let sandbox = sandbox::named(&in_force.settings.profiles, profile, Path::new("/"))
+        .with_context(|| format!("--sandbox {profile}"))?;
+    let confinement = sandbox.map(|sandbox| Confinement {
+        profile: profile.clone(),
+        sandbox,
+    });
+    Ok((confinement, in_force.sandbox_level))
+}
+
 /// Those that were given, and those that were named and are there.
 fn variables(args: &McpServe) -> BTreeMap<String, String> {
     let given = args.env.iter().filter_map(|variable| {
@@ -76,7 +104,7 @@ enum Site {
 }
 
 impl Site {
-    fn of(args: &McpServe) -> anyhow::Result<Self> {
+    fn of(args: &McpServe, level: Level) -> anyhow::Result<Self> {
         if let Some(on) = &args.on.on {
             return Ok(Site::There {
                 on: on.clone(),
@@ -84,7 +112,7 @@ impl Site {
             });
         }
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
-        let here = target::here(cwd, Level::default())?;
+        let here = target::here(cwd, level)?;
         Ok(Site::Here(here.clone(), Arc::new(here)))
     }
 

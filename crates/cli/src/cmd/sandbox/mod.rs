@@ -5,6 +5,8 @@ mod policy;
 
 use std::process::ExitCode;
 
+pub(crate) use policy::named;
+
 use super::run;
 use crate::{
     args::{OnAny, Run, Sandbox},

@@ -24,12 +24,10 @@ pub(super) struct Wish {
 /// The profile with what was said besides it.
 pub(super) fn wish(args: &Sandbox, profiles: &Profiles, cwd: PathBuf) -> anyhow::Result<Wish> {
     let profile = args.profile.as_ref().unwrap_or(&profiles.default).clone();
-    let sandbox = match profiles.policy(&profile, &cwd) {
-        Ok(Some(policy)) => Some(policy.into()),
+    let sandbox = match named(profiles, &profile, &cwd)? {
         // Whoever denies something wants to be confined that far.
-        Ok(None) if !args.deny.is_empty() => Some(everything(&cwd)),
-        Ok(None) => None,
-        Err(unknown) => bail!("{unknown}; there are {}", names(profiles)),
+        None if !args.deny.is_empty() => Some(everything(&cwd)),
+        sandbox => sandbox,
     };
     let sandbox = sandbox.map(|sandbox| with_more(sandbox, args, &cwd));
     Ok(Wish {
@@ -37,6 +35,18 @@ pub(super) fn wish(args: &Sandbox, profiles: &Profiles, cwd: PathBuf) -> anyhow:
         cwd,
         sandbox,
     })
+}
+
+/// What the profile of this name confines to; none for full access.
+pub(crate) fn named(
+    profiles: &Profiles,
+    name: &str,
+    cwd: &Path,
+) -> anyhow::Result<Option<client::Sandbox>> {
+    match profiles.policy(name, cwd) {
+        Ok(policy) => Ok(policy.map(Into::into)),
+        Err(unknown) => bail!("{unknown}; there are {}", names(profiles)),
+    }
 }
 
 fn names(profiles: &Profiles) -> String {

@@ -46,7 +46,7 @@ impl Tool for EditFile {
         let most = bench.bounds().file_whole;
         let footing = bench.footing().await?;
         let path = bench.path(&footing, Some(&self.path));
-        let files = footing.place.files();
+        let files = bench.files(&footing);
         let work = async {
             let _turn = bench.turns.of(&files, path.clone()).await;
             let known = files.metadata(&path).await?;

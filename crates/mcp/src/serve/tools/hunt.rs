@@ -10,7 +10,11 @@ use outpost_client::{EntryKind, FileError, FileErrorKind, Files, Walk, WalkOptio
 use regex::bytes::Regex;
 use tokio::time::Instant;
 
-use super::{shortfall::Shortfall, together::together};
+use super::{
+    shortfall::Shortfall,
+    strays::{Nature, Stray, strays},
+    together::together,
+};
 use crate::serve::{
     Bounds, Mishap,
     files::{
@@ -53,28 +57,46 @@ pub(super) struct Found {
 /// What was found in one file.
 pub(super) struct InFile {
     pub(super) path: String,
+    pub(super) link: bool,
     pub(super) hits: Vec<Hit>,
 }
 
 /// A directory that was looked into.
 struct Looked {
     walk: Result<Walk, FileError>,
+    /// What the walk has left out, where names are what is looked for.
+    strays: Result<Vec<Stray>, FileError>,
     rules: Rules,
+}
+
+/// Something worth a look.
+#[derive(Clone)]
+struct Candidate {
+    path: PathBuf,
+    link: bool,
 }
 
 impl Hunt {
     /// Looks into directories level by level, and then into files. It ends early
     /// when there is enough, or when it takes too long.
-    pub(super) async fn run(self, bounds: &Bounds) -> Result<Found, Mishap> {
+    pub(super) async fn run(mut self, bounds: &Bounds) -> Result<Found, Mishap> {
         let deadline = Instant::now() + bounds.search;
         let mut found = Found::default();
         let known = self.files.metadata(&self.root).await?;
+        if known.is_directory && known.is_symlink {
+            // A walk doesn't follow links, and who names one means what it leads to.
+            self.root = self.files.canonicalize(&self.root).await?;
+        }
         let candidates = match known.is_directory {
             true => self.candidates(bounds, deadline, &mut found).await?,
             false => {
                 let name = self.root.file_name().map(Path::new);
                 let named = name.is_none_or(|name| self.matches(name));
-                named.then(|| self.root.clone()).into_iter().collect()
+                let only = Candidate {
+                    path: self.root.clone(),
+                    link: known.is_symlink,
+                };
+                named.then_some(only).into_iter().collect()
             }
         };
         match &self.pattern {
@@ -94,7 +116,7 @@ impl Hunt {
         bounds: &Bounds,
         deadline: Instant,
         found: &mut Found,
-    ) -> Result<Vec<PathBuf>, Mishap> {
+    ) -> Result<Vec<Candidate>, Mishap> {
         let mut level = vec![(self.root.clone(), Rules::new(self.hidden))];
         let mut candidates = Vec::new();
         let mut directories = 0;
@@ -107,7 +129,12 @@ impl Hunt {
             }
             directories += level.len();
             let looked = together(std::mem::take(&mut level), bounds.search_at_once, |next| {
-                look(self.files.clone(), next, !self.ignored)
+                look(
+                    self.files.clone(),
+                    next,
+                    !self.ignored,
+                    self.pattern.is_none(),
+                )
             });
             let Ok(looked) = tokio::time::timeout_at(deadline, looked).await else {
                 found.shortfall.because("it took too long");
@@ -136,7 +163,24 @@ impl Hunt {
                     if is_directory {
                         level.push((path, looked.rules.clone()));
                     } else if self.is_named(&path) {
-                        candidates.push(path);
+                        candidates.push(Candidate { path, link: false });
+                    }
+                }
+                let strays = match looked.strays {
+                    Ok(strays) => strays,
+                    Err(error) if error.place().is_some() => return Err(error.into()),
+                    Err(_) => {
+                        found.shortfall.directories += 1;
+                        continue;
+                    }
+                };
+                for stray in strays {
+                    let link = matches!(stray.nature, Nature::Link(_));
+                    // Even one to a directory is a file to git.
+                    if link && !looked.rules.skip(&stray.path, false) && self.is_named(&stray.path)
+                    {
+                        let path = stray.path;
+                        candidates.push(Candidate { path, link });
                     }
                 }
             }
@@ -167,21 +211,21 @@ impl Hunt {
         }
     }
 
-    fn name(&self, candidates: Vec<PathBuf>, found: &mut Found) {
+    fn name(&self, candidates: Vec<Candidate>, found: &mut Found) {
         found.searched = candidates.len();
-        for path in candidates {
+        for Candidate { path, link } in candidates {
             if found.matches == self.wish.most || found.bytes >= self.wish.bytes {
                 found.more = true;
                 return;
             }
             found.matches += 1;
-            found.add(self.in_file(&path, Vec::new()));
+            found.add(self.in_file(&path, link, Vec::new()));
         }
     }
 
     async fn read(
         &self,
-        candidates: Vec<PathBuf>,
+        candidates: Vec<Candidate>,
         pattern: &Arc<Regex>,
         bounds: &Bounds,
         deadline: Instant,
@@ -189,8 +233,8 @@ impl Hunt {
     ) -> Result<(), Mishap> {
         let mut bytes = 0;
         for some in candidates.chunks(bounds.search_at_once) {
-            let contents = together(some.iter().cloned(), bounds.search_at_once, |path| {
-                content(self.files.clone(), path, bounds.file_whole)
+            let contents = together(some.iter().cloned(), bounds.search_at_once, |one| {
+                content(self.files.clone(), one.path, bounds.file_whole)
             });
             let Ok(contents) = tokio::time::timeout_at(deadline, contents).await else {
                 found.shortfall.because("it took too long");
@@ -254,15 +298,16 @@ impl Hunt {
         let matches = hits.iter().filter(|hit| !hit.context).count();
         found.matches += matches;
         let hits = if self.files_only { Vec::new() } else { hits };
-        found.add(self.in_file(path, hits));
+        found.add(self.in_file(path, false, hits));
         let full = more && !self.files_only;
         found.more |= full;
         full
     }
 
-    fn in_file(&self, path: &Path, hits: Vec<Hit>) -> InFile {
+    fn in_file(&self, path: &Path, link: bool, hits: Vec<Hit>) -> InFile {
         InFile {
             path: self.below(path).display().to_string(),
+            link,
             hits,
         }
     }
@@ -277,7 +322,7 @@ impl Found {
 }
 
 /// Looks into a directory, and at what it says about itself.
-async fn look(files: Files, (path, above): (PathBuf, Rules), heed: bool) -> Looked {
+async fn look(files: Files, (path, above): (PathBuf, Rules), heed: bool, links: bool) -> Looked {
     let options = WalkOptions {
         max_depth: 0,
         max_directories: 1,
@@ -287,7 +332,15 @@ async fn look(files: Files, (path, above): (PathBuf, Rules), heed: bool) -> Look
     };
     let walk = files.walk(&path, options).await;
     let mut rules = above;
+    let mut left_out = Ok(Vec::new());
     if let Ok(walk) = &walk {
+        if links {
+            let known = walk
+                .entries
+                .iter()
+                .map(|entry| entry.path.clone().into_path());
+            left_out = strays(&files, &path, &known.collect()).await;
+        }
         let said = path.join(RULES);
         let says = |entry: &outpost_client::WalkEntry| entry.path.clone().into_path() == said;
         if heed && walk.entries.iter().any(says) {
@@ -297,7 +350,11 @@ async fn look(files: Files, (path, above): (PathBuf, Rules), heed: bool) -> Look
             }
         }
     }
-    Looked { walk, rules }
+    Looked {
+        walk,
+        strays: left_out,
+        rules,
+    }
 }
 
 /// What is in a file; nothing if it is too large.

@@ -2,18 +2,20 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use outpost_client::{EntryKind, Files, WalkOptions};
+use outpost_client::Files;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ranged, together::together};
+use super::{
+    ranged,
+    strays::{Nature, Target},
+    survey::{Sight, Survey},
+    together::together,
+};
 use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench, words};
 
 /// The deepest that a listing goes.
 const DEEPEST: u64 = 20;
-/// What a place allows a walk at most.
-const WALK_DIRECTORIES: u64 = 10_000;
-const WALK_ENTRIES: u64 = 50_000;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -51,11 +53,13 @@ pub(super) struct Listing {
     unreadable: u64,
 }
 
-#[derive(Clone, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 struct Entry {
     /// Relative to the directory that was listed.
     name: String,
     kind: Kind,
+    /// What a link leads to, which isn't looked into.
+    leads_to: Option<Kind>,
     /// How large it is, if that was asked for.
     size_bytes: Option<u64>,
 }
@@ -65,21 +69,44 @@ struct Entry {
 enum Kind {
     Directory,
     File,
+    /// A symbolic link.
+    Link,
     Other,
 }
 
-/// All that was found.
-struct Found {
-    entries: Vec<Entry>,
-    incomplete: bool,
-    unreadable: u64,
+impl From<Target> for Kind {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::Directory => Kind::Directory,
+            Target::File => Kind::File,
+            Target::Other => Kind::Other,
+        }
+    }
+}
+
+impl From<Sight> for Entry {
+    fn from(sight: Sight) -> Self {
+        let (kind, leads_to) = match sight.nature {
+            Nature::Directory => (Kind::Directory, None),
+            Nature::File => (Kind::File, None),
+            Nature::Link(target) => (Kind::Link, Some(target.into())),
+            Nature::Other => (Kind::Other, None),
+        };
+        Entry {
+            name: sight.name,
+            kind,
+            leads_to,
+            size_bytes: None,
+        }
+    }
 }
 
 impl Tool for ListDirectory {
     const NAME: &'static str = "list_directory";
     const TITLE: &'static str = "List a directory";
     const DESCRIPTION: &'static str = "Lists what is in a directory, and in those below it if \
-        depth says so. To find files by name or by what is in them, use search_files.";
+        depth says so. Symbolic links are listed as what they are, and not followed, except those \
+        that lead nowhere, which are left out. To find files by name or by what is in them, use search_files.";
     const EFFECT: Effect = Effect::Looks;
 
     type Answer = Listing;
@@ -96,27 +123,38 @@ impl Tool for ListDirectory {
         )?;
         let footing = bench.footing().await?;
         let path = bench.path(&footing, self.path.as_deref());
-        let files = footing.place.files();
+        let files = bench.files(&footing);
         let work = async {
-            if !files.metadata(&path).await?.is_directory {
+            let known = files.metadata(&path).await?;
+            if !known.is_directory {
                 return Err(Mishap::NotDirectory { path: path.clone() });
             }
-            let found = match depth {
-                1 => directly(&files, &path).await?,
-                _ => below(&files, &path, depth, self.include_hidden.unwrap_or(false)).await?,
+            // A walk doesn't follow links, and who names one means what it leads to.
+            let root = match known.is_symlink {
+                true => files.canonicalize(&path).await?,
+                false => path.clone(),
             };
-            let total = found.entries.len() as u64;
+            let survey = Survey {
+                files: &files,
+                root: &root,
+                depth,
+                hidden: self.include_hidden.unwrap_or(false),
+                at_once: bounds.search_at_once,
+            };
+            let found = survey.take().await?;
+            let total = found.sights.len() as u64;
             let skip = self.skip_entries.unwrap_or(0).min(total);
             let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-            let shown = found.entries.iter().skip(index(skip)).take(index(most));
+            let shown = found.sights.into_iter().skip(index(skip));
+            let shown = shown.take(index(most));
             // Names are bounded together, since each of them may be a long path.
             let mut bytes = 0;
-            let shown = shown.take_while(|entry| {
+            let shown = shown.take_while(|sight| {
                 let fits = bytes < bounds.listed_bytes;
-                bytes += entry.name.len();
+                bytes += sight.name.len();
                 fits
             });
-            let mut entries: Vec<Entry> = shown.cloned().collect();
+            let mut entries: Vec<Entry> = shown.map(Entry::from).collect();
             let end = skip + entries.len() as u64;
             if self.sizes.unwrap_or(false) {
                 entries = measured(&files, &path, entries, bounds.search_at_once).await;
@@ -133,56 +171,6 @@ impl Tool for ListDirectory {
         let say = || "listing".to_owned();
         call.wait(bounds.search, say, work).await?
     }
-}
-
-async fn directly(files: &Files, path: &Path) -> Result<Found, Mishap> {
-    let entries = files.read_directory(path).await?;
-    let mut entries: Vec<_> = entries
-        .into_iter()
-        .map(|entry| Entry {
-            name: entry.file_name,
-            kind: match (entry.is_directory, entry.is_file) {
-                (true, _) => Kind::Directory,
-                (_, true) => Kind::File,
-                _ => Kind::Other,
-            },
-            size_bytes: None,
-        })
-        .collect();
-    entries.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Found {
-        entries,
-        incomplete: false,
-        unreadable: 0,
-    })
-}
-
-async fn below(files: &Files, path: &Path, depth: u64, hidden: bool) -> Result<Found, Mishap> {
-    let options = WalkOptions {
-        max_depth: depth - 1,
-        max_directories: WALK_DIRECTORIES,
-        max_entries: WALK_ENTRIES,
-        follow_directory_symlinks: false,
-        prune_hidden_directories: !hidden,
-    };
-    let walk = files.walk(path, options).await?;
-    let entries = walk.entries.into_iter().map(|entry| {
-        let full = entry.path.into_path();
-        let name = full.strip_prefix(path).unwrap_or(&full);
-        Entry {
-            name: name.display().to_string(),
-            kind: match entry.kind {
-                EntryKind::Directory => Kind::Directory,
-                EntryKind::File => Kind::File,
-            },
-            size_bytes: None,
-        }
-    });
-    Ok(Found {
-        entries: entries.collect(),
-        incomplete: walk.truncated,
-        unreadable: walk.errors.len() as u64,
-    })
 }
 
 /// With sizes, as far as there are any.
@@ -217,10 +205,13 @@ impl Answer for Listing {
             );
         }
         for entry in &self.entries {
-            let end = match entry.kind {
-                Kind::Directory => "/",
-                Kind::File => "",
-                Kind::Other => "  (neither file nor directory)",
+            let end = match (entry.kind, entry.leads_to) {
+                (Kind::Directory, _) => "/",
+                (Kind::File, _) => "",
+                (Kind::Link, Some(Kind::Directory)) => "  (link to a directory)",
+                (Kind::Link, Some(Kind::File)) => "  (link to a file)",
+                (Kind::Link, _) => "  (link)",
+                (Kind::Other, _) => "  (neither file nor directory)",
             };
             let size = entry
                 .size_bytes

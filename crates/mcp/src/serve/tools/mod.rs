@@ -17,6 +17,8 @@ mod send_signal;
 mod shortfall;
 mod start_process;
 mod stop_process;
+mod strays;
+mod survey;
 mod together;
 mod write_file;
 mod write_input;

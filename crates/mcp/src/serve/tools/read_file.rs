@@ -76,7 +76,7 @@ impl Tool for ReadFile {
         let most = sized("max_bytes", self.max_bytes, bounds.file, bounds.file_max)?;
         let footing = bench.footing().await?;
         let path = bench.path(&footing, Some(&self.path));
-        let files = footing.place.files();
+        let files = bench.files(&footing);
         let by_lines = self.start_line.is_some() || self.max_lines.is_some();
         let lines = Wanted {
             first: ranged("start_line", self.start_line, 1, (1, u64::MAX))?,

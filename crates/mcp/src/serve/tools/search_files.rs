@@ -67,6 +67,10 @@ pub(super) struct Finds {
 struct InFile {
     /// Relative to the directory that was searched.
     path: String,
+    /// Whether it is a symbolic link.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    link: bool,
     /// The lines that match, and those around them.
     lines: Vec<Line>,
 }
@@ -87,7 +91,8 @@ impl Tool for SearchFiles {
     const TITLE: &'static str = "Search files";
     const DESCRIPTION: &'static str = "Finds lines in files by a regular expression, or files by \
         their name, below a directory. Leaves alone what is no text, what begins with a dot, and \
-        what a .gitignore leaves out. The lines come with their numbers, for read_file.";
+        what a .gitignore leaves out. Symbolic links are found by their name, and not followed. The \
+        lines come with their numbers, for read_file.";
     const EFFECT: Effect = Effect::Looks;
 
     type Answer = Finds;
@@ -110,7 +115,7 @@ impl Tool for SearchFiles {
         let footing = bench.footing().await?;
         let path = bench.path(&footing, self.path.as_deref());
         let hunt = Hunt {
-            files: footing.place.files(),
+            files: bench.files(&footing),
             root: path.clone(),
             pattern,
             glob,
@@ -166,6 +171,7 @@ impl Finds {
     fn of(path: String, found: Found) -> Self {
         let files = found.files.into_iter().map(|file| InFile {
             path: file.path,
+            link: file.link,
             lines: file
                 .hits
                 .into_iter()
@@ -208,7 +214,8 @@ impl Answer for Finds {
             let _ = write!(said, "; not everything was searched: {why}");
         }
         for file in &self.files {
-            let _ = write!(said, "\n{}", file.path);
+            let end = if file.link { "  (link)" } else { "" };
+            let _ = write!(said, "\n{}{end}", file.path);
             for line in &file.lines {
                 let mark = if line.context { '-' } else { ':' };
                 let _ = write!(said, "\n{:>6}{mark}\t{}", line.number, line.text);

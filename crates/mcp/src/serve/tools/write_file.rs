@@ -51,7 +51,7 @@ impl Tool for WriteFile {
         let bytes = encoding.decode("content", self.content)?;
         let footing = bench.footing().await?;
         let path = bench.path(&footing, Some(&self.path));
-        let files = footing.place.files();
+        let files = bench.files(&footing);
         let size_bytes = bytes.len() as u64;
         let work = async {
             let _turn = bench.turns.of(&files, path.clone()).await;
