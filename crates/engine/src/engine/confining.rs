@@ -2,13 +2,15 @@
 
 use std::{ffi::OsString, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
 
+use outpost_files::Masks;
 use outpost_process::{Child, Command, SpawnError, Stdio, Watched};
 use outpost_sandbox::{
-    Confined, Heard, Hold, Line, Means, PrepareError, Program, Refusal, Report, Sandbox, Step,
-    Unenforceable, planning, policy::Policy,
+    Access, Confined, Heard, Hold, Line, Means, Plan, PrepareError, Program, Refusal, Report,
+    Sandbox, Step, Unenforceable, planning, policy::Policy,
 };
 use tokio::{sync::Semaphore, time::timeout};
 
+use super::clerks::Purpose;
 use crate::{Start, StartError};
 
 /// How much is told of what a stage has written before it failed.
@@ -24,6 +26,8 @@ pub(super) const GONE_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct Confinement {
     line: Line,
     hold: Hold,
+    /// What only a clerk has to know.
+    masks: Masks,
 }
 
 /// What somebody is to be confined to.
@@ -31,8 +35,8 @@ pub(super) struct Wish {
     pub(super) policy: Policy,
     /// What is granted as the temporary directory, if that is.
     pub(super) tmpdir: Option<OsString>,
-    /// Nothing will be written, whatever may be.
-    pub(super) only_looks: bool,
+    /// What is wanted of it if it is a clerk.
+    pub(super) clerk: Option<Purpose>,
 }
 
 /// What this host can enforce.
@@ -70,7 +74,7 @@ pub(super) async fn prepare(
     let wish = Wish {
         policy,
         tmpdir,
-        only_looks: false,
+        clerk: None,
     };
     let (command, confinement) = confine(sandbox, turns, wish, program, stdio).await?;
     Ok((command, Some(confinement)))
@@ -105,15 +109,17 @@ pub(super) async fn confine(
         };
         let bounds = planning::Bounds::default();
         let mut plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds)?;
-        if wish.only_looks {
+        if wish.clerk == Some(Purpose::Look) {
             plan = plan.only_looking();
         }
         let confined = sandbox.confine(&plan, program)?;
-        Ok::<_, Refusal>((plan, confined))
+        // What keeps a path absent is there by now.
+        let masks = wish.clerk.map(|_| masks(&plan)).unwrap_or_default();
+        Ok::<_, Refusal>((plan, masks, confined))
     });
     // It is not cancelled, so it ends early only by a panic, and what can't be planned can't be
     // enforced.
-    let (plan, confined) = preparing.await.map_err(|_| Refusal::Unplanned)??;
+    let (plan, masks, confined) = preparing.await.map_err(|_| Refusal::Unplanned)??;
     for warning in &plan.warnings {
         tracing::warn!("sandbox: {warning}");
     }
@@ -134,7 +140,16 @@ pub(super) async fn confine(
         stdio,
         line: Some(Arc::new(theirs)),
     };
-    Ok((command, Confinement { line, hold }))
+    Ok((command, Confinement { line, hold, masks }))
+}
+
+/// What somebody who is confined to a plan finds that isn't what it looks like.
+fn masks(plan: &Plan) -> Masks {
+    let denied = plan.rules.iter().filter(|rule| rule.access == Access::Deny);
+    Masks {
+        denied: denied.map(|rule| rule.path.clone()).collect(),
+        absent: planning::Host.placeholders(plan),
+    }
 }
 
 impl Confinement {
@@ -173,12 +188,12 @@ impl Confinement {
         mut self,
         child: Child,
         within: Duration,
-    ) -> Result<(Child, Hold, OwnedFd), StartError> {
+    ) -> Result<(Child, Hold, OwnedFd, Masks), StartError> {
         let mut guarded = Guarded(Some(child));
         let outcome = timeout(within, self.listen(&guarded, Until::Ready)).await;
         let refusal = match outcome {
             Ok(None) => match (self.line.into_socket(), guarded.0.take()) {
-                (Ok(socket), Some(child)) => return Ok((child, self.hold, socket)),
+                (Ok(socket), Some(child)) => return Ok((child, self.hold, socket, self.masks)),
                 (Err(error), child) => {
                     guarded.0 = child;
                     PrepareError::from(error).into()
