@@ -98,7 +98,10 @@ pub(super) async fn confine(
     let preparing = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         // The host first: where nothing can be enforced, that is the reason.
-        sandbox.preflight().map_err(PrepareError::from)?;
+        let means = sandbox.preflight().map_err(PrepareError::from);
+        means.map_err(Refusal::from)?;
+        // Then where it starts, which would be told as something else if it is to be written too.
+        check_entrance(&program.cwd)?;
         let child = planning::Child {
             cwd: &program.cwd,
             tmpdir: wish
@@ -108,14 +111,15 @@ pub(super) async fn confine(
                 .map(Path::new),
         };
         let bounds = planning::Bounds::default();
-        let mut plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds)?;
+        let plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds);
+        let mut plan = plan.map_err(Refusal::from)?;
         if wish.clerk == Some(Purpose::Look) {
             plan = plan.only_looking();
         }
-        let confined = sandbox.confine(&plan, program)?;
+        let confined = sandbox.confine(&plan, program).map_err(Refusal::from)?;
         // What keeps a path absent is there by now.
         let masks = wish.clerk.map(|_| masks(&plan)).unwrap_or_default();
-        Ok::<_, Refusal>((plan, masks, confined))
+        Ok::<_, StartError>((plan, masks, confined))
     });
     // It is not cancelled, so it ends early only by a panic, and what can't be planned can't be
     // enforced.
@@ -141,6 +145,16 @@ pub(super) async fn confine(
         line: Some(Arc::new(theirs)),
     };
     Ok((command, Confinement { line, hold, masks }))
+}
+
+/// Whether there is such a directory. Whether it may be entered shows inside.
+fn check_entrance(directory: &Path) -> Result<(), SpawnError> {
+    let errno = match std::fs::metadata(directory) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => libc::ENOTDIR,
+        Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+    };
+    Err(SpawnError::not_entered(directory, errno))
 }
 
 /// What somebody who is confined to a plan finds that isn't what it looks like.
