@@ -1,8 +1,10 @@
 //! `outputBytesCap`.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::face::{Face, everywhere};
+use super::face::{Face, everywhere, introduce};
+use crate::free;
 
 fn reached(outcome: &Value) -> (bool, bool) {
     let flag = |name: &str| outcome[name].as_bool().expect("a flag");
@@ -118,7 +120,7 @@ async fn nothing_at_all_with_a_cap_of_zero() {
 }
 
 #[tokio::test]
-async fn no_answer_is_larger_than_the_server_can_bear() {
+async fn without_a_cap_there_is_none() {
     everywhere(async |face, _, client| {
         let uncapped = match face {
             Face::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
@@ -126,11 +128,40 @@ async fn no_answer_is_larger_than_the_server_can_bear() {
         };
         let script = "head -c 20000000 /dev/zero | tr '\\0' x; exit 3";
         let outcome = face.run(client, "p", script, uncapped).await;
+        assert_eq!(outcome.exit_code, 3);
+        assert_eq!(outcome.stdout.len(), 20_000_000, "without a cap it is all");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_answer_is_larger_than_a_message() {
+    let mut server = free().start().await;
+    let client = server.connect().await;
+    introduce(&client).await;
+    let uncapped = |face| match face {
+        Face::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
+        Face::Command => json!({"disableOutputCap": true, "disableTimeout": true}),
+    };
+    // What a quote takes on the wire is two bytes. The error comes last, and has its room.
+    let script = "head -c 40000000 /dev/zero | tr '\\0' '\"'; echo late >&2; exit 3";
+    for face in [Face::Spawn, Face::Command] {
+        let outcome = face.run(&client, "p", script, uncapped(face)).await;
         assert_eq!(outcome.exit_code, 3, "the process doesn't notice");
-        assert_eq!(outcome.stdout.len(), 16 * 1024 * 1024);
+        assert_eq!(outcome.stderr, "late\n");
+        let kept = outcome.stdout.len();
+        assert!((31 << 20..32 << 20).contains(&kept), "{kept}");
         if face == Face::Spawn {
             assert_eq!(reached(&outcome.whole), (true, false));
         }
-    })
-    .await;
+    }
+    // An answer of one has no word for it, so the log has.
+    server.signal(Signal::TERM);
+    let log = server.ended().await.stderr;
+    assert_eq!(
+        log.matches("output beyond the largest answer was dropped")
+            .count(),
+        2,
+        "{log}"
+    );
 }

@@ -65,7 +65,7 @@ impl Face {
         }
     }
 
-    fn key(self) -> &'static str {
+    pub(crate) fn key(self) -> &'static str {
         match self {
             Face::Spawn => "processHandle",
             Face::Command => "processId",

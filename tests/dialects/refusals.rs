@@ -215,3 +215,20 @@ async fn nobody_is_killed_who_is_unknown() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn names_may_be_long_but_not_of_any_length() {
+    everywhere(async |face, _, client| {
+        let long = "n".repeat(1024);
+        let outcome = face.run(client, &long, "exit 4", json!({})).await;
+        assert_eq!(outcome.exit_code, 4);
+        let params = face.about(
+            &format!("{long}n"),
+            json!({"command": ["true"], "cwd": "/"}),
+        );
+        let error = client.fails(face.start(), params).await;
+        let words = format!("{} must be at most 1024 bytes long", face.key());
+        assert_eq!(error.parts(), (-32602, &*words));
+    })
+    .await;
+}

@@ -116,6 +116,10 @@ async fn the_network_is_there_only_if_it_is_granted() {
         (workspace_write(json!({"networkAccess": true})), true),
         (workspace_write(json!({"networkAccess": false})), false),
         (json!({"sandboxPolicy": {"type": "readOnly"}}), false),
+        (
+            json!({"sandboxPolicy": {"type": "readOnly", "networkAccess": true}}),
+            true,
+        ),
     ] {
         let mut params = more.clone();
         params["command"] = json!(["readlink", "/proc/self/ns/net"]);
@@ -263,4 +267,48 @@ async fn profiles_need_the_experimental_api() {
     assert_eq!(error.parts(), (-32600, expected));
     let params = json!({"command": ["true"], "sandboxPolicy": {"type": "dangerFullAccess"}});
     assert_eq!(client.call("command/exec", params).await["exitCode"], 0);
+}
+
+#[tokio::test]
+async fn a_directory_that_is_not_there_is_told_alike_everywhere() {
+    let server = outpost().start().await;
+    let client = server.client().await;
+    fs::write(server.folder().join("file"), "").expect("a file");
+    let policies = [
+        json!({}),
+        json!({"sandboxPolicy": {"type": "workspaceWrite"}}),
+        json!({"sandboxPolicy": {"type": "readOnly"}}),
+        json!({"sandboxPolicy": {"type": "dangerFullAccess"}}),
+    ];
+    for cwd in [
+        Path::new("/no/such/place"),
+        &server.folder().join("missing"),
+        &server.folder().join("file"),
+    ] {
+        let mut told = Vec::new();
+        for more in &policies {
+            let mut params = more.clone();
+            params["command"] = json!(["true"]);
+            params["cwd"] = json!(cwd);
+            told.push(client.fails("command/exec", params).await);
+        }
+        let (code, words) = told[3].parts();
+        let start = format!("failed to spawn command: cannot enter directory {cwd:?}: ");
+        assert!(code == -32603 && words.starts_with(&start), "{words}");
+        for error in &told {
+            assert_eq!(error.parts(), (code, words), "{cwd:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_the_kernel_tells_of_itself_a_command_runs_as_anywhere() {
+    let server = outpost().start().await;
+    let client = server.client().await;
+    for cwd in ["/proc", "/sys"] {
+        let nothing = json!({});
+        assert_eq!(sh(&client, Path::new(cwd), "exit 7", &nothing).await, 7);
+        let tries = sh(&client, Path::new(cwd), "mkdir .git", &nothing).await;
+        assert_ne!(tries, 0, "{cwd}");
+    }
 }

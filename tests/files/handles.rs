@@ -57,7 +57,14 @@ async fn lengths_have_a_limit() {
     let (bytes, eof) = block(&client, "h", 0, 1_048_576).await;
     assert_eq!((bytes.len(), eof), (1_048_576, false));
     let words = "file read block length must be between 1 and 1048576";
-    for len in [0, 1_048_577, u64::MAX] {
+    let lengths = [
+        json!(0),
+        json!(-1),
+        json!(i64::MIN),
+        json!(1_048_577),
+        json!(u64::MAX),
+    ];
+    for len in lengths {
         let params = json!({"handleId": "h", "offset": 0, "len": len});
         assert_eq!(
             refused(&client, "fs/readBlock", params).await,

@@ -135,6 +135,8 @@ async fn walks_that_are_refused() {
     let zero = "filesystem walk limits must be greater than zero";
     assert_eq!(refuse(json!({"maxDirectories": 0})).await, invalid(zero));
     assert_eq!(refuse(json!({"maxEntries": 0})).await, invalid(zero));
+    assert_eq!(refuse(json!({"maxDirectories": -1})).await, invalid(zero));
+    assert_eq!(refuse(json!({"maxEntries": -1})).await, invalid(zero));
     let far = "filesystem walk limits exceed maximums: depth=64, directories=10000, entries=50000";
     assert_eq!(refuse(json!({"maxDepth": 65})).await, invalid(far));
     assert_eq!(

@@ -95,3 +95,21 @@ async fn a_sandbox_of_no_known_kind_is_32602() {
     }
     assert_eq!(client.listed("p").await, None);
 }
+
+#[tokio::test]
+async fn a_directory_that_is_not_there_is_told_as_without_a_sandbox() {
+    let (_server, client) = ready().await;
+    let start = || Start::new("p", &["true"]).with("cwd", "file:///no/such/place");
+    let free = client.start_fails(start()).await;
+    let mut writable = managed();
+    writable["workspaceRoots"] = json!(["file:///no/such/place"]);
+    let entry = json!({
+        "path": {"type": "special", "value": {"kind": "project_roots"}}, "access": "write",
+    });
+    let entries = &mut writable["permissions"]["file_system"]["entries"];
+    entries.as_array_mut().expect("a list").push(entry);
+    for sandbox in [managed(), writable] {
+        let confined = client.start_fails(start().with("sandbox", sandbox)).await;
+        assert_eq!(confined.parts(), free.parts());
+    }
+}

@@ -43,6 +43,24 @@ async fn info_tells_where_it_is() {
 }
 
 #[tokio::test]
+async fn a_home_that_is_none_is_the_one_in_the_users_entry() {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").expect("a list of users");
+    let mut entries = users
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>());
+    let own = entries.find(|fields| fields.get(2) == Some(&&*uid));
+    // Whoever has no entry has no home.
+    let home = own.map(|fields| file_uri(Path::new(fields[5])));
+    for none in ["", "relative"] {
+        let server = outpost().env("HOME", none).start().await;
+        let client = server.client().await;
+        let info = client.call("environment/info", json!({})).await;
+        assert_eq!(info["userHomeDir"], json!(home), "{none:?}");
+    }
+}
+
+#[tokio::test]
 async fn info_announces_only_what_works() {
     let server = outpost().start().await;
     let info = server

@@ -40,7 +40,7 @@ mod stream;
 mod walk;
 mod write;
 
-pub use confined::{Clerk, Line, Writer, serve};
+pub use confined::{Clerk, Confined, Line, Masks, Writer, serve};
 pub use error::{ErrorKind, FilesError};
 pub use files::{Files, Links, Means};
 pub use limits::Limits;

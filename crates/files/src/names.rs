@@ -1,5 +1,6 @@
 //! The names in a directory.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -79,6 +80,22 @@ pub(crate) fn sorted_names(directory: impl AsFd, limit: usize) -> Result<Vec<Nam
     }
     names.sort_unstable_by(|a, b| a.text.cmp(&b.text));
     Ok(names)
+}
+
+/// The first names of a directory, sorted, and no more than `limit` of them. All others are seen and
+/// forgotten, however many there are.
+pub(crate) fn first_names(directory: impl AsFd, limit: usize) -> Result<Vec<Name>, FilesError> {
+    let directory = directory.as_fd();
+    let mut left = Names::of(directory)?;
+    let mut first = BTreeMap::new();
+    while let Some(Name { text, kind }) = left.next(directory)? {
+        first.insert(text, kind);
+        if first.len() > limit {
+            first.pop_last();
+        }
+    }
+    let names = first.into_iter();
+    Ok(names.map(|(text, kind)| Name { text, kind }).collect())
 }
 
 /// What a name leads to; none if it leads nowhere.

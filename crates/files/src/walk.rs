@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 
 use crate::identity::{Identity, file_type};
-use crate::names::{Name, sorted_names, target_of};
+use crate::names::{Name, first_names, target_of};
 use crate::{Files, FilesError, Limits};
 
 /// How far a walk goes.
@@ -67,8 +67,15 @@ pub struct WalkError {
 /// What is said of a name that isn't UTF-8: clients have no way to write it.
 const NOT_UTF8: &str = "file name is not valid UTF-8";
 
-/// What an entry takes besides its path when it is written down.
-const ENTRY_BYTES: usize = 48;
+/// What an answer takes when nothing was found,
+const ANSWER_BYTES: usize =
+    r#"{"id":18446744073709551615,"result":{"entries":[],"errors":[],"truncated":false}}"#.len();
+/// and what each thing that was found takes besides its path: a file,
+const FILE_BYTES: usize = r#"{"path":"file://","kind":"file"},"#.len();
+/// a directory,
+const DIRECTORY_BYTES: usize = r#"{"path":"file://","kind":"directory"},"#.len();
+/// and an error, besides its message too. No message has anything in it that JSON would escape.
+const ERROR_BYTES: usize = r#"{"path":"file://","message":""},"#.len();
 
 impl WalkOptions {
     fn check(&self, limits: &Limits) -> Result<(), FilesError> {
@@ -110,7 +117,7 @@ impl Files {
             entered: HashSet::from([Identity::from(&target)]),
             directories: 1,
             looked_at: 0,
-            bytes: 0,
+            bytes: ANSWER_BYTES,
         };
         // Only a limit ends it before there is nothing left.
         while let Some((directory, depth)) = walker.waiting.pop_front() {
@@ -120,6 +127,16 @@ impl Files {
             }
         }
         Ok(walker.found)
+    }
+}
+
+impl EntryKind {
+    /// What an entry takes besides its path.
+    fn bytes(self) -> usize {
+        match self {
+            Self::Directory => DIRECTORY_BYTES,
+            Self::File => FILE_BYTES,
+        }
     }
 }
 
@@ -141,8 +158,11 @@ struct Walker {
 
 impl Walker {
     fn look_into(&mut self, directory: &Path, depth: u64) -> Result<(), Full> {
+        // One more than will be looked at shows that there is more.
+        let left = self.options.max_entries - self.looked_at;
+        let enough = usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1));
         let read = self.open(directory, depth).and_then(|open| {
-            let names = sorted_names(&open, self.limits.directory_entries)?;
+            let names = first_names(&open, enough)?;
             Ok((open, names))
         });
         let (open, names) = match read {
@@ -163,7 +183,7 @@ impl Walker {
                 continue;
             };
             let path = directory.join(&name.text);
-            self.make_room(&path, 0)?;
+            self.make_room(&path, kind.bytes())?;
             self.found.entries.push(WalkEntry {
                 path: path.clone(),
                 kind,
@@ -218,17 +238,17 @@ impl Walker {
     }
 
     fn report(&mut self, path: PathBuf, message: String) -> Result<(), Full> {
-        self.make_room(&path, message.len())?;
+        self.make_room(&path, ERROR_BYTES + message.len())?;
         self.found.errors.push(WalkError { path, message });
         Ok(())
     }
 
-    /// Counts what an entry takes when its path is written as a URI.
+    /// Counts what a path takes when it is written as a URI, and what is around it.
     fn make_room(&mut self, path: &Path, others: usize) -> Result<(), Full> {
         let plain = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
         let bytes = path.as_os_str().as_bytes();
         let escaped = bytes.len() - bytes.iter().filter(plain).count();
-        self.bytes += bytes.len() + 2 * escaped + others + ENTRY_BYTES;
+        self.bytes += bytes.len() + 2 * escaped + others;
         match self.bytes > self.limits.walk_bytes {
             true => Err(Full),
             false => Ok(()),

@@ -18,6 +18,30 @@ use serde_path_to_error::Segment;
 )]
 pub struct Empty {}
 
+/// A number that has to be above zero: what is below is as good as zero, so that whoever knows the
+/// limits refuses both in the same words.
+pub(crate) fn at_least_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    struct AtLeastZero;
+
+    impl Visitor<'_> for AtLeastZero {
+        type Value = u64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("u64")
+        }
+
+        fn visit_u64<E>(self, number: u64) -> Result<u64, E> {
+            Ok(number)
+        }
+
+        fn visit_i64<E>(self, number: i64) -> Result<u64, E> {
+            Ok(number.try_into().unwrap_or(0))
+        }
+    }
+
+    deserializer.deserialize_u64(AtLeastZero)
+}
+
 /// Params that can't be read. Its text names the member that is wrong, where one is.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{why}", self.prefix())]

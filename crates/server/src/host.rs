@@ -63,6 +63,8 @@ impl Host {
                 cwd: PathUri::from_path(&cwd),
                 user_home_dir: home
                     .filter(|home| home.is_absolute())
+                    .or_else(|| own_field(5).map(PathBuf::from))
+                    .filter(|home| home.is_absolute())
                     .map(|home| PathUri::from_path(&home)),
                 platform_os: std::env::consts::OS.to_owned(),
                 temporary_directories: tmpdir.iter().map(|path| PathUri::from_path(path)).collect(),
@@ -85,17 +87,18 @@ fn non_empty(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The user's login shell, if it is one that commands can be written for.
-fn login_shell() -> Option<Shell> {
+/// A field of the user's own entry among the users of this machine.
+fn own_field(number: usize) -> Option<String> {
     let uid = rustix::process::getuid().as_raw().to_string();
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let from_passwd = passwd.lines().find_map(|line| {
-        let fields: Vec<_> = line.split(':').collect();
-        (fields.get(2) == Some(&uid.as_str()))
-            .then(|| fields.get(6).map(|shell| (*shell).to_owned()))
-            .flatten()
-    });
-    let path = from_passwd.or_else(|| std::env::var("SHELL").ok())?;
+    let mut entries = passwd.lines().map(|line| line.split(':'));
+    let mut own = entries.find(|fields| fields.clone().nth(2) == Some(&uid))?;
+    own.nth(number).map(str::to_owned)
+}
+
+/// The user's login shell, if it is one that commands can be written for.
+fn login_shell() -> Option<Shell> {
+    let path = own_field(6).or_else(|| std::env::var("SHELL").ok())?;
     let name = Path::new(&path).file_name()?.to_str()?.to_owned();
     (SHELLS.contains(&name.as_str()) && Path::new(&path).is_file()).then_some(Shell { name, path })
 }

@@ -6,6 +6,9 @@ use outpost_engine::{EnvPolicy, Ttl, sandbox::policy::Profiles};
 use outpost_protocol::MAX_MESSAGE_BYTES;
 use outpost_rpc::outbox::Delivery;
 
+/// Room in an answer for all that isn't output: names, numbers, the id.
+const AROUND_OUTPUT_BYTES: u64 = 64 * 1024;
+
 /// What the server allows. The defaults are what ships; tests pass others.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -50,8 +53,8 @@ pub struct Settings {
     /// How much of each of its streams a client gets, unless it asks for
     /// something else.
     pub output_bytes_cap: u64,
-    /// How much of a stream is kept for an answer at the end, whatever a
-    /// client asks for.
+    /// How much output is kept for an answer at the end, whatever a client
+    /// asks for: both streams together, as they are written in the answer.
     pub kept_output_bytes: u64,
     /// How long output is waited for after an exit, while somebody else holds
     /// it open.
@@ -103,7 +106,7 @@ impl Default for Settings {
             command_env: EnvPolicy::default(),
             command_timeout: Duration::from_secs(10),
             output_bytes_cap: 1024 * 1024,
-            kept_output_bytes: 16 * 1024 * 1024,
+            kept_output_bytes: MAX_MESSAGE_BYTES as u64 - AROUND_OUTPUT_BYTES,
             drain_within: Duration::from_secs(2),
             files: outpost_files::Limits::default(),
             open_files: 128,

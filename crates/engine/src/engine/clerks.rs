@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, time::Duration};
 
-use outpost_files::{Clerk, Files, Line};
+use outpost_files::{Clerk, Confined, Files, Line};
 use outpost_process::{Child, Stdio, Watched};
 use outpost_sandbox::{Hold, PrepareError, Program, Refusal, policy::Policy};
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
@@ -71,7 +71,7 @@ impl Engine {
         let wish = Wish {
             policy,
             tmpdir,
-            only_looks: purpose == Purpose::Look,
+            clerk: Some(purpose),
         };
         let prepared = confining::confine(
             sandbox,
@@ -84,7 +84,7 @@ impl Engine {
         let child = shared.spawner.spawn(command).await;
         let child = child.map_err(confining::not_carried)?;
         let within = shared.limits.confine_within;
-        let (child, hold, socket) = confinement.see_staying(child, within).await?;
+        let (child, hold, socket, masks) = confinement.see_staying(child, within).await?;
         let departure = Departure::default();
         let needed = departure.unneeded.clone();
         let attendant = Attendant {
@@ -105,7 +105,8 @@ impl Engine {
             needed.drop_guard(),
         );
         let line = line.map_err(|error| Refusal::from(PrepareError::from(error)))?;
-        Ok((Clerk::Confined(line, files), departure))
+        let clerk = Clerk::Confined(Confined { line, files, masks });
+        Ok((clerk, departure))
     }
 }
 

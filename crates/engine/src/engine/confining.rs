@@ -2,13 +2,15 @@
 
 use std::{ffi::OsString, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
 
+use outpost_files::Masks;
 use outpost_process::{Carrier, Child, Command, SpawnError, SpawnErrorKind, Stdio, Watched};
 use outpost_sandbox::{
-    Confined, Heard, Hold, Line, Means, PrepareError, Program, Refusal, Report, Sandbox, Step,
-    Unenforceable, planning, policy::Policy,
+    Access, Confined, Heard, Hold, Line, Means, Plan, PrepareError, Program, Refusal, Report,
+    Sandbox, Step, Unenforceable, planning, policy::Policy,
 };
 use tokio::{sync::Semaphore, time::timeout};
 
+use super::clerks::Purpose;
 use crate::{Start, StartError};
 
 /// How much is told of what a stage has written before it failed.
@@ -24,6 +26,8 @@ pub(super) const GONE_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct Confinement {
     line: Line,
     hold: Hold,
+    /// What only a clerk has to know.
+    masks: Masks,
 }
 
 /// What somebody is to be confined to.
@@ -31,8 +35,8 @@ pub(super) struct Wish {
     pub(super) policy: Policy,
     /// What is granted as the temporary directory, if that is.
     pub(super) tmpdir: Option<OsString>,
-    /// Nothing will be written, whatever may be.
-    pub(super) only_looks: bool,
+    /// What is wanted of it if it is a clerk.
+    pub(super) clerk: Option<Purpose>,
 }
 
 /// What this host can enforce.
@@ -70,7 +74,7 @@ pub(super) async fn prepare(
     let wish = Wish {
         policy,
         tmpdir,
-        only_looks: false,
+        clerk: None,
     };
     let (command, confinement) = confine(sandbox, turns, wish, program, stdio).await?;
     Ok((command, Some(confinement)))
@@ -94,7 +98,10 @@ pub(super) async fn confine(
     let preparing = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         // The host first: where nothing can be enforced, that is the reason.
-        sandbox.preflight().map_err(PrepareError::from)?;
+        let means = sandbox.preflight().map_err(PrepareError::from);
+        means.map_err(Refusal::from)?;
+        // Then where it starts, which would be told as something else if it is to be written too.
+        check_entrance(&program.cwd)?;
         let child = planning::Child {
             cwd: &program.cwd,
             tmpdir: wish
@@ -104,16 +111,19 @@ pub(super) async fn confine(
                 .map(Path::new),
         };
         let bounds = planning::Bounds::default();
-        let mut plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds)?;
-        if wish.only_looks {
+        let plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds);
+        let mut plan = plan.map_err(Refusal::from)?;
+        if wish.clerk == Some(Purpose::Look) {
             plan = plan.only_looking();
         }
-        let confined = sandbox.confine(&plan, program)?;
-        Ok::<_, Refusal>((plan, confined))
+        let confined = sandbox.confine(&plan, program).map_err(Refusal::from)?;
+        // What keeps a path absent is there by now.
+        let masks = wish.clerk.map(|_| masks(&plan)).unwrap_or_default();
+        Ok::<_, StartError>((plan, masks, confined))
     });
     // It is not cancelled, so it ends early only by a panic, and what can't be planned can't be
     // enforced.
-    let (plan, confined) = preparing.await.map_err(|_| Refusal::Unplanned)??;
+    let (plan, masks, confined) = preparing.await.map_err(|_| Refusal::Unplanned)??;
     for warning in &plan.warnings {
         tracing::warn!("sandbox: {warning}");
     }
@@ -136,7 +146,26 @@ pub(super) async fn confine(
             passed: passed.into_iter().map(Arc::new).collect(),
         }),
     };
-    Ok((command, Confinement { line, hold }))
+    Ok((command, Confinement { line, hold, masks }))
+}
+
+/// Whether there is such a directory. Whether it may be entered shows inside.
+fn check_entrance(directory: &Path) -> Result<(), SpawnError> {
+    let errno = match std::fs::metadata(directory) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => libc::ENOTDIR,
+        Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+    };
+    Err(SpawnError::not_entered(directory, errno))
+}
+
+/// What somebody who is confined to a plan finds that isn't what it looks like.
+fn masks(plan: &Plan) -> Masks {
+    let denied = plan.rules.iter().filter(|rule| rule.access == Access::Deny);
+    Masks {
+        denied: denied.map(|rule| rule.path.clone()).collect(),
+        absent: planning::Host.placeholders(plan),
+    }
 }
 
 /// Why what carries a confined program was not started: that it can't be executed says nothing about
@@ -187,12 +216,12 @@ impl Confinement {
         mut self,
         child: Child,
         within: Duration,
-    ) -> Result<(Child, Hold, OwnedFd), StartError> {
+    ) -> Result<(Child, Hold, OwnedFd, Masks), StartError> {
         let mut guarded = Guarded(Some(child));
         let outcome = timeout(within, self.listen(&guarded, Until::Ready)).await;
         let refusal = match outcome {
             Ok(None) => match (self.line.into_socket(), guarded.0.take()) {
-                (Ok(socket), Some(child)) => return Ok((child, self.hold, socket)),
+                (Ok(socket), Some(child)) => return Ok((child, self.hold, socket, self.masks)),
                 (Err(error), child) => {
                     guarded.0 = child;
                     PrepareError::from(error).into()

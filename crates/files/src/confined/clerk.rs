@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::answer::{self, Answer};
 use super::line::Line;
+use super::masks::Masks;
 use super::request::Request;
 use super::writer::{Kind, Writer};
 use crate::write::fill;
@@ -19,8 +20,19 @@ use crate::{
 pub enum Clerk {
     /// Here, with everything that this process may do.
     Here(Files),
-    /// There, within these limits.
-    Confined(Line, Files),
+    /// There.
+    Confined(Confined),
+}
+
+/// Somebody at the other end of a line.
+#[derive(Debug)]
+pub struct Confined {
+    /// How to reach it.
+    pub line: Line,
+    /// The limits that it keeps.
+    pub files: Files,
+    /// What it will find that isn't what it looks like.
+    pub masks: Masks,
 }
 
 impl Clerk {
@@ -28,10 +40,10 @@ impl Clerk {
     pub fn open(&self, path: &Path, links: Links) -> Result<OpenFile, FilesError> {
         match self {
             Self::Here(files) => files.open(path, links),
-            Self::Confined(line, files) => {
+            Self::Confined(there) => {
                 let request = Request::OpenToRead(path.to_owned(), links);
-                let file = ask(line, files, &request)?.file()?;
-                Ok(OpenFile::of(file, files.limits))
+                let file = there.ask(&request)?.file()?;
+                Ok(OpenFile::of(file, there.files.limits))
             }
         }
     }
@@ -45,10 +57,10 @@ impl Clerk {
     pub fn write(&self, path: &Path, bytes: &[u8], links: Links) -> Result<(), FilesError> {
         match self {
             Self::Here(files) => files.write(path, bytes, links),
-            Self::Confined(line, files) => {
+            Self::Confined(there) => {
                 crate::regular::check_size(bytes.len() as u64)?;
                 let request = Request::OpenToWrite(path.to_owned(), links);
-                fill(ask(line, files, &request)?.file()?, bytes)
+                fill(there.ask(&request)?.file()?, bytes)
             }
         }
     }
@@ -62,9 +74,9 @@ impl Clerk {
     ) -> Result<(), FilesError> {
         match self {
             Self::Here(files) => files.create_directory(path, recursive, links),
-            Self::Confined(line, files) => {
+            Self::Confined(there) => {
                 let request = Request::CreateDirectory(path.to_owned(), recursive, links);
-                ask(line, files, &request)?.done()
+                there.ask(&request)?.done()
             }
         }
     }
@@ -73,9 +85,9 @@ impl Clerk {
     pub fn metadata(&self, path: &Path, links: Links) -> Result<Metadata, FilesError> {
         match self {
             Self::Here(files) => files.metadata(path, links),
-            Self::Confined(line, files) => {
+            Self::Confined(there) => {
                 let request = Request::Metadata(path.to_owned(), links);
-                match ask(line, files, &request)?.answer {
+                match there.ask(&request)?.answer {
                     Answer::Metadata(found) => Ok(found),
                     _ => Err(FilesError::Unanswered),
                 }
@@ -87,8 +99,8 @@ impl Clerk {
     pub fn canonicalize(&self, path: &Path) -> Result<PathBuf, FilesError> {
         match self {
             Self::Here(files) => files.canonicalize(path),
-            Self::Confined(line, files) => {
-                match ask(line, files, &Request::Canonicalize(path.to_owned()))?.answer {
+            Self::Confined(there) => {
+                match there.ask(&Request::Canonicalize(path.to_owned()))?.answer {
                     Answer::Path(found) => Ok(found),
                     _ => Err(FilesError::Unanswered),
                 }
@@ -100,8 +112,8 @@ impl Clerk {
     pub fn read_directory(&self, path: &Path) -> Result<Vec<DirectoryEntry>, FilesError> {
         match self {
             Self::Here(files) => files.read_directory(path),
-            Self::Confined(line, files) => {
-                match ask(line, files, &Request::ReadDirectory(path.to_owned()))?.answer {
+            Self::Confined(there) => {
+                match there.ask(&Request::ReadDirectory(path.to_owned()))?.answer {
                     Answer::Entries(entries) => Ok(entries),
                     _ => Err(FilesError::Unanswered),
                 }
@@ -113,8 +125,8 @@ impl Clerk {
     pub fn walk(&self, path: &Path, options: WalkOptions) -> Result<Walk, FilesError> {
         match self {
             Self::Here(files) => files.walk(path, options),
-            Self::Confined(line, files) => {
-                match ask(line, files, &Request::Walk(path.to_owned(), options))?.answer {
+            Self::Confined(there) => {
+                match there.ask(&Request::Walk(path.to_owned(), options))?.answer {
                     Answer::Walk(walk) => Ok(walk),
                     _ => Err(FilesError::Unanswered),
                 }
@@ -126,9 +138,7 @@ impl Clerk {
     pub fn remove(&self, path: &Path, how: Remove) -> Result<(), FilesError> {
         match self {
             Self::Here(files) => files.remove(path, how),
-            Self::Confined(line, files) => {
-                ask(line, files, &Request::Remove(path.to_owned(), how))?.done()
-            }
+            Self::Confined(there) => there.ask(&Request::Remove(path.to_owned(), how))?.done(),
         }
     }
 
@@ -141,9 +151,11 @@ impl Clerk {
     ) -> Result<(), FilesError> {
         match self {
             Self::Here(files) => files.copy(source, destination, recursive),
-            Self::Confined(line, files) => {
+            Self::Confined(there) => {
                 let (source, destination) = (source.to_owned(), destination.to_owned());
-                ask(line, files, &Request::Copy(source, destination, recursive))?.done()
+                there
+                    .ask(&Request::Copy(source, destination, recursive))?
+                    .done()
             }
         }
     }
@@ -153,10 +165,10 @@ impl Clerk {
     pub fn create_stream(self, path: &Path) -> Result<Writer, FilesError> {
         Ok(Writer(match self {
             Self::Here(files) => Kind::Here(files.create_stream(path)?),
-            Self::Confined(line, files) => {
+            Self::Confined(there) => {
                 let request = Request::CreateStream(path.to_owned());
-                let draft = ask(&line, &files, &request)?.file()?;
-                Kind::Confined { draft, line, files }
+                let draft = there.ask(&request)?.file()?;
+                Kind::Confined { draft, there }
             }
         }))
     }
@@ -186,16 +198,19 @@ impl Answered {
     }
 }
 
-/// Asks, and waits for the answer.
-pub(super) fn ask(line: &Line, files: &Files, request: &Request) -> Result<Answered, FilesError> {
-    line.send(&request.encode(files), None).map_err(lost)?;
-    let message = line.receive().map_err(lost)?;
-    let message = message.ok_or(FilesError::Unanswered)?;
-    let outcome = answer::decode(&message.bytes).ok_or(FilesError::Unanswered)?;
-    Ok(Answered {
-        answer: outcome?,
-        file: message.file,
-    })
+impl Confined {
+    /// Asks, and waits for the answer.
+    pub(super) fn ask(&self, request: &Request) -> Result<Answered, FilesError> {
+        let asked = request.encode(&self.files, &self.masks);
+        self.line.send(&asked, None).map_err(lost)?;
+        let message = self.line.receive().map_err(lost)?;
+        let message = message.ok_or(FilesError::Unanswered)?;
+        let outcome = answer::decode(&message.bytes).ok_or(FilesError::Unanswered)?;
+        Ok(Answered {
+            answer: outcome?,
+            file: message.file,
+        })
+    }
 }
 
 fn lost(error: io::Error) -> FilesError {

@@ -6,7 +6,7 @@
 //!
 //! - [`clerk`]: the operations, here or there; [`writer`]: a file that is being replaced
 //! - [`request`] and [`answer`]: what goes over the line, written down with [`parts`]
-//! - [`line`]: how it goes there; [`serving`]: who answers
+//! - [`line`]: how it goes there; [`serving`]: who answers; [`masks`]: what it takes for what it isn't
 //!
 //! **Bytes of files don't go over the line.** A file is opened there, and its descriptor comes here:
 //! what may be done with it was decided when it was opened, by the walls around who opened it. What
@@ -15,12 +15,14 @@
 mod answer;
 mod clerk;
 mod line;
+mod masks;
 mod parts;
 mod request;
 mod serving;
 mod writer;
 
-pub use clerk::Clerk;
+pub use clerk::{Clerk, Confined};
 pub use line::Line;
+pub use masks::Masks;
 pub use serving::serve;
 pub use writer::Writer;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::masks::Masks;
 use super::parts::{Parts, Rest};
 use crate::{Files, Limits, Links, Means, Remove, WalkOptions};
 
@@ -23,10 +24,12 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// With the limits it is to keep.
-    pub(super) fn encode(&self, files: &Files) -> Vec<u8> {
+    /// With the limits it is to keep, and what isn't what it looks like.
+    pub(super) fn encode(&self, files: &Files, masks: &Masks) -> Vec<u8> {
         let mut parts = Parts::default();
         put_files(&mut parts, files);
+        put_paths(&mut parts, &masks.denied);
+        put_paths(&mut parts, &masks.absent);
         match self {
             Self::OpenToRead(path, links) => {
                 parts.byte(0);
@@ -85,9 +88,13 @@ impl Request {
     }
 
     /// None if it is something else or was cut off.
-    pub(super) fn decode(bytes: &[u8]) -> Option<(Self, Files)> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<(Self, Files, Masks)> {
         let mut rest = Rest(bytes);
         let files = take_files(&mut rest)?;
+        let masks = Masks {
+            denied: take_paths(&mut rest)?,
+            absent: take_paths(&mut rest)?,
+        };
         let request = match rest.byte()? {
             0 => Self::OpenToRead(rest.path()?, take_links(&mut rest)?),
             1 => Self::OpenToWrite(rest.path()?, take_links(&mut rest)?),
@@ -109,8 +116,19 @@ impl Request {
             10 => Self::Commit,
             _ => return None,
         };
-        rest.is_empty().then_some((request, files))
+        rest.is_empty().then_some((request, files, masks))
     }
+}
+
+fn put_paths(parts: &mut Parts, paths: &[PathBuf]) {
+    parts.number(paths.len() as u64);
+    for path in paths {
+        parts.path(path);
+    }
+}
+
+fn take_paths(rest: &mut Rest<'_>) -> Option<Vec<PathBuf>> {
+    (0..rest.number()?).map(|_| rest.path()).collect()
 }
 
 fn put_links(parts: &mut Parts, links: Links) {
@@ -213,10 +231,14 @@ mod tests {
             ..Limits::default()
         };
         let files = Files::new(limits).by(Means::Walk);
+        let masks = Masks {
+            denied: vec!["/x".into(), "/y".into()],
+            absent: vec!["/z".into()],
+        };
         for request in all() {
-            let bytes = request.encode(&files);
-            let (heard, by) = Request::decode(&bytes).unwrap();
-            assert_eq!((&heard, by.limits), (&request, limits));
+            let bytes = request.encode(&files, &masks);
+            let (heard, by, but) = Request::decode(&bytes).unwrap();
+            assert_eq!((&heard, by.limits, but), (&request, limits, masks.clone()));
             assert_eq!(by.means, Means::Walk);
             for length in 0..bytes.len() {
                 assert!(Request::decode(&bytes[..length]).is_none(), "{request:?}");

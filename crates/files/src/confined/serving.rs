@@ -2,8 +2,11 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use rustix::io::Errno;
+
 use super::answer::{self, Answer};
 use super::line::Line;
+use super::masks::Masks;
 use super::request::Request;
 use crate::{Files, FilesError, StreamWriter};
 
@@ -13,10 +16,10 @@ pub fn serve(socket: OwnedFd) {
     let line = Line::answering(socket);
     let mut stream = None;
     while let Ok(Some(message)) = line.receive() {
-        let Some((request, files)) = Request::decode(&message.bytes) else {
+        let Some((request, files, masks)) = Request::decode(&message.bytes) else {
             return;
         };
-        let outcome = answer(files, request, &mut stream);
+        let outcome = answer(files, &masks, request, &mut stream);
         let (outcome, file) = match outcome {
             Ok((answer, file)) => (Ok(answer), file),
             Err(error) => (Err(error), None),
@@ -30,11 +33,18 @@ pub fn serve(socket: OwnedFd) {
 
 fn answer(
     files: Files,
+    masks: &Masks,
     request: Request,
     stream: &mut Option<StreamWriter>,
 ) -> Result<(Answer, Option<OwnedFd>), FilesError> {
     let opened = |file: std::fs::File| (Answer::File, Some(file.into()));
     let done = |()| (Answer::Done, None);
+    match (masks.check(&request), &request) {
+        (Err(error), Request::Remove(_, how)) if how.force && error.is(Errno::NOENT) => {
+            return Ok(done(()));
+        }
+        (checked, _) => checked?,
+    }
     match request {
         Request::OpenToRead(path, links) => files.open_regular(&path, links).map(opened),
         Request::OpenToWrite(path, links) => files.open_to_write(&path, links).map(opened),

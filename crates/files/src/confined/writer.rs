@@ -2,11 +2,10 @@
 
 use std::fs::File;
 
-use super::clerk::ask;
-use super::line::Line;
+use super::clerk::Confined;
 use super::request::Request;
 use crate::stream::write_at;
-use crate::{Files, FilesError, StreamWriter};
+use crate::{FilesError, StreamWriter};
 
 /// What will be in a file. Dropping it leaves the file as it is, and no trace.
 #[derive(Debug)]
@@ -19,8 +18,7 @@ pub(super) enum Kind {
     /// let go of it with the line.
     Confined {
         draft: File,
-        line: Line,
-        files: Files,
+        there: Confined,
     },
 }
 
@@ -37,7 +35,7 @@ impl Writer {
     pub fn commit(self) -> Result<(), FilesError> {
         match self.0 {
             Kind::Here(writer) => writer.commit(),
-            Kind::Confined { line, files, .. } => ask(&line, &files, &Request::Commit)?.done(),
+            Kind::Confined { there, .. } => there.ask(&Request::Commit)?.done(),
         }
     }
 }

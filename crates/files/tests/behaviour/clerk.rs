@@ -5,7 +5,9 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use outpost_files::{Clerk, Files, FilesError, Limits, Line, Links, Remove, WalkOptions, serve};
+use outpost_files::{
+    Clerk, Confined, Files, FilesError, Limits, Line, Links, Masks, Remove, WalkOptions, serve,
+};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 /// Longer than any test.
@@ -18,10 +20,16 @@ fn sockets() -> (OwnedFd, OwnedFd) {
 
 /// A clerk, and who does its work in a thread.
 fn clerk(limits: Limits) -> (Clerk, JoinHandle<()>) {
+    masked(limits, Masks::default())
+}
+
+fn masked(limits: Limits, masks: Masks) -> (Clerk, JoinHandle<()>) {
     let (ours, theirs) = sockets();
     let serving = std::thread::spawn(move || serve(theirs));
     let line = Line::asking(ours, LONG, ()).unwrap();
-    (Clerk::Confined(line, Files::new(limits)), serving)
+    let files = Files::new(limits);
+    let clerk = Clerk::Confined(Confined { line, files, masks });
+    (clerk, serving)
 }
 
 fn names(folder: &Path) -> usize {
@@ -134,11 +142,98 @@ fn a_stream_is_committed_there_or_leaves_no_trace() {
 fn who_has_gone_or_is_silent_is_told_apart() {
     let (ours, theirs) = sockets();
     let within = Duration::from_millis(10);
-    let there = Clerk::Confined(Line::asking(ours, within, ()).unwrap(), Files::default());
+    let there = Clerk::Confined(Confined {
+        line: Line::asking(ours, within, ()).unwrap(),
+        files: Files::default(),
+        masks: Masks::default(),
+    });
     let path = Path::new("/");
     let silent = there.canonicalize(path);
     assert!(matches!(silent, Err(FilesError::Slow)), "{silent:?}");
     drop(theirs);
     let gone = there.canonicalize(path);
     assert!(matches!(gone, Err(FilesError::Unanswered)), "{gone:?}");
+}
+
+/// Every operation on a path, as what it says.
+fn said(clerk: &Clerk, path: &Path, links: Links, elsewhere: &Path) -> Vec<String> {
+    let word = |outcome: Result<(), FilesError>| match outcome {
+        Ok(()) => "done".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let options = WalkOptions {
+        max_depth: 9,
+        max_directories: 9,
+        max_entries: 99,
+        follow_directory_symlinks: false,
+        prune_hidden_directories: false,
+    };
+    let remove = |force| Remove {
+        recursive: true,
+        force,
+        links,
+    };
+    vec![
+        word(clerk.read(path, links).map(drop)),
+        word(clerk.metadata(path, links).map(drop)),
+        word(clerk.canonicalize(path).map(drop)),
+        word(clerk.read_directory(path).map(drop)),
+        word(clerk.walk(path, options).map(drop)),
+        word(clerk.copy(path, &elsewhere.join("copy"), true)),
+        word(clerk.remove(path, remove(false))),
+        word(clerk.remove(path, remove(true))),
+        word(clerk.write(path, b"x", links)),
+        word(clerk.create_directory(path, true, links)),
+        word(clerk.create_directory(path, false, links)),
+        word(clerk.copy(&elsewhere.join("empty"), path, true)),
+    ]
+}
+
+#[test]
+fn what_is_masked_is_told_as_what_it_means() {
+    const ACCESS: &str = "Permission denied (os error 13)";
+    const NOENT: &str = "No such file or directory (os error 2)";
+    const ROFS: &str = "Read-only file system (os error 30)";
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let at = |name: &str| root.join(name);
+    for name in ["denied", "absent", "elsewhere/empty", "plain"] {
+        std::fs::create_dir_all(at(name)).unwrap();
+    }
+    std::fs::write(at("file"), "").unwrap();
+    std::os::unix::fs::symlink(&root, at("link")).unwrap();
+    let masks = Masks {
+        denied: vec![at("denied"), at("file")],
+        absent: vec![at("absent")],
+    };
+    let (there, _serving) = masked(Limits::default(), masks);
+    for links in [Links::Follow, Links::Refuse] {
+        for name in ["denied", "file"] {
+            let said = said(&there, &at(name), links, &at("elsewhere"));
+            assert_eq!(said, [ACCESS; 12], "{name}");
+        }
+        let said = said(&there, &at("absent"), links, &at("elsewhere"));
+        let missing = [NOENT; 7].into_iter();
+        let expected = missing.chain(["done"]).chain([ROFS; 4]);
+        assert_eq!(said, expected.collect::<Vec<_>>());
+    }
+    // By way of a link it is the same, unless links are refused,
+    let there_too = at("link/denied");
+    let metadata = |path: &Path, links| there.metadata(path, links).map_err(|e| e.to_string());
+    assert_eq!(metadata(&there_too, Links::Follow), Err(ACCESS.to_owned()));
+    let refused = metadata(&there_too, Links::Refuse);
+    assert_eq!(refused, Err("path contains a symbolic link".to_owned()));
+    // what is removed is a link itself,
+    std::os::unix::fs::symlink(at("denied"), at("to denied")).unwrap();
+    let how = Remove {
+        recursive: true,
+        force: false,
+        links: Links::Follow,
+    };
+    there.remove(&at("to denied"), how).unwrap();
+    // and nothing else is meant by it.
+    assert!(metadata(&at("plain"), Links::Follow).is_ok());
+    for name in ["denied", "absent", "file"] {
+        assert!(at(name).exists(), "{name}");
+    }
 }

@@ -150,26 +150,57 @@ fn limits_of_number() {
     assert!(few.truncated);
 }
 
-#[test]
-fn what_is_written_is_bounded() {
-    let folder = Folder::new();
-    for number in 0..200 {
-        folder.file(&format!("ä{number:03}"), "");
-    }
-    let limits = Limits {
-        walk_bytes: 4096,
-        ..Limits::default()
+/// What an answer takes, to the byte.
+fn written(found: &Walk) -> usize {
+    let uri = |path: &Path| {
+        let bytes = path.as_os_str().as_bytes().iter();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+        let length = bytes.map(|byte| if plain(*byte) { 1 } else { 3 });
+        length.sum::<usize>()
     };
-    let found = Files::new(limits).walk(folder.root(), ALL).unwrap();
-    assert!(found.truncated);
-    let written: usize = found
-        .entries
-        .iter()
-        .map(|entry| {
-            entry.path.as_os_str().len() + 4 + r#"{"path":"file://","kind":"directory"},"#.len()
-        })
-        .sum();
-    assert!(!found.entries.is_empty() && written < 4096, "{written}");
+    let entries = found.entries.iter().map(|entry| {
+        let kind = match entry.kind {
+            EntryKind::Directory => "directory",
+            EntryKind::File => "file",
+        };
+        uri(&entry.path) + kind.len() + 29
+    });
+    let errors = found.errors.iter();
+    let errors = errors.map(|error| uri(&error.path) + error.message.len() + 32);
+    entries.sum::<usize>() + errors.sum::<usize>()
+}
+
+#[test]
+fn what_is_written_is_bounded_and_the_room_is_used() {
+    // What is around it all.
+    const AROUND: usize = 81;
+    let folder = Folder::new();
+    for number in 0..60 {
+        folder.file(&format!("ä{number:03}"), "");
+        folder.directory(&format!("b{number:03}"));
+        let name = [b"c\xe9", number.to_string().as_bytes()].concat();
+        std::fs::write(folder.root().join(OsStr::from_bytes(&name)), "").unwrap();
+    }
+    let all = walk(&folder, ALL);
+    assert_eq!((all.entries.len(), all.errors.len()), (120, 60));
+    let whole = AROUND + written(&all);
+    let within = |walk_bytes| {
+        let limits = Limits {
+            walk_bytes,
+            ..Limits::default()
+        };
+        Files::new(limits).walk(folder.root(), ALL).unwrap()
+    };
+    assert_eq!(within(whole), all);
+    let cut = within(whole - 1);
+    assert!(cut.truncated && cut.entries.len() + cut.errors.len() == 179);
+    let few = within(4096);
+    let spent = AROUND + written(&few);
+    let longest = folder.root().as_os_str().len() * 3 + 100;
+    assert!(
+        few.truncated && spent <= 4096 && spent + longest > 4096,
+        "{spent}"
+    );
 }
 
 #[test]
@@ -253,20 +284,32 @@ fn a_name_in_an_old_encoding_is_reported() {
 }
 
 #[test]
-fn a_directory_with_too_many_names_is_reported() {
+fn the_first_names_of_a_directory_that_has_too_many() {
     let folder = Folder::new();
-    folder.file("many/1", "");
-    folder.file("many/2", "");
-    folder.file("z/1", "");
+    for name in ["many/3", "many/1", "many/4", "many/2", "z/1"] {
+        folder.file(name, "");
+    }
+    // What may be in a listing is nothing to a walk.
     let limits = Limits {
         directory_entries: 2,
         ..Limits::default()
     };
-    folder.file("many/3", "");
-    let found = Files::new(limits).walk(folder.root(), ALL).unwrap();
-    assert_eq!(listed(&folder, &found), ["many/", "z/", "z/1"]);
-    assert_eq!(found.errors[0].path, folder.path("many"));
-    assert_eq!(found.errors[0].message, "directory has more than 2 entries");
+    let walk = |max_entries| {
+        let options = WalkOptions { max_entries, ..ALL };
+        Files::new(limits).walk(folder.root(), options).unwrap()
+    };
+    let all = ["many/", "z/", "many/1", "many/2", "many/3", "many/4", "z/1"];
+    let found = walk(7);
+    assert_eq!(listed(&folder, &found), all);
+    assert!(found.errors.is_empty() && !found.truncated);
+    for enough in 1..7 {
+        let found = walk(enough);
+        assert_eq!(
+            listed(&folder, &found),
+            all[..usize::try_from(enough).unwrap()]
+        );
+        assert!(found.errors.is_empty() && found.truncated, "{enough}");
+    }
 }
 
 #[test]
@@ -291,4 +334,20 @@ fn fifty_thousand_names() {
     let found = files.walk(folder.root(), ALL).unwrap();
     assert_eq!(found.entries.len(), 50_000);
     assert!(found.truncated);
+}
+
+#[test]
+fn one_directory_with_more_names_than_a_walk_looks_at() {
+    let folder = Folder::new();
+    for file in 0..50_001 {
+        std::fs::File::create(folder.path(&format!("{file:05}"))).unwrap();
+    }
+    let files = Files::new(Limits {
+        walk_bytes: 64 * 1024 * 1024,
+        ..Limits::default()
+    });
+    let found = files.walk(folder.root(), ALL).unwrap();
+    assert_eq!(found.entries.len(), 50_000);
+    assert_eq!(found.entries[49_999].path, folder.path("49999"));
+    assert!(found.truncated && found.errors.is_empty());
 }

@@ -12,8 +12,13 @@ use crate::params::or_default;
 pub enum SandboxPolicy {
     /// Not confined.
     DangerFullAccess,
-    /// Reads everything, writes nothing, no network.
-    ReadOnly,
+    /// Reads everything, writes nothing.
+    #[serde(rename_all = "camelCase")]
+    ReadOnly {
+        /// Whether it may use the network.
+        #[serde(default, deserialize_with = "or_default")]
+        network_access: bool,
+    },
     /// Writes below some folders.
     #[serde(rename_all = "camelCase")]
     WorkspaceWrite {
@@ -55,7 +60,7 @@ impl SandboxPolicy {
     pub fn name(&self) -> &'static str {
         match self {
             Self::DangerFullAccess => "dangerFullAccess",
-            Self::ReadOnly => "readOnly",
+            Self::ReadOnly { .. } => "readOnly",
             Self::WorkspaceWrite { .. } => "workspaceWrite",
             Self::ExternalSandbox { .. } => "externalSandbox",
         }

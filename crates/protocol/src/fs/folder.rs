@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::FsPath;
-use crate::params::{is_true, object, or_default, or_true, yes};
+use crate::params::{at_least_zero, is_true, object, or_default, or_true, yes};
 use crate::{PathUri, SandboxParams};
 
 /// Params of `fs/createDirectory`.
@@ -79,8 +79,10 @@ pub struct FsWalkOptions {
     /// How deep a folder may be that is looked into; the root is at 0.
     pub max_depth: u64,
     /// How many folders are looked into.
+    #[serde(deserialize_with = "at_least_zero")]
     pub max_directories: u64,
     /// How many names are looked at.
+    #[serde(deserialize_with = "at_least_zero")]
     pub max_entries: u64,
     /// Whether a link to a folder counts as one.
     pub follow_directory_symlinks: bool,

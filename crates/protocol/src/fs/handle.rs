@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::FsPath;
 use crate::SandboxParams;
 use crate::base64::{Base64Bytes, as_text};
+use crate::params::at_least_zero;
 
 /// Params of `fs/open`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +38,7 @@ pub struct FsReadBlockParams {
     /// Where the block starts.
     pub offset: u64,
     /// How many bytes it has, if there are so many.
+    #[serde(deserialize_with = "at_least_zero")]
     pub len: u64,
 }
 

@@ -120,7 +120,12 @@ fn sandbox_policies() {
     assert_eq!(policy(Value::Null).unwrap(), None);
     for (name, expected) in [
         ("dangerFullAccess", SandboxPolicy::DangerFullAccess),
-        ("readOnly", SandboxPolicy::ReadOnly),
+        (
+            "readOnly",
+            SandboxPolicy::ReadOnly {
+                network_access: false,
+            },
+        ),
         (
             "externalSandbox",
             SandboxPolicy::ExternalSandbox {

@@ -21,7 +21,7 @@ mod layout;
 mod line;
 mod orders;
 pub(crate) mod place;
-mod placeholder;
+pub(crate) mod placeholder;
 mod preflight;
 mod report;
 mod sandbox;

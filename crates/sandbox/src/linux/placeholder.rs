@@ -37,7 +37,7 @@ const OPENED: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// Whether there is a placeholder at a path.
-pub(super) fn is_one_at(path: &Path) -> bool {
+pub(crate) fn is_one_at(path: &Path) -> bool {
     let Some((parent, name)) = path.parent().zip(path.file_name()) else {
         return false;
     };

@@ -1,15 +1,34 @@
 //! The file system of this host.
 
-use std::{ffi::OsString, fs, io, path::Path, time::Instant};
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use rustix::io::Errno;
 
 use super::{Kind, View};
-use crate::{Identity, linux::place};
+use crate::{
+    Access, Identity, Plan,
+    linux::{place, placeholder},
+};
 
 /// This host, as the calling process sees it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Host;
+
+impl Host {
+    /// Where something stands just now that only keeps a path of this plan absent. Whoever is confined
+    /// to the plan finds a directory there which isn't one.
+    #[must_use]
+    pub fn placeholders(&self, plan: &Plan) -> Vec<PathBuf> {
+        let kept = plan.rules.iter().filter(|rule| rule.access == Access::Read);
+        let kept = kept.filter(|rule| placeholder::is_one_at(&rule.path));
+        kept.map(|rule| rule.path.clone()).collect()
+    }
+}
 
 impl View for Host {
     fn look(&self, path: &Path) -> io::Result<Kind> {

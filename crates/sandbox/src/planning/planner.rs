@@ -21,6 +21,9 @@ use crate::{
 /// later, outside, trusts what they say.
 const PROTECTED: [&str; 4] = [".git", ".agents", ".codex", ".aws"];
 
+/// Where the kernel tells of itself. Nobody can make anything there, whatever is granted.
+const KERNEL: [&str; 2] = ["/proc", "/sys"];
+
 /// What of the child matters for its plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Child<'a> {
@@ -286,7 +289,8 @@ impl Planner<'_> {
         for mask in std::mem::take(&mut self.masks) {
             let above = self.table.above(&mask.path);
             let creatable = above.is_some_and(|above| above.access == Access::Write);
-            if creatable && self.table.get(&mask.path).is_none() {
+            let kernels = KERNEL.iter().any(|path| mask.path.starts_with(path));
+            if creatable && !kernels && self.table.get(&mask.path).is_none() {
                 self.table.add(mask);
             }
         }

@@ -14,7 +14,7 @@ pub(crate) use files::{
 };
 pub(crate) use http::{CANCELLED, cancelled_request, fetch_error, request_error};
 pub(crate) use process::{
-    DEFAULT_SIZE, check_name, check_size, delivery, env_policy, overlay, process_state,
-    process_trees, signal, size, stream_name, write_status,
+    DEFAULT_SIZE, check_name, check_scoped_name, check_size, delivery, env_policy, overlay,
+    process_state, process_trees, signal, size, stream_name, write_status,
 };
 pub(crate) use sandbox::{sandbox, sandbox_support};

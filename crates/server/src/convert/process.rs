@@ -71,14 +71,25 @@ pub(crate) fn size(size: wire::Size) -> engine::Size {
 /// A terminal that nobody gave a size.
 pub(crate) const DEFAULT_SIZE: engine::Size = engine::Size { rows: 24, cols: 80 };
 
-/// The longest name that a client may give to something, in bytes.
+/// The longest name that a client may give to something, in bytes,
 const MAX_NAME_BYTES: usize = 256;
+/// and to what belongs to its connection, whose face promises no bound.
+const MAX_SCOPED_NAME_BYTES: usize = 1024;
 
 /// A name that a client has given, in the member that is called `what`.
 pub(crate) fn check_name(what: &str, name: &str) -> Result<(), RpcError> {
-    if name.len() > MAX_NAME_BYTES {
+    check_length(what, name, MAX_NAME_BYTES)
+}
+
+/// The same for what belongs to a connection.
+pub(crate) fn check_scoped_name(what: &str, name: &str) -> Result<(), RpcError> {
+    check_length(what, name, MAX_SCOPED_NAME_BYTES)
+}
+
+fn check_length(what: &str, name: &str, limit: usize) -> Result<(), RpcError> {
+    if name.len() > limit {
         return Err(RpcError::invalid_params(format!(
-            "{what} must be at most {MAX_NAME_BYTES} bytes long"
+            "{what} must be at most {limit} bytes long"
         )));
     }
     Ok(())

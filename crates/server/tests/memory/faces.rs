@@ -184,17 +184,28 @@ async fn output_is_waited_for_two_seconds_after_the_exit() {
 async fn what_is_kept_for_the_end_is_bounded_whatever_the_cap() {
     let _standing = Standing::still();
     let settings = Settings {
-        kept_output_bytes: 5,
+        kept_output_bytes: 10,
         ..patient()
     };
     let mut peer = client(settings).await;
-    for cap in [
-        json!({"disableOutputCap": true}),
-        json!({"outputBytesCap": 1000}),
+    // Each stream has half of it at least, and what it takes to write it down counts.
+    for (cap, script, stdout, stderr) in [
+        (
+            json!({"disableOutputCap": true}),
+            "printf 0123456789; printf 01234 >&2",
+            "01234",
+            "01234",
+        ),
+        (
+            json!({"outputBytesCap": 1000}),
+            "printf '012\\n456'; printf '\\001\\n' >&2",
+            "012\n",
+            "",
+        ),
     ] {
-        let script = "printf 0123456789; printf 01234 >&2; exit 3";
-        let answer = peer.call("command/exec", command(script, cap)).await;
-        let expected = json!({"exitCode": 3, "stdout": "01234", "stderr": "01234"});
+        let script = format!("{script}; exit 3");
+        let answer = peer.call("command/exec", command(&script, cap)).await;
+        let expected = json!({"exitCode": 3, "stdout": stdout, "stderr": stderr});
         assert_eq!(answer["result"], expected);
     }
     let uncapped = json!({"outputBytesCap": null});

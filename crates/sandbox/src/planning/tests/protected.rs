@@ -129,3 +129,21 @@ fn a_link_that_anybody_may_have_put_into_a_temporary_directory_stops_nobody() {
     let refused = plan(&policy(named), &child, &tree, &Bounds::default());
     assert!(matches!(refused, Err(PlanError::LinkInWritable { .. })));
 }
+
+#[test]
+fn nothing_is_kept_absent_where_nothing_is_ever_made() {
+    let tree = MadeUp::new("/ws/ /proc/1/ /sys/fs/");
+    let entries = vec![
+        write("/ws"),
+        write("/proc"),
+        write("/sys/fs"),
+        deny("/proc/none"),
+    ];
+    let plan = planned(&tree, &policy(entries));
+    let mut absent = plan.rules.iter();
+    let absent = absent
+        .by_ref()
+        .filter(|rule| rule.presence == Presence::Absent);
+    let absent: Vec<_> = absent.map(|rule| rule.path.parent().unwrap()).collect();
+    assert_eq!(absent, [Path::new("/ws"); 4]);
+}

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use outpost_engine::sandbox::{
-    Refusal,
+    Network, Refusal,
     policy::{Policy, Profiles, Workspace},
 };
 use outpost_protocol::{CommandParams, RpcError, SandboxPolicy};
@@ -57,10 +57,20 @@ impl Said {
     }
 }
 
+fn network(granted: bool) -> Network {
+    match granted {
+        true => Network::Enabled,
+        false => Network::Restricted,
+    }
+}
+
 fn of_policy(policy: &SandboxPolicy, cwd: &Path) -> Option<Policy> {
     match policy {
         SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => None,
-        SandboxPolicy::ReadOnly => Some(Policy::read_only(cwd)),
+        SandboxPolicy::ReadOnly { network_access } => Some(Policy {
+            network: network(*network_access),
+            ..Policy::read_only(cwd)
+        }),
         SandboxPolicy::WorkspaceWrite {
             writable_roots,
             network_access,

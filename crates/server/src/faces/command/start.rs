@@ -80,6 +80,6 @@ fn check(params: &CommandParams) -> Result<(), RpcError> {
             ))
         }
         None => Ok(()),
-        Some(id) => convert::check_name("processId", id),
+        Some(id) => convert::check_scoped_name("processId", id),
     }
 }

@@ -10,6 +10,9 @@ use super::{
 };
 use crate::{connection::Scope, faces::feed::Teller};
 
+/// How much of an answer one stream leaves to the other.
+const LAST_WORDS_BYTES: u64 = 1024 * 1024;
+
 /// How a face says that it is over.
 pub(crate) trait Words: Send + 'static {
     /// Said once.
@@ -38,6 +41,8 @@ pub(crate) struct Account<W> {
     words: W,
     stdout: Share,
     stderr: Share,
+    /// How much both may take in an answer.
+    kept_bytes: u64,
     exit_code: i32,
 }
 
@@ -49,10 +54,9 @@ impl<W: Words> Account<W> {
         frame: DeltaFrame,
         words: W,
     ) -> Self {
-        let bound = scope.server().settings().kept_output_bytes;
         let share = || match output {
             Output::Streamed { cap } => Share::streamed(cap),
-            Output::Kept { cap } => Share::kept(cap.unwrap_or(bound).min(bound)),
+            Output::Kept { cap } => Share::kept(cap),
         };
         Account {
             process: process.clone(),
@@ -61,6 +65,7 @@ impl<W: Words> Account<W> {
             words,
             stdout: share(),
             stderr: share(),
+            kept_bytes: scope.server().settings().kept_output_bytes,
             exit_code: 0,
         }
     }
@@ -72,9 +77,25 @@ impl<W: Words> Account<W> {
         }
     }
 
+    /// Takes what nobody is told of now. No stream can take the other one's
+    /// room in the answer, as far as that is needed for some last words.
+    fn absorb_output(&mut self, stream: Stream, bytes: &[u8]) -> bool {
+        let others = match stream {
+            Stream::Stdout | Stream::Pty => &self.stderr,
+            Stream::Stderr => &self.stdout,
+        };
+        let reserved = LAST_WORDS_BYTES.min(self.kept_bytes / 2);
+        let room = self.kept_bytes - others.written().max(reserved).min(self.kept_bytes);
+        self.share(stream).1.absorb(bytes, room)
+    }
+
     fn end(&mut self, frames: &mut Frames, end: End) {
         // Who hears that it is over may use its name again.
         self.session.forget(&self.process);
+        if self.stdout.is_cut() || self.stderr.is_cut() {
+            let bytes = self.kept_bytes;
+            tracing::warn!(bytes, "output beyond the largest answer was dropped");
+        }
         let ended = Ended {
             exit_code: self.exit_code,
             stdout: self.stdout.take_text(),
@@ -90,7 +111,7 @@ impl<W: Words> Account<W> {
 impl<W: Words> Teller for Account<W> {
     fn absorb(&mut self, event: &Event) -> bool {
         match event {
-            Event::Output(chunk) => self.share(chunk.stream).1.absorb(&chunk.bytes),
+            Event::Output(chunk) => self.absorb_output(chunk.stream, &chunk.bytes),
             Event::Exited { exit, .. } => {
                 self.exit_code = exit.code;
                 true

@@ -32,7 +32,7 @@ async fn try_spawn(scope: &Scope, params: SpawnParams) -> Result<(Process, Outpu
     if params.process_handle.is_empty() {
         return Err(RpcError::invalid_request("processHandle must not be empty"));
     }
-    convert::check_name("processHandle", &params.process_handle)?;
+    convert::check_scoped_name("processHandle", &params.process_handle)?;
     let terminal = Wish::terminal(&SPAWN, params.tty, params.stream_stdin, params.size)?;
     let timeout = Wish::timeout(&SPAWN, params.timeout_ms, settings)?;
     let streamed = params.tty || params.stream_stdout_stderr;

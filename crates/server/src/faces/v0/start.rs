@@ -40,7 +40,7 @@ async fn try_exec(scope: &Scope, params: V0ExecParams) -> Result<Process, RpcErr
     if params.process_id.is_empty() {
         return invalid("processId must not be empty");
     }
-    convert::check_name("processId", &params.process_id)?;
+    convert::check_scoped_name("processId", &params.process_id)?;
     let wish = Wish {
         name: params.process_id,
         argv: params.argv,
