@@ -1,8 +1,10 @@
 //! MCP servers through the built program: real ones, here and on a server.
 
 mod call;
+mod endings;
 mod list;
 mod proxy;
+mod refusals;
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};

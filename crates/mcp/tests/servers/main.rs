@@ -1,6 +1,8 @@
 //! Servers, real ones and odd ones, in this program and behind a server.
 
 mod misbehaving;
+mod openings;
+mod partings;
 mod real;
 mod revival;
 mod stage;
