@@ -3,8 +3,10 @@
 mod call;
 mod cancelling;
 mod cuts;
+mod endings;
 mod list;
 mod proxy;
+mod refusals;
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};

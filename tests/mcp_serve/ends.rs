@@ -181,7 +181,9 @@ async fn nonsense_is_no_reason_to_end() {
             assert_eq!(answer["result"]["isError"], false);
             break;
         }
-        assert!(answer["error"].is_object(), "{answer}");
+        // What came in a list is answered with one.
+        let refusal = answer.get(0).unwrap_or(&answer);
+        assert!(refusal["error"].is_object(), "{answer}");
     }
     spoken.stdin = None;
     assert_eq!(spoken.ended().await, Some(0));

@@ -70,6 +70,11 @@ pub(crate) fn of_tool() -> ExitCode {
 /// What was to be reached is lost for good.
 pub(crate) fn out_of_reach(words: &str) -> ExitCode {
     note(words);
+    beyond_reach()
+}
+
+/// The same, for who says so by other means.
+pub(crate) fn beyond_reach() -> ExitCode {
     ExitCode::from(OUT_OF_REACH)
 }
 

@@ -32,6 +32,12 @@ pub enum Failure {
     /// It speaks, and what it says is no.
     #[error("the server can't be talked to")]
     Handshake(#[source] Box<ClientInitializeError>),
+    /// It speaks, and in a way that nobody knows.
+    #[error("the server speaks revision {revision} of the protocol, which isn't known here")]
+    Revision {
+        /// In its own words.
+        revision: Arc<str>,
+    },
     /// It took too long.
     #[error("the server wasn't ready within {within:?}{}", in_vain(*skipped, line.as_deref()))]
     TimedOut {

@@ -43,6 +43,8 @@
 //! - `lines`, `glance` and [`Sieve`] are what a line is; `probe` is how an old
 //!   server is told from a new one: all of them pure
 //! - [`config`] is what stands in a file
+//! - [`parting`] ends a server in good order: its input first, then a word, then
+//!   force
 //! - `web` speaks HTTP through a place
 //! - [`serve`] is the other way round: a server of our own, with tools for models
 
@@ -56,6 +58,7 @@ mod host;
 mod launcher;
 mod limits;
 mod lines;
+pub mod parting;
 mod probe;
 pub mod serve;
 mod session;

@@ -19,6 +19,9 @@ pub struct Limits {
     pub discovery: Duration,
     /// How long the reason for a lost connection may take to follow the loss.
     pub reason: Duration,
+    /// How long a server has to end by itself once its input has ended. Then it is
+    /// told to.
+    pub parting: Duration,
     /// How many tools, resources or templates of a server are listed.
     pub listed: usize,
     /// How long a server that has ended is left alone before it is started
@@ -41,6 +44,7 @@ impl Default for Limits {
             tool: Duration::from_secs(60),
             discovery: Duration::from_secs(3),
             reason: Duration::from_secs(1),
+            parting: Duration::from_secs(1),
             listed: 10_000,
             revival_pause: Duration::from_secs(1),
             revival_pause_max: Duration::from_secs(30),

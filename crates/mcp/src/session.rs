@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     Limits,
-    account::{Account, Fault},
+    account::{Account, Fault, excerpt},
     error::{CallError, Failure},
     host::Host,
 };
@@ -94,6 +94,14 @@ impl Session {
             Ok(running) => running,
             Err(error) => return Err(refused(error, &account)),
         };
+        let answered = running.peer().peer_info();
+        if let Some(info) = answered
+            && !ProtocolVersion::KNOWN_VERSIONS.contains(&info.protocol_version)
+        {
+            let revision = excerpt(info.protocol_version.as_str().as_bytes());
+            let _ = timeout(CLOSE_WITHIN, running.cancel()).await;
+            return Err(Failure::Revision { revision });
+        }
         Ok(Session {
             peer: running.peer().clone(),
             host,

@@ -57,11 +57,15 @@ impl Sieve {
     }
 }
 
-/// A JSON object, or in an older revision a list of them.
+/// A JSON object, or in an older revision a list of them. What is ignored while it
+/// is parsed isn't looked at closely, so that it is text is seen to here: some
+/// hosts end with a line that isn't.
 fn is_message(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let first = line.strip_prefix(b"[").unwrap_or(line);
-    first.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+    first.trim_ascii_start().starts_with(b"{")
+        && std::str::from_utf8(line)
+            .is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
 }
 
 fn too_long(bytes: u64, id: &serde_json::Value) -> Bytes {
@@ -103,6 +107,26 @@ mod tests {
                 message(told),
                 Passage::Lost { bytes: 90 },
                 message("{}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_text_is_no_message() {
+        let mut sieve = Sieve::new(60);
+        let lines: [&[u8]; 3] = [
+            b"{\"a\":\"\xff\"}",
+            b"[{\"\xc3\":1}]",
+            "{\"a\":\"ä\"}".as_bytes(),
+        ];
+        sieve.push([lines.join(&b'\n'), b"\n".to_vec()].concat().into());
+        let passages: Vec<_> = std::iter::from_fn(|| sieve.pop()).collect();
+        assert_eq!(
+            passages,
+            [
+                Passage::Aside(Bytes::from_static(lines[0])),
+                Passage::Aside(Bytes::from_static(lines[1])),
+                Passage::Message(Bytes::from_static(lines[2])),
             ]
         );
     }

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use outpost_client::{Event, Events, Process, StreamName, Terminate};
+use outpost_client::{Event, Events, Process, StreamName};
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
@@ -20,6 +20,7 @@ use crate::{
     Limits,
     account::{Account, Fault, excerpt},
     lines::{Line, Lines},
+    parting,
     probe::Probe,
 };
 
@@ -45,6 +46,8 @@ pub struct ProcessTransport {
     deaf: Arc<Notify>,
     /// How long it has to end then.
     farewell: Duration,
+    /// How long it has to end when we end its input.
+    parting: Duration,
     /// When it has to have ended, once it takes no more input.
     ends_by: Option<Instant>,
     /// Whether nothing more comes, or nobody wants it.
@@ -81,6 +84,7 @@ impl ProcessTransport {
             last_sent: None,
             deaf: Arc::default(),
             farewell: limits.reason,
+            parting: limits.parting,
             ends_by: None,
             over: false,
             ended: false,
@@ -271,7 +275,19 @@ impl Transport<RoleClient> for ProcessTransport {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        end(&self.process).await?;
+        let leaving = parting::dismiss(&self.process, self.parting);
+        tokio::pin!(leaving);
+        loop {
+            tokio::select! {
+                () = &mut leaving => break,
+                // What it says last is for nobody, but it mustn't wait for a reader.
+                event = self.events.next() => match event {
+                    Some(Event::Output { .. } | Event::Exited { .. }) => {}
+                    Some(Event::Closed { .. } | Event::Failed { .. }) | None => break,
+                },
+            }
+        }
+        parting::end(&self.process).await?;
         // It was told, so its last handle needn't tell it again.
         self.process.detach();
         Ok(())
@@ -286,27 +302,18 @@ impl Drop for ProcessTransport {
             && !self.ended
         {
             let process = self.process.clone();
+            let parting = self.parting;
             runtime.spawn(async move {
-                if let Ok(Ok(())) = timeout(END_WITHIN, end(&process)).await {
+                let ending = async {
+                    parting::dismiss(&process, parting).await;
+                    parting::end(&process).await
+                };
+                if let Ok(Ok(())) = timeout(END_WITHIN, ending).await {
                     process.detach();
                 }
             });
         }
     }
-}
-
-/// Ends a server, and what it has left if it has exited itself.
-async fn end(process: &Process) -> Result<(), outpost_client::Error> {
-    let how = Terminate {
-        grace: None,
-        tree: true,
-    };
-    match process.terminate_with(how).await {
-        // Older servers know only those that run.
-        Err(outpost_client::Error::NotAnnounced { .. }) => process.terminate().await?,
-        told => told?,
-    };
-    Ok(())
 }
 
 /// What is said in place of an answer that was thrown away, so that nobody waits

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use super::{OnAny, Span, run::Variable};
+use super::{OnAny, Span, run::Variable, text::Text};
 
 /// What to do with MCP servers.
 #[derive(clap::Args, Debug)]
@@ -30,7 +30,8 @@ pub(crate) enum McpSubcommand {
     /// Start all configured servers, and list them with their tools
     ///
     /// Servers are configured in outpost.toml, in [mcp_servers.NAME]. The exit
-    /// code is 1 if one that is required isn't ready.
+    /// code is 1 if one that is required isn't ready, or one is to run remotely
+    /// and no remote place is configured.
     List(McpList),
     /// Call a tool of a configured server
     ///
@@ -62,7 +63,7 @@ pub(crate) struct McpServe {
 
     /// The directory where commands start and relative paths begin; here, or
     /// where the server is
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = Text)]
     pub(crate) cwd: Option<String>,
 
     /// What commands and file operations are confined to: :workspace,
@@ -88,7 +89,7 @@ pub(crate) struct McpProxy {
     pub(crate) on: OnAny,
 
     /// The directory to run it in; here, or where the server is
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = Text)]
     pub(crate) cwd: Option<String>,
 
     /// Set a variable, or with its name alone take it from here; may be given

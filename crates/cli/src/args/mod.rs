@@ -15,6 +15,7 @@ mod serve;
 pub(crate) mod signal;
 #[cfg(test)]
 mod tests;
+mod text;
 pub(crate) mod units;
 
 pub(crate) use attach::Attach;

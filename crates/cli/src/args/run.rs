@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{OnAny, Span};
+use super::{OnAny, Span, text::Text};
 
 /// What to run, where, and how.
 #[derive(clap::Args, Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Run {
     pub(crate) detach: bool,
 
     /// The directory to run it in; here, or where the server is
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = Text)]
     pub(crate) cwd: Option<String>,
 
     /// Set a variable, or with its name alone take it from here; may be given

@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{revival::Revival, status::State};
 use crate::{
-    Account, CallError, Command, Failure, Fault, Launcher, Limits, Progress,
-    config::{Reach, ServerConfig},
+    Account, CallError, Command, Failure, Fault, LaunchError, Launcher, Limits, Progress,
+    config::{Environment, Reach, ServerConfig},
     session::{Opening, Session},
     web::WebTransport,
 };
@@ -99,6 +99,12 @@ impl Member {
         let account = OnceLock::new();
         match timeout(within, self.attempt(&account)).await {
             Ok(opened) => opened,
+            // Nothing was started there, so it isn't the server that is silent.
+            Err(_) if account.get().is_none() && self.config.environment == Environment::Remote => {
+                let attempt = "reaching the executor";
+                let silent = outpost_client::Error::TimedOut { attempt, within };
+                Err(LaunchError::Place(silent).into())
+            }
             Err(_) => Err(overdue(within, account.get())),
         }
     }
@@ -112,7 +118,7 @@ impl Member {
             Reach::Http(endpoint) => {
                 let place = launcher.place().await?;
                 let transport = WebTransport::new(endpoint, place, &self.limits)?;
-                let account = transport.account();
+                let account = account.get_or_init(|| transport.account()).clone();
                 return Session::open(transport, account, Opening::Newest, &self.limits).await;
             }
         };

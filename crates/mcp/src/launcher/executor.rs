@@ -5,9 +5,10 @@ use std::sync::Arc;
 use outpost_client::Place;
 
 use super::{Launcher, Launching, Placing};
-use crate::{Command, Limits, ProcessTransport};
+use crate::{Command, Limits, ProcessTransport, parting};
 
-/// Starts servers in any place where processes run.
+/// Starts servers in any place where processes run. They are asked to end with their
+/// transport, and killed 2 s later.
 pub struct ExecutorLauncher {
     place: Arc<dyn Place>,
 }
@@ -29,7 +30,7 @@ impl Launcher for ExecutorLauncher {
     ) -> Launching<'a> {
         Box::pin(async move {
             let start = command.start_there(|name| std::env::var_os(name))?;
-            let process = self.place.start(start).await?;
+            let process = parting::start(&*self.place, start).await?;
             Ok(ProcessTransport::new(name, process, limits))
         })
     }

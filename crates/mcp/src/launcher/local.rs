@@ -1,14 +1,11 @@
 //! Servers that run here.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use outpost_client::Place;
 
 use super::{Launcher, Launching, Placing};
-use crate::{Command, Limits, ProcessTransport};
-
-/// How long a server has between being asked to end and being made to.
-const GRACE: Duration = Duration::from_secs(2);
+use crate::{Command, Limits, ProcessTransport, parting};
 
 /// Starts servers below this program, each in a process group of its own. They
 /// are asked to end with their transport, and killed 2 s later.
@@ -33,7 +30,7 @@ impl Launcher for LocalLauncher {
     ) -> Launching<'a> {
         Box::pin(async move {
             let start = command.start_here(|name| std::env::var_os(name))?;
-            let process = self.place.start(start.kill_grace(GRACE)).await?;
+            let process = parting::start(&*self.place, start).await?;
             Ok(ProcessTransport::new(name, process, limits))
         })
     }

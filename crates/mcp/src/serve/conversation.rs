@@ -10,11 +10,11 @@ use std::{
 use rmcp::{
     RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, ErrorData, Implementation, ListToolsResult,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
+        Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        Tool,
     },
     service::{QuitReason, RequestContext, ServerInitializeError, serve_server_with_ct},
-    transport::async_rw::AsyncRwTransport,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -22,7 +22,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Call, Workbench, tools};
+use super::{Call, Workbench, tools, wire::Wire};
 
 /// Why a conversation has failed.
 #[derive(Debug, thiserror::Error)]
@@ -49,8 +49,7 @@ impl Workbench {
             read,
             ended: ended.clone(),
         };
-        let transport = AsyncRwTransport::new_server(read, write)
-            .with_max_line_length(self.bounds().message_bytes);
+        let transport = Wire::new(read, write, self.bounds());
         let clerk = Clerk {
             bench: Arc::clone(self),
             tools: tools::TABLE.iter().map(|row| (row.describe)()).collect(),
@@ -142,7 +141,29 @@ impl ServerHandler for Clerk {
             )),
         }
     }
+
+    /// What the SDK doesn't know, or knows with other params.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        Err(match METHODS.contains(&&*method) {
+            true => ErrorData::invalid_params(format!("these are no params of {method}"), None),
+            false => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None),
+        })
+    }
 }
+
+/// What is asked of us, and so known if its params aren't.
+const METHODS: [&str; 5] = [
+    "initialize",
+    "ping",
+    "server/discover",
+    "tools/call",
+    "tools/list",
+];
 
 /// An input that tells when it has ended. Who speaks finishes all calls first, and
 /// some would take for ever.

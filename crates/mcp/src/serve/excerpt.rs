@@ -2,14 +2,14 @@
 
 use super::transcript::{Stream, Transcript};
 
-/// A part of a transcript behind a cursor.
+/// A part of a transcript behind a cursor, without a hole in it: where something is
+/// forgotten a page ends, and the next one begins behind that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) bytes: Vec<u8>,
     /// The cursor to go on with.
     pub(super) next: u64,
-    /// How many bytes of what was asked for are forgotten: before these, or
-    /// between them.
+    /// How many bytes between the cursor and these are forgotten.
     pub(super) missed: u64,
     /// Whether there is more right now.
     pub(super) more: bool,
@@ -46,10 +46,11 @@ impl Page {
         let cursor = cursor.min(transcript.end());
         let mut expected = within_at(transcript, stream, cursor);
         let mut run = Run::from(cursor);
-        let (mut missed, mut more) = (0, false);
+        let (mut missed, mut more, mut at_gap) = (0, false, false);
         for piece in transcript.pieces(stream, cursor) {
             let room = most - run.bytes.len();
-            if room == 0 {
+            at_gap = piece.within > expected && !run.bytes.is_empty();
+            if room == 0 || at_gap {
                 more = true;
                 break;
             }
@@ -62,7 +63,8 @@ impl Page {
                 break;
             }
         }
-        let half = match more || !ended {
+        // The rest of a character at a gap won't come.
+        let half = match (more || !ended) && !at_gap {
             true => unfinished(&run.bytes),
             false => 0,
         };
@@ -318,6 +320,39 @@ mod tests {
         }
 
         #[test]
+        fn no_page_has_a_hole_in_it(
+            writes in prop::collection::vec((any::<bool>(), 1_usize..5000, "\\PC{1,3}"), 0..60),
+            of in prop::sample::select(&EITHER),
+            most in 100_usize..20_000,
+        ) {
+            let keep = Keep { head: 1001, tail: 10_000, chunks: 20 };
+            let mut transcript = Transcript::new(keep);
+            let mut written = Vec::new();
+            for (stderr, count, text) in &writes {
+                let stream = if *stderr { Stream::Stderr } else { Stream::Stdout };
+                let bytes = text.repeat(*count).into_bytes();
+                transcript.append(stream, &bytes);
+                if of.is_none_or(|of| of == stream) {
+                    written.extend_from_slice(&bytes);
+                }
+            }
+            let (mut at, mut cursor) = (0, 0);
+            loop {
+                let page = Page::of(&transcript, of, cursor, most, true);
+                at += usize::try_from(page.missed).unwrap();
+                let end = at + page.bytes.len();
+                prop_assert_eq!(&written[at..end], &page.bytes[..]);
+                at = end;
+                if !page.more {
+                    break;
+                }
+                prop_assert!(!page.bytes.is_empty(), "it goes on");
+                cursor = page.next;
+            }
+            prop_assert_eq!(at, written.len());
+        }
+
+        #[test]
         fn a_digest_and_what_its_cursor_gives_are_the_whole(
             writes in writes("([a-z]{0,30}\n|ä){0,6}"),
             of in prop::sample::select(&EITHER),
@@ -365,8 +400,11 @@ mod tests {
         let flood = [b'x'; 100_000];
         let transcript = transcript(keep, &[(Stream::Stdout, &flood)]);
         let page = Page::of(&transcript, None, 0, 200_000, true);
-        assert_eq!(page.bytes.len() as u64 + page.missed, 100_000);
-        assert!(page.missed > 80_000);
+        assert_eq!((page.bytes.len(), page.missed), (4, 0));
+        assert_eq!((page.next, page.more), (4, true));
+        let page = Page::of(&transcript, None, page.next, 200_000, true);
+        assert_eq!(page.bytes.len() as u64 + page.missed, 100_000 - 4);
+        assert!(page.missed > 80_000 && !page.more);
         let digest = Digest::of(&transcript, None, 1000);
         assert_eq!((digest.head.len(), digest.tail.len()), (4, 500));
         assert_eq!(digest.cut.unwrap().bytes, 100_000 - 504);

@@ -96,7 +96,9 @@ impl Mishap {
     /// protocol; everything else is told to the model, who may do better.
     pub(super) fn answer(self) -> Result<CallToolResult, ErrorData> {
         match self {
-            Mishap::Arguments { .. } => Err(ErrorData::invalid_params(self.to_string(), None)),
+            Mishap::Arguments { .. } | Mishap::OutOfRange { .. } => {
+                Err(ErrorData::invalid_params(self.to_string(), None))
+            }
             mishap => {
                 let words = words(&mishap);
                 Ok(CallToolResult::error(vec![ContentBlock::text(words)]))

@@ -10,7 +10,8 @@
 //! - `turns` lets changes of one file follow each other
 //! - `files/` decides for the file tools: parts of a file, exact edits, what a
 //!   search finds and what it leaves alone
-//! - [`serve`](Workbench::serve) is the conversation
+//! - [`serve`](Workbench::serve) is the conversation, `wire` its lines, `batches`
+//!   what came in one of them
 //!
 //! # Theory of operation
 //!
@@ -23,6 +24,7 @@
 //! A command that fails is an answer like any other. An error is what the tool
 //! itself could not do.
 
+mod batches;
 mod bounds;
 mod call;
 mod conversation;
@@ -37,6 +39,7 @@ mod tool;
 mod tools;
 mod transcript;
 mod turns;
+mod wire;
 mod words;
 mod workbench;
 

@@ -2,6 +2,8 @@
 
 mod cancelling;
 mod misbehaving;
+mod openings;
+mod partings;
 mod real;
 mod revival;
 mod stage;

@@ -6,6 +6,7 @@ It speaks just enough of the protocol for that, and uses nothing but what comes 
 import json
 import os
 import sys
+import time
 
 mode = sys.argv[1] if len(sys.argv) > 1 else ""
 rest = sys.argv[2:]
@@ -35,7 +36,8 @@ def call(request):
         print("last words", file=sys.stderr, flush=True)
         os._exit(arguments.get("code", 7))
     elif name == "hang":
-        pass
+        if mode == "slow-of-hearing":
+            time.sleep(0.5)
     elif name == "answers-late":
         late.append(request)
     elif name == "pid":
@@ -115,7 +117,7 @@ for line in sys.stdin:
         answer(
             request,
             {
-                "protocolVersion": request["params"]["protocolVersion"],
+                "protocolVersion": rest[0] if mode == "revision" else request["params"]["protocolVersion"],
                 "capabilities": capabilities,
                 "serverInfo": {"name": "odd", "version": "1"},
             },
@@ -142,6 +144,8 @@ for line in sys.stdin:
         cancelled.append(request["params"]["requestId"])
         while late:
             answer(late.pop(), text("too late"))
+        if mode == "slow-of-hearing":
+            open(rest[0], "w").close()
     elif method == "resources/list":
         answer(request, {"resources": [{"uri": "odd://one", "name": "one"}]})
     elif method == "resources/templates/list":

@@ -2,6 +2,7 @@
 //! and no difference to be seen.
 
 mod bench;
+mod by_hand;
 mod commands;
 mod directories;
 mod files;

@@ -138,6 +138,36 @@ async fn what_does_not_fit_the_schema_is_an_error_of_the_protocol() {
             "unknown variant `NOPE`",
         ),
         (
+            "run_command",
+            json!({"command": "a", "max_output_bytes": 10_000_000}),
+            "`max_output_bytes` is 10000000, and can be from 100 to 200000",
+        ),
+        (
+            "run_command",
+            json!({"command": "a", "timeout_ms": 0}),
+            "`timeout_ms` is 0, and can be from 1",
+        ),
+        (
+            "resize_terminal",
+            json!({"process_id": "x", "rows": 0, "cols": 1}),
+            "`rows` is 0, and can be from 1 to 65535",
+        ),
+        (
+            "start_process",
+            json!({"command": "a", "rows": 70_000}),
+            "`rows` is 70000",
+        ),
+        (
+            "read_file",
+            json!({"path": "x", "start_line": 0}),
+            "`start_line` is 0",
+        ),
+        (
+            "read_file",
+            json!({"path": "x", "max_bytes": 3}),
+            "`max_bytes` is 3",
+        ),
+        (
             "no_such_tool",
             json!({}),
             "there is no tool \"no_such_tool\"",

@@ -134,6 +134,12 @@ async fn signals_reach_it() {
             .await;
         assert!(words.contains("sent USR1"), "{words}");
         heard(bench, id, "usr1").await;
+        for name in ["SIGWINCH", "winch", "Sigcont"] {
+            let arguments = json!({"process_id": id, "signal": name});
+            let (sent, _) = bench.call_for_words("send_signal", arguments).await;
+            let signal = sent["signal"].as_str().unwrap();
+            assert!(name.to_uppercase().ends_with(signal), "{name}: {signal}");
+        }
         let kill = json!({"process_id": id, "signal": "KILL"});
         bench.call("send_signal", kill.clone()).await;
         let wait = json!({"process_id": id, "wait_for": "exit", "wait_ms": 20_000});

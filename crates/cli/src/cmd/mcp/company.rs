@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::Context;
 use outpost_client::Place as _;
 use outpost_engine::sandbox::Level;
-use outpost_mcp::{Ensemble, Launcher, Launchers, Limits, LocalLauncher, ServerConfig};
+use outpost_mcp::{
+    Ensemble, Launcher, Launchers, Limits, LocalLauncher, ServerConfig, config::Environment,
+};
 
 use super::dialing::Dialing;
 use crate::{
@@ -38,6 +40,12 @@ impl Company {
             servers: in_force.mcp_servers.servers,
             on: args.on.on.clone().or(in_force.mcp_on.0),
         })
+    }
+
+    /// Whether a server is to run remotely with nowhere to do that, which no try can
+    /// change.
+    pub(super) fn is_nowhere(&self, config: &ServerConfig) -> bool {
+        config.enabled && config.environment == Environment::Remote && self.on.is_none()
     }
 
     /// Starts the servers, does something with them and ends them, whatever

@@ -43,6 +43,7 @@ pub(super) async fn list(args: &McpList) -> anyhow::Result<ExitCode> {
         out::note("no MCP servers are configured; `outpost config path` says where to");
         return Ok(ExitCode::SUCCESS);
     }
+    let nowhere = servers.values().any(|config| company.is_nowhere(config));
     company
         .perform(async |ensemble| {
             let listed = look(ensemble, servers).await;
@@ -55,7 +56,7 @@ pub(super) async fn list(args: &McpList) -> anyhow::Result<ExitCode> {
             let missing = |server: &Listed| {
                 server.config.required && matches!(server.standing, Standing::Failed(_))
             };
-            Ok(match listed.iter().any(missing) {
+            Ok(match nowhere || listed.iter().any(missing) {
                 true => ExitCode::FAILURE,
                 false => ExitCode::SUCCESS,
             })

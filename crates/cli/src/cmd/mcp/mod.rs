@@ -1,10 +1,12 @@
 //! `outpost mcp`: MCP servers, wherever they run.
 //!
-//! - [`proxy`] passes messages on, and knows none of them
+//! - [`proxy`] passes messages on, and knows none of them; [`asides`] is what is
+//!   said beside them
 //! - [`list`] and [`call`] use the configured servers, through the [`company`]
 //!   that is started for them
 //! - [`serve`] is a server of its own, with tools for commands and files
 
+mod asides;
 mod call;
 mod company;
 mod dialing;

@@ -1,6 +1,8 @@
 //! `outpost mcp proxy`: a server that is in truth running elsewhere.
 
-use std::{ffi::OsString, io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    cell::Cell, ffi::OsString, io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
+};
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -8,24 +10,24 @@ use outpost_client::{
     EnvPolicy, Event, Place, Process, RemoteOptions, SignalName, Start, StreamName,
 };
 use outpost_engine::sandbox::Level;
-use outpost_mcp::{Command, EnvSource, EnvVar, Limits, Passage, Sieve};
+use outpost_mcp::{Command, EnvSource, EnvVar, Limits, Passage, Sieve, parting};
 use tokio::{
-    io::{AsyncWriteExt as _, Stderr, Stdout, stderr, stdout},
+    io::{AsyncWriteExt as _, Stdout, stderr, stdout},
     time::{sleep, timeout},
 };
 
+use super::asides::Asides;
 use crate::{
     args::McpProxy,
     console::{Signals, Typed},
-    exit,
-    render::out::note,
-    target,
+    exit, target,
 };
 
 /// How long a server has to end by itself, once its input has ended or it was
 /// asked to end.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long its end may take to be known here after that.
+/// How long its end may take to be known here after that, and what is said last
+/// to be read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How it ended.
@@ -46,7 +48,7 @@ pub(super) async fn proxy(args: &McpProxy) -> anyhow::Result<ExitCode> {
         signal = signals.ending() => return Ok(exit::of_signal(signal)),
     };
     let process = tokio::select! {
-        started = place.start(start) => match started {
+        started = parting::start(&*place, start) => match started {
             Ok(process) => process,
             Err(error) => {
                 let program = args.command[0].to_string_lossy();
@@ -55,26 +57,32 @@ pub(super) async fn proxy(args: &McpProxy) -> anyhow::Result<ExitCode> {
         },
         signal = signals.ending() => return Ok(exit::of_signal(signal)),
     };
-    let code = concluded(relay(&process, &mut signals).await);
+    let mut asides = Asides::to(stderr());
+    let ending = relay(&process, &mut signals, &mut asides).await;
     drop(process);
     tokio::select! {
         // What isn't ended by then ends with its session, or with us.
         _ = place.close() => {}
         _ = signals.ending() => {}
     }
+    let (code, words) = concluded(ending);
+    asides.finish(words.as_deref(), LAST_WORDS).await;
     Ok(code)
 }
 
-fn concluded(ending: Ending) -> ExitCode {
+/// The exit code, and what is to be said with it.
+fn concluded(ending: Ending) -> (ExitCode, Option<String>) {
     match ending {
-        Ending::Exited(code) => exit::of_process(code),
-        Ending::Done => ExitCode::SUCCESS,
-        Ending::Lost(message) => exit::out_of_reach(&message),
-        Ending::Stopped(signal) => exit::of_signal(signal),
-        Ending::Unheard(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Ending::Exited(code) => (exit::of_process(code), None),
+        Ending::Done => (ExitCode::SUCCESS, None),
+        Ending::Lost(message) => (exit::beyond_reach(), Some(message)),
+        Ending::Stopped(signal) => (exit::of_signal(signal), None),
+        Ending::Unheard(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            (ExitCode::SUCCESS, None)
+        }
         Ending::Unheard(error) => {
-            note(&format!("cannot write to stdout: {error}"));
-            ExitCode::FAILURE
+            let words = format!("cannot write to stdout: {error}");
+            (ExitCode::FAILURE, Some(words))
         }
     }
 }
@@ -119,55 +127,65 @@ fn start(args: &McpProxy) -> anyhow::Result<Start> {
         ignore_default_excludes: true,
         ..EnvPolicy::default()
     };
-    Ok(start.env_policy(all).kill_grace(GRACE))
+    Ok(start.env_policy(all))
 }
 
-/// Passes everything on until one side is done.
-async fn relay(process: &Process, signals: &mut Signals) -> Ending {
+/// Passes everything on until one side is done, and ends what is left.
+async fn relay(process: &Process, signals: &mut Signals, asides: &mut Asides) -> Ending {
     let mut typed = Typed::read(None);
     let input = async {
         // What it doesn't take it doesn't want; its end says why.
         let _ = typed.pass_on(process).await;
         sleep(GRACE).await;
     };
-    let output = print(process);
+    let exited = Cell::new(None);
+    let output = print(process, &exited, asides);
     tokio::pin!(output);
-    let ending = tokio::select! {
-        ending = &mut output => return ending,
-        () = input => Ending::Done,
-        signal = signals.ending() => Ending::Stopped(signal),
+    let (ending, over) = tokio::select! {
+        ending = &mut output => match ending {
+            // What is lost can't be ended.
+            lost @ Ending::Lost(_) => return lost,
+            ending => (ending, true),
+        },
+        // Its own code counts, if it was there before we ended what it left.
+        () = input => (exited.get().map_or(Ending::Done, Ending::Exited), false),
+        signal = signals.ending() => (Ending::Stopped(signal), false),
     };
     let last_words = async {
         // What can't be reached can't be ended; the output says so.
-        if process.terminate().await.is_ok() {
+        if parting::end(process).await.is_ok() {
             process.detach();
         }
-        timeout(GRACE + LAST_WORDS, output).await
+        match over {
+            true => None,
+            false => Some(output.await),
+        }
     };
+    let last_words = timeout(GRACE + LAST_WORDS, last_words);
     tokio::select! {
         last = last_words => match last {
-            Ok(Ending::Exited(_)) | Err(_) => ending,
-            Ok(other) => other,
+            Ok(None | Some(Ending::Exited(_))) | Err(_) => ending,
+            Ok(Some(other)) => other,
         },
         // Who says it twice can't wait.
         _ = signals.ending() => ending,
     }
 }
 
-/// Prints its messages, and beside them what isn't one.
-async fn print(process: &Process) -> Ending {
+/// Prints its messages, and beside them what isn't one. Its exit code is known as
+/// soon as it has one; what it has left may still speak for it.
+async fn print(process: &Process, exited: &Cell<Option<i32>>, asides: &mut Asides) -> Ending {
     let mut printer = Printer {
         sieve: Sieve::new(Limits::default().message_bytes),
         stdout: stdout(),
-        stderr: stderr(),
+        asides,
     };
     let mut events = process.events();
-    let mut exit = None;
     let written = loop {
         let written = match events.next().await {
             Some(Event::Output { stream, bytes, .. }) => printer.output(stream, bytes).await,
             Some(Event::Exited { code, .. }) => {
-                exit = Some(code);
+                exited.set(Some(code));
                 Ok(())
             }
             Some(Event::Failed { message }) => return Ending::Lost(message),
@@ -178,21 +196,21 @@ async fn print(process: &Process) -> Ending {
         }
     };
     match written {
-        Ok(()) => Ending::Exited(exit.unwrap_or(-1)),
+        Ok(()) => Ending::Exited(exited.get().unwrap_or(-1)),
         Err(error) => Ending::Unheard(error),
     }
 }
 
-struct Printer {
+struct Printer<'a> {
     sieve: Sieve,
     stdout: Stdout,
-    stderr: Stderr,
+    asides: &'a mut Asides,
 }
 
-impl Printer {
+impl Printer<'_> {
     async fn output(&mut self, stream: StreamName, bytes: Bytes) -> io::Result<()> {
         if stream == StreamName::Stderr {
-            self.aside(&bytes).await;
+            self.asides.say(bytes);
             return Ok(());
         }
         self.sieve.push(bytes);
@@ -211,21 +229,13 @@ impl Printer {
                     self.stdout.write_all(&line).await?;
                     self.stdout.write_all(b"\n").await?;
                 }
-                Passage::Aside(line) => {
-                    self.aside(&line).await;
-                    self.aside(b"\n").await;
-                }
+                Passage::Aside(line) => self.asides.say([&line[..], b"\n"].concat().into()),
                 Passage::Lost { bytes } => {
-                    note(&format!("a line of {bytes} bytes was too long"));
+                    let words = format!("a line of {bytes} bytes was too long");
+                    self.asides.note(&words);
                 }
             }
         }
         self.stdout.flush().await
-    }
-
-    /// Who doesn't listen to this misses nothing of the protocol.
-    async fn aside(&mut self, bytes: &[u8]) {
-        let _ = self.stderr.write_all(bytes).await;
-        let _ = self.stderr.flush().await;
     }
 }

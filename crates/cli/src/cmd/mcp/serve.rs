@@ -1,8 +1,8 @@
 //! `outpost mcp serve`: this program's own tools.
 
-use std::{collections::BTreeMap, path::Path, process::ExitCode, sync::Arc};
+use std::{collections::BTreeMap, ffi::OsString, path::Path, process::ExitCode, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use outpost_client::{Local, Pending, Place, Remote, RemoteOptions, Standing};
 use outpost_engine::sandbox::Level;
 use outpost_mcp::serve::{Confinement, Ground, Setup, Workbench};
@@ -23,7 +23,7 @@ pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     let site = Arc::new(Site::of(args, level)?);
     let setup = Setup {
         cwd: args.cwd.clone(),
-        env: variables(args),
+        env: variables(args)?,
         name: args.on.on.clone().map(|on| target::described(&on)),
         confinement,
         ..Setup::default()
@@ -84,13 +84,21 @@ fn confinement(args: &McpServe) -> anyhow::Result<(Option<Confinement>, Level)> 
 }
 
 /// Those that were given, and those that were named and are there.
-fn variables(args: &McpServe) -> BTreeMap<String, String> {
-    let given = args.env.iter().filter_map(|variable| {
-        let here = || std::env::var(&variable.name).ok();
-        let value = variable.value.clone().or_else(here)?;
-        Some((variable.name.clone(), value))
-    });
-    given.collect()
+fn variables(args: &McpServe) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut given = BTreeMap::new();
+    for variable in &args.env {
+        let value = match &variable.value {
+            Some(value) => value.clone(),
+            None => match std::env::var_os(&variable.name).map(OsString::into_string) {
+                Some(Ok(value)) => value,
+                Some(Err(_)) => bail!("variable {} is not Unicode text", variable.name),
+                // What isn't there here isn't there either.
+                None => continue,
+            },
+        };
+        given.insert(variable.name.clone(), value);
+    }
+    Ok(given)
 }
 
 /// Where the tools work: here, or on a server that is connected to again if it

@@ -19,9 +19,11 @@ pub(super) struct Glimpse {
     output: String,
     /// The cursor for the next read_output.
     cursor: u64,
-    /// Whether there is more output right now, for which this answer had no room.
+    /// Whether there is more output right now, for which this answer had no room or before
+    /// which something is forgotten.
     more: bool,
-    /// How many bytes behind the cursor are forgotten, because too much was written since.
+    /// How many bytes between the cursor and this output are forgotten, because too much was
+    /// written since. None are missing within the output.
     missed_bytes: u64,
     /// Why nothing more can be said of it, if that is so.
     lost: Option<String>,
@@ -61,7 +63,7 @@ impl Answer for Glimpse {
         let mut said = format!("process {}: {}", self.process_id, self.state);
         if self.missed_bytes > 0 {
             let missed = words::bytes(self.missed_bytes);
-            said.push_str(&format!("; {missed} of its output are forgotten"));
+            said.push_str(&format!("; {missed} before this output are forgotten"));
         }
         said.push_str(&match (self.more, self.running) {
             (true, _) => format!("; there is more, read on from cursor {}", self.cursor),

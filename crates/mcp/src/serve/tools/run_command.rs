@@ -11,6 +11,9 @@ use crate::serve::{
     Answer, Call, Digest, Effect, Job, Mishap, State, Stream, Tool, Workbench, words,
 };
 
+/// The exit code of what was ended because its time was over, as everywhere.
+const TIMED_OUT: i32 = 124;
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunCommand {
@@ -39,8 +42,8 @@ pub(super) struct RunCommand {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Outcome {
-    /// Its exit code: 128 + N if signal N ended it. Anything but 0 is usually a failure. Null if it
-    /// isn't known.
+    /// Its exit code: 128 + N if signal N ended it, 124 if its time was over. Anything but 0 is
+    /// usually a failure. Null if it isn't known.
     exit_code: Option<i32>,
     /// Whether it was ended because it took too long.
     timed_out: bool,
@@ -169,7 +172,11 @@ impl Outcome {
     fn of(job: &Job, timed_out: bool, most: usize, merged: bool) -> Self {
         let ran = job.follow.ran();
         let known = job.follow.known();
-        let state = known.state.clone();
+        let state = match (known.state.clone(), timed_out) {
+            (State::Exited(_), true) => State::Exited(TIMED_OUT),
+            (State::Closed(_), true) => State::Closed(TIMED_OUT),
+            (state, _) => state,
+        };
         let digest = |stream| Digest::of(&known.transcript, stream, most);
         let (out, err) = match merged {
             true => (digest(None), None),

@@ -2,7 +2,7 @@
 
 use outpost_client::SignalName;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::IntoDeserializer as _};
 
 use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench};
 
@@ -12,7 +12,15 @@ pub(super) struct SendSignal {
     /// Which process.
     process_id: String,
     /// Which signal.
+    #[serde(deserialize_with = "by_any_name")]
     signal: Signal,
+}
+
+/// Whoever writes `SIGINT` or `int` means the same.
+fn by_any_name<'de, D: Deserializer<'de>>(from: D) -> Result<Signal, D::Error> {
+    let name = String::deserialize(from)?.to_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    Signal::deserialize(name.into_deserializer())
 }
 
 /// As the system calls them.
