@@ -36,6 +36,15 @@ impl Process {
         self.climb(Step::Kill);
     }
 
+    /// Ends what the child has left running, with the same graces. Who calls sees
+    /// it through if the actor is done.
+    pub(crate) fn end_leftovers(&self, grace: Option<Duration>) {
+        match grace.unwrap_or(self.shared.about.kill_grace) {
+            Duration::ZERO => self.kill_tree(),
+            grace => self.end(Some(grace)),
+        }
+    }
+
     /// A process that was asked to end may have left others that take their
     /// time; they have until the grace is over. Returns when nothing is left,
     /// or at once if nobody wants it to end.
