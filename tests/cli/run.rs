@@ -146,6 +146,7 @@ async fn who_reads_no_further_ends_it_quietly() {
 #[tokio::test]
 async fn who_asks_us_to_end_ends_the_command() {
     for (script, code) in [
+        ("echo ready; exec sleep 1000", 143),
         (
             "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.02; done",
             5,

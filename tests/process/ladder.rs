@@ -1,8 +1,11 @@
 //! `graceMs` and `killGraceMs`: hangup and terminate first, kill when the grace is over.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
-use outpost_testkit::{programs, sh};
+use outpost_testkit::{Start, patience, programs, sh};
 use serde_json::json;
 
 use crate::ready;
@@ -39,6 +42,99 @@ async fn it_is_asked_with_hangup_and_terminate() {
     client.sees("p", "got HUP").await;
     client.sees("p", "got TERM").await;
     client.end("p").await;
+}
+
+#[tokio::test]
+async fn who_has_no_answer_to_either_ends_of_the_terminate() {
+    let (_server, client) = ready().await;
+    for tty in [false, true] {
+        let id = format!("p{tty}");
+        let script = "echo ready; exec sleep 1000";
+        client.start(sh(&id, script).with("tty", tty)).await;
+        client.sees(&id, "ready").await;
+        assert!(client.terminate_with(&id, json!({"graceMs": LONG})).await);
+        assert_eq!(client.closed(&id).await.code(), 143);
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_listen_to_terminate_is_hung_up() {
+    let (_server, client) = ready().await;
+    let script = "trap '' TERM; echo ready; exec sleep 1000";
+    client.start(sh("p", script)).await;
+    client.sees("p", "ready").await;
+    assert!(client.terminate_with("p", json!({"graceMs": LONG})).await);
+    assert_eq!(client.closed("p").await.code(), 129);
+}
+
+#[tokio::test]
+async fn whom_a_plain_shell_has_started_may_take_leave_too() {
+    let (_server, client) = ready().await;
+    let script = "(trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.02; done) & wait";
+    client.start(sh("p", script)).await;
+    client.sees("p", "ready").await;
+    assert!(client.terminate_with("p", json!({"graceMs": LONG})).await);
+    let story = client.closed("p").await;
+    assert!(story.text().ends_with("bye\n"), "{}", story.text());
+    assert_eq!(story.code(), 143);
+}
+
+/// Leaves a shell running that holds its output or nothing of it, and that takes its leave when it
+/// is asked to, or never.
+fn leaves(id: &str, folder: &Path, holds: bool, trap: &str) -> Start {
+    let streams = match holds {
+        true => "",
+        false => "</dev/null >/dev/null 2>&1",
+    };
+    let ready = folder.join(id);
+    let ready = ready.display();
+    sh(
+        id,
+        &format!(
+            "(trap '{trap}' TERM; : > {ready}; while :; do sleep 0.02; done) {streams} & \
+             until [ -e {ready} ]; do sleep 0.01; done"
+        ),
+    )
+}
+
+#[tokio::test]
+async fn what_a_process_has_left_running_has_the_grace_too() {
+    let (server, client) = ready().await;
+    for holds in [true, false] {
+        let id = format!("p{holds}");
+        let bye = server.folder().join(format!("bye-{holds}"));
+        let trap = format!("echo bye > {}; exit", bye.display());
+        client
+            .start(leaves(&id, server.folder(), holds, &trap))
+            .await;
+        match holds {
+            true => client.exited(&id).await,
+            false => client.closed(&id).await,
+        };
+        let how = json!({"tree": true, "graceMs": LONG});
+        assert!(!client.terminate_with(&id, how).await);
+        patience::seen("its farewell", || bye.exists().then_some(())).await;
+        server.mark().alive(1).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_process_has_left_running_is_killed_when_the_grace_is_over() {
+    let (server, client) = ready().await;
+    for holds in [true, false] {
+        let id = format!("p{holds}");
+        let left = leaves(&id, server.folder(), holds, "").with("killGraceMs", 300);
+        client.start(left).await;
+        match holds {
+            true => client.exited(&id).await,
+            false => client.closed(&id).await,
+        };
+        let asked = Instant::now();
+        assert!(!client.terminate_with(&id, json!({"tree": true})).await);
+        server.mark().alive(1).await;
+        let took = asked.elapsed();
+        assert!(took >= Duration::from_millis(290), "{took:?}");
+    }
 }
 
 #[tokio::test]

@@ -97,6 +97,26 @@ async fn all_processes_of_the_session_are_listed() {
 }
 
 #[tokio::test]
+async fn the_oldest_is_first_however_quickly_the_next_follows() {
+    let (_server, client) = ready().await;
+    let ids: Vec<_> = (0..40).rev().map(|n| format!("p{n:02}")).collect();
+    let mut starts = Vec::new();
+    for id in &ids {
+        starts.push(client.request_start(Start::new(id, &["true"])).await);
+    }
+    for start in starts {
+        assert!(client.answer(start).await.is_ok());
+    }
+    let list = client.call("process/list", json!({})).await;
+    let entries = list["processes"].as_array().expect("a list");
+    let listed: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| entry["processId"].as_str())
+        .collect();
+    assert_eq!(listed, ids);
+}
+
+#[tokio::test]
 async fn a_start_in_flight_is_listed_as_starting_or_running() {
     let (_server, client) = ready().await;
     for n in 0..20 {

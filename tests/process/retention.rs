@@ -93,6 +93,19 @@ async fn a_process_may_have_less_retained_but_not_more() {
 }
 
 #[tokio::test]
+async fn the_newest_output_is_retained_however_little_that_is() {
+    let (_server, client) = ready_with(&["--retain-bytes", "4096"]).await;
+    let story = client
+        .run(Start::new("p", &["head", "-c", "100000", "/dev/zero"]))
+        .await;
+    assert_eq!(story.bytes(), 100_000);
+    let read = client.read("p", json!({"afterSeq": 0})).await;
+    let last = Story::page_seqs(&read).last().copied();
+    let expected = read["nextSeq"].as_u64().map(|next| next - 3);
+    assert_eq!(last, expected, "before the exit and the close");
+}
+
+#[tokio::test]
 async fn nothing_retained_is_still_delivered() {
     let (_server, client) = ready().await;
     let start = sh("p", "echo hello; echo world >&2").with("retainBytes", 0);

@@ -101,6 +101,16 @@ async fn resize_changes_the_size_and_says_so() {
 }
 
 #[tokio::test]
+async fn a_terminal_that_is_gone_has_any_size() {
+    let (_server, client) = ready().await;
+    client.run(sh("p", "exit 0").tty()).await;
+    for rows in [10, 20] {
+        let params = json!({"processId": "p", "size": {"rows": rows, "cols": 20}});
+        assert_eq!(client.call("process/resize", params).await, json!({}));
+    }
+}
+
+#[tokio::test]
 async fn resize_needs_a_terminal_and_something_to_see() {
     let (_server, client) = ready().await;
     client.start(sh("pipes", "read x").stdin()).await;

@@ -1,6 +1,6 @@
 //! `process/terminate`: the end at once.
 
-use outpost_testkit::{Start, programs, sh};
+use outpost_testkit::{Start, frames, programs, sh};
 use serde_json::json;
 
 use crate::{over_each_transport, ready};
@@ -113,6 +113,41 @@ async fn a_start_in_flight_is_cancelled_or_was_there_already() {
         }
     }
     server.mark().alive(1).await;
+}
+
+#[tokio::test]
+async fn what_a_cancelled_start_would_have_failed_of_is_not_told() {
+    let (_server, client) = ready().await;
+    let mut cancelled = 0;
+    for n in 0..60 {
+        let (argv, cwd) = match n % 2 {
+            0 => ("/no/such", "file:///"),
+            _ => ("/bin/true", "file:///no/such"),
+        };
+        let (start, terminate) = (client.fresh_id(), client.fresh_id());
+        let both = [
+            json!({"id": start, "method": "process/start", "params": {
+                "processId": "p", "argv": [argv], "cwd": cwd, "env": {},
+            }}),
+            json!({"id": terminate, "method": "process/terminate", "params": {"processId": "p"}}),
+        ];
+        // At once, so that the second is there while the first is under way.
+        let frames = both
+            .iter()
+            .map(|message| frames::text(&message.to_string()));
+        client.send_frames(frames.collect()).await;
+        let terminated = client.answer(terminate).await.expect("an answer");
+        let error = client.answer(start).await.expect_err("it can't start");
+        // Either it was cancelled, or it was over: both answers say the same.
+        if terminated["running"] == true {
+            let expected = (-32600, "process p start was cancelled");
+            assert_eq!(error.parts(), expected, "{argv} {cwd}");
+            cancelled += 1;
+        } else {
+            assert_eq!(error.code, -32603, "{}", error.message);
+        }
+    }
+    assert!(cancelled > 0, "none was under way when it was cancelled");
 }
 
 #[tokio::test]

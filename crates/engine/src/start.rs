@@ -70,12 +70,15 @@ pub struct About {
     pub metadata: BTreeMap<String, String>,
     /// When it was asked for.
     pub started_at: SystemTime,
+    /// Its place among all that its session was ever asked for. Clocks can't tell:
+    /// several have room in one tick, and they are set back.
+    pub order: u64,
     /// The grace of a terminate that names none.
     pub(crate) kill_grace: Duration,
 }
 
 impl About {
-    pub(crate) fn new(start: &Start) -> Self {
+    pub(crate) fn new(start: &Start, order: u64) -> Self {
         About {
             id: start.id.clone(),
             argv: start.argv.clone(),
@@ -84,6 +87,7 @@ impl About {
             takes_input: start.terminal != Terminal::Pipes { stdin: false },
             metadata: start.metadata.clone(),
             started_at: SystemTime::now(),
+            order,
             kill_grace: start.kill_grace,
         }
     }

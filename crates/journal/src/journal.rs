@@ -327,14 +327,17 @@ impl Journal {
     }
 
     /// Drops the oldest output that retention doesn't cover, but nothing that
-    /// an attached owner has not seen.
+    /// an attached owner has not seen. The newest chunk stays even if it alone is
+    /// too large: some of it is better than nothing, and to cut it would be a gap
+    /// that no number shows. Who wants nothing retained gets that.
     fn evict(&mut self) {
         if self.held {
             return;
         }
         while let Some(oldest) = self.kept.front() {
+            let keeps_newest = self.limits.retain_bytes > 0 && self.kept.len() == 1;
             let over = self.kept.len() > self.limits.retain_chunks
-                || self.total - start_of(oldest) > self.limits.retain_bytes as u64;
+                || self.total - start_of(oldest) > self.limits.retain_bytes as u64 && !keeps_newest;
             let wanted = match self.owner {
                 Owner::Attached { cursor } => oldest.chunk.seq > cursor,
                 Owner::Absent { .. } => false,

@@ -95,8 +95,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_interleaving_keeps_the_promises(operations in proptest::collection::vec(operation(), 1..120)) {
-        let mut journal = Journal::new(LIMITS);
+    fn any_interleaving_keeps_the_promises(
+        retain_bytes in prop_oneof![2 => Just(LIMITS.retain_bytes), 1 => Just(10), 1 => Just(0)],
+        operations in proptest::collection::vec(operation(), 1..120),
+    ) {
+        let mut journal = Journal::new(Limits { retain_bytes, ..LIMITS });
         let mut model = Model::default();
         for operation in operations {
             match operation {
@@ -194,7 +197,10 @@ proptest! {
 
             // Memory is bounded whatever happens: one chunk may pass the line.
             let retained = journal.retained_bytes() as usize;
-            prop_assert!(retained <= LIMITS.retain_bytes + LIMITS.window_bytes + 40);
+            prop_assert!(retained <= retain_bytes + LIMITS.window_bytes + 40);
+            if retain_bytes > 0 {
+                prop_assert_eq!(outputs.last(), expected.last(), "the newest is always there");
+            }
 
             if let Some(Some(oldest)) = model.held_from {
                 prop_assert_eq!(first_kept(&journal), Some(oldest), "nothing goes while it is held");
@@ -212,7 +218,7 @@ proptest! {
                 if held >= LIMITS.window_bytes { prop_assert!(!journal.has_room()); }
             } else if model.held_from.is_none() {
                 prop_assert!(journal.has_room());
-                prop_assert!(retained <= LIMITS.retain_bytes);
+                prop_assert!(retained <= retain_bytes || outputs.len() == 1 && retain_bytes > 0);
             }
         }
     }
@@ -226,6 +232,25 @@ fn a_gap_shows_as_a_jump() {
     }
     let first = journal.events_after(Seq(3)).next().map(|event| event.seq());
     assert_eq!(first, Some(Seq(15)), "64 bytes keep six chunks of ten");
+}
+
+#[test]
+fn a_chunk_that_is_larger_than_what_is_retained_stays_until_the_next() {
+    let mut journal = Journal::new(LIMITS);
+    let sizes = |journal: &Journal| -> Vec<_> {
+        let chunks = journal.page(Seq::START, None).chunks;
+        chunks
+            .iter()
+            .map(|chunk| (chunk.seq.0, chunk.bytes.len()))
+            .collect()
+    };
+    journal.output(Stream::Stdout, payload(Seq(1), 100));
+    assert_eq!(sizes(&journal), [(1, 100)], "whole, as it was numbered");
+    journal.output(Stream::Stdout, payload(Seq(2), 30));
+    assert_eq!(sizes(&journal), [(2, 30)]);
+    journal.output(Stream::Stdout, payload(Seq(3), 1000));
+    assert_eq!(sizes(&journal), [(3, 1000)]);
+    assert_eq!(journal.retained_bytes(), 1000);
 }
 
 #[test]

@@ -326,3 +326,76 @@ impl Drop for Guarded {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, pin::pin};
+
+    use outpost_process::{Spawner, SpawnerOptions};
+    use outpost_sandbox::{
+        Level, Network, StageCommand,
+        policy::{FileSystem, Restricted},
+    };
+
+    use super::*;
+    use crate::{Engine, Limits, Terminal, Terminated};
+
+    fn confined() -> Start {
+        Start {
+            id: "p".to_owned(),
+            argv: vec!["/bin/true".to_owned()],
+            arg0: None,
+            cwd: "/".into(),
+            env: Vec::new(),
+            sandbox: Some(Policy {
+                file_system: FileSystem::Restricted(Restricted::default()),
+                network: Network::Restricted,
+                cwd: "/".into(),
+                workspace_roots: Vec::new(),
+            }),
+            terminal: Terminal::Pipes { stdin: false },
+            metadata: BTreeMap::new(),
+            timeout: None,
+            drain: None,
+            retain_bytes: None,
+            kill_grace: Duration::ZERO,
+        }
+    }
+
+    #[tokio::test]
+    async fn who_cancels_a_start_does_not_wait_for_what_is_prepared() {
+        let spawner = Spawner::new(SpawnerOptions::default()).expect("threads can be started");
+        let stages = StageCommand {
+            program: "/nowhere".into(),
+            args: Vec::new(),
+        };
+        let sandbox = Sandbox::new(stages, Level::default());
+        let engine = Engine::with_sandbox(spawner, Some(sandbox), Limits::default());
+        let (session, _) = engine.open_private_session().expect("a session");
+        let turns = Arc::clone(&engine.shared.preparing);
+        let all_turns = turns
+            .acquire_many(TURNS as u32)
+            .await
+            .expect("they are free");
+
+        let start = confined();
+        let reservation = session.reserve(&start).expect("the name is free");
+        let mut started = pin!(engine.start(&session, reservation, start));
+        tokio::select! {
+            biased;
+            _ = &mut started => panic!("it had no turn"),
+            () = std::future::ready(()) => {}
+        }
+        assert_eq!(session.terminate("p", None, false), Terminated::Running);
+        let patience = Duration::from_secs(30);
+        let answered = timeout(patience, started).await.expect("an answer at once");
+        assert!(matches!(answered, Err(StartError::Cancelled(id)) if id == "p"));
+        assert!(
+            session.reserve(&confined()).is_ok(),
+            "the name is free again"
+        );
+
+        drop(all_turns);
+        assert!(engine.shutdown(patience).await);
+    }
+}

@@ -134,34 +134,46 @@ impl Engine {
         reservation: Reservation,
         start: Start,
     ) -> Result<Process, StartError> {
-        reservation.check()?;
-        let places = Arc::clone(&self.shared.places);
-        let place = places
-            .try_acquire_owned()
-            .map_err(|_| StartError::TooMany)?;
-        let (sandbox, turns) = (self.shared.sandbox.as_ref(), &self.shared.preparing);
-        let command = command_of(&start);
-        let (command, confinement) = confining::prepare(sandbox, turns, &start, command).await?;
-        let spawned = self.shared.spawner.spawn(command).await;
-        let mut child = match &confinement {
-            Some(_) => spawned.map_err(confining::not_carried)?,
-            None => spawned?,
+        let (child, place) = match self.bear(&reservation, &start).await {
+            Ok(born) => born,
+            Err(error) => return Err(reservation.fail(error)),
         };
-        let mut hold = None;
-        if let Some(confinement) = confinement {
-            let within = self.shared.limits.confine_within;
-            let proven = confinement.see_through(child, &start, within).await?;
-            child = proven.0;
-            hold = Some(proven.1);
-        }
         let about = Arc::clone(&reservation.about);
-        let process = self.adopt(session, about, &start, (child, hold), place);
+        let process = self.adopt(session, about, &start, child, place);
         if let Err(error) = reservation.fill(&process) {
             process.abandon();
             process.end(Some(Duration::ZERO));
             return Err(error);
         }
         Ok(process)
+    }
+
+    /// A child whose program runs, and its place among all that run.
+    async fn bear(
+        &self,
+        reservation: &Reservation,
+        start: &Start,
+    ) -> Result<((Child, Option<Hold>), OwnedSemaphorePermit), StartError> {
+        reservation.check()?;
+        let places = Arc::clone(&self.shared.places);
+        let place = places
+            .try_acquire_owned()
+            .map_err(|_| StartError::TooMany)?;
+        let (sandbox, turns) = (self.shared.sandbox.as_ref(), &self.shared.preparing);
+        // Looking at the host's files may take long, and goes on by itself. There
+        // is nothing to undo yet, so who cancels needn't wait for it.
+        let (command, confinement) = tokio::select! {
+            prepared = confining::prepare(sandbox, turns, start, command_of(start)) => prepared?,
+            unwanted = reservation.unwanted() => return Err(unwanted),
+        };
+        let spawned = self.shared.spawner.spawn(command).await;
+        let Some(confinement) = confinement else {
+            return Ok(((spawned?, None), place));
+        };
+        let child = spawned.map_err(confining::not_carried)?;
+        let within = self.shared.limits.confine_within;
+        let (child, hold) = confinement.see_through(child, start, within).await?;
+        Ok(((child, Some(hold)), place))
     }
 
     /// Gives a child its journal and its actor.

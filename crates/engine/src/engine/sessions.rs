@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep_until;
+use tokio_util::task::TaskTracker;
 
 use super::Engine;
 use crate::{
-    Delivery, Epoch, Link, Process, ResumeRefusal, Session, SessionId, SessionOptions, Ttl, clock,
-    session::Detached,
+    Attendance, Delivery, Epoch, Link, Process, ResumeRefusal, Session, SessionId, SessionOptions,
+    Ttl, clock, session::Detached,
 };
 
 /// How a session is resumed.
@@ -33,7 +34,7 @@ impl Engine {
         if sessions.len() >= self.shared.limits.max_sessions || self.shared.ending.is_cancelled() {
             return None;
         }
-        let (session, epoch) = Session::new(options, link, self.attendance().clone());
+        let (session, epoch) = Session::new(options, link, self.belonging());
         sessions.insert(session.id().clone(), session.clone());
         Some((session, epoch))
     }
@@ -47,9 +48,14 @@ impl Engine {
         if self.shared.ending.is_cancelled() {
             return None;
         }
-        let (session, epoch) = Session::private(self.attendance().clone());
+        let (session, epoch) = Session::private(self.belonging());
         private.insert(session.id().clone(), session.clone());
         Some((session, epoch))
+    }
+
+    /// What a session has from its engine.
+    fn belonging(&self) -> (Attendance, TaskTracker) {
+        (self.attendance().clone(), self.shared.tasks.clone())
     }
 
     /// Kills everything of a private session, without a grace.

@@ -36,6 +36,15 @@ impl Process {
         self.climb(Step::Kill);
     }
 
+    /// Ends what the child has left running, with the same graces. Who calls sees
+    /// it through if the actor is done.
+    pub(crate) fn end_leftovers(&self, grace: Option<Duration>) {
+        match grace.unwrap_or(self.shared.about.kill_grace) {
+            Duration::ZERO => self.kill_tree(),
+            grace => self.end(Some(grace)),
+        }
+    }
+
     /// A process that was asked to end may have left others that take their
     /// time; they have until the grace is over. Returns when nothing is left,
     /// or at once if nobody wants it to end.
@@ -82,15 +91,17 @@ impl Process {
         }
     }
 
-    /// Hangup and terminate, to the whole tree. A program that has a farewell
-    /// for terminate and none for hangup would not live to say it, so it is
-    /// spared the hangup. A stopped process can't act on either before it
-    /// continues.
+    /// Hangup and terminate, to the whole tree. The hangup is for a program that
+    /// has something to do on it, or doesn't listen to terminate, as shells at a
+    /// terminal don't. All others it would end before terminate is there: in
+    /// another way than they were asked to, and without the farewell that they, or
+    /// others in the tree, have for terminate. Once the child has gone nobody knows
+    /// whom it would hit. A stopped process can't act on either before it continues.
     fn ask_to_end(&self) -> io::Result<()> {
         let control = &self.shared.control;
-        let spared = control.disposition(Signal::Terminate) == Disposition::Caught
-            && control.disposition(Signal::Hangup) == Disposition::Default;
-        if !spared {
+        let hangs_up = control.disposition(Signal::Hangup) == Disposition::Caught
+            || control.disposition(Signal::Terminate) == Disposition::Ignored;
+        if hangs_up {
             control.signal_tree(Signal::Hangup)?;
         }
         control.signal_tree(Signal::Terminate)?;

@@ -1,13 +1,13 @@
 //! What can be done with the processes of a session, by their names.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use bytes::Bytes;
 use outpost_journal::Seq;
 use outpost_process::{Signal, Size};
 
 use super::{Delivery, Session};
-use crate::{ReadError, ResizeError, State, WriteStatus};
+use crate::{ReadError, ResizeError, WriteStatus};
 
 /// What a terminate found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,16 +51,14 @@ impl Session {
         }
     }
 
-    /// Ends a process, or the start of one; `tree` also kills what one that
-    /// has exited left running.
+    /// Ends a process, or the start of one; `tree` also ends what one that has
+    /// exited left running.
     pub fn terminate(&self, id: &str, grace: Option<Duration>, tree: bool) -> Terminated {
-        let found = {
-            let mut inside = self.inside();
-            if inside.slots.cancel(id) {
-                return Terminated::Running;
-            }
-            inside.slots.find(id).cloned()
-        };
+        if self.with_slots(|slots| slots.cancel(id)) {
+            self.start_settled();
+            return Terminated::Running;
+        }
+        let found = self.find(id);
         let Ok(process) = found else {
             return Terminated::NotRunning;
         };
@@ -69,7 +67,11 @@ impl Session {
             return Terminated::Running;
         }
         if tree {
-            process.kill_tree();
+            process.end_leftovers(grace);
+            if process.is_done() {
+                let seen_off = async move { process.see_the_ladder_through().await };
+                self.shared.tasks.spawn(seen_off);
+            }
         }
         Terminated::NotRunning
     }
@@ -82,13 +84,15 @@ impl Session {
         if !process.is_pty() {
             return Err(ResizeError::NotATerminal(id.to_owned()));
         }
-        // The terminal of one that has ended has no size, and nobody misses it.
-        if process.summary().state == State::Closed {
-            return Ok(());
+        match process.resize(size) {
+            // A window often changes while a process ends. The terminal of one that
+            // has ended has no size, and nobody misses it.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+            Err(source) => Err(ResizeError::Os {
+                id: id.to_owned(),
+                source,
+            }),
+            Ok(()) => Ok(()),
         }
-        process.resize(size).map_err(|source| ResizeError::Os {
-            id: id.to_owned(),
-            source,
-        })
     }
 }

@@ -7,12 +7,12 @@ use std::{
 
 use outpost_journal::Seq;
 use tokio::{sync::Notify, task::AbortHandle};
+use tokio_util::task::TaskTracker;
 
 use super::{
-    Delivery, Detached, Epoch, Link, Reservation, ResumeRefusal, SessionId, Ttl, lease::Lease,
-    slots::Slots,
+    Delivery, Detached, Epoch, Link, ResumeRefusal, SessionId, Ttl, lease::Lease, slots::Slots,
 };
-use crate::{About, Attendance, Process, ReadError, Start, StartError, Watcher};
+use crate::{About, Attendance, Process, ReadError, Watcher};
 
 /// What a client wants of its session.
 #[derive(Clone, Debug)]
@@ -28,25 +28,28 @@ pub struct SessionOptions {
 /// A handle on a session; clones name the same one.
 #[derive(Clone)]
 pub struct Session {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     id: SessionId,
     created_at: SystemTime,
     /// Whether it belongs to one connection and is known to nobody else.
     private: bool,
     inside: Mutex<Inside>,
     /// Where its processes are counted.
-    attendance: Attendance,
-    /// Wakes those who wait for a start, whenever one succeeds or fails.
-    settled: Notify,
+    pub(super) attendance: Attendance,
+    /// The engine's tasks, which it waits for at its end.
+    pub(super) tasks: TaskTracker,
+    /// Wakes those who wait for a start, whenever one succeeds, fails or is
+    /// cancelled.
+    pub(super) settled: Notify,
 }
 
 pub(super) struct Inside {
-    lease: Lease,
+    pub(super) lease: Lease,
     label: Option<String>,
-    delivery: Delivery,
+    pub(super) delivery: Delivery,
     pub(super) slots: Slots,
     /// What processes left running that are no longer in a slot.
     leftovers: Vec<Process>,
@@ -63,26 +66,26 @@ impl Session {
     pub(crate) fn new(
         options: SessionOptions,
         link: Arc<dyn Link>,
-        attendance: Attendance,
+        belonging: (Attendance, TaskTracker),
     ) -> (Session, Epoch) {
-        Self::with(options, Some(link), false, attendance)
+        Self::with(options, Some(link), false, belonging)
     }
 
     /// A new session for the connection that made it, and for no other.
-    pub(crate) fn private(attendance: Attendance) -> (Session, Epoch) {
+    pub(crate) fn private(belonging: (Attendance, TaskTracker)) -> (Session, Epoch) {
         let options = SessionOptions {
             ttl: Ttl::For(Duration::ZERO),
             label: None,
             delivery: Delivery::Push,
         };
-        Self::with(options, None, true, attendance)
+        Self::with(options, None, true, belonging)
     }
 
     fn with(
         options: SessionOptions,
         link: Option<Arc<dyn Link>>,
         private: bool,
-        attendance: Attendance,
+        (attendance, tasks): (Attendance, TaskTracker),
     ) -> (Session, Epoch) {
         let lease = Lease::new(options.ttl);
         let epoch = lease.epoch();
@@ -102,6 +105,7 @@ impl Session {
                     timer: None,
                 }),
                 attendance,
+                tasks,
                 settled: Notify::new(),
             }),
         };
@@ -302,55 +306,6 @@ impl Session {
             && inside.leftovers.is_empty()
             && !inside.lease.has_owner();
         forgotten && inside.lease.end() && inside.take_all().is_empty()
-    }
-
-    /// Reserves a name for a process that is about to start.
-    pub fn reserve(&self, start: &Start) -> Result<Reservation, StartError> {
-        let about = Arc::new(About::new(start));
-        let mut inside = self.inside();
-        if inside.lease.has_ended() {
-            return Err(StartError::SessionEnded);
-        }
-        inside
-            .slots
-            .reserve(Arc::clone(&about), self.shared.attendance.enter())?;
-        Ok(Reservation::new(self.clone(), about))
-    }
-
-    /// Puts a process into its slot. It waits for an owner; where there is none
-    /// it must not wait for one in vain.
-    pub(super) fn fill(&self, id: &str, process: &Process) -> Result<(), StartError> {
-        let mut inside = self.inside();
-        inside.slots.fill(id, process)?;
-        if !inside.lease.has_owner() {
-            process.detach(inside.delivery);
-        }
-        Ok(())
-    }
-
-    pub(super) fn with_slots<T>(&self, work: impl FnOnce(&mut Slots) -> T) -> T {
-        work(&mut self.inside().slots)
-    }
-
-    pub(super) fn start_settled(&self) {
-        self.shared.settled.notify_waiters();
-    }
-
-    /// Whether a start of this name is under way.
-    #[must_use]
-    pub fn is_starting(&self, id: &str) -> bool {
-        self.inside().slots.is_starting(id)
-    }
-
-    /// Waits until no start of this name is under way.
-    pub async fn settled(&self, id: &str) {
-        loop {
-            let settled = self.shared.settled.notified();
-            if !self.is_starting(id) {
-                return;
-            }
-            settled.await;
-        }
     }
 
     /// Forgets a process that nobody will ask for any more. What it left running

@@ -6,6 +6,7 @@ mod id;
 mod lease;
 mod link;
 mod slots;
+mod starting;
 
 pub use calls::Terminated;
 pub use handle::{Session, SessionOptions};

@@ -3,11 +3,13 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::Session;
-use crate::{About, Presence, Process, ReadError, StartError};
+use crate::{About, Presence, Process, ReadError, Start, StartError};
 
 #[derive(Default)]
 pub(super) struct Slots {
     slots: HashMap<String, Taken>,
+    /// How many were ever reserved.
+    reserved: u64,
 }
 
 /// A slot that somebody has.
@@ -28,23 +30,24 @@ impl Slots {
     /// Takes a name for a process that is about to start.
     pub(super) fn reserve(
         &mut self,
-        about: Arc<About>,
+        start: &Start,
         presence: Presence,
-    ) -> Result<(), StartError> {
-        let id = about.id.clone();
-        if self.slots.contains_key(&id) {
-            return Err(StartError::Exists(id));
+    ) -> Result<Arc<About>, StartError> {
+        if self.slots.contains_key(&start.id) {
+            return Err(StartError::Exists(start.id.clone()));
         }
+        self.reserved += 1;
+        let about = Arc::new(About::new(start, self.reserved));
         let slot = Slot::Starting {
-            about,
+            about: Arc::clone(&about),
             cancelled: false,
         };
         let taken = Taken {
             slot,
             _presence: presence,
         };
-        self.slots.insert(id, taken);
-        Ok(())
+        self.slots.insert(start.id.clone(), taken);
+        Ok(about)
     }
 
     /// Puts the process where its name was reserved.
@@ -77,11 +80,27 @@ impl Slots {
         self.slots.get_mut(id).map(|taken| &mut taken.slot)
     }
 
-    /// Frees a name that was reserved and not used.
-    fn free(&mut self, id: &str) {
-        if matches!(self.slot(id), Some(Slot::Starting { .. })) {
-            self.slots.remove(id);
+    /// Frees a name that was reserved for this very start and not used. It may be
+    /// somebody else's by now.
+    fn free(&mut self, reserved: &Arc<About>) {
+        if matches!(self.slot(&reserved.id), Some(Slot::Starting { about, .. }) if Arc::ptr_eq(about, reserved))
+        {
+            self.slots.remove(&reserved.id);
         }
+    }
+
+    /// Frees the name of a start that has failed. Whether it was cancelled is
+    /// decided in the same step, so that its end and the answer to who cancelled
+    /// it never contradict each other.
+    fn fail(&mut self, reserved: &Arc<About>, error: StartError) -> StartError {
+        let error = match self.slot(&reserved.id) {
+            Some(Slot::Starting {
+                cancelled: true, ..
+            }) => StartError::Cancelled(reserved.id.clone()),
+            _ => error,
+        };
+        self.free(reserved);
+        error
     }
 
     pub(super) fn find(&self, id: &str) -> Result<&Process, ReadError> {
@@ -164,16 +183,34 @@ impl Reservation {
         self.session.fill(&self.about.id, process)
     }
 
+    /// Gives the slot up because of this error, and says what to answer: a start
+    /// that was cancelled was cancelled, whatever else went wrong with it.
+    pub(crate) fn fail(self, error: StartError) -> StartError {
+        self.session
+            .with_slots(|slots| slots.fail(&self.about, error))
+    }
+
     /// Whether it is still wanted.
     pub(crate) fn check(&self) -> Result<(), StartError> {
         self.session
             .with_slots(|slots| slots.is_cancelled(&self.about.id))
     }
+
+    /// Waits until it isn't wanted any more, and says why.
+    pub(crate) async fn unwanted(&self) -> StartError {
+        loop {
+            let settled = self.session.next_settled();
+            if let Err(error) = self.check() {
+                return error;
+            }
+            settled.await;
+        }
+    }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.session.with_slots(|slots| slots.free(&self.about.id));
+        self.session.with_slots(|slots| slots.free(&self.about));
         self.session.start_settled();
     }
 }

@@ -1,9 +1,10 @@
 //! Sessions that expire, are closed, or end while something is starting.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use outpost_engine::{
-    Delivery, Engine, Epoch, Limits, ReadError, ResumeRefusal, Session, StartError, Terminated,
+    Delivery, Engine, Epoch, Limits, ReadError, ResumeRefusal, Session, Start, StartError,
+    Terminated,
 };
 
 use crate::owner::{engine, is_alive, open, resume, shell, start, until};
@@ -145,6 +146,49 @@ async fn a_terminate_cancels_a_start() {
         "the name is free again"
     );
     assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test]
+async fn a_cancelled_start_is_cancelled_whatever_it_would_have_failed_of() {
+    let engine = engine(Limits::default());
+    let fine = shell("p", "exec sleep 1000");
+    let missing = Start {
+        argv: vec!["/no/such".to_owned()],
+        ..fine.clone()
+    };
+    let nowhere = Start {
+        cwd: "/no/such".into(),
+        ..fine.clone()
+    };
+    for starting in [missing, nowhere, fine] {
+        until_cancelled(&engine, &starting).await;
+    }
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+/// Cancels a start that is under way: it was looked at once, and whatever became
+/// of it since, nobody has heard. One that was over by then is tried again.
+async fn until_cancelled(engine: &outpost_engine::Engine, starting: &Start) {
+    loop {
+        let (session, _) = open(engine, LONG, Delivery::Push);
+        let reservation = session.reserve(starting).unwrap();
+        let mut started = pin!(engine.start(&session, reservation, starting.clone()));
+        tokio::select! {
+            biased;
+            _ = &mut started => {
+                engine.end_session(&session).await;
+                continue;
+            }
+            () = std::future::ready(()) => {}
+        }
+        assert_eq!(session.terminate("p", None, false), Terminated::Running);
+        match started.await {
+            Err(StartError::Cancelled(id)) => assert_eq!(id, "p"),
+            other => panic!("{:?}", other.map(|process| process.pid())),
+        }
+        assert!(matches!(session.find("p"), Err(ReadError::Unknown(_))));
+        return;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

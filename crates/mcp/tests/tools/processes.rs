@@ -74,7 +74,7 @@ async fn it_never_waits_for_anybody_to_read() {
         let id = &started["process_id"];
         let stopped = bench.call("stop_process", json!({"process_id": id})).await;
         assert_eq!(stopped["was_running"], true);
-        assert_eq!(stopped["exit_code"], 129, "it was asked, and did");
+        assert_eq!(stopped["exit_code"], 143, "it was asked, and did");
         let end = stopped["cursor"].as_u64().unwrap();
         let read = json!({"process_id": id, "cursor": end - 16});
         let last = bench.call("read_output", read).await;

@@ -11,14 +11,15 @@ use crate::convert;
 pub(crate) fn list(session: &Session) -> ListResult {
     let starting = session.starting();
     let live = session.processes();
-    let mut processes: Vec<_> = starting
+    let starting = starting.iter().map(|about| (about.order, entry(about)));
+    let live = live
         .iter()
-        .map(|about| entry(about))
-        .chain(live.iter().map(live_entry))
-        .collect();
-    processes
-        .sort_by(|a, b| (a.started_at_ms, &a.process_id).cmp(&(b.started_at_ms, &b.process_id)));
-    ListResult { processes }
+        .map(|process| (process.about().order, live_entry(process)));
+    let mut processes: Vec<_> = starting.chain(live).collect();
+    processes.sort_by_key(|(order, _)| *order);
+    ListResult {
+        processes: processes.into_iter().map(|(_, entry)| entry).collect(),
+    }
 }
 
 /// A process that doesn't exist yet.
