@@ -333,6 +333,27 @@ async fn so_has_one_that_is_lost_for_good() {
 }
 
 #[tokio::test]
+async fn so_has_one_that_is_lost_while_its_file_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let launched = Launched::new(folder.path());
+    fs::create_dir(folder.path().join("there")).unwrap();
+    let large = folder.path().join("there/large");
+    // Longer than anybody could read it in the time until the server is gone.
+    fs::File::create(&large).unwrap().set_len(1 << 36).unwrap();
+    let from = format!("{}:{}", launched.on, word(&large));
+    let to = folder.path().join("copy");
+    let mark = Mark::new();
+    let child = command(&["cp", &from, &word(&to)], &mark).spawn().unwrap();
+    let pid = launched.pid().await;
+    has_open(pid, &folder.path().join("there")).await;
+    launched.kill().await;
+    let output = ended(child).await;
+    assert_eq!(output.status.code(), Some(255), "{}", text(&output.stderr));
+    assert!(!to.exists());
+    mark.gone().await;
+}
+
+#[tokio::test]
 async fn on_a_terminal_there_is_a_bar() {
     let (folder, _) = tree();
     let (server, client) = ready().await;
@@ -370,4 +391,22 @@ async fn a_server_that_no_path_is_on_is_a_mistake() {
         "outpost: --on names a server that no path is on; a path there is written :PATH\n"
     );
     assert!(!Path::new(&to).exists());
+}
+
+#[tokio::test]
+async fn a_path_that_is_nowhere_is_a_mistake() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = word(folder.path());
+    for args in [
+        &["cp", ":/x", &here][..],
+        &["cp", &here, ":/x"],
+        &["ls", "/", ":/x"],
+        &["cat", ":/x"],
+        &["cat", "-"],
+        &["ls", "-"],
+    ] {
+        let refused = outcome(args, b"").await;
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {refused:?}");
+        assert_eq!(text(&refused.stdout), "", "{args:?}");
+    }
 }

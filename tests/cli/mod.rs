@@ -8,6 +8,8 @@ mod elsewhere;
 mod files;
 mod home;
 mod kill;
+mod launched;
+mod leaving;
 mod logs;
 mod ps;
 mod run;

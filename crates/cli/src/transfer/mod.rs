@@ -14,5 +14,5 @@ mod tally;
 mod tree;
 
 pub(crate) use copying::{Course, copy, of_place};
-pub(crate) use sites::{Site, Sites};
+pub(crate) use sites::{Senseless, Site, Sites};
 pub(crate) use tally::{Tally, Totals};

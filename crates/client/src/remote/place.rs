@@ -97,7 +97,8 @@ impl Remote {
 
     /// Launches a server and speaks to it through its standard input and output.
     /// It ends with the place, and so does everything it runs; a connection to
-    /// it can't be brought back.
+    /// it can't be brought back. It is in our process group, and so what is typed
+    /// at a terminal to end us reaches it too, unless the command sees to that.
     pub async fn launch(
         command: std::process::Command,
         options: RemoteOptions,
@@ -142,6 +143,13 @@ impl Remote {
     #[must_use]
     pub fn standing(&self) -> watch::Receiver<Standing> {
         self.core().standing.subscribe()
+    }
+
+    /// Waits until there is a connection, if it was lost: by then the server was
+    /// told to end whatever may have come of starts whose answer was lost. Fails
+    /// once it can't be brought back.
+    pub async fn reached(&self) -> Result<(), Error> {
+        self.core().line().await.map(drop)
     }
 
     /// All sessions of the server, for its owner. Beyond the released servers:
