@@ -12,6 +12,7 @@ mod launched;
 mod leaving;
 mod logs;
 mod ps;
+mod released;
 mod run;
 mod run_on;
 mod sandbox;

@@ -81,10 +81,12 @@ pub(crate) fn out_of_reach(words: &str) -> ExitCode {
 /// A command that could not be started, as a shell would tell it.
 pub(crate) fn not_started(program: &str, error: &Error) -> ExitCode {
     let Error::StartFailed { message, .. } = error else {
-        note(&format!(
-            "cannot start {program}: {}",
-            words::of_client(error)
-        ));
+        let words = words::of_client(error);
+        if let Error::NoDirectory = error {
+            note(&format!("cannot start {program}: {words} with --cwd"));
+            return ExitCode::FAILURE;
+        }
+        note(&format!("cannot start {program}: {words}"));
         return ExitCode::from(OUT_OF_REACH);
     };
     note(message);

@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use outpost_journal::Seq;
 use outpost_protocol::{
-    Empty, EnvironmentInfo, ListResult, Method, PathUri, ProcessEntry, RpcError,
-    ServerCapabilities, ServerInfo, SessionCloseParams, SessionEntry, SessionListResult,
-    StartParams, code,
+    Empty, ListResult, Method, PathUri, ProcessEntry, RpcError, ServerCapabilities, ServerInfo,
+    SessionCloseParams, SessionEntry, SessionListResult, StartParams, Surroundings, code,
 };
 use tokio::{
     runtime::Handle as Runtime,
@@ -199,7 +198,7 @@ impl Remote {
             Some(cwd) if cwd.is_absolute() => PathUri::from_path(&cwd),
             // Relative to where the place is.
             relative => {
-                let base = self.environment().await?.cwd.into_path();
+                let base = core.base().await?;
                 PathUri::from_path(&base.join(relative.unwrap_or_default()))
             }
         };
@@ -266,7 +265,7 @@ impl Place for Remote {
         })
     }
 
-    fn environment(&self) -> Pending<'_, EnvironmentInfo> {
+    fn environment(&self) -> Pending<'_, Surroundings> {
         Box::pin(self.core().environment())
     }
 
@@ -304,15 +303,6 @@ fn check(start: &Start, can: ServerCapabilities) -> Result<(), Error> {
 }
 
 impl Core {
-    /// What it is like where the server is.
-    pub(super) async fn environment(&self) -> Result<EnvironmentInfo, Error> {
-        let welcome = self.welcome.get();
-        match welcome.and_then(|welcome| welcome.environment_info.clone()) {
-            Some(info) => self.line().await.map(|_| info),
-            None => self.again(Method::EnvironmentInfo, &Empty {}).await,
-        }
-    }
-
     /// Makes the first connection, and has it looked after.
     async fn connect(self: &Arc<Self>) -> Result<(), Error> {
         let deadline = now() + self.options.limits.connect_within;
