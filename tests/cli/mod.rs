@@ -3,6 +3,7 @@
 mod attach;
 mod completions;
 mod cp;
+mod cp_trouble;
 mod detached;
 mod elsewhere;
 mod files;
