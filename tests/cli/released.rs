@@ -40,6 +40,12 @@ async fn where_it_runs_has_to_be_said_if_it_is_not() {
     assert!(text(&output.stderr).contains("--cwd"), "{output:?}");
     let output = run(&on, &["--cwd", "/tmp", "4"]).await;
     assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let output = run(&on, &["--cwd", "/tmp", "--timeout", "9s", "4"]).await;
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "it knows no timeouts: {output:?}"
+    );
     let path = folder.path().to_str().unwrap();
     let output = outcome(&["ls", "--on", &on, path], b"").await;
     assert_eq!(text(&output.stdout), "released.py\n", "{output:?}");

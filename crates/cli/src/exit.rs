@@ -82,12 +82,14 @@ pub(crate) fn out_of_reach(words: &str) -> ExitCode {
 pub(crate) fn not_started(program: &str, error: &Error) -> ExitCode {
     let Error::StartFailed { message, .. } = error else {
         let words = words::of_client(error);
-        if let Error::NoDirectory = error {
-            note(&format!("cannot start {program}: {words} with --cwd"));
-            return ExitCode::FAILURE;
-        }
-        note(&format!("cannot start {program}: {words}"));
-        return ExitCode::from(OUT_OF_REACH);
+        let (how, code) = match error {
+            Error::NoDirectory => (" with --cwd", 1),
+            // It can't do that, and can be reached all the same.
+            Error::NotAnnounced { .. } => ("", 1),
+            _ => ("", OUT_OF_REACH),
+        };
+        note(&format!("cannot start {program}: {words}{how}"));
+        return ExitCode::from(code);
     };
     note(message);
     ExitCode::from(of_start(message))
