@@ -13,7 +13,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{Launched, command, ended, has_open, outcome, send, text};
+use super::{command, ended, has_open, outcome, send, text};
 use crate::{outpost, ready};
 
 /// A folder with a tree in it, and what the tree holds.
@@ -35,7 +35,7 @@ fn tree() -> (TempDir, Vec<(&'static str, Vec<u8>)>) {
     (folder, files)
 }
 
-fn word(path: &Path) -> String {
+pub(super) fn word(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
@@ -48,7 +48,7 @@ fn names(path: &Path) -> Vec<String> {
     names
 }
 
-async fn cp(args: &[String]) -> Output {
+pub(super) async fn cp(args: &[String]) -> Output {
     let args = args.iter().map(String::as_str);
     let args: Vec<_> = ["cp"].into_iter().chain(args).collect();
     outcome(&args, b"").await
@@ -303,36 +303,6 @@ async fn an_interrupted_copy_leaves_the_old_file() {
 }
 
 #[tokio::test]
-async fn a_server_out_of_reach_has_a_code_of_its_own() {
-    let gone = outcome(&["cp", "/dev/null", "ws://127.0.0.1:1:/x"], b"").await;
-    assert_eq!(gone.status.code(), Some(255));
-    let said = text(&gone.stderr);
-    assert!(
-        said.starts_with("outpost: cannot connect to ws://127.0.0.1:1: "),
-        "{said}"
-    );
-}
-
-#[tokio::test]
-async fn so_has_one_that_is_lost_for_good() {
-    let folder = tempfile::tempdir().unwrap();
-    let launched = Launched::new(folder.path());
-    fs::create_dir(folder.path().join("up")).unwrap();
-    let to = format!("{}:{}", launched.on, word(&folder.path().join("up/f")));
-    let mark = Mark::new();
-    let mut child = command(&["cp", "-", &to], &mark).spawn().unwrap();
-    let mut stdin = child.stdin.take().expect("it was asked for");
-    stdin.write_all(&vec![b'n'; 600_000]).await.unwrap();
-    let pid = launched.pid().await;
-    has_open(pid, &folder.path().join("up")).await;
-    launched.kill().await;
-    drop(stdin);
-    let output = ended(child).await;
-    assert_eq!(output.status.code(), Some(255), "{}", text(&output.stderr));
-    mark.gone().await;
-}
-
-#[tokio::test]
 async fn on_a_terminal_there_is_a_bar() {
     let (folder, _) = tree();
     let (server, client) = ready().await;
@@ -355,19 +325,4 @@ async fn on_a_terminal_there_is_a_bar() {
     let story = client.closed("p").await.text();
     assert!(story.contains("copied 1 file, 2.9 MiB in "), "{story}");
     assert!(story.contains("code 0"), "{story}");
-}
-
-#[tokio::test]
-async fn a_server_that_no_path_is_on_is_a_mistake() {
-    let folder = tempfile::tempdir().unwrap();
-    let [from, to] = ["from", "to"].map(|name| word(&folder.path().join(name)));
-    fs::write(&from, "x").unwrap();
-    let on = ["--on", "ws://127.0.0.1:1"].map(str::to_owned);
-    let copied = cp(&[&on[..], &[from, to.clone()]].concat()).await;
-    assert_eq!(copied.status.code(), Some(2));
-    assert_eq!(
-        text(&copied.stderr),
-        "outpost: --on names a server that no path is on; a path there is written :PATH\n"
-    );
-    assert!(!Path::new(&to).exists());
 }

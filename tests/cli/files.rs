@@ -118,6 +118,6 @@ async fn a_server_without_a_path_is_a_mistake() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
     }
     let output = outcome(&["cat", ":/x"], b"").await;
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--on"));
 }

@@ -3,13 +3,17 @@
 mod attach;
 mod completions;
 mod cp;
+mod cp_trouble;
 mod detached;
 mod elsewhere;
 mod files;
 mod home;
 mod kill;
+mod launched;
+mod leaving;
 mod logs;
 mod ps;
+mod released;
 mod run;
 mod run_on;
 mod sandbox;

@@ -143,3 +143,33 @@ async fn who_waits_for_a_connection_can_be_ended() {
         drop(held);
     }
 }
+
+#[tokio::test]
+async fn who_gives_a_lost_server_up_is_told_by_which_signal() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let server = outpost().start().await;
+        let link = Link::to(server.address()).await;
+        let script = "echo ready; exec sleep 1000";
+        let args = ["run", "--on", link.url(), "--", "sh", "-c", script];
+        let mut child = command(&args, server.mark()).spawn().expect("it starts");
+        let mut stdout = child.stdout.take().expect("it was asked for");
+        let mut ready = [0; 6];
+        let read = patience::soon("its output", stdout.read_exact(&mut ready));
+        read.await.expect("it is ready");
+        let mut stderr = child.stderr.take().expect("it was asked for");
+        link.cut().await;
+        drop(link);
+        let mut said = String::new();
+        while !said.contains("reconnecting") {
+            let mut piece = [0; 256];
+            let read = patience::soon("words", stderr.read(&mut piece)).await;
+            said.push_str(text(&piece[..read.expect("it can be read")]));
+        }
+        while child.try_wait().expect("it can be asked").is_none() {
+            send(&child, signal);
+            // sleep: two that come at once are one; nothing tells that one was heard
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(ended(child).await.status.code(), Some(code));
+    }
+}

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use crate::{
     console::Ending,
     render::{out::note, words},
+    transfer::Senseless,
 };
 
 /// As everywhere: the command line itself is wrong.
@@ -28,12 +29,16 @@ const SIGPIPE: u8 = 13;
 /// How long what a command has left running is asked to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Says what went wrong: exit code 1, or 255 if a server is out of reach.
+/// Says what went wrong: exit code 1, 2 if the command line makes no sense, or 255 if
+/// a server is out of reach.
 pub(crate) fn with_error(error: &anyhow::Error) -> ExitCode {
     note(&words::of(error));
     let client = error
         .chain()
         .find_map(|cause| cause.downcast_ref::<Error>());
+    if error.is::<Senseless>() {
+        return ExitCode::from(MISUSE);
+    }
     match client {
         Some(error) if is_malformed(error) => ExitCode::from(MISUSE),
         Some(Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. }) => {
@@ -81,27 +86,36 @@ pub(crate) fn beyond_reach() -> ExitCode {
 /// A command that could not be started, as a shell would tell it.
 pub(crate) fn not_started(program: &str, error: &Error) -> ExitCode {
     let Error::StartFailed { message, .. } = error else {
-        note(&format!(
-            "cannot start {program}: {}",
-            words::of_client(error)
-        ));
-        return ExitCode::from(OUT_OF_REACH);
+        let words = words::of_client(error);
+        let (how, code) = match error {
+            Error::NoDirectory => (" with --cwd", 1),
+            // It can't do that, and can be reached all the same.
+            Error::NotAnnounced { .. } => ("", 1),
+            _ => ("", OUT_OF_REACH),
+        };
+        note(&format!("cannot start {program}: {words}{how}"));
+        return ExitCode::from(code);
     };
     note(message);
     ExitCode::from(of_start(message))
 }
 
 /// The wire carries the words of the system, and no number but theirs. Only those
-/// about the program are told by codes of their own.
+/// about the program are told by codes of their own. Released servers say nothing
+/// but those words; then they are taken to be about it where they can be.
 fn of_start(message: &str) -> u8 {
-    let is = |error: Errno| message.contains(&format!("(os error {})", error.raw_os_error()));
-    let about_program = message.starts_with("cannot execute ");
-    if about_program && (is(Errno::NOENT) || is(Errno::NOTDIR)) {
-        NOT_FOUND
-    } else if about_program && (is(Errno::ACCESS) || is(Errno::NOEXEC)) {
-        NOT_EXECUTABLE
-    } else {
-        1
+    let is = |error: Errno| message.ends_with(&format!("(os error {})", error.raw_os_error()));
+    let bare = |error: Errno| message == io::Error::from(error).to_string();
+    if !message.starts_with("cannot execute ") {
+        return match () {
+            () if bare(Errno::NOENT) || bare(Errno::NOTDIR) => NOT_FOUND,
+            () if bare(Errno::ACCESS) || bare(Errno::NOEXEC) => NOT_EXECUTABLE,
+            () => 1,
+        };
+    }
+    match is(Errno::NOENT) || is(Errno::NOTDIR) {
+        true => NOT_FOUND,
+        false => NOT_EXECUTABLE,
     }
 }
 
@@ -145,9 +159,9 @@ pub(crate) async fn after(process: &Process, ending: Ending) -> ExitCode {
             ExitCode::from(OUT_OF_REACH)
         }
         Ending::Stopped(signal) => of_signal(signal),
-        Ending::GivenUp => {
+        Ending::GivenUp(signal) => {
             note("gave up, since the server can't be reached");
-            ExitCode::from(SIGNALLED + SIGINT)
+            of_signal(signal)
         }
         Ending::Unheard(error) => {
             let _ = process.terminate().await;
@@ -180,8 +194,20 @@ mod tests {
             (r#"cannot execute "x": Exec format error (os error 8)"#, 126),
             (
                 r#"cannot execute "x": Argument list too long (os error 7)"#,
-                1,
+                126,
             ),
+            (
+                r#"cannot execute "x": Too many levels of symbolic links (os error 40)"#,
+                126,
+            ),
+            (
+                r#"cannot execute "x": File name too long (os error 36)"#,
+                126,
+            ),
+            ("No such file or directory (os error 2)", 127),
+            ("Permission denied (os error 13)", 126),
+            ("Cannot allocate memory (os error 12)", 1),
+            ("Server overloaded; retry later.", 1),
             (
                 r#"cannot enter directory "x": No such file or directory (os error 2)"#,
                 1,

@@ -11,6 +11,7 @@ use outpost_engine::sandbox::Level;
 use crate::{
     args::LAUNCHED,
     cmd::{confine, keeper},
+    launch_script::launch_script,
     open_files,
 };
 
@@ -25,8 +26,7 @@ pub(crate) async fn reach(on: &str, options: RemoteOptions) -> Result<Remote, Er
     match on.strip_prefix(LAUNCHED) {
         Some(line) => {
             let mut shell = Command::new("/bin/sh");
-            // The shell becomes the server, so that what ends is what was started.
-            shell.args(["-c", &format!("exec {line}")]);
+            shell.args(["-c", &launch_script(line)]);
             Remote::launch(shell, options).await
         }
         None => Remote::connect(on, options).await,

@@ -66,6 +66,9 @@ pub enum Error {
         /// The member of `capabilities` that isn't true.
         capability: &'static str,
     },
+    /// The server doesn't say where it is, and something was to be done there.
+    #[error("the server does not say where it is, so the directory has to be given in full")]
+    NoDirectory,
     /// The process takes no input, or no more.
     #[error("the input of process {id} is closed")]
     StdinClosed {

@@ -111,11 +111,11 @@ pub use outpost_engine::{
 };
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
-    EnvPolicy, EnvironmentInfo, FsDirectoryEntry as DirectoryEntry, FsEntryKind as EntryKind,
+    EnvPolicy, FsDirectoryEntry as DirectoryEntry, FsEntryKind as EntryKind,
     FsGetMetadataResult as Metadata, FsWalkEntry as WalkEntry, FsWalkError as WalkError,
     FsWalkOptions as WalkOptions, FsWalkResult as Walk, Inherit, PathUri, ProcessEntry,
     ProcessState, SandboxParams, ServerCapabilities, ServerInfo, SessionEntry, SignalName, Size,
-    StreamName,
+    StreamName, Surroundings,
 };
 pub use place::{Pending, Place};
 pub use process::{Events, OutputReader, Process, Stdin, Terminate};

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use outpost_protocol::{EnvironmentInfo, ProcessEntry};
+use outpost_protocol::{ProcessEntry, Surroundings};
 
 use crate::{Error, Files, HttpRequest, HttpResponse, Process, Start};
 
@@ -25,8 +25,8 @@ pub trait Place: Send + Sync {
     /// All processes of the place that are known to it, oldest first.
     fn processes(&self) -> Pending<'_, Vec<ProcessEntry>>;
 
-    /// What it is like there.
-    fn environment(&self) -> Pending<'_, EnvironmentInfo>;
+    /// What it is like there, as far as the place says.
+    fn environment(&self) -> Pending<'_, Surroundings>;
 
     /// Its files. Who has them keeps the place, as a process does.
     fn files(&self) -> Files;

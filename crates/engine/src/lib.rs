@@ -42,7 +42,7 @@ pub use limits::Limits;
 pub use outpost_journal::{Chunk, End, Event, Exit, Page, Seq, Stream};
 pub use outpost_process::{
     KeeperCommand, Signal, Size, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice,
-    TreeKind, give_back_memory, heed_children, heed_interrupt, keeper,
+    TreeKind, give_back_memory, heed_children, heed_interrupt, ignores_interrupts, keeper,
 };
 /// What a process may be confined to.
 pub use outpost_sandbox as sandbox;

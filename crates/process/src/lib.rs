@@ -85,7 +85,7 @@ pub use laid_out::LaidOut;
 pub use output::{Output, ReadOutcome, Stream};
 pub use signal::Signal;
 pub use spawner::{Spawner, SpawnerOptions};
-pub use sys::dispositions::{heed_children, heed_interrupt};
+pub use sys::dispositions::{heed_children, heed_interrupt, ignores_interrupts};
 pub use sys::memory::give_back_memory;
 pub use terminal::NoTerminal;
 pub use tree::{TreeChoice, TreeKind};

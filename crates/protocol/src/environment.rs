@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{PathUri, SandboxType};
+use crate::{PathUri, SandboxType, params::or_default};
 
 /// The answer to `environment/info`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +32,53 @@ pub struct EnvironmentInfo {
     pub sandbox: Option<SandboxSupport>,
     /// What else can be asked of this server.
     pub capabilities: EnvironmentCapabilities,
+}
+
+/// The answer to `environment/info` as a client reads it: a released server says which shell there
+/// is, and sometimes where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Surroundings {
+    /// The shell that commands of the user are meant for.
+    pub shell: Shell,
+    /// The server's working directory.
+    pub cwd: Option<PathUri>,
+    /// The user's home directory, if there is one.
+    pub user_home_dir: Option<PathUri>,
+    /// `linux`, `macos`, …
+    pub platform_os: Option<String>,
+    /// `$TMPDIR`, if it is set.
+    #[serde(default, deserialize_with = "or_default")]
+    pub temporary_directories: Vec<PathUri>,
+    /// Where temporary files go.
+    pub temp_dir: Option<PathUri>,
+    /// The version of the server.
+    pub executor_version: Option<String>,
+    /// How whole process trees are ended there.
+    #[serde(default, deserialize_with = "or_default")]
+    pub process_trees: ProcessTrees,
+    /// Whether processes can be confined there.
+    pub sandbox: Option<SandboxSupport>,
+    /// What else can be asked of the server.
+    #[serde(default, deserialize_with = "or_default")]
+    pub capabilities: EnvironmentCapabilities,
+}
+
+impl From<EnvironmentInfo> for Surroundings {
+    fn from(info: EnvironmentInfo) -> Self {
+        Surroundings {
+            shell: info.shell,
+            cwd: Some(info.cwd),
+            user_home_dir: info.user_home_dir,
+            platform_os: Some(info.platform_os),
+            temporary_directories: info.temporary_directories,
+            temp_dir: Some(info.temp_dir),
+            executor_version: Some(info.executor_version),
+            process_trees: info.process_trees,
+            sandbox: info.sandbox,
+            capabilities: info.capabilities,
+        }
+    }
 }
 
 /// What keeps the processes of a tree together.

@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 
 use crate::params::{optional_object, or_default};
-use crate::{EnvironmentInfo, ServerCapabilities};
+use crate::{EnvironmentInfo, ServerCapabilities, Surroundings};
 
 /// What `protocolVersion` of the answer says.
 pub const PROTOCOL_VERSION: &str = "exec-server.v0";
@@ -163,7 +163,7 @@ pub struct Welcome {
     /// Who answers.
     pub server_info: Option<ServerInfo>,
     /// What `environment/info` would say.
-    pub environment_info: Option<EnvironmentInfo>,
+    pub environment_info: Option<Surroundings>,
     /// What goes beyond the released servers.
     #[serde(deserialize_with = "or_default")]
     pub capabilities: ServerCapabilities,

@@ -65,7 +65,7 @@ pub use env_policy::{EnvPolicy, Inherit};
 pub use envelope::Incoming;
 pub use environment::{
     EnvironmentCapabilities, EnvironmentInfo, EnvironmentStatus, ProcessTrees, SandboxLevel,
-    SandboxSupport, Shell, StatusResult,
+    SandboxSupport, Shell, StatusResult, Surroundings,
 };
 pub use error::RpcError;
 pub use from_server::FromServer;

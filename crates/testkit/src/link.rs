@@ -42,6 +42,8 @@ enum Way {
     Throttled(u32),
     /// The receiver is told that nothing more will come.
     Closed,
+    /// Open, up to the first piece in which this is said.
+    OpenUntil(&'static str),
 }
 
 /// A link in front of a server. Dropping it cuts it.
@@ -95,6 +97,12 @@ impl Link {
     /// Passes on so many bytes a second in one direction.
     pub fn throttle(&self, direction: Direction, bytes_per_second: u32) {
         self.set(direction, Way::Throttled(bytes_per_second));
+    }
+
+    /// Passes on to the client what comes, and from the first piece with these words in it
+    /// nothing, whichever connection that is on.
+    pub fn stall_at(&self, words: &'static str) {
+        self.set(Direction::ToClient, Way::OpenUntil(words));
     }
 
     /// Ends one direction properly; the other goes on.
@@ -190,6 +198,15 @@ async fn pump(
         let open = state.wait_for(|state| way_of(state) != Way::Stalled);
         if open.await.map(drop).is_err() {
             return;
+        }
+        if let Way::OpenUntil(words) = way {
+            let said = piece[..read]
+                .windows(words.len())
+                .any(|said| said == words.as_bytes());
+            let opened = state.wait_for(|state| !said || way_of(state) != way);
+            if opened.await.map(drop).is_err() {
+                return;
+            }
         }
         if to.write_all(&piece[..read]).await.is_err() {
             return;

@@ -37,7 +37,10 @@ pub(crate) fn server_or_launched(text: &str) -> Result<String, &'static str> {
 /// The scheme is looked at here, the rest by who dials.
 fn server(text: &str) -> Result<String, &'static str> {
     if text.starts_with(LAUNCHED) {
-        return Err("stdio: is for `outpost run` only: such a server ends with its command");
+        return Err(
+            "a server that is launched with stdio: ends with the command that launched it, so nothing of \
+             another command can be there",
+        );
     }
     let schemes = ["ws://", "wss://", "unix:///"];
     let known = schemes.iter().any(|scheme| text.starts_with(scheme));
@@ -67,13 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_run_can_launch_a_server() {
+    fn a_server_is_launched_by_who_is_done_with_it() {
         assert!(server_or_launched("stdio:ssh host outpost serve").is_ok());
         assert!(server_or_launched("stdio: ").is_err());
         assert!(
             server("stdio:ssh host")
                 .unwrap_err()
-                .contains("`outpost run` only")
+                .contains("ends with the command that launched it")
         );
     }
 }

@@ -18,6 +18,9 @@ pub(crate) fn run(args: &Cat) -> ExitCode {
 
 async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
     let mut sites = Sites::new(args.on.on.as_deref(), "outpost cat");
+    for path in &args.paths {
+        sites.check_on(path)?;
+    }
     let outcome = shown(args, &mut sites).await;
     sites.leave().await;
     outcome

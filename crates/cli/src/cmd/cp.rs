@@ -45,14 +45,17 @@ async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let bar = Bar::wanted(args.quiet || args.destination == Location::Stream);
     let mut sites = Sites::new(args.on.on.as_deref(), "outpost cp");
+    for location in args.sources.iter().chain([&args.destination]) {
+        sites.check(location)?;
+    }
     let outcome = tokio::select! {
         outcome = copied(args, &mut sites, bar) => outcome,
         signal = signals.ending() => {
             bar.clear();
-            return Ok(exit::of_signal(signal));
+            Ok(exit::of_signal(signal))
         }
     };
-    sites.leave().await;
+    let _ = signals.unless_ended(sites.leave()).await;
     outcome
 }
 

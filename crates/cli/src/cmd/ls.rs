@@ -31,6 +31,9 @@ pub(crate) fn run(args: &Ls) -> ExitCode {
 
 async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
     let mut sites = Sites::new(args.on.on.as_deref(), "outpost ls");
+    for path in &args.paths {
+        sites.check_on(path)?;
+    }
     let outcome = listed(args, &mut sites).await;
     sites.leave().await;
     outcome

@@ -71,7 +71,8 @@ async fn serve(
     background: bool,
 ) -> anyhow::Result<ExitCode> {
     // Before anything is said: who hears of us may signal us.
-    let mut ends = Ends::new().context("cannot listen for signals")?;
+    let stdio = config.listen.contains(&Listen::Stdio);
+    let mut ends = Ends::new(stdio).context("cannot listen for signals")?;
     outpost_engine::heed_children().context("cannot undo that SIGCHLD is ignored")?;
     let spawner = Spawner::new(SpawnerOptions {
         trees: config.trees,
@@ -98,7 +99,6 @@ async fn serve(
     let host = host.with_sandbox(config.sandbox_level, found);
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
     let server = Server::new(engine.clone(), host, config.settings);
-    let stdio = config.listen.contains(&Listen::Stdio);
     let urls: Vec<_> = listeners.iter().map(Listener::url).collect();
     for listener in listeners {
         tokio::spawn(listener.serve(server.clone()));
@@ -176,15 +176,23 @@ async fn lines(server: &Server) {
 /// The signals that end us.
 struct Ends {
     terminate: Signal,
-    interrupt: Signal,
+    /// None where interrupts are for somebody else.
+    interrupt: Option<Signal>,
     hangup: Signal,
 }
 
 impl Ends {
-    fn new() -> std::io::Result<Self> {
+    /// Who speaks to us through our input may share its terminal with us, where Ctrl-C
+    /// is for the command that runs here; then we were started ignoring it. Anybody
+    /// else who starts us like that still wants to be able to end us.
+    fn new(stdio: bool) -> std::io::Result<Self> {
+        let deaf = stdio && outpost_engine::ignores_interrupts();
         Ok(Ends {
             terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
+            interrupt: match deaf {
+                true => None,
+                false => Some(signal(SignalKind::interrupt())?),
+            },
             hangup: signal(SignalKind::hangup())?,
         })
     }
@@ -192,8 +200,16 @@ impl Ends {
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
+            () = heard(self.interrupt.as_mut()) => "SIGINT",
             _ = self.hangup.recv() => "SIGHUP",
         }
+    }
+}
+
+/// Waits for a signal, for ever if it isn't listened to.
+async fn heard(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     }
 }

@@ -43,8 +43,9 @@ pub(crate) enum Ending {
     Unheard(io::Error),
     /// We were asked twice to end, and the process was killed.
     Stopped(SignalName),
-    /// The server can't be reached, and somebody didn't want to wait for it.
-    GivenUp,
+    /// The server can't be reached, and somebody didn't want to wait for it: who
+    /// sent this, or typed a key that means as much.
+    GivenUp(SignalName),
 }
 
 /// Ends a task with whoever waits for it.
@@ -91,10 +92,10 @@ pub(crate) async fn converse(conversation: Conversation<'_>, signals: &mut Signa
         ending = &mut printing.0 => ending.unwrap_or_else(|error| Ending::Failed(error.to_string())),
         () = left(typed, process, notice) => match parting {
             Parting::Leaves => Ending::Detached,
-            Parting::Ends => Ending::GivenUp,
+            Parting::Ends => Ending::GivenUp(SignalName::Interrupt),
         },
         ending = signals.pass_on(addressee) => ending,
-        () = notice.follow(remote) => Ending::GivenUp,
+        () = notice.follow(remote) => Ending::GivenUp(SignalName::Interrupt),
     }
 }
 

@@ -45,6 +45,8 @@ impl Notice {
             return std::future::pending::<()>().await;
         };
         let mut standing = remote.standing();
+        // It may have been lost before we looked.
+        standing.mark_changed();
         let mut lost = false;
         while standing.changed().await.is_ok() {
             let now = standing.borrow_and_update().clone();

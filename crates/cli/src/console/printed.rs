@@ -133,7 +133,13 @@ pub(super) async fn print(events: &mut Events, how: Printed) -> Ending {
                 written
             }
             Event::Closed { .. } => break,
-            Event::Failed { message } => return Ending::Failed(message),
+            Event::Failed { message } => {
+                return match code {
+                    // How it ended is known, and what it left running was to be ended.
+                    Some(code) if !how.lingers => Ending::Outlived(code),
+                    _ => Ending::Failed(message),
+                };
+            }
         };
         if let Err(error) = written {
             return Ending::Unheard(error);

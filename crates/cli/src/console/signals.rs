@@ -76,6 +76,17 @@ impl Signals {
         self.ends.next().await
     }
 
+    /// Waits for something, unless one comes that would have ended us.
+    pub(crate) async fn unless_ended<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, SignalName> {
+        tokio::select! {
+            done = work => Ok(done),
+            signal = self.ending() => Err(signal),
+        }
+    }
+
     /// Whether an interrupt was passed on.
     pub(crate) fn interrupted(&self) -> bool {
         self.interrupted
@@ -128,7 +139,7 @@ impl Ends {
                 }
             }
             if !under_way.is_empty() && is_lost() {
-                return Ending::GivenUp;
+                return Ending::GivenUp(signal);
             }
             if parts && asked {
                 return stop(to.process, signal).await;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use outpost_client::{FileError, FileErrorKind};
+use outpost_client::{Error, FileError, FileErrorKind};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
@@ -232,8 +232,12 @@ fn named(destination: &Site, astray: Astray) -> anyhow::Error {
     }
 }
 
-/// What is wrong with a file; what is wrong with its place is an error.
+/// What is wrong with a file; what is wrong with its place is an error, however often
+/// it is asked.
 pub(crate) fn of_place(error: anyhow::Error) -> anyhow::Result<anyhow::Error> {
+    if error.is::<Error>() {
+        return Err(error);
+    }
     let of_place = error.downcast_ref::<FileError>().and_then(FileError::place);
     match of_place {
         Some(place) => Err(anyhow::Error::new(place.clone()).context(error.to_string())),

@@ -2,10 +2,13 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use anyhow::bail;
 use outpost_client::{Files, Place as _, Remote, RemoteOptions};
 
-use crate::{args::Location, target};
+use crate::{
+    args::Location,
+    farewell::{Remains, take_leave},
+    target,
+};
 
 /// The servers that a command has to do with, each connected to once.
 pub(crate) struct Sites {
@@ -13,6 +16,15 @@ pub(crate) struct Sites {
     named: Option<String>,
     client_name: &'static str,
     servers: HashMap<String, Remote>,
+}
+
+/// What a command line can't mean.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Senseless {
+    #[error(":{} is on a server that --on names", .0.display())]
+    Unnamed(PathBuf),
+    #[error("- is for `outpost cp` only")]
+    Stream,
 }
 
 /// A path and the place it is in.
@@ -33,6 +45,24 @@ impl Sites {
         }
     }
 
+    /// Whether a location names anything, before anybody is connected to.
+    pub(crate) fn check(&self, location: &Location) -> Result<(), Senseless> {
+        match location {
+            Location::OnNamed(path) if self.named.is_none() => {
+                Err(Senseless::Unnamed(path.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same, where our own streams mean nothing.
+    pub(crate) fn check_on(&self, location: &Location) -> Result<(), Senseless> {
+        match location {
+            Location::Stream => Err(Senseless::Stream),
+            location => self.check(location),
+        }
+    }
+
     /// The files that a location of several is about; none for our own streams.
     pub(crate) async fn find(&mut self, location: &Location) -> anyhow::Result<Option<Site>> {
         let (server, path) = match location {
@@ -41,7 +71,7 @@ impl Sites {
             Location::On { server, path } => (Some(server.clone()), path),
             Location::OnNamed(path) => match &self.named {
                 Some(server) => (Some(server.clone()), path),
-                None => bail!(":{} is on a server that --on names", path.display()),
+                None => return Err(Senseless::Unnamed(path.clone()).into()),
             },
         };
         let files = match &server {
@@ -68,10 +98,7 @@ impl Sites {
             }
             location => self.find(location).await?,
         };
-        match site {
-            Some(site) => Ok(site),
-            None => bail!("- is for `outpost cp` only"),
-        }
+        site.ok_or_else(|| Senseless::Stream.into())
     }
 
     async fn connect(&mut self, server: &str) -> anyhow::Result<Files> {
@@ -96,8 +123,7 @@ impl Sites {
     /// Leaves all of them in good order.
     pub(crate) async fn leave(&self) {
         for remote in self.servers.values() {
-            // A launched server ends with its connection, and is waited for.
-            let _ = remote.close().await;
+            take_leave(remote, Remains::Nothing).await;
         }
     }
 }

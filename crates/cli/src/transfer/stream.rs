@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use outpost_client::{FileError, FileErrorKind, Files};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::Tally;
+use super::{Tally, draft::Draft};
 
 /// How often a file is begun whose connection is lost again and again.
 const ATTEMPTS: usize = 5;
@@ -56,17 +56,17 @@ async fn try_file_to_file(
     mut moved: impl FnMut(usize),
 ) -> Result<(), FileError> {
     let mut reader = from.0.open(from.1).await?;
-    let mut writer = to.0.create(to.1).await?;
+    let mut draft = Draft::begin(to.0, to.1).await?;
     loop {
         let bytes = reader.next_bytes().await?;
         let count = bytes.len();
         if count == 0 {
             break;
         }
-        writer.put(bytes).await?;
+        draft.put(bytes).await?;
         moved(count);
     }
-    writer.commit().await
+    draft.finish().await
 }
 
 /// From a place to our own output.
@@ -95,7 +95,7 @@ pub(super) async fn stream_to_file(
     to: (&Files, &Path),
     tally: &Tally,
 ) -> anyhow::Result<()> {
-    let mut writer = to.0.create(to.1).await?;
+    let mut draft = Draft::begin(to.0, to.1).await?;
     loop {
         let mut piece = BytesMut::with_capacity(PIECE_BYTES);
         let read = input.read_buf(&mut piece).await;
@@ -103,10 +103,10 @@ pub(super) async fn stream_to_file(
         if read == 0 {
             break;
         }
-        writer.put(piece.freeze()).await?;
+        draft.put(piece.freeze()).await?;
         tally.moved(read);
     }
-    writer.commit().await?;
+    draft.finish().await?;
     tally.done();
     Ok(())
 }

@@ -18,7 +18,9 @@ use outpost_engine::{
 use outpost_fetch::Fetcher;
 use outpost_files::Clerk;
 use outpost_journal as journal;
-use outpost_protocol::{EnvironmentInfo, PathUri, ProcessEntry, RpcError, SandboxParams};
+use outpost_protocol::{
+    EnvironmentInfo, PathUri, ProcessEntry, RpcError, SandboxParams, Surroundings,
+};
 use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -169,14 +171,14 @@ impl Place for Local {
         })
     }
 
-    fn environment(&self) -> Pending<'_, EnvironmentInfo> {
+    fn environment(&self) -> Pending<'_, Surroundings> {
         Box::pin(async {
             self.inner.check_open()?;
             let found = self.inner.engine.confining_means().await;
             let mut info = self.inner.info.clone();
             info.capabilities.sandboxed_file_streaming = found.is_ok();
             info.sandbox = Some(confinement::support(self.inner.sandbox_level, found));
-            Ok(info)
+            Ok(info.into())
         })
     }
 

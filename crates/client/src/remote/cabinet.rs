@@ -51,7 +51,7 @@ impl RemoteCabinet {
 impl Cabinet for RemoteCabinet {
     fn base(&self) -> Working<PathBuf> {
         let guard = Arc::clone(&self.guard);
-        Box::pin(async move { Ok(guard.core.environment().await?.cwd.into_path()) })
+        Box::pin(async move { Ok(guard.core.base().await?) })
     }
 
     fn read(&self, params: FsReadFileParams) -> Working<FsReadFileResult<Bytes>> {

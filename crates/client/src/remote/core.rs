@@ -9,8 +9,8 @@ use std::{
 };
 
 use outpost_journal::{self as journal, Seq};
-use outpost_protocol::{Method, ServerCapabilities, TerminateParams, Welcome};
-use tokio::sync::{Notify, watch};
+use outpost_protocol::{Method, ServerCapabilities, Surroundings, TerminateParams, Welcome};
+use tokio::sync::{Notify, OnceCell, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -36,6 +36,8 @@ pub(super) struct Core {
     current: AtomicU64,
     /// What the server said when the session was opened.
     pub(super) welcome: OnceLock<Welcome>,
+    /// What it said of where it is, once somebody had to ask.
+    pub(super) surroundings: OnceCell<Surroundings>,
     acked: AtomicBool,
     pub(super) processes: Mutex<HashMap<String, Arc<Tracked>>>,
     strays: Mutex<Strays>,
@@ -69,6 +71,7 @@ impl Core {
             line: Mutex::default(),
             current: AtomicU64::new(0),
             welcome: OnceLock::new(),
+            surroundings: OnceCell::new(),
             acked: AtomicBool::new(false),
             processes: Mutex::default(),
             strays: Mutex::default(),

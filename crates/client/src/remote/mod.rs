@@ -9,6 +9,7 @@
 //!   that nobody wants
 //! - [`tracked`] is one process, whose [`puzzle`] puts events into their order;
 //!   [`acks`] says what is acknowledged, and when
+//! - [`surroundings`] are what it is like where the server is
 //! - [`http`] makes requests, whose [`bodies`] arrive on the line they were made
 //!   on
 //! - [`supervise`] is the task that brings a lost connection back, the way that
@@ -43,6 +44,7 @@ mod recovery;
 mod reins;
 mod strays;
 mod supervise;
+mod surroundings;
 mod tls;
 mod tracked;
 mod unattended;

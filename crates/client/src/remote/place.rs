@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use outpost_journal::Seq;
 use outpost_protocol::{
-    Empty, EnvironmentInfo, ListResult, Method, PathUri, ProcessEntry, RpcError,
-    ServerCapabilities, ServerInfo, SessionCloseParams, SessionEntry, SessionListResult,
-    StartParams, code,
+    Empty, ListResult, Method, PathUri, ProcessEntry, RpcError, ServerCapabilities, ServerInfo,
+    SessionCloseParams, SessionEntry, SessionListResult, StartParams, Surroundings, code,
 };
 use tokio::{
     runtime::Handle as Runtime,
@@ -97,7 +96,8 @@ impl Remote {
 
     /// Launches a server and speaks to it through its standard input and output.
     /// It ends with the place, and so does everything it runs; a connection to
-    /// it can't be brought back.
+    /// it can't be brought back. It is in our process group, and so what is typed
+    /// at a terminal to end us reaches it too, unless the command sees to that.
     pub async fn launch(
         command: std::process::Command,
         options: RemoteOptions,
@@ -142,6 +142,13 @@ impl Remote {
     #[must_use]
     pub fn standing(&self) -> watch::Receiver<Standing> {
         self.core().standing.subscribe()
+    }
+
+    /// Waits until there is a connection, if it was lost: by then the server was
+    /// told to end whatever may have come of starts whose answer was lost. Fails
+    /// once it can't be brought back.
+    pub async fn reached(&self) -> Result<(), Error> {
+        self.core().line().await.map(drop)
     }
 
     /// All sessions of the server, for its owner. Beyond the released servers:
@@ -191,7 +198,7 @@ impl Remote {
             Some(cwd) if cwd.is_absolute() => PathUri::from_path(&cwd),
             // Relative to where the place is.
             relative => {
-                let base = self.environment().await?.cwd.into_path();
+                let base = core.base().await?;
                 PathUri::from_path(&base.join(relative.unwrap_or_default()))
             }
         };
@@ -258,7 +265,7 @@ impl Place for Remote {
         })
     }
 
-    fn environment(&self) -> Pending<'_, EnvironmentInfo> {
+    fn environment(&self) -> Pending<'_, Surroundings> {
         Box::pin(self.core().environment())
     }
 
@@ -296,15 +303,6 @@ fn check(start: &Start, can: ServerCapabilities) -> Result<(), Error> {
 }
 
 impl Core {
-    /// What it is like where the server is.
-    pub(super) async fn environment(&self) -> Result<EnvironmentInfo, Error> {
-        let welcome = self.welcome.get();
-        match welcome.and_then(|welcome| welcome.environment_info.clone()) {
-            Some(info) => self.line().await.map(|_| info),
-            None => self.again(Method::EnvironmentInfo, &Empty {}).await,
-        }
-    }
-
     /// Makes the first connection, and has it looked after.
     async fn connect(self: &Arc<Self>) -> Result<(), Error> {
         let deadline = now() + self.options.limits.connect_within;

@@ -125,16 +125,43 @@ async fn where_a_process_starts_is_asked_for_if_nobody_said() {
     let (remote, mut line) = sim.connect(released()).await;
     let server = async {
         let request = line.asked_for("environment/info").await;
-        let info = json!({"shell": {"name": "sh", "path": "/bin/sh"}, "cwd": "file:///srv",
-            "userHomeDir": null, "platformOs": "linux", "temporaryDirectories": [],
-            "tempDir": "file:///tmp", "executorVersion": "1", "capabilities": {}});
+        let info = json!({"shell": {"name": "sh", "path": "/bin/sh"}, "cwd": "file:///srv"});
         line.answer(&request, info).await;
-        let request = line.asked_for("process/start").await;
-        assert_eq!(request["params"]["cwd"], "file:///srv");
-        line.refuse(&request, -32603, "no").await;
+        // What is known isn't asked for again.
+        for cwd in ["file:///srv", "file:///srv/sub"] {
+            let request = line.asked_for("process/start").await;
+            assert_eq!(request["params"]["cwd"], cwd);
+            line.refuse(&request, -32603, "no").await;
+        }
     };
-    let (started, ()) = tokio::join!(remote.start(Start::new(["x"])), server);
-    started.unwrap_err();
+    let starting = async {
+        remote.start(Start::new(["x"])).await.unwrap_err();
+        let below = Start::new(["x"]).cwd("sub");
+        remote.start(below).await.unwrap_err();
+    };
+    tokio::join!(starting, server);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_know_where_it_is_has_to_be_told() {
+    for knows_the_question in [true, false] {
+        let mut sim = Sim::new();
+        let (remote, mut line) = sim.connect(released()).await;
+        let server = async {
+            let request = line.asked_for("environment/info").await;
+            if knows_the_question {
+                let info = json!({"shell": {"name": "sh", "path": "/bin/sh"}, "cwd": null});
+                line.answer(&request, info).await;
+            } else {
+                line.refuse(&request, -32601, "unknown method").await;
+            }
+        };
+        let (started, ()) = tokio::join!(remote.start(Start::new(["x"])), server);
+        assert!(matches!(started.unwrap_err(), Error::NoDirectory));
+        let start = Start::new(["x"]).cwd("/srv").id("p");
+        let (started, _) = tokio::join!(remote.start(start), line.start());
+        started.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use outpost_client::{EnvironmentInfo, Error, Pending, Place};
+use outpost_client::{Error, Pending, Place, Surroundings};
 
 /// Knows the place where commands run, and finds it again if it was lost.
 pub trait Ground: Send + Sync {
@@ -30,7 +30,7 @@ pub(super) struct Footing {
 
 impl Footing {
     pub(super) async fn on(place: Arc<dyn Place>) -> Result<Self, Error> {
-        let EnvironmentInfo {
+        let Surroundings {
             shell,
             cwd,
             user_home_dir,
@@ -40,9 +40,10 @@ impl Footing {
         Ok(Footing {
             place,
             shell: shell.path,
-            cwd: cwd.into_path(),
+            // A server that doesn't say where it is has a root all the same.
+            cwd: cwd.map_or_else(|| PathBuf::from("/"), |cwd| cwd.into_path()),
             home: user_home_dir.map(|home| home.into_path()),
-            os: platform_os,
+            os: platform_os.unwrap_or_else(|| "an unknown system".to_owned()),
         })
     }
 

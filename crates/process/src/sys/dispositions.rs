@@ -84,6 +84,12 @@ pub fn heed_interrupt() -> io::Result<()> {
     put_back(libc::SIGINT)
 }
 
+/// Whether whoever started this program wanted it to ignore interrupts, as a shell does for what it
+/// puts into the background. To be asked before anything is made of them.
+pub fn ignores_interrupts() -> bool {
+    is_ignored(libc::SIGINT) == Some(true)
+}
+
 fn put_back(signal: c_int) -> io::Result<()> {
     // SAFETY: zeroes are a valid value: the default, no flags, an empty mask.
     let default = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };

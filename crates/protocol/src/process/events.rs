@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::exit_code;
 use crate::base64::{Base64Bytes, as_text};
 
 /// Params of `process/output`.
@@ -48,6 +49,7 @@ pub struct Ending {
     /// Its number among the events of the process.
     pub seq: u64,
     /// How it ended.
+    #[serde(deserialize_with = "exit_code::any")]
     pub exit_code: i32,
     /// Whether it seems to have failed because of its sandbox, if the server says so here.
     pub sandbox_denied: Option<bool>,

@@ -3,6 +3,7 @@
 mod ack;
 mod control;
 mod events;
+mod exit_code;
 mod list;
 mod read;
 mod start;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::exit_code;
 use crate::StreamName;
 use crate::base64::{Base64Bytes, as_text};
 
@@ -40,6 +41,7 @@ pub struct ReadResult<B = Vec<u8>> {
     /// Whether the process has ended.
     pub exited: bool,
     /// How it ended.
+    #[serde(default, deserialize_with = "exit_code::any_or_none")]
     pub exit_code: Option<i32>,
     /// Whether nothing will follow.
     pub closed: bool,

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::Context;
-use outpost_client::{Place, Process, Remote, RemoteOptions, Sandbox, Start};
+use outpost_client::{Place, Process, Remote, RemoteOptions, Sandbox, Start, Terminate};
 use outpost_engine::sandbox::Level;
 use tokio::time::{Instant, timeout};
 
@@ -24,6 +24,7 @@ use crate::{
         window_size,
     },
     exit,
+    farewell::{Remains, take_leave},
     render::{out::note, words},
     target,
 };
@@ -93,45 +94,100 @@ async fn run_here(args: &Run, confinement: &Confinement) -> anyhow::Result<Over>
         Some(sandbox) => start(args, remote.is_some()).sandbox(sandbox),
         None => start(args, remote.is_some()),
     };
-    let process = tokio::select! {
-        started = place.start(start) => match started {
-            Ok(process) => process,
-            Err(error) => {
-                return Ok(without_a_start(exit::not_started(&args.command[0], &error)));
-            }
-        },
-        signal = signals.ending() => return Ok(without_a_start(exit::of_signal(signal))),
+    let started = tokio::select! {
+        started = place.start(start) => {
+            started.map_err(|error| exit::not_started(&args.command[0], &error))
+        }
+        signal = signals.ending() => Err(exit::of_signal(signal)),
     };
-    let (code, interrupted, stopped) =
-        match talk(args, &process, remote.as_ref(), &mut signals).await {
-            Ok(ending) => {
-                let died = matches!(ending, Ending::Exited(code) if exit::is_of_interrupt(code));
-                let stopped = matches!(ending, Ending::Stopped(_));
-                let code = exit::after(&process, ending).await;
-                (code, died && signals.interrupted(), stopped)
-            }
-            Err(error) => {
-                let _ = process.terminate().await;
-                (exit::with_error(&error), false, false)
-            }
-        };
-    drop(process);
-    // What the command has left running here ends with us. Who can't wait needn't:
-    // it is killed when we are gone.
-    let leaving = async {
-        if let Err(error) = place.close().await {
-            note(&words::of_client(&error));
+    let process = match started {
+        Ok(process) => process,
+        Err(code) => {
+            // Whether the server has started it may be unknown: then it is ended there.
+            let leaving = leave(&*place, remote.as_ref(), Remains::Unknown);
+            let _ = signals.unless_ended(leaving).await;
+            return Ok(without_a_start(code));
         }
     };
-    if stopped {
+    let (code, interrupted, haste) = match talk(args, &process, remote.as_ref(), &mut signals).await
+    {
+        Ok(ending) => {
+            let died = matches!(ending, Ending::Exited(code) if exit::is_of_interrupt(code));
+            let haste = Haste::after(&ending);
+            let code = exit::after(&process, ending).await;
+            (code, died && signals.interrupted(), haste)
+        }
+        Err(error) => {
+            let _ = process.terminate().await;
+            (exit::with_error(&error), false, Haste::None)
+        }
+    };
+    if let Some(remote) = remote.as_ref().filter(|_| haste == Haste::None) {
+        end_tree(&process, remote).await;
+    }
+    drop(process);
+    // What the command has left running ends with us. Who can't wait needn't: here it
+    // is killed when we are gone, and on a server its session ends some time later.
+    let leaving = async {
+        match haste {
+            Haste::None | Haste::Told => {
+                leave(&*place, remote.as_ref(), Remains::Leftovers).await;
+            }
+            Haste::GivenUp => close(&*place).await,
+        }
+    };
+    if haste == Haste::Told {
         let _ = timeout(LEAVE_WITHIN, leaving).await;
     } else {
-        tokio::select! {
-            () = leaving => {}
-            _ = signals.ending() => {}
-        }
+        let _ = signals.unless_ended(leaving).await;
     }
     Ok(Over { code, interrupted })
+}
+
+/// How much of a hurry we are in once a command is over for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Haste {
+    None,
+    /// We were told twice to end.
+    Told,
+    /// Nobody wants to wait for a server that can't be reached.
+    GivenUp,
+}
+
+impl Haste {
+    fn after(ending: &Ending) -> Self {
+        match ending {
+            Ending::Stopped(_) => Haste::Told,
+            Ending::GivenUp(_) => Haste::GivenUp,
+            _ => Haste::None,
+        }
+    }
+}
+
+/// Leaves the place, and the server if it is on one.
+async fn leave(place: &dyn Place, remote: Option<&Remote>, remains: Remains) {
+    match remote {
+        Some(remote) => take_leave(remote, remains).await,
+        None => close(place).await,
+    }
+}
+
+async fn close(place: &dyn Place) {
+    if let Err(error) = place.close().await {
+        note(&words::of_client(&error));
+    }
+}
+
+/// Ends what a command has left running, on a server that ends trees and no sessions.
+async fn end_tree(process: &Process, remote: &Remote) {
+    let can = remote.capabilities();
+    if can.terminate_tree && !can.process_list {
+        let tree = Terminate {
+            grace: None,
+            tree: true,
+        };
+        let _ = timeout(LEAVE_WITHIN, process.terminate_with(tree)).await;
+    }
 }
 
 /// Where we are, for a command that is to run in the same place.

@@ -1,0 +1,125 @@
+//! What a shell is told to launch a server with.
+
+/// From here on Ctrl-C and Ctrl-\ are ours alone, which we pass on to the command: a
+/// program that is started ignoring them goes on doing so. The server stays in the
+/// group that may use the terminal all the same, since an ssh may have to ask for a
+/// password there.
+const DEAF: &str = "trap '' INT QUIT; ";
+
+/// Words that a shell understands itself, so that they can't be executed.
+const BUILT_IN: [&str; 6] = ["!", ".", "command", "eval", "exec", "source"];
+
+/// How a line is run so that as little as possible stands between us and the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// One program, which the shell can become.
+    Program,
+    /// The same, with variables before it.
+    WithVariables,
+    /// Anything else: the shell stays, and ends with what it runs.
+    Script,
+}
+
+/// The script that launches a server by this line.
+pub(crate) fn launch_script(line: &str) -> String {
+    // Who becomes the server is who is killed, should it come to that.
+    let become_it = match shape(line) {
+        Shape::Program => "exec ",
+        Shape::WithVariables => "exec env ",
+        Shape::Script => "",
+    };
+    format!("{DEAF}{become_it}{}", line.trim_start())
+}
+
+fn shape(line: &str) -> Shape {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    if BUILT_IN.contains(&first) || has_operators(line) {
+        return Shape::Script;
+    }
+    match is_assignment(first) {
+        true => Shape::WithVariables,
+        false => Shape::Program,
+    }
+}
+
+fn is_assignment(word: &str) -> bool {
+    let Some((name, _)) = word.split_once('=') else {
+        return false;
+    };
+    let mut characters = name.chars();
+    let begins = |first: char| first.is_ascii_alphabetic() || first == '_';
+    characters.next().is_some_and(begins)
+        && characters.all(|other| other.is_ascii_alphanumeric() || other == '_')
+}
+
+/// Whether anything outside of quotes makes more than one command of it, or may. What
+/// belongs to a redirection doesn't.
+fn has_operators(line: &str) -> bool {
+    let mut quote = None;
+    let mut before = ' ';
+    let mut characters = line.trim().chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+            (Some('\''), _) => {}
+            (_, '\\') => {
+                characters.next();
+            }
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '&' | '|') if matches!(before, '>' | '<') => {}
+            (None, ';' | '&' | '|' | '(' | ')' | '`' | '\n') => return true,
+            _ => {}
+        }
+        before = character;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_becomes_what_is_one_program() {
+        for line in [
+            "outpost serve --listen stdio://",
+            "ssh build outpost serve --listen stdio://",
+            "sh -c 'echo $$ > pid; exec outpost serve'",
+            r#"sh -c "a && b""#,
+            r"./a\;b 'it'\''s; one'",
+            "outpost serve 2>/dev/null",
+            "outpost serve 2>&1 >|log",
+            "outpost serve a=b",
+            "./a=b serve",
+        ] {
+            assert_eq!(shape(line), Shape::Program, "{line}");
+        }
+        assert_eq!(launch_script(" a b"), "trap '' INT QUIT; exec a b");
+    }
+
+    #[test]
+    fn variables_may_stand_before_it() {
+        for line in ["A=1 outpost serve", "_b2='x y' C= outpost serve"] {
+            assert_eq!(shape(line), Shape::WithVariables, "{line}");
+        }
+        assert_eq!(launch_script("A=1 b"), "trap '' INT QUIT; exec env A=1 b");
+    }
+
+    #[test]
+    fn a_script_is_left_as_it_is() {
+        for line in [
+            "cd /srv && outpost serve",
+            "cd /srv; exec outpost serve",
+            "exec outpost serve",
+            ". ./profile",
+            "tee log | outpost serve",
+            "(outpost serve)",
+            "outpost serve $(cat flags)",
+            "A=1 outpost serve `cat flags`",
+            "cd /srv\nexec outpost serve",
+        ] {
+            assert_eq!(shape(line), Shape::Script, "{line}");
+        }
+        assert_eq!(launch_script("cd / && a"), "trap '' INT QUIT; cd / && a");
+    }
+}

@@ -1,0 +1,73 @@
+//! `--on stdio:`: a server that is launched for a command.
+
+use outpost_testkit::{Client, Server, Start, sh};
+use serde_json::json;
+
+use super::{outcome, text};
+use crate::{outpost, ready};
+
+/// A shell on a terminal that knows the program under test as `$OUTPOST`, and `$SERVE` as what
+/// launches it as a server.
+async fn shell(script: &str) -> (Server, Client) {
+    let (server, client) = ready().await;
+    let binary = outpost();
+    let binary = binary.binary().to_str().expect("it is text").to_owned();
+    let serve = format!("{binary} serve --listen stdio:// --log-level off");
+    let start: Start = sh("p", script)
+        .tty()
+        .env(&[("OUTPOST", &binary), ("SERVE", &serve)])
+        .with("size", json!({"rows": 30, "cols": 100}));
+    client.start(start).await;
+    (server, client)
+}
+
+#[tokio::test]
+async fn what_is_typed_to_end_it_is_for_the_command_and_not_for_its_server() {
+    for (launched, key, signal) in [
+        ("$SERVE", b"\x03", "INT"),
+        ("$SERVE", b"\x1c", "QUIT"),
+        ("cd / && $SERVE", b"\x03", "INT"),
+    ] {
+        let (_server, client) = shell(&format!(
+            "trap : INT QUIT; $OUTPOST run --on \"stdio:{launched}\" -- sh -c \
+             'trap \"echo caught; exit 6\" {signal}; echo ready; while :; do sleep 0.02; done'; \
+             echo code $?",
+        ))
+        .await;
+        client.sees("p", "ready").await;
+        client.write("p", key, "w").await;
+        let text = client.closed("p").await.text();
+        assert!(text.contains("caught"), "{launched} {signal}: {text}");
+        assert!(text.ends_with("code 6\r\n"), "{launched} {signal}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_launched_may_ask_for_something_at_the_terminal() {
+    let (_server, client) = shell(
+        "$OUTPOST run --on \"stdio:read -r word </dev/tty; echo got \\$word >&2; $SERVE\" -- \
+         echo done; echo code $?",
+    )
+    .await;
+    client.write("p", "secret\n", "w").await;
+    let text = client.closed("p").await.text();
+    assert!(text.contains("got secret"), "{text}");
+    assert!(text.ends_with("done\r\ncode 0\r\n"), "{text}");
+}
+
+#[tokio::test]
+async fn it_is_launched_by_whatever_a_shell_understands() {
+    let binary = outpost();
+    let serve = format!("'{}' serve --listen stdio://", binary.binary().display());
+    for line in [
+        format!("cd /usr && {serve}"),
+        format!("cd /usr; exec {serve}"),
+        format!("exec env -C /usr {serve}"),
+        format!("PWD=/nowhere env -C /usr {serve}"),
+    ] {
+        let on = format!("stdio:{line}");
+        let output = outcome(&["run", "--on", &on, "--", "/bin/pwd", "-P"], b"").await;
+        assert_eq!(text(&output.stdout), "/usr\n", "{line}: {output:?}");
+        assert_eq!(output.status.code(), Some(0), "{line}");
+    }
+}
