@@ -65,7 +65,7 @@ pub struct ProcessClosed {
 
 /// Where output was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum StreamName {
     /// File descriptor 1.
     Stdout,
@@ -74,6 +74,8 @@ pub enum StreamName {
     /// The terminal, where the two can't be told apart.
     Pty,
 }
+
+crate::words::word!(StreamName);
 
 impl StreamName {
     /// The name on the wire.
