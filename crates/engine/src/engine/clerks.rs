@@ -73,16 +73,17 @@ impl Engine {
             tmpdir,
             only_looks: purpose == Purpose::Look,
         };
+        let within = shared.limits.confine_within;
         let prepared = confining::confine(
             sandbox,
             &self.shared.preparing,
             wish,
             Program::none(),
             stdio,
+            within,
         );
         let (command, confinement) = prepared.await?;
         let child = shared.spawner.spawn(command).await?;
-        let within = shared.limits.confine_within;
         let (child, hold, socket) = confinement.see_staying(child, within).await?;
         let departure = Departure::default();
         let needed = departure.unneeded.clone();

@@ -4,8 +4,8 @@ use std::{ffi::OsString, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration}
 
 use outpost_process::{Child, Command, SpawnError, Stdio, Watched};
 use outpost_sandbox::{
-    Confined, Heard, Hold, Line, Means, PrepareError, Program, Refusal, Report, Sandbox, Step,
-    Unenforceable, planning, policy::Policy,
+    Confined, Heard, Hold, Line, Means, Plan, PrepareError, Program, Refusal, Report, Sandbox,
+    Step, Unenforceable, planning, policy::Policy,
 };
 use tokio::{sync::Semaphore, time::timeout};
 
@@ -53,6 +53,7 @@ pub(super) async fn prepare(
     turns: &Arc<Semaphore>,
     start: &Start,
     command: Command,
+    within: Duration,
 ) -> Result<(Command, Option<Confinement>), StartError> {
     let Some(policy) = start.sandbox.clone() else {
         return Ok((command, None));
@@ -72,48 +73,26 @@ pub(super) async fn prepare(
         tmpdir,
         only_looks: false,
     };
-    let (command, confinement) = confine(sandbox, turns, wish, program, stdio).await?;
+    let (command, confinement) = confine(sandbox, turns, wish, program, stdio, within).await?;
     Ok((command, Some(confinement)))
 }
 
-/// What to start for a program that is to be confined, or for none.
+/// What to start for a program that is to be confined, or for none. Nobody waits for it longer than
+/// `within`: looking at a file system that hangs takes a thread and a turn with it, and not the client.
 pub(super) async fn confine(
     sandbox: Option<&Sandbox>,
     turns: &Arc<Semaphore>,
     wish: Wish,
     program: Program,
     stdio: Stdio,
+    within: Duration,
 ) -> Result<(Command, Confinement), StartError> {
     let Some(sandbox) = sandbox.cloned() else {
         let refusal = PrepareError::from(Unenforceable::NoStages);
         return Err(Refusal::from(refusal).into());
     };
-    // It is closed by nobody.
-    let turn = Arc::clone(turns).acquire_owned().await;
-    let turn = turn.map_err(|_| Refusal::Unplanned)?;
-    let preparing = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        // The host first: where nothing can be enforced, that is the reason.
-        sandbox.preflight().map_err(PrepareError::from)?;
-        let child = planning::Child {
-            cwd: &program.cwd,
-            tmpdir: wish
-                .tmpdir
-                .as_deref()
-                .filter(|dir| !dir.is_empty())
-                .map(Path::new),
-        };
-        let bounds = planning::Bounds::default();
-        let mut plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds)?;
-        if wish.only_looks {
-            plan = plan.only_looking();
-        }
-        let confined = sandbox.confine(&plan, program)?;
-        Ok::<_, Refusal>((plan, confined))
-    });
-    // It is not cancelled, so it ends early only by a panic, and what can't be planned can't be
-    // enforced.
-    let (plan, confined) = preparing.await.map_err(|_| Refusal::Unplanned)??;
+    let prepared = timeout(within, in_turn(turns, sandbox, wish, program)).await;
+    let (plan, confined) = prepared.map_err(|_| Refusal::Slow { within })??;
     for warning in &plan.warnings {
         tracing::warn!("sandbox: {warning}");
     }
@@ -135,6 +114,41 @@ pub(super) async fn confine(
         line: Some(Arc::new(theirs)),
     };
     Ok((command, Confinement { line, hold }))
+}
+
+/// Makes the plan and prepares what it takes, as soon as there is a turn.
+async fn in_turn(
+    turns: &Arc<Semaphore>,
+    sandbox: Sandbox,
+    wish: Wish,
+    program: Program,
+) -> Result<(Plan, Confined), Refusal> {
+    // It is closed by nobody.
+    let turn = Arc::clone(turns).acquire_owned().await;
+    let turn = turn.map_err(|_| Refusal::Unplanned)?;
+    let preparing = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        // The host first: where nothing can be enforced, that is the reason.
+        sandbox.preflight().map_err(PrepareError::from)?;
+        let child = planning::Child {
+            cwd: &program.cwd,
+            tmpdir: wish
+                .tmpdir
+                .as_deref()
+                .filter(|dir| !dir.is_empty())
+                .map(Path::new),
+        };
+        let bounds = planning::Bounds::default();
+        let mut plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds)?;
+        if wish.only_looks {
+            plan = plan.only_looking();
+        }
+        let confined = sandbox.confine(&plan, program)?;
+        Ok((plan, confined))
+    });
+    // It is not cancelled, so it ends early only by a panic, and what can't be planned can't be
+    // enforced.
+    preparing.await.map_err(|_| Refusal::Unplanned)?
 }
 
 impl Confinement {
@@ -276,5 +290,47 @@ impl Drop for Guarded {
         {
             tracing::warn!(%error, "killing an abandoned child failed");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outpost_sandbox::{Level, Network, StageCommand, policy::FileSystem};
+
+    use super::*;
+
+    /// As if all turns were taken by plans for a file system that hangs.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_plan_without_end() {
+        let stage = StageCommand {
+            program: "/nowhere".into(),
+            args: Vec::new(),
+        };
+        let sandbox = Sandbox::new(stage, Level::default());
+        let wish = Wish {
+            policy: Policy {
+                file_system: FileSystem::Unrestricted,
+                network: Network::Restricted,
+                cwd: "/".into(),
+                workspace_roots: Vec::new(),
+            },
+            tmpdir: None,
+            only_looks: false,
+        };
+        let none = Arc::new(Semaphore::new(0));
+        let within = Duration::from_secs(20);
+        let refused = confine(
+            Some(&sandbox),
+            &none,
+            wish,
+            Program::none(),
+            Stdio::Pipes { stdin: false },
+            within,
+        );
+        let words = refused.await.map(|_| ()).unwrap_err().to_string();
+        assert_eq!(
+            words,
+            "failed to prepare process sandbox: it took longer than 20s"
+        );
     }
 }

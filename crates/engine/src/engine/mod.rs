@@ -141,11 +141,12 @@ impl Engine {
             .map_err(|_| StartError::TooMany)?;
         let (sandbox, turns) = (self.shared.sandbox.as_ref(), &self.shared.preparing);
         let command = command_of(&start);
-        let (command, confinement) = confining::prepare(sandbox, turns, &start, command).await?;
+        let within = self.shared.limits.confine_within;
+        let prepared = confining::prepare(sandbox, turns, &start, command, within);
+        let (command, confinement) = prepared.await?;
         let mut child = self.shared.spawner.spawn(command).await?;
         let mut hold = None;
         if let Some(confinement) = confinement {
-            let within = self.shared.limits.confine_within;
             let proven = confinement.see_through(child, &start, within).await?;
             child = proven.0;
             hold = Some(proven.1);

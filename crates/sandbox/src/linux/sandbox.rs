@@ -19,7 +19,7 @@ use super::placeholder::{Holding, PlaceholderError, Placeholders};
 use super::preflight::{self, Means, Unenforceable};
 use super::{StageCommand, stage};
 use crate::planning::Failing;
-use crate::{Access, Level, Plan};
+use crate::{Access, Level, Plan, Warning};
 
 /// How many arguments bubblewrap takes at most, our own few included.
 const ARGUMENTS: usize = 9000 - 16;
@@ -310,6 +310,12 @@ fn check(plan: &Plan, libraries: &[PathBuf]) -> Result<(), PrepareError> {
 /// Landlock's rules only ever grant. What may be read in something that may be written can then be
 /// written, which is the weaker promise; what may not even be read is refused.
 fn check_alone(plan: &Plan) -> Result<(), PrepareError> {
+    for warning in &plan.warnings {
+        // It is kept by keeping the file there what it is, which takes a mount.
+        if let Warning::Blocked { path, .. } = warning {
+            return Err(PrepareError::Within(path.clone()));
+        }
+    }
     for (at, rule) in plan.rules.iter().enumerate() {
         let above = plan.rules[..at].iter().rev();
         let mut above = above.filter(|above| rule.path.starts_with(&above.path));
