@@ -130,10 +130,13 @@ async fn where_one_may_write_what_another_may_not_nothing_is_left() {
     // It ends last, and somebody has come in between, who is still kept from it.
     client.start(site.script("c", "read x").stdin()).await;
     client
-        .start(wider("d", "read x; mkdir .git/.git").stdin())
+        .start(wider("d", "read x; mkdir -p .git/.git && touch .git/.git/x").stdin())
         .await;
     client
-        .start(site.script("e", "read x; mkdir .git").stdin())
+        .start(
+            site.script("e", "read x; mkdir -p .git && touch .git/x")
+                .stdin(),
+        )
         .await;
     end("c").await;
     assert!(end("d").await.denied(), "its own protected names");
