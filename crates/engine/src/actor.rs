@@ -7,7 +7,10 @@ use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source, Watched}
 use outpost_sandbox::Hold;
 use tokio::time::{sleep_until, timeout_at};
 
-use crate::{clock, process::Process};
+use crate::{
+    clock,
+    process::{DIES_WITHIN, Process},
+};
 
 /// The exit code of a process that ran out of its time.
 const TIMED_OUT: i32 = 124;
@@ -126,9 +129,9 @@ impl Actor {
     }
 
     /// A confined process takes everything along that it has started, as its
-    /// namespaces do by themselves. What they wrote last, and what they needed
-    /// on the host, is worth a short wait: who hears of the end finds nothing
-    /// left of it.
+    /// namespaces do by themselves. What they wrote last is worth a short wait,
+    /// and what they needed on the host a longer one: who hears of the end finds
+    /// nothing left of it.
     async fn clear_up(&mut self) {
         self.process.kill_tree();
         let until = tokio::time::Instant::now() + self.late_within;
@@ -139,6 +142,9 @@ impl Actor {
             }
         }
         let Some(hold) = &self.hold else { return };
+        // It was killed, so this is the kernel's time, which is short unless the
+        // host is busy.
+        let until = tokio::time::Instant::now() + DIES_WITHIN;
         let watched = |first: Option<_>| first.map(Watched::new).transpose();
         let gone = match hold.first().and_then(watched) {
             Ok(Some(first)) => timeout_at(until, first.readable()).await.is_ok(),

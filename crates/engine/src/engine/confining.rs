@@ -327,7 +327,9 @@ mod tests {
             Stdio::Pipes { stdin: false },
             within,
         );
+        let started = tokio::time::Instant::now();
         let words = refused.await.map(|_| ()).unwrap_err().to_string();
+        assert!(started.elapsed() < within * 2);
         assert_eq!(
             words,
             "failed to prepare process sandbox: it took longer than 20s"
