@@ -98,3 +98,53 @@ async fn what_a_killed_server_left_is_taken_away_by_the_next() {
     let left = std::fs::read_dir(site.workspace()).expect("a folder");
     assert_eq!(left.count(), 0);
 }
+
+#[tokio::test]
+async fn where_one_may_write_what_another_may_not_nothing_is_left() {
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    let git = json!({
+        "path": {"type": "special", "value": {"kind": "project_roots", "subpath": ".git"}},
+        "access": "write",
+        "missing_path_behavior": "skip",
+    });
+    let wider = |id: &str, script: &str| {
+        let start = sh(id, script).cwd(&site.workspace());
+        start.with("sandbox", site.sandbox(&[git.clone()]))
+    };
+    let left = || {
+        std::fs::read_dir(site.workspace())
+            .expect("a folder")
+            .count()
+    };
+    let end = async |id: &str| {
+        client.write_last(id, b"\n").await;
+        client.closed(id).await
+    };
+    // The other one ends first.
+    client.start(site.script("a", "read x").stdin()).await;
+    let story = client.run(wider("b", "touch .git/x && rm .git/x")).await;
+    assert_eq!(story.code(), 0, "{}", story.stderr());
+    end("a").await;
+    assert_eq!(left(), 0);
+    // It ends last, and somebody has come in between, who is still kept from it.
+    client.start(site.script("c", "read x").stdin()).await;
+    client
+        .start(wider("d", "read x; mkdir -p .git/.git && touch .git/.git/x").stdin())
+        .await;
+    client
+        .start(
+            site.script("e", "read x; mkdir -p .git && touch .git/x")
+                .stdin(),
+        )
+        .await;
+    end("c").await;
+    assert!(end("d").await.denied(), "its own protected names");
+    assert!(end("e").await.denied());
+    assert_eq!(left(), 0);
+    // What it makes of it stays.
+    client.start(site.script("f", "read x").stdin()).await;
+    client.run(wider("g", "echo ref > .git/HEAD")).await;
+    end("f").await;
+    assert!(site.workspace().join(".git/HEAD").exists());
+}

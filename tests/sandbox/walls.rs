@@ -74,6 +74,25 @@ async fn a_plan_that_hides_what_the_stages_need_is_refused() {
     assert!(error.message.starts_with(words), "{}", error.message);
 }
 
+#[tokio::test]
+async fn what_is_mistyped_is_refused() {
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    let access = json!({"write": null});
+    for entry in [
+        json!({"path": {"type": "special", "value": {"kind": 0}}, "access": "write"}),
+        json!({"path": {"type": "special", "value": {"kind": "root"}}, "access": access}),
+        json!({"path": {"type": "glob_pattern", "pattern": ""}, "access": "deny"}),
+    ] {
+        let sandbox = site.sandbox(&[entry]);
+        let start = sh("p", "true")
+            .cwd(&site.workspace())
+            .with("sandbox", sandbox);
+        let error = client.start_fails(start).await;
+        assert_eq!(error.code, -32602, "{}", error.message);
+    }
+}
+
 /// By whatever means trees are kept.
 #[tokio::test]
 async fn codes_come_through_with_every_kind_of_tree() {

@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 use outpost_journal::{End, Exit, Stream};
 use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source, Watched};
 use outpost_sandbox::{Hold, Remains};
-use tokio::time::{sleep_until, timeout_at};
+use tokio::time::{sleep_until, timeout, timeout_at};
 
-use crate::{clock, process::Process};
+use crate::{
+    clock,
+    process::{DIES_WITHIN, Process},
+};
 
 /// The exit code of a process that ran out of its time.
 const TIMED_OUT: i32 = 124;
@@ -143,7 +146,11 @@ impl Actor {
         let hold = self.hold.as_ref()?;
         let watched = |first: Option<_>| first.map(Watched::new).transpose();
         let gone = match hold.first().and_then(watched) {
-            Ok(Some(first)) => timeout_at(until, first.readable()).await.is_ok(),
+            Ok(Some(first)) => {
+                timeout_at(until, first.readable()).await.is_ok()
+                    || (self.is_leaving(hold)
+                        && timeout(DIES_WITHIN, first.readable()).await.is_ok())
+            }
             Ok(None) => true,
             // Nobody can look, so nobody would know when it is safe to let go.
             Err(_) => {
@@ -153,6 +160,14 @@ impl Actor {
         };
         let hold = self.hold.take_if(|_| gone)?;
         Some(hold.let_go())
+    }
+
+    /// Whether all that is inside is about to go: it was killed, or there is
+    /// nobody but the first. On a busy host that takes a while.
+    fn is_leaving(&self, hold: &Hold) -> bool {
+        let ladder = self.process.ladder();
+        let killed = !ladder.is_idle() && ladder.deadline().is_none();
+        killed || hold.is_deserted()
     }
 
     /// Keeps what a confined process needs on the host for those it has left

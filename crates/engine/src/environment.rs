@@ -40,6 +40,9 @@ const SECRETS: [&str; 3] = ["*KEY*", "*SECRET*", "*TOKEN*"];
 /// Variables of the server itself, credentials among them, never reach a child
 /// from the server's environment.
 const OWN_PREFIX: &str = "OUTPOST_";
+/// The same of the servers that this one stands in for: where one was started
+/// before, its key is still in the environment.
+const OWN: [&str; 1] = ["CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN"];
 
 /// The server's environment, as it was when it started.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +57,7 @@ impl ServerEnvironment {
         ServerEnvironment {
             variables: variables
                 .into_iter()
-                .filter(|(name, _)| !name.to_string_lossy().starts_with(OWN_PREFIX))
+                .filter(|(name, _)| !is_own(&name.to_string_lossy()))
                 .collect(),
         }
     }
@@ -109,6 +112,13 @@ impl ServerEnvironment {
         }
         result
     }
+}
+
+/// In capitals or not: `http/request` doesn't tell such names apart either.
+fn is_own(name: &str) -> bool {
+    let start = name.get(..OWN_PREFIX.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(OWN_PREFIX))
+        || OWN.iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
 fn drop_matching(variables: &mut BTreeMap<OsString, OsString>, patterns: &[impl AsRef<str>]) {
@@ -169,6 +179,9 @@ mod tests {
             ("MY_API_KEY", "k"),
             ("github_token", "t"),
             ("OUTPOST_TOKEN_FILE", "never"),
+            ("outpost_token", "never"),
+            ("CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN", "never"),
+            ("CODEX_EXEC_SERVER_URL", "no secret"),
         ];
         ServerEnvironment::new(variables.map(|(name, value)| (name.into(), value.into())))
     }
@@ -199,7 +212,10 @@ mod tests {
         let overlay = BTreeMap::from([("PATH".to_owned(), None), ("NEVER_WAS".to_owned(), None)]);
         let env = server().for_child(Some(&EnvPolicy::default()), overlay);
         let names: Vec<_> = env.iter().map(|(name, _)| name.to_str().unwrap()).collect();
-        assert_eq!(names, ["AWS_REGION", "EDITOR", "HOME"]);
+        assert_eq!(
+            names,
+            ["AWS_REGION", "CODEX_EXEC_SERVER_URL", "EDITOR", "HOME"]
+        );
     }
 
     #[test]
@@ -207,7 +223,13 @@ mod tests {
         let policy = EnvPolicy::default();
         assert_eq!(
             names(&policy, &[]),
-            ["AWS_REGION", "EDITOR", "HOME", "PATH"]
+            [
+                "AWS_REGION",
+                "CODEX_EXEC_SERVER_URL",
+                "EDITOR",
+                "HOME",
+                "PATH"
+            ]
         );
     }
 
@@ -219,7 +241,9 @@ mod tests {
         };
         let names = names(&policy, &[]);
         assert!(names.contains(&"MY_API_KEY".to_owned()));
-        assert!(!names.iter().any(|name| name.starts_with("OUTPOST_")));
+        let own = |name: &String| name.to_uppercase().starts_with("OUTPOST_");
+        assert!(!names.iter().any(own));
+        assert!(!names.iter().any(|name| name.contains("NOISE")));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct ConfigLayer {
 
 /// Who can say how a server is to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "camelCase")]
+#[serde(remote = "Self", tag = "type", rename_all = "camelCase")]
 pub enum ConfigSource {
     /// The flags it was started with.
     CommandLine,
@@ -70,3 +70,5 @@ pub enum ConfigSource {
     /// What is built in.
     Default,
 }
+
+crate::words::tagged!(ConfigSource, "type");

@@ -31,7 +31,7 @@ pub struct EnvPolicy {
 
 /// What an [`EnvPolicy`] starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum Inherit {
     /// The whole environment of the server.
     #[default]
@@ -41,3 +41,5 @@ pub enum Inherit {
     /// Nothing.
     None,
 }
+
+crate::words::word!(Inherit);

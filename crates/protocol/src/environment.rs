@@ -83,7 +83,7 @@ impl From<EnvironmentInfo> for Surroundings {
 
 /// What keeps the processes of a tree together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum ProcessTrees {
     /// A cgroup for each process.
     Cgroup,
@@ -93,6 +93,8 @@ pub enum ProcessTrees {
     #[default]
     Group,
 }
+
+crate::words::word!(ProcessTrees);
 
 /// Whether processes can be confined, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -108,13 +110,15 @@ pub struct SandboxSupport {
 
 /// By what means processes are confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum SandboxLevel {
     /// Namespaces, with seccomp and Landlock inside.
     Namespaces,
     /// Landlock and seccomp alone: a weaker promise.
     Landlock,
 }
+
+crate::words::word!(SandboxLevel);
 
 /// A shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -152,9 +156,11 @@ pub struct StatusResult {
 
 /// How the environment is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum EnvironmentStatus {
     /// Processes can be started.
     #[default]
     Ready,
 }
+
+crate::words::word!(EnvironmentStatus);

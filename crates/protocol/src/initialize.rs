@@ -120,7 +120,7 @@ impl<'de> Deserialize<'de> for DetachedTtl {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
 )]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum Delivery {
     /// What was written to the socket counts as delivered.
     #[default]
@@ -128,6 +128,8 @@ pub enum Delivery {
     /// What the client has acknowledged counts as delivered.
     Acked,
 }
+
+crate::words::word!(Delivery);
 
 /// The answer to `initialize`: all the members that any of the clients read.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]

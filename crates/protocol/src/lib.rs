@@ -51,6 +51,7 @@ mod session;
 mod setting;
 mod trace;
 mod vet;
+mod words;
 
 pub use app::{
     CommandOutput, CommandParams, CommandResizeParams, CommandResult, CommandTerminateParams,

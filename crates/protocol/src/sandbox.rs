@@ -32,7 +32,7 @@ pub struct SandboxParams {
 
 /// `permissions` of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "camelCase")]
+#[serde(remote = "Self", tag = "type", rename_all = "camelCase")]
 pub enum Permissions {
     /// This server confines it, and must enforce all of it or not start the process.
     #[serde(rename_all = "snake_case")]
@@ -50,9 +50,11 @@ pub enum Permissions {
     External,
 }
 
+crate::words::tagged!(Permissions, "type");
+
 /// Which files a process may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(remote = "Self", tag = "type", rename_all = "snake_case")]
 pub enum FileSystemPermissions {
     /// Those that are named.
     Restricted {
@@ -67,6 +69,8 @@ pub enum FileSystemPermissions {
     /// All that its user may.
     Unrestricted,
 }
+
+crate::words::tagged!(FileSystemPermissions, "type");
 
 /// A place, and what may be done there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,7 +87,7 @@ pub struct FileSystemEntry {
 
 /// Where an entry applies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(remote = "Self", tag = "type", rename_all = "snake_case")]
 pub enum FileSystemPath {
     /// A path.
     Path {
@@ -103,9 +107,11 @@ pub enum FileSystemPath {
     },
 }
 
+crate::words::tagged!(FileSystemPath, "type");
+
 /// A place that goes by its meaning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 pub enum SpecialPath {
     /// Everything.
     Root,
@@ -132,9 +138,11 @@ pub enum SpecialPath {
     },
 }
 
+crate::words::tagged!(SpecialPath, "kind");
+
 /// What may be done somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum FileSystemAccess {
     /// Look.
     Read,
@@ -145,10 +153,14 @@ pub enum FileSystemAccess {
     Deny,
 }
 
+crate::words::word!(FileSystemAccess);
+
 /// What it means that nothing is at an entry's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum MissingPathBehavior {
     /// No error.
     Skip,
 }
+
+crate::words::word!(MissingPathBehavior);

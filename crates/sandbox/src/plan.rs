@@ -140,6 +140,14 @@ pub enum Warning {
     /// What nobody who runs as we do can get at.
     #[error("{0:?} is out of reach for the user of this server, so nothing is done about it")]
     OutOfReach(PathBuf),
+    /// What is in a directory that lets us no further.
+    #[error("{path:?} can't be looked at, so what holds for it holds for all of {closed:?}")]
+    Closed {
+        /// What was asked for.
+        path: PathBuf,
+        /// The directory.
+        closed: PathBuf,
+    },
     /// A protected name that is a link, where anybody may have put it.
     #[error("{0:?} is a symbolic link in a temporary directory and can't be protected")]
     TemporaryLink(PathBuf),

@@ -96,12 +96,24 @@ fn entry((place, access): (&String, &Value)) -> Result<Entry, Wrong> {
     let place: Place = place.parse()?;
     let access = access.as_str().and_then(Access::of_word);
     let access = access.ok_or(Wrong::OneOf(vec!["read", "write", "deny"]))?;
+    // A grant is no pattern, so brackets and braces are part of a name.
+    let place = match place {
+        Place::Pattern(text) if access != Access::Deny && names_one(&text) => {
+            Place::Path(text.into())
+        }
+        place => place,
+    };
     if matches!(place, Place::Pattern(_)) && access != Access::Deny {
         return Err(Wrong::Expected(
             "\"deny\" for a pattern, which can do nothing else",
         ));
     }
     Ok(Entry::new(place, access))
+}
+
+/// Whether a text that could be a pattern can also be the path of one thing.
+fn names_one(text: &str) -> bool {
+    text.starts_with('/') && !text.contains(['*', '?', '\\'])
 }
 
 fn shown(profile: &Profile) -> Value {
@@ -143,6 +155,7 @@ mod tests {
                 "files": {
                     ":root": "read", ":project_roots": "write", ":project_roots/docs": "read",
                     "/srv/cache": "write", "**/*.pem": "deny",
+                    "/srv/x[1]": "write", "/srv/y[1]": "deny", "/srv/z\\[1\\]": "deny",
                 },
             },
             "open": {"files": "unrestricted", "network": "restricted"},
@@ -150,6 +163,11 @@ mod tests {
         let read = Configured::from_value(&value).unwrap();
         assert_eq!(read.to_value(), value);
         assert_eq!(Configured::from_value(&read.to_value()).unwrap(), read);
+        let FileSystem::Restricted(files) = &read.0["build"].file_system else {
+            panic!("it is restricted");
+        };
+        let granted = Entry::new(Place::Path("/srv/x[1]".into()), Access::Write);
+        assert!(files.entries.contains(&granted), "{files:?}");
     }
 
     #[test]
@@ -173,6 +191,7 @@ mod tests {
             json!({"ci": {"files": {":home": "read"}}}),
             json!({"ci": {"files": {"/x": "execute"}}}),
             json!({"ci": {"files": {"**/x": "read"}}}),
+            json!({"ci": {"files": {"x[1]": "read"}}}),
         ]
         .iter()
         .map(|value| Configured::from_value(value).unwrap_err().to_string())
@@ -187,6 +206,7 @@ mod tests {
         expected a whole number for glob_scan_max_depth
         expected an absolute path, a pattern, or one of :root, :minimal, :project_roots, :tmpdir, :slash_tmp
         expected one of read, write, deny
+        expected "deny" for a pattern, which can do nothing else
         expected "deny" for a pattern, which can do nothing else
         "#);
     }

@@ -53,7 +53,11 @@ impl Explanation<'_> {
             lines.push("Not confined: it may do all that you may.".to_owned());
             return lines;
         };
-        let rows: Vec<_> = plan.rules.iter().map(row).collect();
+        let rows: Vec<_> = plan
+            .rules
+            .iter()
+            .map(|rule| row(rule, why(rule, plan, self.level)))
+            .collect();
         let head = ["ACCESS", "PATH", "WHY"];
         let table = table::lines(head, &rows, width, paint);
         lines.extend(table.iter().map(|line| line.trim_end().to_owned()));
@@ -129,13 +133,19 @@ fn shown(path: &Path) -> String {
     visible(&path.display().to_string())
 }
 
-fn row(rule: &Rule) -> [Cell; 3] {
-    let tone = match rule.access {
-        Access::Read => Tone::Quiet,
-        Access::Write => Tone::Good,
-        Access::Deny => Tone::Bad,
-    };
-    let why = match (rule.presence, rule.why) {
+/// Where a rule comes from, and what is kept of it. Landlock grants a directory with all that is in
+/// it.
+fn why(rule: &Rule, plan: &Plan, level: Level) -> &'static str {
+    let around = rule.path.parent().map(|parent| plan.access(parent));
+    if level == Level::Landlock && around == Some(Access::Write) {
+        match (rule.access, rule.presence, rule.why) {
+            (Access::Read, Presence::Absent, _) => return "not kept: can be created",
+            (Access::Read, ..) => return "not kept: can be written",
+            (_, _, Why::Pinned) => return "not kept: can be moved",
+            _ => {}
+        }
+    }
+    match (rule.presence, rule.why) {
         (Presence::Absent, Why::Protected) => "protected: can't be created",
         (Presence::Absent, _) => "can't be created",
         (_, Why::Protected) => "protected",
@@ -143,6 +153,14 @@ fn row(rule: &Rule) -> [Cell; 3] {
         (_, Why::Glob) => "matches a pattern",
         (_, Why::Pinned) => "can't be moved",
         (_, Why::Entry) => "",
+    }
+}
+
+fn row(rule: &Rule, why: &'static str) -> [Cell; 3] {
+    let tone = match rule.access {
+        Access::Read => Tone::Quiet,
+        Access::Write => Tone::Good,
+        Access::Deny => Tone::Bad,
     };
     [
         Cell::toned(rule.access.word(), tone),
@@ -257,6 +275,13 @@ mod tests {
             refusal: Some("bwrap is missing".to_owned()),
         };
         let lines = explanation.lines(None, plain());
+        for (path, kept) in [
+            ("/ws/.codex", "not kept: can be created"),
+            ("/ws/.git", "not kept: can be written"),
+        ] {
+            let mut about = lines.iter().filter(|line| line.contains(path));
+            assert!(about.all(|line| line.ends_with(kept)), "{lines:?}");
+        }
         let last = lines[lines.len() - 2..].join("\n");
         assert_eq!(
             last,

@@ -73,17 +73,18 @@ impl Engine {
             tmpdir,
             clerk: Some(purpose),
         };
+        let within = shared.limits.confine_within;
         let prepared = confining::confine(
             sandbox,
             &self.shared.preparing,
             wish,
             Program::none(),
             stdio,
+            within,
         );
         let (command, confinement) = prepared.await?;
         let child = shared.spawner.spawn(command).await;
         let child = child.map_err(confining::not_carried)?;
-        let within = shared.limits.confine_within;
         let (child, hold, socket, masks) = confinement.see_staying(child, within).await?;
         let departure = Departure::default();
         let needed = departure.unneeded.clone();

@@ -57,6 +57,7 @@ pub(super) async fn prepare(
     turns: &Arc<Semaphore>,
     start: &Start,
     command: Command,
+    within: Duration,
 ) -> Result<(Command, Option<Confinement>), StartError> {
     let Some(policy) = start.sandbox.clone() else {
         return Ok((command, None));
@@ -76,54 +77,26 @@ pub(super) async fn prepare(
         tmpdir,
         clerk: None,
     };
-    let (command, confinement) = confine(sandbox, turns, wish, program, stdio).await?;
+    let (command, confinement) = confine(sandbox, turns, wish, program, stdio, within).await?;
     Ok((command, Some(confinement)))
 }
 
-/// What to start for a program that is to be confined, or for none.
+/// What to start for a program that is to be confined, or for none. Nobody waits for it longer than
+/// `within`: looking at a file system that hangs takes a thread and a turn with it, and not the client.
 pub(super) async fn confine(
     sandbox: Option<&Sandbox>,
     turns: &Arc<Semaphore>,
     wish: Wish,
     program: Program,
     stdio: Stdio,
+    within: Duration,
 ) -> Result<(Command, Confinement), StartError> {
     let Some(sandbox) = sandbox.cloned() else {
         let refusal = PrepareError::from(Unenforceable::NoStages);
         return Err(Refusal::from(refusal).into());
     };
-    // It is closed by nobody.
-    let turn = Arc::clone(turns).acquire_owned().await;
-    let turn = turn.map_err(|_| Refusal::Unplanned)?;
-    let preparing = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        // The host first: where nothing can be enforced, that is the reason.
-        let means = sandbox.preflight().map_err(PrepareError::from);
-        means.map_err(Refusal::from)?;
-        // Then where it starts, which would be told as something else if it is to be written too.
-        check_entrance(&program.cwd)?;
-        let child = planning::Child {
-            cwd: &program.cwd,
-            tmpdir: wish
-                .tmpdir
-                .as_deref()
-                .filter(|dir| !dir.is_empty())
-                .map(Path::new),
-        };
-        let bounds = planning::Bounds::default();
-        let plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds);
-        let mut plan = plan.map_err(Refusal::from)?;
-        if wish.clerk == Some(Purpose::Look) {
-            plan = plan.only_looking();
-        }
-        let confined = sandbox.confine(&plan, program).map_err(Refusal::from)?;
-        // What keeps a path absent is there by now.
-        let masks = wish.clerk.map(|_| masks(&plan)).unwrap_or_default();
-        Ok::<_, StartError>((plan, masks, confined))
-    });
-    // It is not cancelled, so it ends early only by a panic, and what can't be planned can't be
-    // enforced.
-    let (plan, masks, confined) = preparing.await.map_err(|_| Refusal::Unplanned)??;
+    let prepared = timeout(within, in_turn(turns, sandbox, wish, program)).await;
+    let (plan, masks, confined) = prepared.map_err(|_| Refusal::Slow { within })??;
     for warning in &plan.warnings {
         tracing::warn!("sandbox: {warning}");
     }
@@ -178,6 +151,47 @@ pub(super) fn not_carried(error: SpawnError) -> StartError {
         }
         _ => error.into(),
     }
+}
+
+/// Makes the plan and prepares what it takes, as soon as there is a turn.
+async fn in_turn(
+    turns: &Arc<Semaphore>,
+    sandbox: Sandbox,
+    wish: Wish,
+    program: Program,
+) -> Result<(Plan, Masks, Confined), StartError> {
+    // It is closed by nobody.
+    let turn = Arc::clone(turns).acquire_owned().await;
+    let turn = turn.map_err(|_| Refusal::Unplanned)?;
+    let preparing = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        // The host first: where nothing can be enforced, that is the reason.
+        let means = sandbox.preflight().map_err(PrepareError::from);
+        means.map_err(Refusal::from)?;
+        // Then where it starts, which would be told as something else if it is to be written too.
+        check_entrance(&program.cwd)?;
+        let child = planning::Child {
+            cwd: &program.cwd,
+            tmpdir: wish
+                .tmpdir
+                .as_deref()
+                .filter(|dir| !dir.is_empty())
+                .map(Path::new),
+        };
+        let bounds = planning::Bounds::default();
+        let plan = planning::plan(&wish.policy, &child, &planning::Host, &bounds);
+        let mut plan = plan.map_err(Refusal::from)?;
+        if wish.clerk == Some(Purpose::Look) {
+            plan = plan.only_looking();
+        }
+        let confined = sandbox.confine(&plan, program).map_err(Refusal::from)?;
+        // What keeps a path absent is there by now.
+        let masks = wish.clerk.map(|_| masks(&plan)).unwrap_or_default();
+        Ok((plan, masks, confined))
+    });
+    // It is not cancelled, so it ends early only by a panic, and what can't be planned can't be
+    // enforced.
+    preparing.await.map_err(|_| Refusal::Unplanned)?
 }
 
 impl Confinement {
@@ -340,6 +354,23 @@ mod tests {
     use super::*;
     use crate::{Engine, Limits, Terminal, Terminated};
 
+    fn sandbox() -> Sandbox {
+        let stages = StageCommand {
+            program: "/nowhere".into(),
+            args: Vec::new(),
+        };
+        Sandbox::new(stages, Level::default())
+    }
+
+    fn policy() -> Policy {
+        Policy {
+            file_system: FileSystem::Restricted(Restricted::default()),
+            network: Network::Restricted,
+            cwd: "/".into(),
+            workspace_roots: Vec::new(),
+        }
+    }
+
     fn confined() -> Start {
         Start {
             id: "p".to_owned(),
@@ -347,12 +378,7 @@ mod tests {
             arg0: None,
             cwd: "/".into(),
             env: Vec::new(),
-            sandbox: Some(Policy {
-                file_system: FileSystem::Restricted(Restricted::default()),
-                network: Network::Restricted,
-                cwd: "/".into(),
-                workspace_roots: Vec::new(),
-            }),
+            sandbox: Some(policy()),
             terminal: Terminal::Pipes { stdin: false },
             metadata: BTreeMap::new(),
             timeout: None,
@@ -365,12 +391,7 @@ mod tests {
     #[tokio::test]
     async fn who_cancels_a_start_does_not_wait_for_what_is_prepared() {
         let spawner = Spawner::new(SpawnerOptions::default()).expect("threads can be started");
-        let stages = StageCommand {
-            program: "/nowhere".into(),
-            args: Vec::new(),
-        };
-        let sandbox = Sandbox::new(stages, Level::default());
-        let engine = Engine::with_sandbox(spawner, Some(sandbox), Limits::default());
+        let engine = Engine::with_sandbox(spawner, Some(sandbox()), Limits::default());
         let (session, _) = engine.open_private_session().expect("a session");
         let turns = Arc::clone(&engine.shared.preparing);
         let all_turns = turns
@@ -397,5 +418,33 @@ mod tests {
 
         drop(all_turns);
         assert!(engine.shutdown(patience).await);
+    }
+
+    /// As if all turns were taken by plans for a file system that hangs.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_plan_without_end() {
+        let sandbox = sandbox();
+        let wish = Wish {
+            policy: policy(),
+            tmpdir: None,
+            clerk: None,
+        };
+        let none = Arc::new(Semaphore::new(0));
+        let within = Duration::from_secs(20);
+        let refused = confine(
+            Some(&sandbox),
+            &none,
+            wish,
+            Program::none(),
+            Stdio::Pipes { stdin: false },
+            within,
+        );
+        let started = tokio::time::Instant::now();
+        let words = refused.await.map(|_| ()).unwrap_err().to_string();
+        assert!(started.elapsed() < within * 2);
+        assert_eq!(
+            words,
+            "failed to prepare process sandbox: it took longer than 20s"
+        );
     }
 }

@@ -160,10 +160,13 @@ impl Engine {
             .try_acquire_owned()
             .map_err(|_| StartError::TooMany)?;
         let (sandbox, turns) = (self.shared.sandbox.as_ref(), &self.shared.preparing);
+        let within = self.shared.limits.confine_within;
         // Looking at the host's files may take long, and goes on by itself. There
         // is nothing to undo yet, so who cancels needn't wait for it.
         let (command, confinement) = tokio::select! {
-            prepared = confining::prepare(sandbox, turns, start, command_of(start)) => prepared?,
+            prepared = confining::prepare(sandbox, turns, start, command_of(start), within) => {
+                prepared?
+            }
             unwanted = reservation.unwanted() => return Err(unwanted),
         };
         let spawned = self.shared.spawner.spawn(command).await;
@@ -171,7 +174,6 @@ impl Engine {
             return Ok(((spawned?, None), place));
         };
         let child = spawned.map_err(confining::not_carried)?;
-        let within = self.shared.limits.confine_within;
         let (child, hold) = confinement.see_through(child, start, within).await?;
         Ok(((child, Some(hold)), place))
     }

@@ -20,7 +20,7 @@ use crate::{
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long something may take to die that was killed; only the kernel can hold
 /// it up.
-const DIES_WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const DIES_WITHIN: Duration = Duration::from_secs(2);
 
 impl Process {
     /// Ends it: at once, or after the given grace, or after its own.

@@ -5,4 +5,5 @@ mod ending;
 mod handle;
 mod ownership;
 
+pub(crate) use ending::DIES_WITHIN;
 pub use handle::{Process, State, Summary, Watcher};

@@ -8,7 +8,7 @@ use crate::params::or_default;
 
 /// `sandboxPolicy` of `command/exec`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "camelCase")]
+#[serde(remote = "Self", tag = "type", rename_all = "camelCase")]
 pub enum SandboxPolicy {
     /// Not confined.
     DangerFullAccess,
@@ -44,9 +44,11 @@ pub enum SandboxPolicy {
     },
 }
 
+crate::words::tagged!(SandboxPolicy, "type");
+
 /// Whether there is a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum NetworkAccess {
     /// None.
     #[default]
@@ -54,6 +56,8 @@ pub enum NetworkAccess {
     /// All of it.
     Enabled,
 }
+
+crate::words::word!(NetworkAccess);
 
 impl SandboxPolicy {
     /// Its `type` on the wire.

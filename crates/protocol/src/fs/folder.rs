@@ -113,13 +113,15 @@ pub struct FsWalkEntry {
 
 /// What a walk tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum FsEntryKind {
     /// A folder.
     Directory,
     /// A regular file.
     File,
 }
+
+crate::words::word!(FsEntryKind);
 
 /// Something that couldn't be looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

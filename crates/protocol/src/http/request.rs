@@ -55,7 +55,7 @@ pub struct HttpHeaderParams {
 
 /// What to do with a response that points elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum RedirectPolicy {
     /// Go there.
     #[default]
@@ -63,6 +63,8 @@ pub enum RedirectPolicy {
     /// It is the response.
     Stop,
 }
+
+crate::words::word!(RedirectPolicy);
 
 /// The answer to `http/request`.
 ///

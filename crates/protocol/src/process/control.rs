@@ -21,7 +21,7 @@ pub struct SignalParams {
 
 /// Signals, in words that mean the same on every host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum SignalName {
     /// SIGINT, the one that released servers know too.
     Interrupt,
@@ -44,6 +44,8 @@ pub enum SignalName {
     /// SIGWINCH
     WindowChange,
 }
+
+crate::words::word!(SignalName);
 
 /// Params of `process/terminate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

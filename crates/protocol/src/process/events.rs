@@ -67,7 +67,7 @@ pub struct ProcessClosed {
 
 /// Where output was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum StreamName {
     /// File descriptor 1.
     Stdout,
@@ -76,6 +76,8 @@ pub enum StreamName {
     /// The terminal, where the two can't be told apart.
     Pty,
 }
+
+crate::words::word!(StreamName);
 
 impl StreamName {
     /// The name on the wire.

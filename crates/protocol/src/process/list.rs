@@ -40,7 +40,7 @@ pub struct ProcessEntry {
 
 /// How far a process has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum ProcessState {
     /// It doesn't exist yet.
     Starting,
@@ -51,3 +51,5 @@ pub enum ProcessState {
     /// Its streams have ended too.
     Closed,
 }
+
+crate::words::word!(ProcessState);

@@ -87,7 +87,7 @@ pub struct StartResult {
 
 /// By what means a process is confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum SandboxType {
     /// Not at all.
     #[default]
@@ -99,3 +99,5 @@ pub enum SandboxType {
     /// Windows.
     WindowsRestrictedToken,
 }
+
+crate::words::word!(SandboxType);

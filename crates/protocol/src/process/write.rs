@@ -35,7 +35,7 @@ pub struct WriteResult {
 
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub enum WriteStatus {
     /// Queued in order, now or when it was first sent.
     Accepted,
@@ -46,3 +46,5 @@ pub enum WriteStatus {
     /// The process doesn't exist yet.
     Starting,
 }
+
+crate::words::word!(WriteStatus);

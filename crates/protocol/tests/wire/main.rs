@@ -17,3 +17,4 @@ mod results;
 mod sandbox;
 mod schema;
 mod trace;
+mod words;

@@ -316,8 +316,8 @@ fn what_is_wrong_is_said() {
     envPolicy.inherit: unknown variant `some`, expected one of `all`, `core`, `none` at line 1 column 57
     chunk: invalid base64: unexpected byte 0x3f at offset 0 at line 1 column 12
     chunk: invalid type: sequence, expected a base64 string at line 1 column 9
-    signal: unknown variant `SIGINT`, expected one of `interrupt`, `terminate`, `kill`, `hangup`, `quit`, `stop`, `continue`, `user1`, `user2`, `windowChange` at line 1 column 34
-    delivery: unknown variant `pull`, expected `push` or `acked` at line 1 column 18
+    signal: unknown variant `SIGINT`, expected one of `interrupt`, `terminate`, `kill`, `hangup`, `quit`, `stop`, `continue`, `user1`, `user2`, `windowChange` at line 1 column 35
+    delivery: unknown variant `pull`, expected `push` or `acked` at line 1 column 19
     detachedTtlMs: invalid type: string "1", expected u64 at line 1 column 20
     "#);
 }

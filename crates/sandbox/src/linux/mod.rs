@@ -10,8 +10,10 @@
 //!   [`line`] they go over
 //! - [`preflight`]: whether this host can, and if not, why
 //! - [`place`]: whether what is mounted is what was planned with
-//! - [`placeholder`]: what stands where nothing may be created
+//! - [`placeholder`]: what stands where nothing may be created, and is taken away again, if need be
+//!   out of a directory that is only [`ajar`]
 
+mod ajar;
 mod calls;
 mod command;
 mod filter;

@@ -11,9 +11,13 @@
 //! Everyone who needs it holds a lock on it, and the last to let go removes it: while it is mounted
 //! over somewhere, removing it would take that mount away. What it is in is opened once, through no
 //! link, and everything is done from there: the path may lead elsewhere by the time it is removed.
+//!
+//! Somebody else may be granted what is kept from one process, such as `.git`, and then there are
+//! placeholders in a placeholder. It gets its mark again each time, and who holds those in it holds it
+//! as well, so that it goes last.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -23,6 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
+use super::ajar::Ajar;
 use super::place;
 
 /// A second in 2012 when nobody made a directory.
@@ -47,22 +52,35 @@ pub(crate) fn is_one_at(path: &Path) -> bool {
 }
 
 fn is_one(directory: &OwnedFd) -> bool {
-    let own = rustix::process::geteuid().as_raw();
-    let marked = rustix::fs::fstat(directory).is_ok_and(|found| {
-        found.st_uid == own && (found.st_mtime, found.st_mtime_nsec) == (MARK, 0)
-    });
-    marked && is_empty(directory)
+    is_marked(directory) && holds_nothing(directory)
 }
 
-fn is_empty(directory: &OwnedFd) -> bool {
-    let Ok(names) = Dir::read_from(directory) else {
+fn is_marked(directory: &OwnedFd) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    rustix::fs::fstat(directory).is_ok_and(|found| {
+        found.st_uid == own && (found.st_mtime, found.st_mtime_nsec) == (MARK, 0)
+    })
+}
+
+/// Whether nothing is in it but others like it, which are empty.
+fn holds_nothing(directory: &OwnedFd) -> bool {
+    all_in(directory, |name| {
+        let inner = rustix::fs::openat(directory, name, OPENED, Mode::empty());
+        inner.is_ok_and(|inner| is_marked(&inner) && all_in(&inner, |_| false))
+    })
+}
+
+/// Whether it is so of every name in a directory.
+fn all_in(directory: &OwnedFd, is_so: impl Fn(&CStr) -> bool) -> bool {
+    let Ok(mut names) = Dir::read_from(directory) else {
         return false;
     };
-    let mut others = names.filter(|entry| {
-        let name = entry.as_ref().map(|entry| entry.file_name().to_bytes());
-        !matches!(name, Ok(b"." | b".."))
-    });
-    others.next().is_none()
+    names.all(|entry| {
+        entry.is_ok_and(|entry| {
+            let name = entry.file_name();
+            matches!(name.to_bytes(), b"." | b"..") || is_so(name)
+        })
+    })
 }
 
 /// Why a path can't be kept absent.
@@ -94,6 +112,8 @@ struct Held {
     name: OsString,
     /// With a shared lock, where there are such.
     directory: OwnedFd,
+    /// The one that it is in, if it is in one of ours.
+    within: Option<Arc<Held>>,
 }
 
 /// Some of them, until this is dropped.
@@ -127,7 +147,16 @@ impl Placeholders {
         if let Some(held) = held.filter(|held| held.is_there()) {
             return Ok(held);
         }
-        let held = Arc::new(make(path)?);
+        let mut held = make(path)?;
+        // Not what merely looks like one: somebody's own directory isn't to be removed.
+        let within = path.parent().and_then(|parent| all.get(parent));
+        held.within = within
+            .and_then(Weak::upgrade)
+            .filter(|within| within.is_there());
+        if let Some(within) = &held.within {
+            within.mark_again();
+        }
+        let held = Arc::new(held);
         all.insert(path.to_owned(), Arc::downgrade(&held));
         Ok(held)
     }
@@ -153,8 +182,9 @@ impl Holding {
     fn remove(&mut self) -> Remains {
         let mut all = self.all.lock();
         let mut removed = Vec::new();
-        for held in self.held.drain(..) {
-            let Some(last) = Arc::into_inner(held) else {
+        let mut open: Vec<_> = self.held.drain(..).collect();
+        while let Some(held) = open.pop() {
+            let Some(mut last) = Arc::into_inner(held) else {
                 continue;
             };
             // There may be another one at its path by now.
@@ -164,8 +194,13 @@ impl Holding {
             {
                 all.remove(&last.path);
             }
+            let within = last.within.take();
             last.remove();
             removed.push(last);
+            if let Some(within) = within {
+                within.mark_again();
+                open.push(within);
+            }
         }
         Remains { _removed: removed }
     }
@@ -185,8 +220,17 @@ impl Held {
         parent.is_some_and(|parent| is_at(&self.directory, &parent, &self.name))
     }
 
+    /// After something of ours was put into it or taken out, unless there is more.
+    fn mark_again(&self) {
+        if holds_nothing(&self.directory) {
+            // Without its mark it is somebody's directory, and stays.
+            let _ = mark(&self.directory);
+        }
+    }
+
     /// Removes it if nobody else holds it and nobody has filled it.
     fn remove(&self) {
+        let _ajar = Ajar::new(&self.parent);
         let alone = FlockOperation::NonBlockingLockExclusive;
         let shared = rustix::fs::flock(&self.directory, alone) == Err(Errno::WOULDBLOCK);
         if shared || !is_at(&self.directory, &self.parent, &self.name) || !is_one(&self.directory) {
@@ -226,6 +270,7 @@ fn make(path: &Path) -> Result<Held, PlaceholderError> {
                 parent,
                 name: name.to_owned(),
                 directory,
+                within: None,
             });
         }
         // Somebody is just removing it.
@@ -416,6 +461,54 @@ mod tests {
         let refused = Placeholders::default().hold(&[here.join(".aws")]);
         assert!(matches!(refused, Err(PlaceholderError::Os { .. })));
         assert!(!beside.join(".aws").exists());
+    }
+
+    #[test]
+    fn one_in_another_goes_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let outer = folder.path().join(".git");
+        let inner = [outer.join(".aws"), outer.join(".git")];
+        let all = Placeholders::default();
+        for the_outer_ends_first in [true, false] {
+            let first = all.hold(std::slice::from_ref(&outer)).expect("held");
+            let second = all.hold(&inner).expect("held");
+            // Whoever comes now joins them.
+            assert!(is_one_at(&outer));
+            let third = all.hold(std::slice::from_ref(&outer)).expect("joined");
+            let (one, other) = match the_outer_ends_first {
+                true => (first, second),
+                false => (second, first),
+            };
+            drop(one);
+            drop(other);
+            assert!(is_one_at(&outer), "it is the third one's");
+            assert!(!inner[0].exists() && !inner[1].exists());
+            drop(third);
+            assert!(!outer.exists());
+            assert!(all.paths().is_empty());
+        }
+        // What was put into it stays, and its time with it.
+        let first = all.hold(std::slice::from_ref(&outer)).expect("held");
+        let second = all.hold(&inner).expect("held");
+        std::fs::write(outer.join("HEAD"), "ref").expect("it is written");
+        drop((first, second));
+        assert!(outer.join("HEAD").exists());
+        assert!(!is_marked_at(&outer));
+    }
+
+    #[test]
+    fn what_only_looks_like_one_is_not_removed_with_what_is_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = folder.path().join("workspace");
+        std::fs::create_dir(&workspace).expect("a directory");
+        let opened = rustix::fs::open(&workspace, OPENED, Mode::empty()).expect("it opens");
+        mark(&opened).expect("it is marked");
+        drop(Placeholders::default().hold(&[workspace.join(".git")]));
+        assert!(workspace.exists());
+    }
+
+    fn is_marked_at(path: &Path) -> bool {
+        is_marked(&rustix::fs::open(path, OPENED, Mode::empty()).expect("it opens"))
     }
 
     #[test]

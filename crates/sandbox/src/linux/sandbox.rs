@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -18,7 +18,7 @@ use super::placeholder::{Holding, PlaceholderError, Placeholders, Remains};
 use super::preflight::{self, Means, Unenforceable};
 use super::{StageCommand, stage};
 use crate::planning::Failing;
-use crate::{Access, Level, Plan};
+use crate::{Access, Level, Plan, Warning};
 
 /// How many arguments bubblewrap takes at most, our own few included.
 const ARGUMENTS: usize = 9000 - 16;
@@ -116,6 +116,20 @@ impl Hold {
             (Level::Namespaces, Some(first)) => first.try_clone().map(Some),
             (Level::Namespaces, None) => Err(Errno::SRCH.into()),
         }
+    }
+
+    /// Whether nobody but the first is inside, who leaves when it is alone. False where nobody can
+    /// look.
+    #[must_use]
+    pub fn is_deserted(&self) -> bool {
+        let children = self.first.as_ref().and_then(|first| {
+            let about = format!("/proc/self/fdinfo/{}", first.as_raw_fd());
+            let about = std::fs::read_to_string(about).ok()?;
+            let number = about.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+            let number: u32 = number.trim().parse().ok()?;
+            std::fs::read_to_string(format!("/proc/{number}/task/{number}/children")).ok()
+        });
+        children.is_some_and(|children| children.is_empty())
     }
 }
 
@@ -318,6 +332,12 @@ fn check(plan: &Plan, libraries: &[PathBuf]) -> Result<(), PrepareError> {
 /// Landlock's rules only ever grant. What may be read in something that may be written can then be
 /// written, which is the weaker promise; what may not even be read is refused.
 fn check_alone(plan: &Plan) -> Result<(), PrepareError> {
+    for warning in &plan.warnings {
+        // It is kept by keeping the file there what it is, which takes a mount.
+        if let Warning::Blocked { path, .. } = warning {
+            return Err(PrepareError::Within(path.clone()));
+        }
+    }
     for (at, rule) in plan.rules.iter().enumerate() {
         let above = plan.rules[..at].iter().rev();
         let mut above = above.filter(|above| rule.path.starts_with(&above.path));

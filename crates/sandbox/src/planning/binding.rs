@@ -129,6 +129,9 @@ impl Bound {
         if entry.access != Access::Deny {
             return Err(PlanError::GrantingPattern(start_of(text)));
         }
+        if text.is_empty() {
+            return Err(PlanError::EmptyPattern);
+        }
         let (text, bases) = match text.strip_prefix(EACH_PROJECT_ROOT) {
             Some(rest) => (
                 rest.trim_start_matches('/'),

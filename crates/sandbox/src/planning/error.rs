@@ -59,6 +59,15 @@ pub enum PlanError {
         /// What was asked for.
         path: PathBuf,
     },
+    /// A directory that is granted and closed, and something in it is not granted.
+    #[error(
+        "{} is closed to the user of this server, so what is asked for in it can't be kept",
+        .0.display()
+    )]
+    Closed(PathBuf),
+    /// A pattern of nothing.
+    #[error("an empty pattern names nothing")]
+    EmptyPattern,
     /// What is below a project root has to be below it.
     #[error("the subpath {} leads out of the project roots", .0.display())]
     Subpath(PathBuf),
@@ -99,6 +108,8 @@ impl PlanError {
             | PlanError::LongScan { .. }
             | PlanError::ManyRules { .. }
             | PlanError::LinkInWritable { .. }
+            | PlanError::Closed(_)
+            | PlanError::EmptyPattern
             | PlanError::Subpath(_) => Failing::Intent,
             PlanError::Links(_) | PlanError::NothingToWrite(_) | PlanError::Look { .. } => {
                 Failing::Preparation

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -56,10 +57,22 @@ impl View for Host {
         let mut found = Vec::new();
         for entry in fs::read_dir(directory)?.take(at_most) {
             let entry = entry?;
-            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            // Not every file system tells along with the names, and a directory that lets nobody
+            // through doesn't tell at all.
+            let is_directory = match entry.file_type() {
+                Ok(kind) => kind.is_dir(),
+                Err(error) if is_absence(&error) => continue,
+                Err(error) => return Err(error),
+            };
             found.push((entry.file_name(), is_directory));
         }
         Ok(found)
+    }
+
+    fn is_ours(&self, directory: &Path) -> bool {
+        let own = rustix::process::geteuid().as_raw();
+        // What has gone meanwhile may come back as anybody's.
+        fs::symlink_metadata(directory).map_or(true, |found| found.uid() == own)
     }
 
     fn now(&self) -> Instant {

@@ -8,6 +8,7 @@ use std::{
 use super::{
     PlanError, View,
     binding::{Absence, Bound, BoundPath, bind},
+    closed::{Closed, by_a_pattern},
     resolve::{End, Resolved, resolve},
     scan::Scan,
     table::Table,
@@ -69,6 +70,7 @@ pub fn plan(
         view,
         table: Table::default(),
         masks: Vec::new(),
+        closed: Vec::new(),
         absent_grants: Vec::new(),
         links: cwd.links,
         checked_links: Vec::new(),
@@ -105,6 +107,8 @@ struct Planner<'a> {
     table: Table,
     /// What may not appear.
     masks: Vec<Rule>,
+    /// What was asked for where we can't look.
+    closed: Vec<Closed>,
     /// What is granted and doesn't exist.
     absent_grants: Vec<(PathBuf, Absence)>,
     /// Links that were followed to what the child may see.
@@ -140,6 +144,9 @@ impl Planner<'_> {
             let found = scan.matches(pattern, |path, matched| self.is_hidden(path, matched))?;
             for path in found {
                 let Resolved { path, end, .. } = resolve(self.view, &path)?;
+                if let End::OutOfReach { closed } = &end {
+                    self.closed.push(by_a_pattern(closed));
+                }
                 if end.presence() == Presence::Absent {
                     continue;
                 }
@@ -155,7 +162,11 @@ impl Planner<'_> {
                 }
             }
         }
+        let closed = scan.into_closed();
+        self.closed
+            .extend(closed.iter().map(|path| by_a_pattern(path)));
         self.check_links()?;
+        self.keep_closed()?;
         self.mask();
         self.settle_absent_grants()?;
         self.table = std::mem::take(&mut self.table).without_idle_denials();
@@ -194,9 +205,20 @@ impl Planner<'_> {
             }
             // What a host lacks of the minimum, it doesn't get by being run on.
             _ if why == Why::Minimal && access != Access::Deny => {}
+            End::OutOfReach { closed } => {
+                if access == Access::Write {
+                    self.absent_grants.push((path.clone(), absence));
+                }
+                self.closed.push(Closed {
+                    directory: closed,
+                    path,
+                    access,
+                    why,
+                });
+            }
             _ if access == Access::Write => self.absent_grants.push((path, absence)),
             End::MissingFrom(first) => {
-                let mask = rule(first, Access::Read, Presence::Absent, why);
+                let mask = rule(first, access, Presence::Absent, why);
                 self.masks.push(mask);
             }
             End::BlockedBy(kept) => {
@@ -204,7 +226,6 @@ impl Planner<'_> {
                 self.masks.push(mask);
                 self.warnings.push(Warning::Blocked { path, kept });
             }
-            End::OutOfReach => self.warnings.push(Warning::OutOfReach(path)),
         }
         Ok(())
     }
@@ -268,6 +289,18 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// Keeps what was asked for behind closed directories.
+    fn keep_closed(&mut self) -> Result<(), PlanError> {
+        for closed in std::mem::take(&mut self.closed) {
+            let (rule, warning) = closed.keep(&self.table, self.view)?;
+            self.warnings.extend(warning);
+            if let Some(rule) = rule {
+                self.table.add(rule);
+            }
+        }
+        Ok(())
+    }
+
     /// What doesn't exist can be granted only where it may be created. A rule about the very path
     /// is somebody's denial, which goes first.
     fn settle_absent_grants(&mut self) -> Result<(), PlanError> {
@@ -286,13 +319,16 @@ impl Planner<'_> {
 
     /// Keeps from appearing what could be created.
     fn mask(&mut self) {
-        for mask in std::mem::take(&mut self.masks) {
+        let mut masks = std::mem::take(&mut self.masks);
+        masks.retain(|mask| {
             let above = self.table.above(&mask.path);
             let creatable = above.is_some_and(|above| above.access == Access::Write);
             let kernels = KERNEL.iter().any(|path| mask.path.starts_with(path));
-            if creatable && !kernels && self.table.get(&mask.path).is_none() {
-                self.table.add(mask);
-            }
+            creatable && !kernels && self.table.get(&mask.path).is_none()
+        });
+        // Two of them may be about the same path, and the stricter one stays.
+        for mask in masks {
+            self.table.add(mask);
         }
     }
 

@@ -32,8 +32,11 @@ pub(super) enum End {
     MissingFrom(PathBuf),
     /// Nothing is there, because this is no directory.
     BlockedBy(PathBuf),
-    /// We may not look at it, and so may nobody who runs as we do.
-    OutOfReach,
+    /// We may not look at it, since this directory on the way lets nobody through who runs as we do.
+    /// Its owner can change that.
+    OutOfReach {
+        closed: PathBuf,
+    },
 }
 
 impl End {
@@ -41,7 +44,7 @@ impl End {
         match self {
             End::Directory => Presence::Directory,
             End::File => Presence::File,
-            End::MissingFrom(_) | End::BlockedBy(_) | End::OutOfReach => Presence::Absent,
+            End::MissingFrom(_) | End::BlockedBy(_) | End::OutOfReach { .. } => Presence::Absent,
         }
     }
 }
@@ -92,7 +95,8 @@ pub(super) fn resolve(view: &dyn View, path: &Path) -> Result<Resolved, PlanErro
                 end = End::Directory;
             }
             Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
-                end = End::OutOfReach;
+                let closed = here.parent().unwrap_or(&here).to_owned();
+                end = End::OutOfReach { closed };
                 here.extend(rest);
                 break;
             }

@@ -6,7 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Bounds, PlanError, View, pattern::Pattern, resolve::resolve, walk::Walk};
+use super::{
+    Bounds, PlanError, View,
+    pattern::Pattern,
+    resolve::{End, resolve},
+    walk::Walk,
+};
 
 /// How long all of it may take. A scan that makes sense takes a small part of a second.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -18,6 +23,8 @@ pub(super) struct Scan<'a> {
     visited: usize,
     limit: usize,
     until: Instant,
+    /// Directories that we can't look into, although something in them may be meant.
+    closed: Vec<PathBuf>,
 }
 
 impl<'a> Scan<'a> {
@@ -28,6 +35,7 @@ impl<'a> Scan<'a> {
             visited: 0,
             limit: bounds.visited,
             until: view.now() + WITHIN,
+            closed: Vec::new(),
         }
     }
 
@@ -40,6 +48,10 @@ impl<'a> Scan<'a> {
     ) -> Result<Vec<PathBuf>, PlanError> {
         self.visit(1)?;
         let base = resolve(self.view, &pattern.base)?;
+        if let End::OutOfReach { closed } = base.end {
+            self.closed.push(closed);
+            return Ok(Vec::new());
+        }
         if pattern.is_plain() {
             return Ok(vec![base.path]);
         }
@@ -73,6 +85,11 @@ impl<'a> Scan<'a> {
         Ok(found)
     }
 
+    /// The directories that could not be looked into. What is there may be meant.
+    pub(super) fn into_closed(self) -> Vec<PathBuf> {
+        self.closed
+    }
+
     /// Counts what is looked at. Whatever takes time counts, a directory with nothing in it and a
     /// pattern that is just a path among it.
     fn visit(&mut self, count: usize) -> Result<(), PlanError> {
@@ -94,13 +111,19 @@ impl<'a> Scan<'a> {
         self.visit(1)?;
         let names = match self.view.list(directory, self.limit - self.visited + 1) {
             Ok(names) => names,
-            // Whoever is confined runs as we do and can't look there either, or it has just gone.
+            Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
+                let found = resolve(self.view, directory)?;
+                self.closed.push(match found.end {
+                    End::OutOfReach { closed } => closed,
+                    _ => found.path,
+                });
+                return Ok(Vec::new());
+            }
+            // It has just gone.
             Err(why)
                 if matches!(
                     why.kind(),
-                    io::ErrorKind::PermissionDenied
-                        | io::ErrorKind::NotFound
-                        | io::ErrorKind::NotADirectory
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
                 ) =>
             {
                 return Ok(Vec::new());

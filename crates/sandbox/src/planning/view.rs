@@ -21,6 +21,9 @@ pub trait View {
     /// What is in a directory, and whether each is a directory itself: so many of them at most.
     fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>>;
 
+    /// Whether a directory is our own, so that whoever runs as we do can open it and close it.
+    fn is_ours(&self, directory: &Path) -> bool;
+
     /// What time it is: looking may take only so long.
     fn now(&self) -> Instant;
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{BuiltIn, FileSystem, Policy};
+use super::{BuiltIn, Entry, FileSystem, Place, Policy, Restricted};
 use crate::Network;
 
 /// A policy that isn't about any workspace yet.
@@ -19,12 +19,47 @@ impl Profile {
     #[must_use]
     pub fn policy(&self, cwd: &Path) -> Policy {
         Policy {
-            file_system: self.file_system.clone(),
+            file_system: match &self.file_system {
+                FileSystem::Restricted(files) => FileSystem::Restricted(in_both_senses(files)),
+                FileSystem::Unrestricted => FileSystem::Unrestricted,
+            },
             network: self.network,
             cwd: cwd.to_owned(),
             workspace_roots: vec![cwd.to_owned()],
         }
     }
+}
+
+/// People write names with brackets and braces, and patterns with them. What is denied in either
+/// sense is denied.
+fn in_both_senses(files: &Restricted) -> Restricted {
+    let mut files = files.clone();
+    let named = files.entries.iter().filter_map(|entry| match &entry.place {
+        Place::Pattern(text) => Some(Entry {
+            place: Place::Pattern(by_name(text)?),
+            ..entry.clone()
+        }),
+        Place::Path(_) | Place::Special(_) => None,
+    });
+    let named: Vec<_> = named.collect();
+    files.entries.extend(named);
+    files
+}
+
+/// A pattern in which brackets and braces stand for themselves; none if there are none, or somebody
+/// has said with a backslash what is meant.
+fn by_name(pattern: &str) -> Option<String> {
+    if pattern.contains('\\') || !pattern.contains(['[', '{']) {
+        return None;
+    }
+    let mut named = String::new();
+    for letter in pattern.chars() {
+        if matches!(letter, '[' | ']' | '{' | '}' | ',') {
+            named.push('\\');
+        }
+        named.push(letter);
+    }
+    Some(named)
 }
 
 /// All profiles of a server, and the one that counts where nobody names one.
@@ -70,3 +105,41 @@ impl Profiles {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no profile {0:?}")]
 pub struct UnknownProfile(String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Access;
+
+    #[test]
+    fn a_name_with_brackets_is_denied_as_a_pattern_and_as_a_name() {
+        let denied = ["/x[1]", "**/{a,b}/*", "/y\\[1\\]", "*.pem"];
+        let entries = denied.map(|text| Entry::new(Place::Pattern(text.to_owned()), Access::Deny));
+        let profile = Profile {
+            file_system: FileSystem::Restricted(Restricted {
+                entries: entries.to_vec(),
+                glob_scan_max_depth: None,
+            }),
+            network: Network::Restricted,
+        };
+        let FileSystem::Restricted(files) = profile.policy(Path::new("/")).file_system else {
+            panic!("it is restricted");
+        };
+        let all: Vec<_> = files
+            .entries
+            .iter()
+            .map(|one| one.place.to_string())
+            .collect();
+        assert_eq!(
+            all,
+            [
+                "/x[1]",
+                "**/{a,b}/*",
+                "/y\\[1\\]",
+                "*.pem",
+                "/x\\[1\\]",
+                "**/\\{a\\,b\\}/*"
+            ]
+        );
+    }
+}

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use outpost_sandbox::{Access, PrepareError, Program};
 
@@ -78,4 +79,20 @@ fn what_it_cannot_deny_is_refused() {
     };
     let refused = cell.sandbox().confine(&cell.plan, program);
     assert!(matches!(refused, Err(PrepareError::Within(path)) if path == file));
+}
+
+#[test]
+fn what_is_absent_can_not_be_denied_either() {
+    let mut cell = Cell::without_namespaces();
+    let file = cell.file(cell.inside("file"));
+    let workspace = cell.inside("");
+    for denied in [cell.inside("absent"), file.join("below")] {
+        cell.follow(&[
+            (Access::Read, Path::new("/")),
+            (Access::Write, &workspace),
+            (Access::Deny, &denied),
+        ]);
+        let refused = cell.sandbox().confine(&cell.plan, cell.program());
+        assert!(matches!(refused, Err(PrepareError::Within(path)) if path == denied));
+    }
 }

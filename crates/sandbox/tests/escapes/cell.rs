@@ -85,14 +85,19 @@ impl Cell {
         let entries = entries
             .iter()
             .map(|(access, path)| Entry::new(Place::Path(path.to_path_buf()), *access));
+        self.follow_entries(entries);
+    }
+
+    /// The same of entries of any kind.
+    pub(crate) fn follow_entries(&mut self, entries: impl IntoIterator<Item = Entry>) {
         let policy = Policy {
             file_system: FileSystem::Restricted(Restricted {
-                entries: entries.collect(),
+                entries: entries.into_iter().collect(),
                 glob_scan_max_depth: None,
             }),
             network: Network::Restricted,
             cwd: self.plan.cwd.clone(),
-            workspace_roots: Vec::new(),
+            workspace_roots: vec![self.plan.cwd.clone()],
         };
         let child = Child {
             cwd: &self.plan.cwd,

@@ -6,6 +6,7 @@
 mod alone;
 mod calls;
 mod cell;
+mod closed;
 mod devices;
 mod files;
 mod forged;

@@ -294,3 +294,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_empty_pattern_is_none() {
+    let tree = MadeUp::new("/ws/");
+    let (failing, words) = refused(&tree, &policy(vec![write("/ws"), pattern("")]));
+    assert_eq!(failing, Failing::Intent);
+    assert_eq!(words, "an empty pattern names nothing");
+}

@@ -168,7 +168,7 @@ fn what_is_absent_and_may_not_be_written_can_not_be_created() {
             "Write /ws dir Entry",
             "Read /ws/absent absent Entry",
             "Write /ws/src dir Pinned",
-            "Read /ws/src/deep absent Entry",
+            "Deny /ws/src/deep absent Entry",
             "Read /ws/src/main.rs file Entry",
             "! \"/ws/src/main.rs/below\" can't be kept from appearing unless \
              \"/ws/src/main.rs\" is read-only, so it is",
@@ -231,4 +231,16 @@ fn more_than_anybody_needs_is_refused() {
     let (failing, words) = refused(&MadeUp::new(&many.join(" ")), &policy);
     assert_eq!(failing, Failing::Intent);
     assert!(words.starts_with("more than 2000 paths"), "{words}");
+}
+
+#[test]
+fn what_is_denied_and_absent_stays_denied() {
+    let tree = MadeUp::new("/ws/");
+    for entries in [
+        vec![write("/ws"), deny("/ws/a/b"), read("/ws/a")],
+        vec![write("/ws"), read("/ws/a"), deny("/ws/a/b")],
+    ] {
+        let plan = planned(&tree, &policy(entries));
+        assert!(told(&plan).contains("Deny /ws/a absent Entry\n"));
+    }
 }

@@ -18,6 +18,10 @@ pub(super) struct MadeUp {
     nodes: BTreeMap<PathBuf, Kind>,
     /// Nobody may look below these.
     closed: Vec<PathBuf>,
+    /// Nobody may list these.
+    unlisted: Vec<PathBuf>,
+    /// These are our own.
+    ours: Vec<PathBuf>,
     clock: Clock,
 }
 
@@ -66,6 +70,16 @@ impl MadeUp {
         self
     }
 
+    pub(super) fn unlisted(mut self, path: &str) -> Self {
+        self.unlisted.push(path.into());
+        self
+    }
+
+    pub(super) fn ours(mut self, path: &str) -> Self {
+        self.ours.push(path.into());
+        self
+    }
+
     /// Where looking at one thing takes so long.
     pub(super) fn slow(mut self, tick: Duration) -> Self {
         self.clock.tick = tick;
@@ -97,7 +111,10 @@ impl View for MadeUp {
     }
 
     fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>> {
-        self.check(directory)?;
+        match self.unlisted.iter().any(|path| path == directory) {
+            true => return Err(io::ErrorKind::PermissionDenied.into()),
+            false => self.check(directory)?,
+        }
         if self.nodes.get(directory) != Some(&Kind::Directory) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -110,6 +127,10 @@ impl View for MadeUp {
             Some((name, *kind == Kind::Directory))
         });
         Ok(named.take(at_most).collect())
+    }
+
+    fn is_ours(&self, directory: &Path) -> bool {
+        self.ours.iter().any(|path| path == directory)
     }
 
     fn now(&self) -> Instant {

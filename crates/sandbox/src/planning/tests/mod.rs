@@ -1,6 +1,7 @@
 //! Planning on trees that never existed.
 
 mod agreement;
+mod closed;
 mod globs;
 mod grants;
 mod links;
