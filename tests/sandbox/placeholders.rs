@@ -110,7 +110,7 @@ async fn where_one_may_write_what_another_may_not_nothing_is_left() {
     });
     let wider = |id: &str, script: &str| {
         let start = sh(id, script).cwd(&site.workspace());
-        start.with("sandbox", site.sandbox(&[git.clone()]))
+        start.with("sandbox", site.sandbox(std::slice::from_ref(&git)))
     };
     let left = || {
         std::fs::read_dir(site.workspace())

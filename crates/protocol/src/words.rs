@@ -75,6 +75,17 @@ impl<'de> DeserializeSeed<'de> for Word {
     }
 }
 
+/// What is read of a string and of nothing else.
+struct OfAWord<T>(T);
+
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for OfAWord<T> {
+    type Value = T::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<T::Value, D::Error> {
+        self.0.deserialize(read(from)?.into_deserializer())
+    }
+}
+
 /// An object in which the member `tag` is a string.
 pub(crate) struct Tagged<D> {
     pub(crate) from: D,
@@ -142,7 +153,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<A> {
         if !self.is_tag {
             return self.members.next_value_seed(seed);
         }
-        let word = self.members.next_value_seed(Word)?;
-        seed.deserialize(word.into_deserializer())
+        // In one step, so that who names the member of a mistake names this one.
+        self.members.next_value_seed(OfAWord(seed))
     }
 }

@@ -311,9 +311,9 @@ fn what_is_wrong_is_said() {
     timeoutMs: invalid value: integer `-1`, expected u64 at line 1 column 58
     sandbox: invalid type: sequence, expected an object at line 1 column 54
     sandbox: missing field `permissions` at line 1 column 56
-    sandbox.permissions.type: unknown variant `other`, expected one of `managed`, `disabled`, `external` at line 1 column 84
+    sandbox.permissions.type: unknown variant `other`, expected one of `managed`, `disabled`, `external` at line 1 column 85
     sandbox.permissions: invalid type: sequence, expected an object at line 1 column 69
-    envPolicy.inherit: unknown variant `some`, expected one of `all`, `core`, `none` at line 1 column 57
+    envPolicy.inherit: unknown variant `some`, expected one of `all`, `core`, `none` at line 1 column 58
     chunk: invalid base64: unexpected byte 0x3f at offset 0 at line 1 column 12
     chunk: invalid type: sequence, expected a base64 string at line 1 column 9
     signal: unknown variant `SIGINT`, expected one of `interrupt`, `terminate`, `kill`, `hangup`, `quit`, `stop`, `continue`, `user1`, `user2`, `windowChange` at line 1 column 35

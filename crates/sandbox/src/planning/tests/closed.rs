@@ -97,12 +97,12 @@ fn one_of_somebody_else_s_is_left_alone_unless_it_could_be_replaced() {
         ["Read / dir Entry", "Write /ws dir Entry"],
         "patterns are about what is there"
     );
-    let elsewhere = MadeUp::new("/ws/ /root/key").closed("/root");
-    let plan = planned(&elsewhere, &entries([deny("/root/key")]));
-    assert_eq!(plan.access(Path::new("/root")), Access::Read);
+    let elsewhere = MadeUp::new("/ws/ /theirs/key").closed("/theirs");
+    let plan = planned(&elsewhere, &entries([deny("/theirs/key")]));
+    assert_eq!(plan.access(Path::new("/theirs")), Access::Read);
     let told = told(&plan);
     assert!(
-        told.contains("! \"/root/key\" is out of reach for the user of this server"),
+        told.contains("! \"/theirs/key\" is out of reach for the user of this server"),
         "{told}"
     );
 }
@@ -110,15 +110,15 @@ fn one_of_somebody_else_s_is_left_alone_unless_it_could_be_replaced() {
 /// Another process may open it while this one runs.
 #[test]
 fn one_of_ours_is_denied_where_it_can_only_be_read_as_well() {
-    let tree = MadeUp::new("/ws/ /home/d/key")
-        .closed("/home/d")
-        .ours("/home/d");
-    for entry in [deny("/home/d/key"), pattern("/home/**/key")] {
+    let tree = MadeUp::new("/ws/ /srv/d/key")
+        .closed("/srv/d")
+        .ours("/srv/d");
+    for entry in [deny("/srv/d/key"), pattern("/srv/**/key")] {
         let plan = planned(&tree, &entries([entry]));
-        assert_eq!(plan.access(Path::new("/home/d")), Access::Deny);
+        assert_eq!(plan.access(Path::new("/srv/d")), Access::Deny);
     }
-    let plan = planned(&tree, &entries([read("/home/d/key")]));
-    assert_eq!(plan.access(Path::new("/home/d")), Access::Read);
+    let plan = planned(&tree, &entries([read("/srv/d/key")]));
+    assert_eq!(plan.access(Path::new("/srv/d")), Access::Read);
 }
 
 #[test]
