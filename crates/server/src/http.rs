@@ -155,7 +155,9 @@ fn upgrade<S: Socket>(server: &Server, place: Arc<Place>, request: Request<Incom
             .map_err(|error| error.to_string())
             .and_then(take_apart::<S>)
         {
-            Ok(transport) => connection::run(running, transport).await,
+            Ok(transport) => {
+                connection::run(running, transport).await;
+            }
             Err(error) => tracing::debug!(error, "failed to upgrade a connection"),
         }
         drop(place);

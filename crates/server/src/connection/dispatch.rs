@@ -65,7 +65,11 @@ impl Dispatch {
         let outbox = link.outbox.clone();
         let settings = server.settings();
         Dispatch {
-            admission: Admission::new(settings.max_in_flight, settings.in_flight_bytes),
+            admission: Admission::new(
+                settings.max_in_flight,
+                settings.in_flight_bytes,
+                settings.room_within,
+            ),
             order: Order::new(server.tasks()),
             app: AppSide::default(),
             desk: Desk::new(&server, &outbox, &link.gone),
@@ -209,13 +213,30 @@ impl Dispatch {
         match method.lane() {
             Lane::Handshake => self.initialize(control, params),
             Lane::Control => self.serve(method, control, params).await,
-            Lane::Process | Lane::Free => match self.admission.admit(bytes) {
-                None => control.send::<()>(Err(RpcError::overloaded())),
-                Some(ticket) => {
-                    let reply = Reply::new(self.outbox.clone(), id, Some(ticket));
-                    self.serve(method, reply, params).await;
+            Lane::Process | Lane::Free => {
+                let admitted = tokio::select! {
+                    biased;
+                    admitted = self.admission.admit(bytes) => admitted,
+                    // It waits for room, and nobody reads the connection meanwhile.
+                    () = self.given_up() => return,
+                };
+                match admitted {
+                    None => control.send::<()>(Err(RpcError::overloaded())),
+                    Some(ticket) => {
+                        let reply = Reply::new(self.outbox.clone(), id, Some(ticket));
+                        self.serve(method, reply, params).await;
+                    }
                 }
-            },
+            }
+        }
+    }
+
+    /// Waits until the connection has to end, for whatever reason but its input.
+    async fn given_up(&self) {
+        tokio::select! {
+            () = self.link.gone.cancelled() => {}
+            () = self.link.replaced.cancelled() => {}
+            () = self.server.ending().cancelled() => {}
         }
     }
 
@@ -286,7 +307,7 @@ impl Dispatch {
         if !session.is_starting(id) {
             return Some(reply);
         }
-        match self.admission.admit(0) {
+        match self.admission.admit_small() {
             Some(ticket) => Some(reply.counted(ticket)),
             None => {
                 reply.send::<()>(Err(RpcError::overloaded()));

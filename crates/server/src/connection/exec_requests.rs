@@ -47,14 +47,20 @@ impl Dispatch {
                 if let Some((caller, params, reply)) = self.called::<StartParams>(params, reply) {
                     let key = params.process_id.clone();
                     let job = exec::start(caller, params, reply);
-                    self.order.run(key, job).await;
+                    self.order.run_start(key, job).await;
                 }
             }
             Method::ProcessRead => {
                 if let Some((caller, params, reply)) = self.reaching::<ReadParams>(params, reply) {
                     let key = lane(&params.process_id, &params);
-                    let job = exec::read(caller, params, reply);
-                    self.order.run(key, job).await;
+                    // One that waits for a start is owed its answer like those
+                    // that wait for news.
+                    let aside = caller.asides.token();
+                    let job = async move {
+                        exec::read(caller, params, reply).await;
+                        drop(aside);
+                    };
+                    self.order.run_read(key, job).await;
                 }
             }
             Method::ProcessWrite => {

@@ -10,10 +10,10 @@ use outpost_rpc::{CloseReason, Inbound, InboundError, Outbox, Received, outbox};
 use tokio_util::sync::CancellationToken;
 
 use super::{ConnectionLink, dispatch::Dispatch};
-use crate::{Server, server::Transport};
+use crate::{Parting, Server, server::Transport};
 
 /// Serves a connection until it ends, whoever ends it.
-pub(crate) async fn run(server: Server, transport: Transport) {
+pub(crate) async fn run(server: Server, transport: Transport) -> Parting {
     let settings = server.settings().clone();
     let gone = CancellationToken::new();
     let outbox = Outbox::new(gone.clone());
@@ -108,6 +108,10 @@ pub(crate) async fn run(server: Server, transport: Transport) {
     let farewell = tokio::time::timeout(settings.delivery.close_within * 2, &mut writer).await;
     if farewell.is_err() {
         writer.abort();
+    }
+    match reason {
+        CloseReason::TakenOver => Parting::Replaced,
+        _ => Parting::Over,
     }
 }
 
