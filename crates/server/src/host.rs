@@ -47,7 +47,9 @@ impl Host {
     #[must_use]
     pub fn look(trees: TreeKind) -> Self {
         let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-        let home = non_empty("HOME").map(PathBuf::from);
+        let home = non_empty("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute());
         let tmpdir = non_empty("TMPDIR").map(|path| cwd.join(path));
         let shell = login_shell().unwrap_or_else(fallback_shell);
         let config_folder = non_empty("XDG_CONFIG_HOME")
@@ -61,9 +63,7 @@ impl Host {
             info: EnvironmentInfo {
                 shell,
                 cwd: PathUri::from_path(&cwd),
-                user_home_dir: home
-                    .filter(|home| home.is_absolute())
-                    .map(|home| PathUri::from_path(&home)),
+                user_home_dir: home.map(|home| PathUri::from_path(&home)),
                 platform_os: std::env::consts::OS.to_owned(),
                 temporary_directories: tmpdir.iter().map(|path| PathUri::from_path(path)).collect(),
                 temp_dir: PathUri::from_path(tmpdir.as_deref().unwrap_or(Path::new("/tmp"))),

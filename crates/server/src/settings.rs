@@ -24,6 +24,8 @@ pub struct Settings {
     pub max_message_bytes: usize,
     /// A WebSocket from which nothing comes for so long counts as lost.
     pub silence: Duration,
+    /// From which pages in a browser requests may come, each as `Origin` says it.
+    pub allowed_origins: Vec<String>,
     /// How long an HTTP request may take to arrive.
     pub request_head_within: Duration,
     /// How the wire is shared among processes.
@@ -97,6 +99,7 @@ impl Default for Settings {
             room_within: Duration::from_secs(5),
             max_message_bytes: MAX_MESSAGE_BYTES,
             silence: Duration::from_secs(60),
+            allowed_origins: Vec::new(),
             request_head_within: Duration::from_secs(10),
             delivery: Delivery::default(),
             unsent_bytes: 128 * 1024,

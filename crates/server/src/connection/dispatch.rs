@@ -5,7 +5,8 @@ use std::sync::Arc;
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
     Family, HTTP_ACK, HTTP_CANCEL, INITIALIZED, Incoming, InitializeParams, Lane, Malformed,
-    Method, NoMemory, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, parse_params,
+    Method, NoMemory, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name,
+    has_client_info, parse_params,
 };
 use outpost_rpc::{Admission, Answer, Framing, Outbox};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -256,15 +257,13 @@ impl Dispatch {
     }
 
     fn initialize(&mut self, reply: Reply, params: Option<&RawValue>) {
+        // Once is once, whatever the second one says.
+        if let Err(refusal) = self.handshake.admits_initialize(|| has_client_info(params)) {
+            return reply.send::<()>(Err(refusal));
+        }
         let Some((params, reply)) = parsed::<InitializeParams>(params, reply) else {
             return;
         };
-        if let Err(refusal) = self
-            .handshake
-            .admits_initialize(params.client_info.is_some())
-        {
-            return reply.send::<()>(Err(refusal));
-        }
         let mut opened = match initialize::initialize(&self.server, &params, &self.link) {
             Err(refusal) => return reply.send::<()>(Err(refusal)),
             Ok(opened) => opened,
