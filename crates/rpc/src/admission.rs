@@ -169,6 +169,7 @@ mod tests {
         let held = [admission.admit(50).await, admission.admit(50).await];
         let frees = async {
             for ticket in held {
+                // sleep: virtual time, just within what is allowed
                 tokio::time::sleep(WITHIN - Duration::from_millis(1)).await;
                 drop(ticket.expect("there is room"));
             }
