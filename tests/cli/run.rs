@@ -173,7 +173,7 @@ async fn mistakes_on_the_command_line_are_exit_code_2() {
     for args in [
         &["run"][..],
         &["run", "--env", "=x", "--", "true"],
-        &["run", "--timeout", "5", "--", "true"],
+        &["run", "--timeout", "5 parsecs", "--", "true"],
         &["run", "--timeout", "0", "--", "true"],
         &["run", "--timeout", "0s", "--", "true"],
         &["run", "-d", "-i", "--", "true"],

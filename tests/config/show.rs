@@ -113,3 +113,20 @@ async fn the_files_can_be_found() {
     let only = user.outpost().run(&["config", "path", "--user"]).await;
     assert_eq!(only.stdout, format!("{}\n", text(&file)));
 }
+
+#[tokio::test]
+async fn a_number_is_a_time_in_seconds_wherever_it_is_written() {
+    let user = User::with_file("session_ttl = 30\nmax_session_ttl = 3600");
+    let launch = user.outpost().env("OUTPOST_CLOSED_RETENTION", "5");
+    let shown = launch.run(&["config", "show"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for (key, value) in [
+        ("session_ttl", "\"30s\""),
+        ("max_session_ttl", "\"1h\""),
+        ("closed_retention", "\"5s\""),
+    ] {
+        let line = shown.stdout.lines().find(|line| line.starts_with(key));
+        let line = line.unwrap_or_else(|| panic!("no {key}: {}", shown.stdout));
+        assert!(line.contains(value), "{line}");
+    }
+}

@@ -1,6 +1,6 @@
 //! At most 1,024 requests of a connection are in flight.
 
-use outpost_testkit::{Start, sh};
+use outpost_testkit::{Start, base64, file_uri, programs, sh};
 use serde_json::json;
 
 use crate::ready;
@@ -77,4 +77,78 @@ async fn an_answer_frees_a_place() {
         client.call("process/list", json!({})).await;
     }
     client.end("p").await;
+}
+
+#[tokio::test]
+async fn thousands_of_quick_requests_in_one_go_are_all_answered() {
+    let (_server, client) = ready().await;
+    let mut requests = Vec::new();
+    for _ in 0..5000 {
+        requests.push(client.request("process/list", json!({})).await);
+    }
+    for request in requests {
+        assert_eq!(client.answer(request).await, Ok(json!({"processes": []})));
+    }
+}
+
+#[tokio::test]
+async fn a_large_request_waits_for_the_room_that_others_have() {
+    let (server, client) = ready().await;
+    let go = server.folder().join("go");
+    let script = format!(
+        "while [ ! -e {} ]; do sleep 0.02; done; wc -c",
+        go.display()
+    );
+    client.start(sh("p", &script).stdin()).await;
+    let piece = vec![b'x'; 10 * 1024 * 1024];
+    let mut requests = Vec::new();
+    for n in 0..5 {
+        requests.push(client.request_write("p", &piece, &format!("w{n}")).await);
+    }
+    // The first one fills the queue, and the others hold what room there is.
+    assert!(client.answer(requests[0]).await.is_ok());
+    let file = server.folder().join("file");
+    let write = json!({"path": file_uri(&file), "dataBase64": base64(&piece)});
+    let write = client.request("fs/writeFile", write).await;
+    let last = json!({"processId": "p", "closeStdin": true});
+    requests.push(client.request("process/write", last).await);
+    std::fs::write(&go, "").expect("a file");
+    assert_eq!(client.answer(write).await, Ok(json!({})));
+    for request in requests {
+        let answer = client.answer(request).await;
+        assert_eq!(answer, Ok(json!({"status": "accepted"})));
+    }
+    let counted = client.closed("p").await.text();
+    assert_eq!(counted.trim(), (5 * piece.len()).to_string());
+}
+
+#[tokio::test]
+async fn writes_to_a_child_that_never_reads_do_not_lock_control_out() {
+    let (_server, client) = ready().await;
+    client
+        .start(sh("full", programs::NEVER_READS).stdin())
+        .await;
+    let mut writes = Vec::new();
+    for n in 0..8 {
+        let bytes = vec![b'x'; 10 * 1024 * 1024];
+        writes.push(client.request_write("full", bytes, &format!("w{n}")).await);
+    }
+    // Nothing of it moves, so some of them are told to come back later.
+    let last = client.answer(*writes.last().expect("a write")).await;
+    assert_eq!(
+        last.unwrap_err().parts(),
+        (-32001, "Server overloaded; retry later.")
+    );
+    client.run(Start::new("other", &["true"])).await;
+    assert!(client.terminate("full").await);
+    let mut told = Vec::new();
+    for write in &writes[..writes.len() - 1] {
+        told.push(client.answer(*write).await);
+    }
+    assert_eq!(told[0], Ok(json!({"status": "accepted"})));
+    assert!(
+        told.contains(&Ok(json!({"status": "stdinClosed"}))),
+        "{told:?}"
+    );
+    client.closed("full").await;
 }

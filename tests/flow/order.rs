@@ -1,9 +1,11 @@
 //! Requests that name the same process take effect in the order they were sent.
 
-use outpost_testkit::{Start, Story, base64, sh};
+use std::collections::{HashMap, HashSet};
+
+use outpost_testkit::{Client, Start, Story, base64, sh};
 use serde_json::json;
 
-use crate::{over_each_transport, ready};
+use crate::{free, over_each_transport, ready};
 
 #[tokio::test]
 async fn writes_and_reads_behind_a_start_wait_for_it() {
@@ -150,4 +152,62 @@ async fn different_processes_do_not_wait_for_each_other() {
     assert!(!client.is_answered(waits));
     client.write("slow", "\n", "w").await;
     assert!(client.answer(waits).await.is_ok());
+}
+
+/// Which of the answered requests had an event of their process before their answer.
+fn events_before_answers(client: &Client, asked: &HashMap<String, i64>) -> Vec<String> {
+    let mut answered = HashSet::new();
+    let mut early = Vec::new();
+    for message in client.received() {
+        if let Some(id) = message["id"].as_i64() {
+            answered.insert(id);
+            continue;
+        }
+        let params = &message["params"];
+        let name = params["processId"].as_str();
+        let name = name.or(params["processHandle"].as_str());
+        let name = name.unwrap_or_else(|| panic!("whose is it: {message}"));
+        if !answered.contains(&asked[name]) {
+            early.push(format!("{} of {name}", message["method"]));
+        }
+    }
+    early
+}
+
+#[tokio::test]
+async fn no_event_of_a_process_comes_before_the_answer_to_its_start() {
+    let server = free().start().await;
+    let kinds = [
+        ("process/start", "process/closed"),
+        ("process/spawn", "process/exited"),
+        ("command/exec", "command/exec/exited"),
+    ];
+    // Often, because both have to come while the wire is being filled.
+    for (method, end) in kinds.into_iter().cycle().take(6) {
+        let client = server.connect().await;
+        let hello = json!({"clientInfo": {"name": "t", "version": "1"},
+            "capabilities": {"experimentalApi": true}});
+        client.call("initialize", hello).await;
+        client.notify("initialized", json!({})).await;
+        let mut asked = HashMap::new();
+        for n in 0..300 {
+            let name = format!("p{n}");
+            let params = match method {
+                "process/spawn" => json!({"processHandle": name, "command": ["echo", "x"],
+                    "cwd": "/", "streamStdoutStderr": true}),
+                "command/exec" => json!({"processId": name, "argv": ["echo", "x"],
+                    "cwd": "/", "env": {}, "tty": false}),
+                _ => json!({"processId": name, "argv": ["echo", "x"], "cwd": "file:///",
+                    "env": {}}),
+            };
+            asked.insert(name, client.request(method, params).await);
+        }
+        client
+            .until("the ends of all", |seen| {
+                let ends = seen.messages.iter().filter(|m| m["method"] == end);
+                (ends.count() == asked.len()).then_some(())
+            })
+            .await;
+        assert_eq!(events_before_answers(&client, &asked), [""; 0], "{method}");
+    }
 }

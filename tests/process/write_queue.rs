@@ -1,6 +1,6 @@
 //! A child that doesn't read: its writes wait, and nobody else's.
 
-use outpost_testkit::{Client, Start, programs, sh};
+use outpost_testkit::{Client, Start, Story, programs, sh};
 use serde_json::json;
 
 use crate::{outpost, ready, ready_with};
@@ -227,4 +227,50 @@ async fn a_retry_over_the_next_connection_of_a_write_that_waits_is_written_once(
     assert_eq!(next.write_last("p", "").await, "accepted");
     next.sees("p", &format!("{}\n", 6 * PIECE)).await;
     next.terminate("p").await;
+}
+
+/// Something to read now and then, and never a look at the input.
+const TICKS: &str = "while :; do echo tick; sleep 0.05; done";
+
+#[tokio::test]
+async fn reads_pass_writes_that_wait() {
+    let (_server, client) = ready().await;
+    // One that runs already, and one that is only just starting.
+    client.start(sh("runs", TICKS).stdin()).await;
+    client.sees("runs", "tick").await;
+    for id in ["runs", "starts"] {
+        if id == "starts" {
+            client.request_start(sh(id, TICKS).stdin()).await;
+        }
+        let requests = fill(&client, id).await;
+        let at_once = client.read(id, json!({"waitMs": 0})).await;
+        let next = at_once["nextSeq"].as_u64().expect("a number");
+        let news = json!({"afterSeq": next + 1, "waitMs": 600_000});
+        let news = client.read(id, news).await;
+        assert!(Story::page_bytes(&news).starts_with(b"tick"), "{news}");
+        still_waits(&client, &requests).await;
+        client.end(id).await;
+    }
+}
+
+#[tokio::test]
+async fn a_long_poll_behind_writes_that_wait_hears_of_a_takeover() {
+    let server = outpost().start().await;
+    let old = server.connect().await;
+    let session = old.shake_hands().await["sessionId"].clone();
+    old.start(sh("full", programs::NEVER_READS).stdin()).await;
+    fill(&old, "full").await;
+    let poll = json!({"processId": "full", "afterSeq": 999, "waitMs": 600_000});
+    let poll = old.request("process/read", poll).await;
+    old.is_alive().await;
+    let new = server.connect().await;
+    let resume = json!({"clientName": "t", "resumeSessionId": session, "takeover": true});
+    new.call("initialize", resume).await;
+    new.notify("initialized", json!({})).await;
+    let refused = old.answer(poll).await.unwrap_err();
+    assert_eq!(
+        refused.parts(),
+        (-32600, "session has been resumed by another connection")
+    );
+    assert!(new.terminate("full").await);
 }

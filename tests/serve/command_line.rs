@@ -196,7 +196,7 @@ async fn a_value_that_makes_no_sense_is_refused_with_the_name_of_its_flag() {
         ("--retain-bytes", "-1"),
         ("--window-bytes", "1 elephant"),
         ("--closed-retention", "soon"),
-        ("--closed-retention", "30"),
+        ("--closed-retention", "-30"),
         ("--max-processes", "0"),
         ("--max-processes", "many"),
         ("--max-connections", "0"),

@@ -85,6 +85,40 @@ async fn a_signal_ends_it_while_its_input_is_open() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_taken_over_from_stdio_does_not_take_the_server_along() {
+    let launch = outpost().on(Transport::Stdio).listen("ws://127.0.0.1:0");
+    let mut server = launch.start().await;
+    let old = server.connect().await;
+    let session = old.shake_hands().await["sessionId"].clone();
+    old.start(sh("p", "echo ready; exec sleep 1000")).await;
+    old.sees("p", "ready").await;
+    let poll = json!({"processId": "p", "afterSeq": 1, "waitMs": 600_000});
+    let poll = old.request("process/read", poll).await;
+
+    let url = server.urls()[0].clone();
+    let new = server.connect_to(&url).await;
+    let resume = json!({"clientName": "t", "resumeSessionId": session, "takeover": true});
+    new.call("initialize", resume).await;
+    new.notify("initialized", json!({})).await;
+    let refused = old.answer(poll).await.unwrap_err();
+    assert_eq!(
+        refused.parts(),
+        (-32600, "session has been resumed by another connection")
+    );
+    // The old client sees the end of its output, the new one has the session.
+    old.goodbye().await;
+    for _ in 0..3 {
+        assert_eq!(new.listed("p").await.expect("it runs")["state"], "running");
+    }
+    // What the old one still sends is no reason to end; the end of its input is.
+    old.send_text("{}").await;
+    new.is_alive().await;
+    old.end_input().await;
+    assert_eq!(server.ended().await.code, Some(0));
+    assert_eq!(server.mark().living(), [0; 0]);
+}
+
+#[tokio::test]
 async fn an_output_that_nobody_reads_any_more_ends_it() {
     let (mut server, client) = serving().await;
     client.start(sh("p", "echo ready; exec sleep 1000")).await;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outpost_testkit::file_uri;
+use outpost_testkit::{Transport, file_uri};
 use serde_json::json;
 
 use crate::{outpost, over_each_transport};
@@ -134,4 +134,24 @@ async fn info_tells_whether_processes_can_be_confined() {
     assert_eq!(info["capabilities"]["sandboxedFileStreaming"], false);
     let reason = info["sandbox"]["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("package bubblewrap"), "{info}");
+}
+
+#[tokio::test]
+async fn what_takes_no_params_takes_nothing_but_an_object() {
+    let server = outpost().on(Transport::Unix).start().await;
+    let client = server.client().await;
+    for method in [
+        "environment/info",
+        "environment/status",
+        "process/list",
+        "session/list",
+    ] {
+        for wrong in [json!([]), json!(5), json!("x"), json!(true)] {
+            let error = client.fails(method, wrong.clone()).await;
+            assert_eq!(error.code, -32602, "{method} {wrong}: {error:?}");
+        }
+        for right in [json!({}), json!(null), json!({"x": 1})] {
+            client.call(method, right).await;
+        }
+    }
 }

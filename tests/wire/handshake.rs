@@ -3,7 +3,7 @@
 use outpost_testkit::RpcError;
 use serde_json::{Value, json};
 
-use crate::{outpost, over_each_transport};
+use crate::{outpost, over_each_transport, ready};
 
 /// A method of each family, with params that would be fine, and how the family is called.
 fn families() -> Vec<(&'static str, Value, &'static str)> {
@@ -156,6 +156,47 @@ async fn initialize_is_said_once_and_refused_in_the_words_of_the_client() {
         client.notify("initialized", json!({})).await;
     }
     client.is_alive().await;
+}
+
+#[tokio::test]
+async fn a_second_initialize_is_refused_for_that_whatever_it_says() {
+    let (_server, client) = ready().await;
+    for (params, words) in [
+        (
+            json!({"clientName": 7}),
+            "initialize may only be sent once per connection",
+        ),
+        (json!([]), "initialize may only be sent once per connection"),
+        (
+            json!({"clientName": 7, "clientInfo": {"name": 7}}),
+            "Already initialized",
+        ),
+    ] {
+        let error = client.fails("initialize", params).await;
+        assert_eq!(error.parts(), (-32600, words));
+    }
+}
+
+#[tokio::test]
+async fn a_label_has_a_bound() {
+    let server = outpost().start().await;
+    let client = server.connect().await;
+    let labelled = |bytes| json!({"clientName": "x", "sessionLabel": "x".repeat(bytes)});
+    let error = client.fails("initialize", labelled(1025)).await;
+    let expected = "sessionLabel must be at most 1024 bytes long";
+    assert_eq!(error.parts(), (-32602, expected));
+    client.call("initialize", labelled(1024)).await;
+}
+
+#[tokio::test]
+async fn the_folder_of_the_configuration_is_absolute() {
+    let launch = outpost()
+        .env("HOME", "somewhere")
+        .env("XDG_CONFIG_HOME", "else");
+    let server = launch.start().await;
+    let client = server.connect().await;
+    let answer = client.call("initialize", json!({"clientName": "x"})).await;
+    assert_eq!(answer["codexHome"], "/etc/outpost");
 }
 
 #[tokio::test]

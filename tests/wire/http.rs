@@ -42,6 +42,37 @@ async fn a_request_with_an_origin_is_403_upgrade_or_not() {
 }
 
 #[tokio::test]
+async fn an_origin_that_is_allowed_may_connect_and_no_other() {
+    let allowed = "http://localhost:3000,https://app.example";
+    let server = outpost()
+        .env("OUTPOST_ALLOWED_ORIGINS", allowed)
+        .start()
+        .await;
+    for (origins, probe, upgrade) in [
+        (&["Origin: https://app.example"][..], 200, 101),
+        (&["Origin: http://localhost:3000"], 200, 101),
+        (&["Origin: http://localhost"], 403, 403),
+        (&["Origin: https://app.example.evil.example"], 403, 403),
+        (&["Origin: HTTPS://app.example"], 403, 403),
+        (&["Origin: null"], 403, 403),
+        (
+            &[
+                "Origin: https://app.example",
+                "Origin: https://evil.example",
+            ],
+            403,
+            403,
+        ),
+    ] {
+        let answer = http::get(server.address(), "/readyz", origins).await;
+        assert_eq!(answer.status, probe, "{origins:?}");
+        let headers = [http::UPGRADE, origins].concat();
+        let answer = http::get(server.address(), "/", &headers).await;
+        assert_eq!(answer.status, upgrade, "upgrade of {origins:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_upgrade_is_answered_in_the_words_that_released_clients_insist_on() {
     let server = outpost().start().await;
     let answer = http::get(server.address(), "/", http::UPGRADE).await;

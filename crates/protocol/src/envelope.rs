@@ -125,6 +125,10 @@ impl<'a> Members<'a> {
 }
 
 fn read_id(id: &RawValue) -> Result<RequestId, MalformedKind> {
+    // An integer like any other in JSON, though parsers take it for a fraction.
+    if id.get() == "-0" {
+        return Ok(RequestId::Integer(0));
+    }
     serde_json::from_str(id.get()).map_err(|_| MalformedKind::InvalidId)
 }
 

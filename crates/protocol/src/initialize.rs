@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::de::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
-use crate::params::{optional_object, or_default};
+use crate::params::{optional_object, or_default, parse_params};
 use crate::{EnvironmentInfo, ServerCapabilities, Surroundings};
 
 /// What `protocolVersion` of the answer says.
@@ -59,6 +60,16 @@ pub struct InitializeParams {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub resume_from: BTreeMap<String, u64>,
+}
+
+/// Whether the params of an `initialize` have a `clientInfo`, whatever else is wrong with them.
+pub fn has_client_info(params: Option<&RawValue>) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Peek {
+        client_info: Option<IgnoredAny>,
+    }
+    parse_params::<Peek>(params).is_ok_and(|peek| peek.client_info.is_some())
 }
 
 /// A client's description of itself.

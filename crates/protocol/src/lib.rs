@@ -85,7 +85,7 @@ pub use http::{
 };
 pub use initialize::{
     ClientCapabilities, ClientInfo, Delivery, DetachedTtl, InitializeParams, InitializeResult,
-    PROTOCOL_VERSION, ServerInfo, Welcome,
+    PROTOCOL_VERSION, ServerInfo, Welcome, has_client_info,
 };
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 pub use method::{

@@ -13,7 +13,10 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::{
+    sync::Notify,
+    time::{Instant, Sleep, sleep_until},
+};
 use tokio_util::io::poll_read_buf;
 
 use crate::{Framing, ReadHalf, lines::Lines, room::make_room, ws::Messages};
@@ -71,14 +74,38 @@ enum Progress {
 /// Counts the reads that brought something: a sign that the peer is alive.
 #[derive(Clone, Debug, Default)]
 pub struct Pulse {
-    beats: Arc<AtomicU64>,
+    heart: Arc<Heart>,
+}
+
+#[derive(Debug, Default)]
+struct Heart {
+    beats: AtomicU64,
+    /// Wakes whoever waits for the next beat.
+    beat: Notify,
 }
 
 impl Pulse {
     /// How many there were.
     #[must_use]
     pub fn beats(&self) -> u64 {
-        self.beats.load(Ordering::Relaxed)
+        self.heart.beats.load(Ordering::Acquire)
+    }
+
+    /// Waits until there were others than so many.
+    pub async fn beyond(&self, beats: u64) {
+        loop {
+            // Woken by every beat from here on, also before it is polled.
+            let beat = self.heart.beat.notified();
+            if self.beats() != beats {
+                return;
+            }
+            beat.await;
+        }
+    }
+
+    fn beat(&self) {
+        self.heart.beats.fetch_add(1, Ordering::AcqRel);
+        self.heart.beat.notify_waiters();
     }
 }
 
@@ -189,7 +216,7 @@ impl Inbound {
             // a quiet connection holds none.
             received.reserve(wanted);
             if let Poll::Ready(read) = poll_read_buf(Pin::new(&mut *io), cx, received) {
-                pulse.beats.fetch_add(1, Ordering::Relaxed);
+                pulse.beat();
                 if let Some(silence) = silence {
                     silence.last = Instant::now();
                 }

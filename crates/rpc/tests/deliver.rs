@@ -249,3 +249,64 @@ async fn large_and_small_answers_arrive_whole_and_in_order() {
         }
     }
 }
+
+/// Says one thing.
+struct Word(&'static [u8]);
+
+impl Feed for Word {
+    fn fill(&self, frames: &mut Frames, _: usize) -> More {
+        frames.message(self.0);
+        More::No
+    }
+
+    fn written(&self) {}
+}
+
+/// Somebody answers and then announces a feed, just while the writer is busy
+/// with another one.
+struct Meanwhile {
+    outbox: Outbox,
+    answer: Vec<u8>,
+}
+
+impl Feed for Meanwhile {
+    fn fill(&self, frames: &mut Frames, _: usize) -> More {
+        frames.message(b"in between");
+        self.outbox.answer(Answer::new(self.answer.clone()));
+        self.outbox.ready(Arc::new(Word(b"event")));
+        More::No
+    }
+
+    fn written(&self) {}
+}
+
+#[tokio::test]
+async fn an_event_that_is_announced_behind_an_answer_comes_behind_it() {
+    // Small, and so large that it goes out in parts.
+    for bytes in [6, 5 << 20] {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let outbox = Outbox::new(CancellationToken::new());
+        let answer = vec![b'a'; bytes];
+        outbox.ready(Arc::new(Meanwhile {
+            outbox: outbox.clone(),
+            answer: answer.clone(),
+        }));
+        let framing = Framing::WebSocket(Role::Server);
+        tokio::spawn(deliver(
+            outbox,
+            Box::new(theirs),
+            framing,
+            Delivery::default(),
+        ));
+        let framing = Framing::WebSocket(Role::Client);
+        let mut inbound = Inbound::new(Box::new(ours), framing, 1 << 23, None);
+        for expected in [b"in between".to_vec(), answer, b"event".to_vec()] {
+            let received = tokio::time::timeout(Duration::from_secs(20), inbound.next()).await;
+            let received = received.expect("it comes").expect("frames");
+            let Some(Received::Message(message)) = received else {
+                panic!("no message: {received:?}");
+            };
+            assert!(message == expected, "{} bytes came first", message.len());
+        }
+    }
+}

@@ -47,7 +47,9 @@ impl Host {
     #[must_use]
     pub fn look(trees: TreeKind) -> Self {
         let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-        let home = non_empty("HOME").map(PathBuf::from);
+        let home = non_empty("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute());
         let tmpdir = non_empty("TMPDIR").map(|path| cwd.join(path));
         let shell = login_shell().unwrap_or_else(fallback_shell);
         let config_folder = non_empty("XDG_CONFIG_HOME")
@@ -62,7 +64,6 @@ impl Host {
                 shell,
                 cwd: PathUri::from_path(&cwd),
                 user_home_dir: home
-                    .filter(|home| home.is_absolute())
                     .or_else(|| own_field(5).map(PathBuf::from))
                     .filter(|home| home.is_absolute())
                     .map(|home| PathUri::from_path(&home)),

@@ -92,10 +92,12 @@ pub(crate) fn accept<S: Socket>(server: &Server, socket: S) {
 
 fn answer<S: Socket>(server: &Server, place: &Arc<Place>, request: Request<Incoming>) -> Reply {
     // A page in a browser can reach loopback, but can't hide where it is from.
-    if request.headers().contains_key(header::ORIGIN) {
+    let allowed = &server.settings().allowed_origins;
+    let mut origins = request.headers().get_all(header::ORIGIN).iter();
+    if !origins.all(|origin| allowed.iter().any(|allowed| origin == allowed)) {
         return text(
             StatusCode::FORBIDDEN,
-            "requests with an Origin are refused\n",
+            "requests with an Origin are refused unless it is one of allowed_origins\n",
         );
     }
     if matches!(request.uri().path(), "/readyz" | "/healthz") {
@@ -155,7 +157,9 @@ fn upgrade<S: Socket>(server: &Server, place: Arc<Place>, request: Request<Incom
             .map_err(|error| error.to_string())
             .and_then(take_apart::<S>)
         {
-            Ok(transport) => connection::run(running, transport).await,
+            Ok(transport) => {
+                connection::run(running, transport).await;
+            }
             Err(error) => tracing::debug!(error, "failed to upgrade a connection"),
         }
         drop(place);

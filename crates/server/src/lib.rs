@@ -29,5 +29,5 @@ pub use listen::{Listen, ListenError, Listener, ParseListenError};
 pub use outpost_protocol::schema;
 /// The words of [`Host::configuration`].
 pub use outpost_protocol::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource};
-pub use server::{Peer, Server};
+pub use server::{Parting, Peer, Server};
 pub use settings::Settings;

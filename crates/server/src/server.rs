@@ -48,6 +48,16 @@ pub(crate) struct Transport {
     pub(crate) peer: Peer,
 }
 
+/// How the service of a connection came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parting {
+    /// One of the two sides has ended it, or it broke.
+    Over,
+    /// Another connection has taken its session; the other side may know
+    /// nothing of it.
+    Replaced,
+}
+
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
@@ -120,8 +130,9 @@ impl Server {
         self.shared.engine.attendance().deserted_for(span).await;
     }
 
-    /// Serves one stream of lines until its input ends.
-    pub async fn serve_lines(&self, read: ReadHalf, write: WriteHalf) {
+    /// Serves one stream of lines until its input ends, or until another
+    /// connection has taken its session.
+    pub async fn serve_lines(&self, read: ReadHalf, write: WriteHalf) -> Parting {
         let _presence = self.shared.engine.attendance().enter();
         let transport = Transport {
             read,
@@ -130,7 +141,7 @@ impl Server {
             early: bytes::Bytes::new(),
             peer: Peer::Anybody,
         };
-        connection::run(self.clone(), transport).await;
+        connection::run(self.clone(), transport).await
     }
 
     /// Serves one stream of WebSocket frames, its handshake done; for tests and

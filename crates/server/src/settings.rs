@@ -18,12 +18,17 @@ pub struct Settings {
     pub concurrent_requests: usize,
     /// How many requests of a connection may be unanswered.
     pub max_in_flight: usize,
-    /// How many bytes the unanswered requests of a connection may have.
+    /// How many bytes the unanswered requests of a connection may have. What
+    /// is beyond that waits, and so does what comes behind it.
     pub in_flight_bytes: usize,
+    /// For how long, while none of them comes to its end; then it is refused.
+    pub room_within: Duration,
     /// The largest message that is taken in.
     pub max_message_bytes: usize,
     /// A WebSocket from which nothing comes for so long counts as lost.
     pub silence: Duration,
+    /// From which pages in a browser requests may come, each as `Origin` says it.
+    pub allowed_origins: Vec<String>,
     /// How long an HTTP request may take to arrive.
     pub request_head_within: Duration,
     /// How the wire is shared among processes.
@@ -92,9 +97,12 @@ impl Default for Settings {
             max_connections: 4096,
             concurrent_requests: 128,
             max_in_flight: 1024,
-            in_flight_bytes: MAX_MESSAGE_BYTES,
+            // The largest message there may be, beside requests that only wait.
+            in_flight_bytes: MAX_MESSAGE_BYTES + 1024 * 1024,
+            room_within: Duration::from_secs(5),
             max_message_bytes: MAX_MESSAGE_BYTES,
             silence: Duration::from_secs(60),
+            allowed_origins: Vec::new(),
             request_head_within: Duration::from_secs(10),
             delivery: Delivery::default(),
             unsent_bytes: 128 * 1024,

@@ -33,7 +33,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// A span of time: `500ms`, `30s`, `1h30m`.
+/// A span of time: `500ms`, `30s`, `1h30m`, or a number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span(pub(crate) Duration);
 
@@ -41,6 +41,9 @@ impl FromStr for Span {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(seconds) = text.parse() {
+            return Ok(Span(Duration::from_secs(seconds)));
+        }
         humantime::parse_duration(text)
             .map(Span)
             .map_err(|_| "expected a time such as 500ms, 30s or 1h30m")
@@ -135,6 +138,8 @@ mod tests {
             ("30s", 30_000, "30s"),
             ("500ms", 500, "500ms"),
             ("1h30m", 5_400_000, "1h30m"),
+            ("2", 2000, "2s"),
+            ("0", 0, "0s"),
         ] {
             let span: Span = text.parse().unwrap();
             assert_eq!(
@@ -142,6 +147,10 @@ mod tests {
                 (Duration::from_millis(ms), shown)
             );
         }
-        assert!("soon".parse::<Span>().is_err());
+        for wrong in ["soon", "", "-2", "1.5", "2 parsecs"] {
+            assert!(wrong.parse::<Span>().is_err(), "{wrong}");
+        }
+        assert!("2".parse::<Lease>().is_ok());
+        assert!("2".parse::<Idleness>().is_ok());
     }
 }

@@ -4,7 +4,7 @@ use std::{convert::Infallible, io::Write, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use outpost_engine::{Engine, Spawner, SpawnerOptions};
-use outpost_server::{ConfigReadResult, Host, Listen, Listener, Server};
+use outpost_server::{ConfigReadResult, Host, Listen, Listener, Parting, Server};
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
@@ -151,7 +151,8 @@ fn announce(urls: &[String], stdio: bool) -> std::io::Result<()> {
     }
 }
 
-/// Who waited for us to listen has heard so; nobody reads any further.
+/// Whoever reads it sees its end: who waited for us to listen, or who spoke to us
+/// on it.
 fn let_go_of_stdout() -> std::io::Result<()> {
     let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&null)?;
@@ -166,11 +167,24 @@ async fn idle(server: &Server, span: Option<Duration>) {
     }
 }
 
-/// Serves the one client on standard input and output until its input ends.
+/// Serves the one client on standard input and output until its input ends. The
+/// other listeners don't end with a session that somebody else has taken, but
+/// they still end with the input.
 async fn lines(server: &Server) {
-    server
-        .serve_lines(Box::new(tokio::io::stdin()), Box::new(tokio::io::stdout()))
-        .await;
+    let (read, write) = (tokio::io::stdin(), tokio::io::stdout());
+    let parting = server.serve_lines(Box::new(read), Box::new(write)).await;
+    if parting == Parting::Over {
+        return;
+    }
+    tracing::info!("the session on stdio was taken over");
+    // There is no other way to tell its client that nobody answers any more.
+    if let Err(error) = let_go_of_stdout() {
+        tracing::warn!(%error, "cannot let go of stdout");
+    }
+    let rest = tokio::io::copy(&mut tokio::io::stdin(), &mut tokio::io::sink()).await;
+    if let Err(error) = rest {
+        tracing::debug!(%error, "stdin can't be read");
+    }
 }
 
 /// The signals that end us.

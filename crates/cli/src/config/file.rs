@@ -174,7 +174,8 @@ mod tests {
             "retain_bytes = \"lots\"",
             "max_sessions = \"12\"",
             "max_sessions = 1.5",
-            "session_ttl = 30",
+            "session_ttl = -30",
+            "session_ttl = 1.5",
             "closed_retention = 1979-05-27",
             "listen = \"stdio://\"",
             "listen = []",
@@ -199,8 +200,9 @@ mod tests {
         o.toml:1: cannot use retain_bytes = "lots": expected a size such as 65536, "64KiB" or "1MiB"
         o.toml:1: cannot use max_sessions = "12": expected a whole number greater than 0
         o.toml:1: cannot use max_sessions = 1.5: expected a whole number greater than 0
-        o.toml:1: cannot use session_ttl = 30: expected a time with its unit, such as "500ms", "30s" or "1h30m"
-        o.toml:1: cannot use closed_retention = 1979-05-27: expected a time with its unit, such as "500ms", "30s" or "1h30m"
+        o.toml:1: cannot use session_ttl = -30: expected a time such as 30, "30s", "500ms" or "1h30m"
+        o.toml:1: cannot use session_ttl = 1.5: expected a time such as 30, "30s", "500ms" or "1h30m"
+        o.toml:1: cannot use closed_retention = 1979-05-27: expected a time such as 30, "30s", "500ms" or "1h30m"
         o.toml:1: cannot use listen = "stdio://": expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
         o.toml:1: cannot use listen = []: expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
         o.toml:1: cannot use listen = ["http://x"]: expected ws://IP:PORT, unix:///absolute/path or stdio://

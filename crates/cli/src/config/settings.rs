@@ -115,6 +115,16 @@ pub(crate) static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        key: "allowed_origins",
+        value_name: None,
+        meaning: "Web pages that may connect, each as its browser's `Origin` header says it",
+        secret: false,
+        field: &Member::<Vec<String>> {
+            get: |c| c.settings.allowed_origins.clone(),
+            set: |c, origins| c.settings.allowed_origins = origins,
+        },
+    },
+    Setting {
         key: "trees",
         value_name: Some("KIND"),
         meaning: "How whole process trees are ended; `auto` takes the best this host has",

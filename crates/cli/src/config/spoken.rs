@@ -1,6 +1,6 @@
 //! How values are written: in a file, in a variable, on the command line.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, str::FromStr};
 
 use outpost_engine::sandbox::policy::NotAPlace;
 use outpost_server::{Listen, ParseListenError};
@@ -74,6 +74,14 @@ fn text<'a>(value: &'a Value, expected: &'static str) -> Result<&'a str, Wrong> 
     value.as_str().ok_or(Wrong::Expected(expected))
 }
 
+/// A time of any kind: a number is one of seconds.
+fn span<T: FromStr>(value: &Value) -> Option<T> {
+    match value.as_u64() {
+        Some(seconds) => seconds.to_string().parse().ok(),
+        None => value.as_str()?.parse().ok(),
+    }
+}
+
 impl Spoken for Size {
     fn from_value(value: &Value) -> Result<Self, Wrong> {
         const EXPECTED: &str = "a size such as 65536, \"64KiB\" or \"1MiB\"";
@@ -94,9 +102,8 @@ impl Spoken for Size {
 
 impl Spoken for Span {
     fn from_value(value: &Value) -> Result<Self, Wrong> {
-        const EXPECTED: &str = "a time with its unit, such as \"500ms\", \"30s\" or \"1h30m\"";
-        let parsed = text(value, EXPECTED)?.parse();
-        parsed.map_err(|_| Wrong::Expected(EXPECTED))
+        const EXPECTED: &str = "a time such as 30, \"30s\", \"500ms\" or \"1h30m\"";
+        span(value).ok_or(Wrong::Expected(EXPECTED))
     }
 
     fn to_value(&self) -> Value {
@@ -106,10 +113,8 @@ impl Spoken for Span {
 
 impl Spoken for Lease {
     fn from_value(value: &Value) -> Result<Self, Wrong> {
-        const EXPECTED: &str =
-            "a time with its unit, such as \"30s\" or \"1h30m\", or \"unlimited\"";
-        let parsed = text(value, EXPECTED)?.parse();
-        parsed.map_err(|_| Wrong::Expected(EXPECTED))
+        const EXPECTED: &str = "a time such as 30, \"30s\" or \"1h30m\", or \"unlimited\"";
+        span(value).ok_or(Wrong::Expected(EXPECTED))
     }
 
     fn to_value(&self) -> Value {
@@ -119,9 +124,8 @@ impl Spoken for Lease {
 
 impl Spoken for Idleness {
     fn from_value(value: &Value) -> Result<Self, Wrong> {
-        const EXPECTED: &str = "a time with its unit, such as \"30s\" or \"1h30m\", or \"never\"";
-        let parsed = text(value, EXPECTED)?.parse();
-        parsed.map_err(|_| Wrong::Expected(EXPECTED))
+        const EXPECTED: &str = "a time such as 30, \"30s\" or \"1h30m\", or \"never\"";
+        span(value).ok_or(Wrong::Expected(EXPECTED))
     }
 
     fn to_value(&self) -> Value {

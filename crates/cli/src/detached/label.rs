@@ -9,9 +9,17 @@ use crate::render::command_line;
 /// forgotten.
 const PROMPT: &str = "$ ";
 
-/// The label for a command line.
+/// The longest label that a server takes.
+const MAX_BYTES: usize = 1024;
+
+/// The label for a command line; of a very long one, how it begins.
 pub(super) fn labelled(command: &str) -> String {
-    format!("{PROMPT}{command}")
+    let label = format!("{PROMPT}{command}");
+    if label.len() <= MAX_BYTES {
+        return label;
+    }
+    let cut = label.floor_char_boundary(MAX_BYTES - "…".len());
+    format!("{}…", &label[..cut])
 }
 
 /// Whether a session is one of ours.
@@ -33,4 +41,20 @@ pub(crate) fn command_of(session: &SessionEntry, argv: &[String]) -> String {
 pub(crate) fn label_of(session: &SessionEntry) -> Option<&str> {
     let label = session.label.as_deref();
     label.filter(|_| !is_detached_work(session))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_never_longer_than_a_server_takes() {
+        assert_eq!(labelled("make"), "$ make");
+        for command in ["x".repeat(5000), "ä".repeat(5000), "€".repeat(5000)] {
+            let label = labelled(&command);
+            assert!(label.len() <= MAX_BYTES, "{} bytes", label.len());
+            assert!(label.len() > MAX_BYTES - 8, "{} bytes", label.len());
+            assert!(label.starts_with(PROMPT) && label.ends_with('…'), "{label}");
+        }
+    }
 }

@@ -117,7 +117,9 @@ impl Dialer for InMemory {
             let (read, write) = (Box::new(read), Box::new(write));
             match wire {
                 Wire::WebSocket => server.serve_websocket(read, write, who).await,
-                Wire::Lines => server.serve_lines(read, write).await,
+                Wire::Lines => {
+                    server.serve_lines(read, write).await;
+                }
             }
         });
         let (read, write) = split(ours);

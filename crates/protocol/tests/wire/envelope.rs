@@ -90,6 +90,14 @@ fn ids_come_back_as_they_were_sent() {
 }
 
 #[test]
+fn a_negative_zero_is_an_integer_too() {
+    let Ok(Incoming::Request { id, .. }) = Incoming::parse(br#"{"id":-0,"method":"m"}"#) else {
+        panic!("it is a good id");
+    };
+    assert_eq!(id, RequestId::from(0));
+}
+
+#[test]
 fn other_ids_are_malformed() {
     for id in [
         "null",

@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
 
-use super::{Answer, CloseReason, Feed, More, Outbox};
+use super::{Answer, CloseReason, Feed, More, Outbox, Reservation, queue::State};
 use crate::{Frames, Framing, WriteHalf, ws::Opcode};
 
 /// How the writer shares out the wire.
@@ -114,9 +114,7 @@ impl Writer {
                 self.tell_filled();
                 continue;
             }
-            // The answers are in the buffer now, which is bounded by itself. Their
-            // places must be free before the peer can have them, or who sends
-            // its next request at once would find none.
+            // The answers are in the buffer now, which is bounded by itself.
             if !freed.is_empty() {
                 drop(freed);
                 self.outbox.answers_written();
@@ -141,10 +139,9 @@ impl Writer {
         answer: Answer,
         pings: &mut Interval,
     ) -> io::Result<()> {
-        let (message, held) = answer.into_parts();
         // Held all the while: the message is memory that nothing else bounds.
-        let mut held = Some(held);
-        let mut parts = message.chunks(PART_BYTES).peekable();
+        let mut held = answer.reservation;
+        let mut parts = answer.message.chunks(PART_BYTES).peekable();
         let mut first = true;
         while let Some(part) = parts.next() {
             let last = parts.peek().is_none();
@@ -175,37 +172,52 @@ impl Writer {
 
     /// Fills the next write: control, then answers, then turns of the feeds.
     /// What the answers held goes to `freed`.
-    fn gather(&mut self, freed: &mut Vec<super::queue::Held>) -> Option<CloseReason> {
-        let closing = {
-            let mut state = self.outbox.state();
-            if let Some(payload) = state.pong.take() {
-                self.frames.control(Opcode::Pong, &payload);
-            }
-            if std::mem::take(&mut state.ping) {
-                self.frames.control(Opcode::Ping, b"");
-            }
-            while self.frames.len() < self.delivery.write_bytes
-                && let Some(answer) = state.next_answer()
-            {
-                if answer.message.len() > LARGE_BYTES {
-                    self.large = Some(answer);
-                    return None;
-                }
-                let (message, held) = answer.into_parts();
-                self.frames.message(&message);
-                freed.push(held);
-            }
-            state.close.filter(|_| !state.has_answers())
-        };
-        while closing.is_none() && self.frames.len() < self.delivery.write_bytes {
-            let Some(feed) = self.outbox.state().ready.pop_front() else {
-                break;
-            };
-            if feed.fill(&mut self.frames, self.delivery.turn_bytes) == More::Yes {
-                self.outbox.state().ready.push_back(Arc::clone(&feed));
+    ///
+    /// A feed is taken under the lock under which the answers were found to be
+    /// none: whoever answers and then announces a feed is heard in that order.
+    fn gather(&mut self, freed: &mut Vec<Option<Reservation>>) -> Option<CloseReason> {
+        let outbox = self.outbox.clone();
+        let mut state = outbox.state();
+        if let Some(payload) = state.pong.take() {
+            self.frames.control(Opcode::Pong, &payload);
+        }
+        if std::mem::take(&mut state.ping) {
+            self.frames.control(Opcode::Ping, b"");
+        }
+        self.take_answers(&mut state, freed);
+        if self.large.is_some() {
+            return None;
+        }
+        if let Some(reason) = state.close.filter(|_| !state.has_answers()) {
+            return Some(reason);
+        }
+        while self.large.is_none()
+            && self.frames.len() < self.delivery.write_bytes
+            && let Some(feed) = state.ready.pop_front()
+        {
+            drop(state);
+            let more = feed.fill(&mut self.frames, self.delivery.turn_bytes);
+            state = outbox.state();
+            if more == More::Yes {
+                state.ready.push_back(Arc::clone(&feed));
             }
             self.filled.push(feed);
+            self.take_answers(&mut state, freed);
         }
-        closing
+        None
+    }
+
+    /// Moves answers into the write while it has room, up to a large one.
+    fn take_answers(&mut self, state: &mut State, freed: &mut Vec<Option<Reservation>>) {
+        while self.frames.len() < self.delivery.write_bytes
+            && let Some(answer) = state.next_answer()
+        {
+            if answer.message.len() > LARGE_BYTES {
+                self.large = Some(answer);
+                return;
+            }
+            self.frames.message(&answer.message);
+            freed.push(answer.reservation);
+        }
     }
 }

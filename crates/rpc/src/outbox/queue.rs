@@ -46,15 +46,16 @@ impl CloseReason {
     }
 }
 
-/// A message that answers something, with what is to be freed once it has
-/// been written.
+/// A message that answers something, with what it holds until it is queued and
+/// until it is on its way.
 #[derive(Debug)]
 pub struct Answer {
     /// The encoded message, without framing.
     pub message: Vec<u8>,
-    /// The request's place among those under way.
+    /// The request's place among those under way, which is free once the answer
+    /// is queued: how many answers may wait has a bound of its own.
     pub ticket: Option<Ticket>,
-    /// The room that was reserved for a large answer.
+    /// The room that was reserved for a large answer, until it is on its way.
     pub reservation: Option<Reservation>,
 }
 
@@ -68,21 +69,6 @@ impl Answer {
             reservation: None,
         }
     }
-
-    /// The message, and what is freed when it is on its way.
-    pub(super) fn into_parts(self) -> (Vec<u8>, Held) {
-        let held = Held {
-            _ticket: self.ticket,
-            _reservation: self.reservation,
-        };
-        (self.message, held)
-    }
-}
-
-/// What an answer holds until it is on its way.
-pub(super) struct Held {
-    _ticket: Option<Ticket>,
-    _reservation: Option<Reservation>,
 }
 
 /// Room for a large answer; dropping it gives the room back.
@@ -162,8 +148,12 @@ impl Outbox {
     }
 
     /// Sends an answer; before any output that isn't on its way yet.
-    pub fn answer(&self, answer: Answer) {
+    pub fn answer(&self, mut answer: Answer) {
         self.put(|state| {
+            // In one step with the queueing. Who has the answer and sends its
+            // next request at once must find a free place; and who waits for all
+            // requests to be answered must find the answers queued.
+            drop(answer.ticket.take());
             state.answer_bytes += answer.message.len();
             state.answers.push_back(answer);
         });

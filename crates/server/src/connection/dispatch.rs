@@ -5,7 +5,8 @@ use std::sync::Arc;
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
     Family, HTTP_ACK, HTTP_CANCEL, INITIALIZED, Incoming, InitializeParams, Lane, Malformed,
-    Method, NoMemory, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, parse_params,
+    Method, NoMemory, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name,
+    has_client_info, parse_params,
 };
 use outpost_rpc::{Admission, Answer, Framing, Outbox};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -65,7 +66,11 @@ impl Dispatch {
         let outbox = link.outbox.clone();
         let settings = server.settings();
         Dispatch {
-            admission: Admission::new(settings.max_in_flight, settings.in_flight_bytes),
+            admission: Admission::new(
+                settings.max_in_flight,
+                settings.in_flight_bytes,
+                settings.room_within,
+            ),
             order: Order::new(server.tasks()),
             app: AppSide::default(),
             desk: Desk::new(&server, &outbox, &link.gone),
@@ -209,13 +214,30 @@ impl Dispatch {
         match method.lane() {
             Lane::Handshake => self.initialize(control, params),
             Lane::Control => self.serve(method, control, params).await,
-            Lane::Process | Lane::Free => match self.admission.admit(bytes) {
-                None => control.send::<()>(Err(RpcError::overloaded())),
-                Some(ticket) => {
-                    let reply = Reply::new(self.outbox.clone(), id, Some(ticket));
-                    self.serve(method, reply, params).await;
+            Lane::Process | Lane::Free => {
+                let admitted = tokio::select! {
+                    biased;
+                    admitted = self.admission.admit(bytes) => admitted,
+                    // It waits for room, and nobody reads the connection meanwhile.
+                    () = self.given_up() => return,
+                };
+                match admitted {
+                    None => control.send::<()>(Err(RpcError::overloaded())),
+                    Some(ticket) => {
+                        let reply = Reply::new(self.outbox.clone(), id, Some(ticket));
+                        self.serve(method, reply, params).await;
+                    }
                 }
-            },
+            }
+        }
+    }
+
+    /// Waits until the connection has to end, for whatever reason but its input.
+    async fn given_up(&self) {
+        tokio::select! {
+            () = self.link.gone.cancelled() => {}
+            () = self.link.replaced.cancelled() => {}
+            () = self.server.ending().cancelled() => {}
         }
     }
 
@@ -235,15 +257,13 @@ impl Dispatch {
     }
 
     fn initialize(&mut self, reply: Reply, params: Option<&RawValue>) {
+        // Once is once, whatever the second one says.
+        if let Err(refusal) = self.handshake.admits_initialize(|| has_client_info(params)) {
+            return reply.send::<()>(Err(refusal));
+        }
         let Some((params, reply)) = parsed::<InitializeParams>(params, reply) else {
             return;
         };
-        if let Err(refusal) = self
-            .handshake
-            .admits_initialize(params.client_info.is_some())
-        {
-            return reply.send::<()>(Err(refusal));
-        }
         let mut opened = match initialize::initialize(&self.server, &params, &self.link) {
             Err(refusal) => return reply.send::<()>(Err(refusal)),
             Ok(opened) => opened,
@@ -286,7 +306,7 @@ impl Dispatch {
         if !session.is_starting(id) {
             return Some(reply);
         }
-        match self.admission.admit(0) {
+        match self.admission.admit_small() {
             Some(ticket) => Some(reply.counted(ticket)),
             None => {
                 reply.send::<()>(Err(RpcError::overloaded()));

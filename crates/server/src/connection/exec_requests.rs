@@ -1,12 +1,16 @@
 //! Requests about the session, its processes, and where they run.
 
 use outpost_protocol::{
-    Method, ReadParams, ResizeParams, RpcError, SessionCloseParams, SignalParams, StartParams,
-    TerminateParams, WriteParams,
+    Empty, Method, ReadParams, ResizeParams, RpcError, SessionCloseParams, SignalParams,
+    StartParams, TerminateParams, WriteParams,
 };
 use serde_json::value::RawValue;
 
-use super::{Reply, dispatch::Dispatch, params::lane};
+use super::{
+    Reply,
+    dispatch::Dispatch,
+    params::{lane, parsed},
+};
 use crate::faces::{environment, exec, session};
 
 impl Dispatch {
@@ -14,8 +18,16 @@ impl Dispatch {
     /// process, so they wait for that, and for that alone.
     pub(super) async fn serve_exec(&self, method: Method, reply: Reply, params: Option<&RawValue>) {
         match method {
-            Method::EnvironmentInfo => reply.send(Ok(environment::info(self.server.host()))),
-            Method::EnvironmentStatus => reply.send(Ok(environment::status())),
+            Method::EnvironmentInfo => {
+                if let Some((Empty {}, reply)) = parsed(params, reply) {
+                    reply.send(Ok(environment::info(self.server.host())));
+                }
+            }
+            Method::EnvironmentStatus => {
+                if let Some((Empty {}, reply)) = parsed(params, reply) {
+                    reply.send(Ok(environment::status()));
+                }
+            }
             Method::ProcessTerminate => {
                 if let Some((caller, params, reply)) =
                     self.reaching::<TerminateParams>(params, reply)
@@ -47,14 +59,20 @@ impl Dispatch {
                 if let Some((caller, params, reply)) = self.called::<StartParams>(params, reply) {
                     let key = params.process_id.clone();
                     let job = exec::start(caller, params, reply);
-                    self.order.run(key, job).await;
+                    self.order.run_start(key, job).await;
                 }
             }
             Method::ProcessRead => {
                 if let Some((caller, params, reply)) = self.reaching::<ReadParams>(params, reply) {
                     let key = lane(&params.process_id, &params);
-                    let job = exec::read(caller, params, reply);
-                    self.order.run(key, job).await;
+                    // One that waits for a start is owed its answer like those
+                    // that wait for news.
+                    let aside = caller.asides.token();
+                    let job = async move {
+                        exec::read(caller, params, reply).await;
+                        drop(aside);
+                    };
+                    self.order.run_read(key, job).await;
                 }
             }
             Method::ProcessWrite => {
@@ -65,13 +83,13 @@ impl Dispatch {
                 }
             }
             Method::ProcessList => {
-                if let Some(caller) = &self.caller {
+                if let Some((caller, Empty {}, reply)) = self.called(params, reply) {
                     reply.send(Ok(exec::list(&caller.session)));
                 }
             }
             Method::SessionList => {
-                if let Some(caller) = &self.caller {
-                    reply.send(session::list(caller));
+                if let Some((caller, Empty {}, reply)) = self.called(params, reply) {
+                    reply.send(session::list(&caller));
                 }
             }
             Method::SessionClose => {

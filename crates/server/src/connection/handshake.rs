@@ -36,10 +36,13 @@ impl Handshake {
 
     /// Whether `initialize` may be called now; who introduces itself the
     /// app-server's way hears it in the app-server's words.
-    pub(crate) fn admits_initialize(self, has_client_info: bool) -> Result<(), RpcError> {
+    pub(crate) fn admits_initialize(
+        self,
+        has_client_info: impl FnOnce() -> bool,
+    ) -> Result<(), RpcError> {
         match self {
             Handshake::New => Ok(()),
-            _ if has_client_info => Err(RpcError::invalid_request("Already initialized")),
+            _ if has_client_info() => Err(RpcError::invalid_request("Already initialized")),
             _ => Err(RpcError::invalid_request(
                 "initialize may only be sent once per connection",
             )),
@@ -69,13 +72,13 @@ mod tests {
 
     #[test]
     fn initialize_comes_once() {
-        assert!(Handshake::New.admits_initialize(false).is_ok());
-        let again = Handshake::Ready.admits_initialize(false).unwrap_err();
+        assert!(Handshake::New.admits_initialize(|| false).is_ok());
+        let again = Handshake::Ready.admits_initialize(|| false).unwrap_err();
         assert_eq!(
             again.message,
             "initialize may only be sent once per connection"
         );
-        let again = Handshake::Answered.admits_initialize(true).unwrap_err();
+        let again = Handshake::Answered.admits_initialize(|| true).unwrap_err();
         assert_eq!(again.message, "Already initialized");
     }
 }

@@ -24,8 +24,11 @@ pub(crate) struct ConnectionLink {
     pub(crate) pingable: bool,
     /// Cancelled to drop the connection.
     pub(crate) gone: CancellationToken,
-    /// Cancelled when another connection has taken the session.
+    /// Cancelled when another connection has taken the session, or may have it
+    /// because this one does not stir.
     pub(crate) replaced: CancellationToken,
+    /// It was given up because it does not stir, and nobody has the session yet.
+    pub(crate) given_up: Arc<AtomicBool>,
     /// A probe is under way.
     pub(crate) probing: Arc<AtomicBool>,
 }
@@ -39,16 +42,24 @@ impl Link for ConnectionLink {
         self.outbox.ping();
         let pulse = self.pulse.clone();
         let gone = self.gone.clone();
+        let replaced = self.replaced.clone();
+        let given_up = Arc::clone(&self.given_up);
         let probing = Arc::clone(&self.probing);
         let within = self.server.settings().stir_within;
         self.server.tasks().spawn(async move {
             tokio::select! {
-                () = tokio::time::sleep(within) => {}
-                () = gone.cancelled() => return,
-            }
-            if pulse.beats() == beats {
-                tracing::debug!("dropping a connection that does not stir");
-                gone.cancel();
+                biased;
+                () = gone.cancelled() => {}
+                // What arrives now may have been sent before the link broke, so
+                // this says nothing of later: the next refusal asks again.
+                () = pulse.beyond(beats) => {}
+                () = tokio::time::sleep(within) => {
+                    tracing::debug!("dropping a connection that does not stir");
+                    // As if the one that wants the session had it already: what
+                    // waits here is told so.
+                    given_up.store(true, Ordering::Release);
+                    replaced.cancel();
+                }
             }
             probing.store(false, Ordering::Release);
         });

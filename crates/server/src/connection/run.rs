@@ -1,16 +1,19 @@
 //! The task that reads a connection.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+};
 
 use outpost_protocol::Malformed;
 use outpost_rpc::{CloseReason, Inbound, InboundError, Outbox, Received, outbox};
 use tokio_util::sync::CancellationToken;
 
 use super::{ConnectionLink, dispatch::Dispatch};
-use crate::{Server, server::Transport};
+use crate::{Parting, Server, server::Transport};
 
 /// Serves a connection until it ends, whoever ends it.
-pub(crate) async fn run(server: Server, transport: Transport) {
+pub(crate) async fn run(server: Server, transport: Transport) -> Parting {
     let settings = server.settings().clone();
     let gone = CancellationToken::new();
     let outbox = Outbox::new(gone.clone());
@@ -33,16 +36,18 @@ pub(crate) async fn run(server: Server, transport: Transport) {
         pingable: silence.is_some(),
         gone: gone.clone(),
         replaced: CancellationToken::new(),
+        given_up: Arc::default(),
         probing: Arc::default(),
     });
-    let replaced = link.replaced.clone();
+    let was_replaced = link.replaced.clone();
+    let given_up = Arc::clone(&link.given_up);
     let mut dispatch = Dispatch::new(link, framing, transport.peer);
 
     let mut input_ended = false;
     let reason = {
         let mut ending = pin!(server.ending().cancelled());
         let mut lost = pin!(gone.cancelled());
-        let mut replaced = pin!(replaced.cancelled());
+        let mut replaced = pin!(was_replaced.cancelled());
         loop {
             let read = async {
                 // Who doesn't read its answers is silent too.
@@ -58,7 +63,11 @@ pub(crate) async fn run(server: Server, transport: Transport) {
                 biased;
                 () = &mut ending => break CloseReason::GoingAway,
                 () = &mut lost => break CloseReason::Normal,
-                () = &mut replaced => break CloseReason::TakenOver,
+                // Who was given up and is there after all may come back.
+                () = &mut replaced => break match given_up.load(Ordering::Acquire) {
+                    true => CloseReason::Normal,
+                    false => CloseReason::TakenOver,
+                },
                 received = read => received,
             };
             match received {
@@ -89,7 +98,7 @@ pub(crate) async fn run(server: Server, transport: Transport) {
         let answered = dispatch.all_answered();
         let _ = tokio::time::timeout(settings.last_answers_within, answered).await;
     }
-    if reason == CloseReason::TakenOver {
+    if was_replaced.is_cancelled() {
         let answered = dispatch.asides_answered();
         let _ = tokio::time::timeout(settings.delivery.close_within, answered).await;
     }
@@ -99,6 +108,10 @@ pub(crate) async fn run(server: Server, transport: Transport) {
     let farewell = tokio::time::timeout(settings.delivery.close_within * 2, &mut writer).await;
     if farewell.is_err() {
         writer.abort();
+    }
+    match reason {
+        CloseReason::TakenOver => Parting::Replaced,
+        _ => Parting::Over,
     }
 }
 

@@ -10,6 +10,9 @@ use outpost_protocol::{
 
 use crate::{Server, Settings, connection::ConnectionLink, convert, host::VERSION};
 
+/// The longest `sessionLabel`.
+const MAX_LABEL_BYTES: usize = 1024;
+
 /// A session that was opened, and what the client hears of it.
 pub(crate) struct Opened {
     pub(crate) session: Session,
@@ -22,6 +25,7 @@ pub(crate) fn initialize(
     params: &InitializeParams,
     link: &Arc<ConnectionLink>,
 ) -> Result<Opened, RpcError> {
+    check_label(params.session_label.as_deref())?;
     let ttl = lease(server.settings(), params.detached_ttl_ms)?;
     let delivery = params.delivery.map(convert::delivery);
     let link: Arc<dyn Link> = Arc::clone(link) as Arc<dyn Link>;
@@ -80,6 +84,16 @@ pub(crate) fn initialize(
         epoch,
         result,
     })
+}
+
+/// A label is for people, and every list of sessions carries it.
+fn check_label(label: Option<&str>) -> Result<(), RpcError> {
+    match label {
+        Some(label) if label.len() > MAX_LABEL_BYTES => Err(RpcError::invalid_params(format!(
+            "sessionLabel must be at most {MAX_LABEL_BYTES} bytes long"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The lease a client asks for; none if it doesn't.

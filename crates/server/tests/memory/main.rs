@@ -9,4 +9,5 @@ mod leases;
 mod liveness;
 mod peer;
 mod reach;
+mod room;
 mod standing;
