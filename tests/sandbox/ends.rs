@@ -1,10 +1,10 @@
 //! How a confined process ends, with all it has started.
 
-use outpost_testkit::programs;
+use outpost_testkit::{patience, programs};
 use serde_json::json;
 
 use super::Site;
-use crate::{outpost, ready};
+use crate::{outpost, ready, ready_with};
 
 #[tokio::test]
 async fn a_signal_reaches_the_program_and_its_trap() {
@@ -72,9 +72,25 @@ async fn what_it_leaves_running_goes_on_until_its_session_ends() {
         server.mark().alive(4).await;
         client.call("session/close", json!({})).await;
         server.mark().alive(1).await;
-        let left = std::fs::read_dir(site.workspace()).expect("a folder");
-        assert_eq!(left.count(), 0, "{trees}");
+        let left = || {
+            std::fs::read_dir(site.workspace())
+                .expect("a folder")
+                .count()
+        };
+        patience::seen("nothing left", || (left() == 0).then_some(())).await;
     }
+}
+
+#[tokio::test]
+async fn who_has_left_somebody_is_forgotten_like_all_others() {
+    let (_server, client) = ready_with(&["--closed-retention", "100ms"]).await;
+    let site = Site::new();
+    client
+        .start(site.script("p", programs::FORKS_AND_LEAVES))
+        .await;
+    client.closed("p").await;
+    let forgotten = async { while client.listed("p").await.is_some() {} };
+    patience::soon("it is forgotten", forgotten).await;
 }
 
 #[tokio::test]

@@ -25,7 +25,11 @@ pub(crate) fn launch_script(line: &str) -> String {
     // Who becomes the server is who is killed, should it come to that.
     let become_it = match shape(line) {
         Shape::Program => "exec ",
-        Shape::WithVariables => "exec env ",
+        // Behind them, so that they are what they are to a shell.
+        Shape::WithVariables => {
+            let (variables, program) = behind_variables(line.trim_start());
+            return format!("{DEAF}{variables}exec {program}");
+        }
         Shape::Script => "",
     };
     format!("{DEAF}{become_it}{}", line.trim_start())
@@ -40,6 +44,34 @@ fn shape(line: &str) -> Shape {
         true => Shape::WithVariables,
         false => Shape::Program,
     }
+}
+
+/// The variables that stand before a program, with the space behind them, and the rest.
+fn behind_variables(line: &str) -> (&str, &str) {
+    let mut rest = line;
+    while is_assignment(rest) {
+        rest = rest[word_length(rest)..].trim_start();
+    }
+    line.split_at(line.len() - rest.len())
+}
+
+/// How long the first word is, quotes and all.
+fn word_length(line: &str) -> usize {
+    let mut quote = None;
+    let mut characters = line.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (Some('\''), _) => {}
+            (_, '\\') => {
+                characters.next();
+            }
+            (None, '\'' | '"') => quote = Some(character),
+            (None, _) if character.is_whitespace() => return at,
+            _ => {}
+        }
+    }
+    line.len()
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -102,7 +134,16 @@ mod tests {
         for line in ["A=1 outpost serve", "_b2='x y' C= outpost serve"] {
             assert_eq!(shape(line), Shape::WithVariables, "{line}");
         }
-        assert_eq!(launch_script("A=1 b"), "trap '' INT QUIT; exec env A=1 b");
+        for (line, script) in [
+            ("A=1 b", "A=1 exec b"),
+            (
+                "A='x y' B=\"$HOME/a b\" C=~/d e f=g",
+                "A='x y' B=\"$HOME/a b\" C=~/d exec e f=g",
+            ),
+            (r"A=x\ y  b", r"A=x\ y  exec b"),
+        ] {
+            assert_eq!(launch_script(line), format!("trap '' INT QUIT; {script}"));
+        }
     }
 
     #[test]

@@ -15,6 +15,22 @@ use crate::{
 /// The exit code of a process that ran out of its time.
 const TIMED_OUT: i32 = 124;
 
+/// What a confined process needed on the host, for those it has left running: what
+/// is hidden from them stays so until the last has gone.
+pub(crate) struct Vigil {
+    hold: Hold,
+    /// The last to go.
+    first: Watched,
+}
+
+impl Vigil {
+    pub(crate) async fn keep(self) {
+        // It can only fail with the runtime, and everything ends with that.
+        let _ = self.first.readable().await;
+        drop(self.hold);
+    }
+}
+
 pub(crate) struct Actor {
     pub(crate) process: Process,
     /// The streams that have not ended.
@@ -30,14 +46,19 @@ pub(crate) struct Actor {
     pub(crate) read_bytes: usize,
     /// What a confined process needs on the host; none for all others.
     pub(crate) hold: Option<Hold>,
+    /// The same once it has ended, if it has left somebody.
+    pub(crate) vigil: Option<Vigil>,
     /// How long late output of a confined process is waited for.
     pub(crate) late_within: Duration,
 }
 
 impl Actor {
-    /// Runs until the process is closed and, if it was asked to end or was
-    /// confined, nothing of its tree is left.
-    pub(crate) async fn run(mut self) {
+    /// Runs until the process is closed and, if it was asked to end, nothing of
+    /// its tree is left.
+    ///
+    /// Those whom a confined process has left running are nobody's to wait for; what
+    /// they need is returned.
+    pub(crate) async fn run(mut self) -> Option<Vigil> {
         let mut exited = false;
         let mut timed_out = false;
         let mut give_up_at = None;
@@ -109,7 +130,7 @@ impl Actor {
         self.process.actor_is_done();
         // Somebody may have asked between the two.
         self.process.see_the_ladder_through().await;
-        self.hold_on().await;
+        self.vigil
     }
 
     fn read(&mut self, index: usize) {
@@ -145,21 +166,32 @@ impl Actor {
         }
         let hold = self.hold.as_ref()?;
         let watched = |first: Option<_>| first.map(Watched::new).transpose();
-        let gone = match hold.first().and_then(watched) {
-            Ok(Some(first)) => {
+        let first = match hold.first().and_then(watched) {
+            Ok(first) => first,
+            Err(error) => {
+                // Nobody would know when it is safe to let go. So all of it ends,
+                // which is seen through before this is dropped.
+                tracing::warn!(%error, "what a confined process has left can't be watched");
+                self.process.end(Some(Duration::ZERO));
+                return None;
+            }
+        };
+        let gone = match &first {
+            Some(first) => {
                 timeout_at(until, first.readable()).await.is_ok()
                     || (self.is_leaving(hold)
                         && timeout(DIES_WITHIN, first.readable()).await.is_ok())
             }
-            Ok(None) => true,
-            // Nobody can look, so nobody would know when it is safe to let go.
-            Err(_) => {
-                self.process.kill_tree();
-                false
-            }
+            None => true,
         };
-        let hold = self.hold.take_if(|_| gone)?;
-        Some(hold.let_go())
+        let hold = self.hold.take()?;
+        match first {
+            Some(first) if !gone => {
+                self.vigil = Some(Vigil { hold, first });
+                None
+            }
+            _ => Some(hold.let_go()),
+        }
     }
 
     /// Whether all that is inside is about to go: it was killed, or there is
@@ -168,16 +200,6 @@ impl Actor {
         let ladder = self.process.ladder();
         let killed = !ladder.is_idle() && ladder.deadline().is_none();
         killed || hold.is_deserted()
-    }
-
-    /// Keeps what a confined process needs on the host for those it has left
-    /// running: what is hidden from them stays so until the last has gone.
-    async fn hold_on(&mut self) {
-        let Some(hold) = self.hold.take() else { return };
-        let watched = |first: Option<_>| first.map(Watched::new).transpose();
-        if let Ok(Some(first)) = hold.first().and_then(watched) {
-            let _ = first.readable().await;
-        }
     }
 
     /// Takes what the child had written when it ended, window or not.

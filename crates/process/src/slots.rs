@@ -27,8 +27,8 @@ pub(crate) struct Filled<'a> {
 
 impl Slots {
     pub(crate) fn new(null: BorrowedFd<'_>) -> Result<Self, Errno> {
-        // Never 0, 1 or 2, so that the child can put each in its place without treading on another.
-        let reserve = || rustix::io::fcntl_dupfd_cloexec(null, 3);
+        // Above all that a child puts in its place, so that it can do so without treading on another.
+        let reserve = || rustix::io::fcntl_dupfd_cloexec(null, SLOTS as i32);
         let reserved = [
             reserve()?,
             reserve()?,

@@ -3,23 +3,26 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 
-/// Nothing is stuck.
-const NOT_STUCK: usize = usize::MAX;
+/// A request this much smaller than the room for all is a small one.
+const NOTABLE_PART: usize = 1024;
 
 /// Bounds the requests of a connection that have not been answered yet, by
 /// number and by the bytes of their messages.
 ///
 /// A request too many is refused; one that is too large for now waits, and so
 /// does everything behind it. That could be for ever, if what is under way waits
-/// for somebody who does nothing. So when nothing has come to its end for a
-/// while, what has no room is refused too, until something does.
+/// for somebody who does nothing. So when nothing of any size has come to its end
+/// for a while, what has no room is refused too, until something does.
 #[derive(Clone, Debug)]
 pub struct Admission {
     max_requests: usize,
@@ -33,9 +36,12 @@ pub struct Admission {
 struct UnderWay {
     requests: AtomicUsize,
     bytes: AtomicUsize,
-    /// How many bytes were held when nothing came to its end for too long;
-    /// [`NOT_STUCK`] once there are fewer.
-    stuck: AtomicUsize,
+    /// From how many bytes on the end of a request is news.
+    notable: usize,
+    /// How many such ends there were.
+    moved: AtomicUsize,
+    /// There was none for too long, while somebody waited for room.
+    stuck: AtomicBool,
     /// Wakes whoever waits for room.
     freed: Notify,
     /// Wakes whoever waits for all of them to be answered.
@@ -61,7 +67,9 @@ impl Admission {
             under_way: Arc::new(UnderWay {
                 requests: AtomicUsize::new(0),
                 bytes: AtomicUsize::new(0),
-                stuck: AtomicUsize::new(NOT_STUCK),
+                notable: max_bytes / NOTABLE_PART,
+                moved: AtomicUsize::new(0),
+                stuck: AtomicBool::new(false),
                 freed: Notify::new(),
                 idle: Notify::new(),
             }),
@@ -86,6 +94,7 @@ impl Admission {
     /// Called by the one task that reads the connection, so that looking and
     /// taking needn't be one step.
     pub async fn admit(&self, bytes: usize) -> Option<Ticket> {
+        let (mut moved, mut deadline) = (self.moved(), Instant::now() + self.room_within);
         loop {
             let freed = self.under_way.freed.notified();
             if self.requests() >= self.max_requests {
@@ -95,14 +104,24 @@ impl Admission {
             if self.requests() == 0 || held + bytes <= self.max_bytes {
                 return Some(self.take(bytes));
             }
-            if held >= self.under_way.stuck.load(Ordering::Acquire) {
+            if self.under_way.stuck.load(Ordering::Acquire) {
                 return None;
             }
-            if tokio::time::timeout(self.room_within, freed).await.is_err() {
-                self.under_way.stuck.store(held, Ordering::Release);
-                return None;
+            if self.moved() != moved {
+                (moved, deadline) = (self.moved(), Instant::now() + self.room_within);
+            }
+            if timeout_at(deadline, freed).await.is_err() {
+                self.under_way.stuck.store(true, Ordering::Release);
+                if self.moved() == moved {
+                    return None;
+                }
+                self.under_way.stuck.store(false, Ordering::Release);
             }
         }
+    }
+
+    fn moved(&self) -> usize {
+        self.under_way.moved.load(Ordering::Acquire)
     }
 
     /// A place for a request that takes no room, unless there are too many.
@@ -128,10 +147,11 @@ impl Admission {
 impl Drop for Ticket {
     fn drop(&mut self) {
         let under_way = &self.under_way;
-        let held = under_way.bytes.fetch_sub(self.bytes, Ordering::AcqRel) - self.bytes;
+        under_way.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
         // Small ones that come and go are no sign that what is stuck moves.
-        if held < under_way.stuck.load(Ordering::Acquire) {
-            under_way.stuck.store(NOT_STUCK, Ordering::Release);
+        if self.bytes >= under_way.notable {
+            under_way.moved.fetch_add(1, Ordering::AcqRel);
+            under_way.stuck.store(false, Ordering::Release);
         }
         if under_way.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
             under_way.idle.notify_waiters();
@@ -142,11 +162,10 @@ impl Drop for Ticket {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::Instant;
-
     use super::*;
 
     const WITHIN: Duration = Duration::from_secs(5);
+    const KIB: usize = 1024;
 
     #[tokio::test(start_paused = true)]
     async fn one_too_many_is_refused_at_once() {
@@ -180,20 +199,41 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn while_nothing_moves_what_is_too_large_is_refused() {
-        let admission = Admission::new(10, 100, WITHIN);
-        let stuck = admission.admit(90).await;
+        let admission = Admission::new(10, 100 * KIB, WITHIN);
+        let stuck = admission.admit(90 * KIB).await;
         let start = Instant::now();
-        assert!(admission.admit(20).await.is_none());
+        assert!(admission.admit(20 * KIB).await.is_none());
         assert_eq!(start.elapsed(), WITHIN);
         for _ in 0..3 {
-            assert!(admission.admit(20).await.is_none());
+            assert!(admission.admit(20 * KIB).await.is_none());
             assert!(admission.admit(10).await.is_some(), "this has room");
         }
         assert_eq!(start.elapsed(), WITHIN, "they waited for nothing");
         drop(stuck);
-        let next = admission.admit(95).await;
-        assert!(admission.admit(20).await.is_none());
+        let next = admission.admit(95 * KIB).await;
+        assert!(admission.admit(20 * KIB).await.is_none());
         assert_eq!(start.elapsed(), WITHIN * 2, "this is another time");
         drop(next);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn small_ones_that_end_are_no_reason_to_wait_on() {
+        let admission = Admission::new(10, 100 * KIB, WITHIN);
+        let _stuck = admission.admit(90 * KIB).await;
+        let polls = [admission.admit(10).await, admission.admit(10).await];
+        let start = Instant::now();
+        let ends = async {
+            for poll in polls {
+                // sleep: virtual time, in which one of them waits
+                tokio::time::sleep(WITHIN - Duration::from_secs(1)).await;
+                drop(poll);
+            }
+        };
+        let large = async {
+            assert!(admission.admit(20 * KIB).await.is_none());
+            start.elapsed()
+        };
+        let (waited, ()) = tokio::join!(large, ends);
+        assert_eq!(waited, WITHIN);
     }
 }

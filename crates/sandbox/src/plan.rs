@@ -158,5 +158,7 @@ pub enum Warning {
         path: PathBuf,
         /// What is in its place today.
         kept: PathBuf,
+        /// Whether it may not even be read.
+        denied: bool,
     },
 }

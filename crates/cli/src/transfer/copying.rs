@@ -240,8 +240,9 @@ pub(crate) fn of_place(error: anyhow::Error) -> anyhow::Result<anyhow::Error> {
     }
     let of_place = error.downcast_ref::<FileError>().and_then(FileError::place);
     match of_place {
+        // It is there, and can't do that with this one.
+        Some(Error::NotAnnounced { .. }) | None => Ok(error),
         Some(place) => Err(anyhow::Error::new(place.clone()).context(error.to_string())),
-        None => Ok(error),
     }
 }
 

@@ -315,8 +315,9 @@ impl Guarded {
         };
         // It may hang where it failed.
         let ended = timeout(Duration::from_millis(100), child.exit.wait()).await;
+        // Nor may anybody stay whom it has started, if its program ran after all.
+        let _ = child.control.kill_tree();
         if ended.is_err() {
-            let _ = child.control.kill_tree();
             let _ = timeout(GONE_WITHIN, child.exit.wait()).await;
         }
         let mut said = Vec::new();

@@ -169,6 +169,7 @@ impl Engine {
             }
             unwanted = reservation.unwanted() => return Err(unwanted),
         };
+        reservation.check()?;
         let spawned = self.shared.spawner.spawn(command).await;
         let Some(confinement) = confinement else {
             return Ok(((spawned?, None), place));
@@ -216,6 +217,7 @@ impl Engine {
                 .map(|timeout| clock::after(clock::now(), timeout)),
             drain: start.drain,
             hold,
+            vigil: None,
             late_within: limits.late_within,
             read_bytes: limits.read_bytes,
         };
@@ -224,7 +226,9 @@ impl Engine {
         let closed = process.clone();
         self.alive().insert(process.key(), process.clone());
         self.shared.tasks.spawn(async move {
-            actor.run().await;
+            if let Some(vigil) = actor.run().await {
+                engine.shared.tasks.spawn(vigil.keep());
+            }
             engine.check_out(&closed);
             // Who acknowledges is waited for, and so is the one connection that a
             // private session has: what is kept for it is kept by a process that

@@ -287,13 +287,20 @@ impl Session {
     /// end.
     pub(crate) fn expire(&self, now: Instant) -> Option<Vec<Process>> {
         let mut inside = self.inside();
-        inside.lease.expire(now).then(|| inside.take_all())
+        let taken = inside.lease.expire(now).then(|| inside.take_all());
+        drop(inside);
+        self.start_settled();
+        taken
     }
 
     /// Ends the session, once; what it has is for the caller to end.
     pub(crate) fn end(&self) -> Option<Vec<Process>> {
         let mut inside = self.inside();
-        inside.lease.end().then(|| inside.take_all())
+        let taken = inside.lease.end().then(|| inside.take_all());
+        drop(inside);
+        // Who is being started hears of it.
+        self.start_settled();
+        taken
     }
 
     /// Ends the session if it had processes, none is left of them, and nobody is

@@ -20,8 +20,8 @@ use crate::strings::Strings;
 /// Everything one child needs, and where it leaves word when it fails.
 pub(crate) struct Birth<'a> {
     descriptors: [RawFd; 3],
-    /// What becomes 3 and so on. Ascending and behind the streams, which are 3 at least, so no
-    /// target is a source that is still needed.
+    /// What becomes 3 and so on. All of them are above what they become, so no target is a source that
+    /// is still needed.
     passed: Vec<RawFd>,
     /// Whether it ignores what it can.
     is_deaf: bool,

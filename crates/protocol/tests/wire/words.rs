@@ -139,7 +139,7 @@ fn a_kind_is_a_string() {
         "type",
         &[
             json!({"type": "dangerFullAccess"}),
-            json!({"type": "readOnly"}),
+            json!({"type": "readOnly", "networkAccess": false}),
             json!({"type": "workspaceWrite", "writableRoots": ["/a"], "networkAccess": false,
                    "excludeTmpdirEnvVar": false, "excludeSlashTmp": true}),
             json!({"type": "externalSandbox", "networkAccess": "enabled"}),

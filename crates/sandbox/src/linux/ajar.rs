@@ -12,8 +12,8 @@ use rustix::fs::Mode;
 #[derive(Debug)]
 pub(super) struct Ajar<'a> {
     directory: &'a OwnedFd,
-    /// What it has to be again.
-    mode: Option<Mode>,
+    /// What it has to be again, and what it is meanwhile.
+    modes: Option<(Mode, Mode)>,
 }
 
 impl<'a> Ajar<'a> {
@@ -22,19 +22,25 @@ impl<'a> Ajar<'a> {
     pub(super) fn new(directory: &'a OwnedFd) -> Self {
         let needed = Mode::WUSR | Mode::XUSR;
         let own = rustix::process::geteuid().as_raw();
-        let mode = rustix::fs::fstat(directory)
+        let modes = rustix::fs::fstat(directory)
             .ok()
             .filter(|found| found.st_uid == own)
             .map(|found| Mode::from_raw_mode(found.st_mode))
             .filter(|mode| !mode.contains(needed))
-            .filter(|mode| change(directory, *mode | needed));
-        Ajar { directory, mode }
+            .map(|mode| (mode, mode | needed))
+            .filter(|(_, meanwhile)| change(directory, *meanwhile));
+        Ajar { directory, modes }
     }
 }
 
 impl Drop for Ajar<'_> {
     fn drop(&mut self) {
-        if let Some(mode) = self.mode {
+        let Some((mode, meanwhile)) = self.modes else {
+            return;
+        };
+        let found = rustix::fs::fstat(self.directory);
+        // Its owner may have changed it once more, and knows best.
+        if found.is_ok_and(|found| Mode::from_raw_mode(found.st_mode) == meanwhile) {
             change(self.directory, mode);
         }
     }

@@ -334,7 +334,10 @@ fn check(plan: &Plan, libraries: &[PathBuf]) -> Result<(), PrepareError> {
 fn check_alone(plan: &Plan) -> Result<(), PrepareError> {
     for warning in &plan.warnings {
         // It is kept by keeping the file there what it is, which takes a mount.
-        if let Warning::Blocked { path, .. } = warning {
+        if let Warning::Blocked {
+            path, denied: true, ..
+        } = warning
+        {
             return Err(PrepareError::Within(path.clone()));
         }
     }

@@ -29,6 +29,10 @@ impl Closed {
         table: &Table,
         view: &dyn View,
     ) -> Result<(Option<Rule>, Option<Warning>), PlanError> {
+        if self.why == Why::Glob && table.grants_below(&self.directory) {
+            // What is granted there may match as well, and nobody has looked.
+            return Err(PlanError::Closed(self.directory.clone()));
+        }
         let ours = view.is_ours(&self.directory);
         let covering = table.covering(&self.directory);
         let kept = match covering.map(|rule| (rule.access, rule.path == self.directory)) {

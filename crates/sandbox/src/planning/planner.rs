@@ -224,7 +224,8 @@ impl Planner<'_> {
             End::BlockedBy(kept) => {
                 let mask = rule(kept.clone(), Access::Read, Presence::File, why);
                 self.masks.push(mask);
-                self.warnings.push(Warning::Blocked { path, kept });
+                let denied = access == Access::Deny;
+                self.warnings.push(Warning::Blocked { path, kept, denied });
             }
         }
         Ok(())

@@ -63,6 +63,19 @@ impl Table {
         next.is_some_and(|(other, _)| other.starts_with(path))
     }
 
+    /// Whether anything below a path is granted by a rule of its own.
+    pub(super) fn grants_below(&self, path: &Path) -> bool {
+        let from = (
+            std::ops::Bound::Excluded(path.to_owned()),
+            std::ops::Bound::Unbounded,
+        );
+        let mut below = self
+            .rules
+            .range(from)
+            .take_while(|(other, _)| other.starts_with(path));
+        below.any(|(_, rule)| rule.access != Access::Deny)
+    }
+
     /// Leaves out what denies nothing that is there without it.
     pub(super) fn without_idle_denials(mut self) -> Self {
         let idle: Vec<PathBuf> = self

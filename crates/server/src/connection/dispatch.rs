@@ -1,6 +1,6 @@
 //! From a message to whoever answers it, in the order of the wire.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
@@ -215,12 +215,15 @@ impl Dispatch {
             Lane::Handshake => self.initialize(control, params),
             Lane::Control => self.serve(method, control, params).await,
             Lane::Process | Lane::Free => {
+                // It may wait for room, and nobody reads the connection meanwhile.
+                self.link.unread.store(true, Ordering::Release);
                 let admitted = tokio::select! {
                     biased;
-                    admitted = self.admission.admit(bytes) => admitted,
-                    // It waits for room, and nobody reads the connection meanwhile.
-                    () = self.given_up() => return,
+                    admitted = self.admission.admit(bytes) => Some(admitted),
+                    () = self.given_up() => None,
                 };
+                self.link.unread.store(false, Ordering::Release);
+                let Some(admitted) = admitted else { return };
                 match admitted {
                     None => control.send::<()>(Err(RpcError::overloaded())),
                     Some(ticket) => {

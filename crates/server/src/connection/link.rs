@@ -31,6 +31,8 @@ pub(crate) struct ConnectionLink {
     pub(crate) given_up: Arc<AtomicBool>,
     /// A probe is under way.
     pub(crate) probing: Arc<AtomicBool>,
+    /// A request waits for room, and nobody reads what the peer says meanwhile.
+    pub(crate) unread: Arc<AtomicBool>,
 }
 
 impl Link for ConnectionLink {
@@ -45,6 +47,7 @@ impl Link for ConnectionLink {
         let replaced = self.replaced.clone();
         let given_up = Arc::clone(&self.given_up);
         let probing = Arc::clone(&self.probing);
+        let unread = Arc::clone(&self.unread);
         let within = self.server.settings().stir_within;
         self.server.tasks().spawn(async move {
             tokio::select! {
@@ -54,6 +57,11 @@ impl Link for ConnectionLink {
                 // this says nothing of later: the next refusal asks again.
                 () = pulse.beyond(beats) => {}
                 () = tokio::time::sleep(within) => {
+                    if unread.load(Ordering::Acquire) {
+                        // It may have answered, and nobody has looked.
+                        probing.store(false, Ordering::Release);
+                        return;
+                    }
                     tracing::debug!("dropping a connection that does not stir");
                     // As if the one that wants the session had it already: what
                     // waits here is told so.

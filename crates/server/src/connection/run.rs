@@ -38,6 +38,7 @@ pub(crate) async fn run(server: Server, transport: Transport) -> Parting {
         replaced: CancellationToken::new(),
         given_up: Arc::default(),
         probing: Arc::default(),
+        unread: Arc::default(),
     });
     let was_replaced = link.replaced.clone();
     let given_up = Arc::clone(&link.given_up);

@@ -145,3 +145,12 @@ fn a_root_in_one_of_ours_is_not_granted() {
     let plan = planned(&tree, &entries([skipped]));
     assert_eq!(plan.access(Path::new("/ws/a/sub/.git")), Access::Read);
 }
+
+#[test]
+fn a_pattern_that_can_not_look_is_no_pattern_for_what_is_granted_below() {
+    let tree = MadeUp::new("/ws/d/sub/x.pem /ws/.git/ /ws/.agents/ /ws/.codex/ /ws/.aws/")
+        .unlisted("/ws/d");
+    let (failing, words) = refused(&tree, &entries([write("/ws/d/sub"), pattern("**/*.pem")]));
+    assert_eq!(failing, Failing::Intent);
+    assert!(words.starts_with("/ws/d is closed"), "{words}");
+}
