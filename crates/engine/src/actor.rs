@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use outpost_journal::{End, Exit, Stream};
 use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source, Watched};
 use outpost_sandbox::{Hold, Remains};
-use tokio::time::{sleep_until, timeout, timeout_at};
+use tokio::time::{sleep_until, timeout};
 
 use crate::{
     clock,
@@ -15,8 +15,8 @@ use crate::{
 /// The exit code of a process that ran out of its time.
 const TIMED_OUT: i32 = 124;
 
-/// What a confined process needed on the host, for those it has left running: what
-/// is hidden from them stays so until the last has gone.
+/// What a confined process needed on the host, for those that were killed and don't
+/// go: what is hidden from them stays so until the last has gone.
 pub(crate) struct Vigil {
     hold: Hold,
     /// The last to go.
@@ -46,7 +46,7 @@ pub(crate) struct Actor {
     pub(crate) read_bytes: usize,
     /// What a confined process needs on the host; none for all others.
     pub(crate) hold: Option<Hold>,
-    /// The same once it has ended, if it has left somebody.
+    /// The same once it has ended, if somebody doesn't go.
     pub(crate) vigil: Option<Vigil>,
     /// How long late output of a confined process is waited for.
     pub(crate) late_within: Duration,
@@ -56,8 +56,8 @@ impl Actor {
     /// Runs until the process is closed and, if it was asked to end, nothing of
     /// its tree is left.
     ///
-    /// Those whom a confined process has left running are nobody's to wait for; what
-    /// they need is returned.
+    /// Of those that were killed with a confined process and don't go, nobody waits
+    /// for the end; what they need is returned.
     pub(crate) async fn run(mut self) -> Option<Vigil> {
         let mut exited = false;
         let mut timed_out = false;
@@ -152,10 +152,11 @@ impl Actor {
         }
     }
 
-    /// What was written last by a confined process, or by what it has left
-    /// running, is worth a short wait, and so is what it needed on the host: most
-    /// often nothing of it lives any more, and who hears of the end finds nothing
-    /// left.
+    /// A confined process takes everything along that it has started: the first in
+    /// its namespaces would hold its streams for as long as anybody lives there, and
+    /// nobody would hear of the close. What was written last is worth a short wait
+    /// before, and what they needed on the host a longer one: who hears of the end
+    /// finds nothing left of it.
     async fn clear_up(&mut self) -> Option<Remains> {
         let until = tokio::time::Instant::now() + self.late_within;
         while !self.outputs.is_empty() {
@@ -164,42 +165,28 @@ impl Actor {
                 () = sleep_until(until) => break,
             }
         }
-        let hold = self.hold.as_ref()?;
+        self.process.kill_tree();
+        self.drain();
+        let hold = self.hold.take()?;
         let watched = |first: Option<_>| first.map(Watched::new).transpose();
         let first = match hold.first().and_then(watched) {
-            Ok(first) => first,
+            Ok(Some(first)) => first,
+            // There is no inside.
+            Ok(None) => return Some(hold.let_go()),
             Err(error) => {
-                // Nobody would know when it is safe to let go. So all of it ends,
-                // which is seen through before this is dropped.
+                // Nobody knows when it is safe to let go, so that is when all of it
+                // has been seen to its end.
                 tracing::warn!(%error, "what a confined process has left can't be watched");
                 self.process.end(Some(Duration::ZERO));
+                self.hold = Some(hold);
                 return None;
             }
         };
-        let gone = match &first {
-            Some(first) => {
-                timeout_at(until, first.readable()).await.is_ok()
-                    || (self.is_leaving(hold)
-                        && timeout(DIES_WITHIN, first.readable()).await.is_ok())
-            }
-            None => true,
-        };
-        let hold = self.hold.take()?;
-        match first {
-            Some(first) if !gone => {
-                self.vigil = Some(Vigil { hold, first });
-                None
-            }
-            _ => Some(hold.let_go()),
+        if timeout(DIES_WITHIN, first.readable()).await.is_ok() {
+            return Some(hold.let_go());
         }
-    }
-
-    /// Whether all that is inside is about to go: it was killed, or there is
-    /// nobody but the first. On a busy host that takes a while.
-    fn is_leaving(&self, hold: &Hold) -> bool {
-        let ladder = self.process.ladder();
-        let killed = !ladder.is_idle() && ladder.deadline().is_none();
-        killed || hold.is_deserted()
+        self.vigil = Some(Vigil { hold, first });
+        None
     }
 
     /// Takes what the child had written when it ended, window or not.

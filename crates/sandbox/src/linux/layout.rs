@@ -19,8 +19,8 @@ pub(super) struct Layout {
     pub(super) places: Vec<Place>,
 }
 
-/// Namespaces of every kind, no capabilities, and no way to get any. What a program leaves running when
-/// it ends goes on, as it would without a sandbox, so there is no end with whoever started it.
+/// Namespaces of every kind, no capabilities, and no way to get any. Nothing ends with whoever started
+/// it: what a program has started may say its last words, and the server ends it then.
 pub(super) const ALWAYS: [&str; 8] = [
     "--unshare-user",
     "--unshare-pid",

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -116,20 +116,6 @@ impl Hold {
             (Level::Namespaces, Some(first)) => first.try_clone().map(Some),
             (Level::Namespaces, None) => Err(Errno::SRCH.into()),
         }
-    }
-
-    /// Whether nobody but the first is inside, who leaves when it is alone. False where nobody can
-    /// look.
-    #[must_use]
-    pub fn is_deserted(&self) -> bool {
-        let children = self.first.as_ref().and_then(|first| {
-            let about = format!("/proc/self/fdinfo/{}", first.as_raw_fd());
-            let about = std::fs::read_to_string(about).ok()?;
-            let number = about.lines().find_map(|line| line.strip_prefix("Pid:"))?;
-            let number: u32 = number.trim().parse().ok()?;
-            std::fs::read_to_string(format!("/proc/{number}/task/{number}/children")).ok()
-        });
-        children.is_some_and(|children| children.is_empty())
     }
 }
 
