@@ -227,3 +227,7 @@ impl Workbench {
 fn plain(path: &Path) -> PathBuf {
     PathUri::from_path(path).into_path()
 }
+
+#[cfg(test)]
+#[path = "workbench_tests.rs"]
+mod tests;
