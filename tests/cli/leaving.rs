@@ -43,6 +43,9 @@ async fn one_command_after_the_other_needs_one_session() {
         &["ls", "--on", url, "/"],
         &["cat", "--on", url, file],
         &["cp", "--on", url, file, &format!(":{copy}")],
+        &["mcp", "proxy", "--on", url, "--", "true"],
+        &["mcp", "proxy", "--on", url, "--", "/no/such/program"],
+        &["mcp", "serve", "--on", url],
         &["run", "--on", url, "--", "true"],
     ] {
         let ended = outpost().run(args).await;
@@ -54,11 +57,11 @@ async fn one_command_after_the_other_needs_one_session() {
 }
 
 /// A command there of whose start we have not heard: the answer is held back.
-async fn unheard_of(server: &Server, link: &Link, mark: &Mark) -> Child {
+async fn unheard_of(run: &[&str], server: &Server, link: &Link, mark: &Mark) -> Child {
     link.stall_at("sandboxType");
     let variable = carried(mark);
-    let args = ["run", "--on", link.url(), "-e", &variable];
-    let args: Vec<_> = args.into_iter().chain(["--", "sleep", "1000"]).collect();
+    let args = ["--on", link.url(), "-e", &variable, "--", "sleep", "1000"];
+    let args = [run, &args].concat();
     let child = command(&args, server.mark()).spawn().expect("it starts");
     // The other one is the program, which has it on its command line.
     mark.alive(2).await;
@@ -70,7 +73,7 @@ async fn a_start_that_nobody_heard_of_is_ended_once_the_connection_is_back() {
     let server = outpost().start().await;
     let link = Link::to(server.address()).await;
     let mark = Mark::new();
-    let child = unheard_of(&server, &link, &mark).await;
+    let child = unheard_of(&["run"], &server, &link, &mark).await;
     link.cut().await;
     let output = ended(child).await;
     assert_eq!(output.status.code(), Some(255), "{output:?}");
@@ -81,11 +84,15 @@ async fn a_start_that_nobody_heard_of_is_ended_once_the_connection_is_back() {
 
 #[tokio::test]
 async fn a_start_that_somebody_does_not_wait_for_is_ended() {
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+    for (run, signal, code) in [
+        (&["run"][..], Signal::INT, 130),
+        (&["run"], Signal::TERM, 143),
+        (&["mcp", "proxy"], Signal::TERM, 143),
+    ] {
         let server = outpost().start().await;
         let link = Link::to(server.address()).await;
         let mark = Mark::new();
-        let child = unheard_of(&server, &link, &mark).await;
+        let child = unheard_of(run, &server, &link, &mark).await;
         send(&child, signal);
         let ours = child.id().and_then(|id| i32::try_from(id).ok());
         patience::seen("the end of the command", || {

@@ -56,6 +56,20 @@ async fn where_it_runs_has_to_be_said_if_it_is_not() {
 }
 
 #[tokio::test]
+async fn what_is_confined_to_nowhere_is_not_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let on = server(folder.path(), None);
+    let serve = ["mcp", "serve", "--sandbox", ":workspace", "--on", &on];
+    for cwd in [&[][..], &["--cwd", "sub"]] {
+        let output = outcome(&[&serve, cwd].concat(), b"").await;
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains("--cwd"), "{said}");
+        assert!(said.contains("does not say where it is"), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn its_words_and_numbers_are_understood() {
     let folder = tempfile::tempdir().unwrap();
     let on = server(folder.path(), None);

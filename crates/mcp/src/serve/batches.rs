@@ -20,6 +20,11 @@ impl Batches {
         self.open.is_empty()
     }
 
+    /// Whether a request of this id has no answer yet.
+    pub(super) fn waits_for(&self, id: &RequestId) -> bool {
+        self.open.iter().any(|batch| batch.waiting.contains(id))
+    }
+
     /// Requests came together, and some answers are known at once. If that is all of
     /// them they can be given; nothing is said where nothing was asked.
     pub(super) fn begin(&mut self, waiting: Vec<RequestId>, answers: Vec<Value>) -> Option<Value> {
@@ -75,6 +80,8 @@ mod tests {
         let mut batches = Batches::default();
         assert_eq!(batches.begin(vec![id(1), id(2)], vec![json!("no")]), None);
         assert_eq!(batches.begin(vec![id(3)], vec![]), None);
+        assert!(batches.waits_for(&id(2)) && batches.waits_for(&id(3)));
+        assert!(!batches.waits_for(&id(9)));
         assert_eq!(
             batches.answered(&id(9), json!("alone")),
             Some(json!("alone"))

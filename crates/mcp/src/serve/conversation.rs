@@ -18,7 +18,7 @@ use rmcp::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -49,18 +49,23 @@ impl Workbench {
             read,
             ended: ended.clone(),
         };
-        let transport = Wire::new(read, write, self.bounds());
+        let (transport, writing) = Wire::new(read, write, self.bounds());
         let clerk = Clerk {
             bench: Arc::clone(self),
             tools: tools::TABLE.iter().map(|row| (row.describe)()).collect(),
         };
+        let parting = self.bounds().parting;
         let running = match serve_server_with_ct(clerk, transport, until.clone()).await {
             Ok(running) => running,
-            // Who goes before having said anything has changed its mind.
-            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
-                return Ok(());
+            Err(error) => {
+                let _ = timeout(parting, writing).await;
+                return match error {
+                    // Who goes before having said anything has changed its mind.
+                    ServerInitializeError::ConnectionClosed(_)
+                    | ServerInitializeError::Cancelled => Ok(()),
+                    error => Err(ServeError::Handshake(Box::new(error))),
+                };
             }
-            Err(error) => return Err(ServeError::Handshake(Box::new(error))),
         };
         let waiting = running.waiting();
         tokio::pin!(waiting);
@@ -73,15 +78,17 @@ impl Workbench {
                 } => {}
             }
         };
-        let quit = tokio::select! {
-            quit = &mut waiting => Ok(quit),
+        let (quit, deadline) = tokio::select! {
+            quit = &mut waiting => (Ok(quit), Instant::now() + parting),
             () = leaving => {
                 self.over.cancel();
-                timeout(self.bounds().parting, waiting).await
+                let deadline = Instant::now() + parting;
+                (timeout_at(deadline, waiting).await, deadline)
             }
         };
         // Who doesn't read what is said last can't be waited for.
         let Ok(quit) = quit else { return Ok(()) };
+        let _ = timeout_at(deadline, writing).await;
         match quit {
             Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Broken(error)),
             Ok(_) => Ok(()),

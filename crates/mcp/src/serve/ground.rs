@@ -1,6 +1,9 @@
 //! Where commands run.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use outpost_client::{Error, Pending, Place, Surroundings};
 
@@ -23,7 +26,8 @@ pub(super) struct Footing {
     pub(super) place: Arc<dyn Place>,
     /// What understands a command line there.
     pub(super) shell: String,
-    pub(super) cwd: PathBuf,
+    /// Where it is itself, if it says so.
+    cwd: Option<PathBuf>,
     home: Option<PathBuf>,
     pub(super) os: String,
 }
@@ -40,18 +44,27 @@ impl Footing {
         Ok(Footing {
             place,
             shell: shell.path,
-            // A server that doesn't say where it is has a root all the same.
-            cwd: cwd.map_or_else(|| PathBuf::from("/"), |cwd| cwd.into_path()),
+            cwd: cwd.map(|cwd| cwd.into_path()),
             home: user_home_dir.map(|home| home.into_path()),
             os: platform_os.unwrap_or_else(|| "an unknown system".to_owned()),
         })
     }
 
-    /// The directory that relative paths begin at.
+    /// The directory that relative paths begin at. A server that doesn't say where it
+    /// is has a root all the same.
     pub(super) fn base(&self, chosen: Option<&str>) -> PathBuf {
-        match chosen {
-            Some(chosen) => self.cwd.join(self.at_home(chosen)),
-            None => self.cwd.clone(),
+        let root = Path::new("/");
+        self.told_base(chosen)
+            .unwrap_or_else(|| root.join(chosen.unwrap_or_default()))
+    }
+
+    /// The same, if somebody has told it and nobody has to guess.
+    pub(super) fn told_base(&self, chosen: Option<&str>) -> Option<PathBuf> {
+        let chosen = chosen.map(|chosen| self.at_home(chosen));
+        match (&self.cwd, chosen) {
+            (Some(cwd), Some(chosen)) => Some(cwd.join(chosen)),
+            (cwd, None) => cwd.clone(),
+            (None, Some(chosen)) => chosen.is_absolute().then_some(chosen),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A client's line: what it says as messages for the SDK, and what it is told as
 //! lines.
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
 use bytes::BytesMut;
 use rmcp::{
@@ -16,9 +16,8 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     sync::mpsc,
-    task::JoinHandle,
-    time::timeout,
 };
+use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
 use super::{Bounds, batches::Batches};
@@ -45,8 +44,6 @@ pub(super) struct Wire<R> {
     opening: Opening,
     /// To the one who writes; gone when this is closed.
     out: Option<mpsc::Sender<Vec<u8>>>,
-    writing: JoinHandle<()>,
-    parting: Duration,
     ended: bool,
 }
 
@@ -70,14 +67,16 @@ pub(super) enum WireError {
 }
 
 impl<R> Wire<R> {
-    /// Must be called inside a tokio runtime.
+    /// With the one who writes, who is done when everything is written after this
+    /// was closed or dropped. Must be called inside a tokio runtime.
     pub(super) fn new(
         read: R,
         write: impl AsyncWrite + Send + Unpin + 'static,
         bounds: &Bounds,
-    ) -> Self {
+    ) -> (Self, AbortOnDropHandle<()>) {
         let (out, lines) = mpsc::channel(WAITING);
-        Wire {
+        let writing = AbortOnDropHandle::new(tokio::spawn(write_out(write, lines)));
+        let wire = Wire {
             read,
             block: BytesMut::new(),
             lines: Lines::new(bounds.message_bytes),
@@ -87,18 +86,16 @@ impl<R> Wire<R> {
             own: VecDeque::new(),
             opening: Opening::None,
             out: Some(out),
-            writing: tokio::spawn(write_out(write, lines)),
-            parting: bounds.parting,
             ended: false,
-        }
+        };
+        (wire, writing)
     }
 
     fn understand(&mut self, line: &Line) {
         let line = match line {
             Line::Whole(line) => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line),
             Line::TooLong { bytes, .. } => {
-                let refusal = self.refusal(&Value::Null, &format!("{bytes} bytes are too many"));
-                return self.say(&refusal);
+                return self.refuse(&format!("{bytes} bytes are too many"));
             }
         };
         if line.trim_ascii_start().starts_with(b"[") {
@@ -125,25 +122,37 @@ impl<R> Wire<R> {
     fn understand_batch(&mut self, messages: Vec<Value>) {
         if messages.is_empty() || messages.len() > self.together {
             let most = self.together;
-            let words = format!("a batch has from 1 to {most} messages");
-            let refusal = self.refusal(&Value::Null, &words);
-            return self.say(&refusal);
+            return self.refuse(&format!("a batch has from 1 to {most} messages"));
         }
-        let (mut waiting, mut answers) = (Vec::new(), Vec::new());
+        let (mut understood, mut waiting, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         for value in messages {
             match serde_json::from_value(value.clone()) {
                 Ok(message) => {
                     if let JsonRpcMessage::Request(request) = &message {
+                        // Of two with one id nobody could tell which is answered.
+                        if waiting.contains(&request.id) || self.batches.waits_for(&request.id) {
+                            return self.refuse("a batch repeats the id of a request");
+                        }
                         waiting.push(request.id.clone());
                     }
-                    self.take(message);
+                    understood.push(message);
                 }
                 Err(error) => answers.extend(self.refused(&value, &error)),
             }
         }
+        // First, since what is called off may have come in the same batch.
         if let Some(answers) = self.batches.begin(waiting, answers) {
             self.say(&answers);
         }
+        for message in understood {
+            self.take(message);
+        }
+    }
+
+    /// Refuses what came as a whole.
+    fn refuse(&mut self, words: &str) {
+        let refusal = self.refusal(&Value::Null, words);
+        self.say(&refusal);
     }
 
     fn take(&mut self, message: ClientJsonRpcMessage) {
@@ -290,17 +299,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Wire<R> {
 
     async fn close(&mut self) -> Result<(), WireError> {
         self.out = None;
-        // Who doesn't read what is said last can't be waited for.
-        if timeout(self.parting, &mut self.writing).await.is_err() {
-            self.writing.abort();
-        }
         Ok(())
-    }
-}
-
-impl<R> Drop for Wire<R> {
-    fn drop(&mut self) {
-        self.writing.abort();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -49,6 +49,9 @@ pub struct Workbench {
     setup: Setup,
     /// What is known of the place that was used last.
     footing: RwLock<Arc<Footing>>,
+    /// Where commands start if they are confined: it decides what they may write, so
+    /// a place that is elsewhere when it comes back doesn't change it.
+    workspace: Option<PathBuf>,
     pub(super) roster: Roster,
     pub(super) turns: Turns,
     calls: Semaphore,
@@ -57,14 +60,23 @@ pub struct Workbench {
 }
 
 impl Workbench {
-    /// Tools for a place, which has to be there.
+    /// Tools for a place, which has to be there. What is confined needs a directory
+    /// that somebody has told, since a guess might open what was to stay closed.
     pub async fn new(ground: Arc<dyn Ground>, setup: Setup) -> Result<Self, Error> {
         let footing = Footing::on(ground.place().await?).await?;
+        let workspace = match setup.confinement {
+            Some(_) => {
+                let told = footing.told_base(setup.cwd.as_deref());
+                Some(plain(&told.ok_or(Error::NoDirectory)?))
+            }
+            None => None,
+        };
         let mut prefix = uuid::Uuid::new_v4().simple().to_string();
         prefix.truncate(4);
         Ok(Workbench {
             ground,
             footing: RwLock::new(Arc::new(footing)),
+            workspace,
             roster: Roster::new(prefix),
             turns: Turns::default(),
             calls: Semaphore::new(setup.bounds.calls),
@@ -130,27 +142,29 @@ impl Workbench {
     /// Where a path leads, as seen from where commands start. There are no dots in
     /// it, as in the paths that a place answers with, which are compared with it.
     pub(super) fn path(&self, footing: &Footing, path: Option<&str>) -> PathBuf {
-        let base = footing.base(self.setup.cwd.as_deref());
-        let path = match path {
-            Some(path) => base.join(footing.at_home(path)),
-            None => base,
+        let base = match &self.workspace {
+            Some(workspace) => workspace.clone(),
+            None => footing.base(self.setup.cwd.as_deref()),
         };
-        PathUri::from_path(&path).into_path()
+        match path {
+            Some(path) => plain(&base.join(footing.at_home(path))),
+            None => plain(&base),
+        }
     }
 
     /// The files of the place, as far as they are within reach.
     pub(super) fn files(&self, footing: &Footing) -> Files {
         let files = footing.place.files();
-        match self.sandbox(footing) {
+        match self.sandbox() {
             Some(sandbox) => files.confined(sandbox.into()),
             None => files,
         }
     }
 
-    fn sandbox(&self, footing: &Footing) -> Option<Sandbox> {
+    fn sandbox(&self) -> Option<Sandbox> {
         let confinement = self.setup.confinement.as_ref()?;
         let sandbox = confinement.sandbox.clone();
-        Some(sandbox.moved_to(self.path(footing, None)))
+        Some(sandbox.moved_to(self.workspace.as_ref()?))
     }
 
     /// Starts a command, ready to be looked at.
@@ -167,7 +181,7 @@ impl Workbench {
             .inherit_env()
             .envs(self.setup.env.clone())
             .envs(line.env);
-        if let Some(sandbox) = self.sandbox(&footing) {
+        if let Some(sandbox) = self.sandbox() {
             start = start.sandbox(sandbox);
         }
         if let Some((rows, cols)) = tty {
@@ -208,3 +222,12 @@ impl Workbench {
         )
     }
 }
+
+/// Without the dots in it.
+fn plain(path: &Path) -> PathBuf {
+    PathUri::from_path(path).into_path()
+}
+
+#[cfg(test)]
+#[path = "workbench_tests.rs"]
+mod tests;

@@ -165,10 +165,7 @@ async fn the_farewell_comes_before_the_end() {
         soon("the server", ensemble.settled()).await;
         call_off(&ensemble, LONG, long(), || ()).await;
         soon("its end", ensemble.close()).await;
-        if stage.name == "local" {
-            // Elsewhere it is killed, and who writes down with it.
-            tap.called_off(LONG).await;
-        }
+        tap.called_off(LONG).await;
     })
     .await;
 }

@@ -198,3 +198,47 @@ async fn a_batch_is_answered_with_one() {
     assert_eq!(spoken.heard().await["error"]["code"], -32600);
     spoken.end().await;
 }
+
+#[tokio::test]
+async fn a_batch_may_call_off_what_is_in_it() {
+    let mut spoken = Spoken::greeted("2025-03-26").await;
+    let off = json!({"requestId": 1});
+    let batch = json!([
+        request(1, "tools/call", &run("sleep 1000")),
+        request(2, "ping", &json!({})),
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": off},
+    ]);
+    spoken.say(&batch).await;
+    let answers = spoken.heard().await;
+    assert_eq!(answers.as_array().map(Vec::len), Some(1), "{answers}");
+    assert_eq!(answers[0]["id"], 2);
+    spoken.end().await;
+}
+
+#[tokio::test]
+async fn a_batch_with_an_id_that_is_taken_is_refused() {
+    let mut spoken = Spoken::greeted("2025-03-26").await;
+    let ping = |id| request(id, "ping", &json!({}));
+    spoken.say(&json!([ping(1), ping(1)])).await;
+    assert_eq!(spoken.heard().await["error"]["code"], -32600);
+    let long = request(2, "tools/call", &run("sleep 1000"));
+    spoken.say(&json!([long, ping(3)])).await;
+    spoken.say(&json!([ping(2)])).await;
+    assert_eq!(spoken.heard().await["error"]["code"], -32600);
+    let off = json!({"requestId": 2});
+    let off = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": off});
+    spoken.say(&off).await;
+    let answers = spoken.heard().await;
+    assert_eq!(answers[0]["id"], 3, "{answers}");
+    assert_eq!(answers.as_array().map(Vec::len), Some(1), "{answers}");
+    spoken.end().await;
+}
+
+#[tokio::test]
+async fn who_goes_before_the_conversation_has_begun_is_answered() {
+    let mut spoken = Spoken::start().await;
+    spoken.say(&json!({})).await;
+    spoken.write.shutdown().await.unwrap();
+    assert_eq!(spoken.heard().await["error"]["code"], -32600);
+    spoken.end().await;
+}

@@ -1,10 +1,12 @@
 //! Directories.
 
-use std::os::unix::fs::symlink;
+use std::{os::unix::fs::symlink, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::bench::in_each_place;
+use outpost_mcp::serve::Bounds;
+
+use crate::bench::{Wanted, in_each_place, in_each_place_with};
 
 #[tokio::test]
 async fn a_directory_is_listed() {
@@ -121,6 +123,51 @@ async fn links_are_listed_as_what_they_are_and_not_followed() {
         let list = json!({"path": "b", "depth": 2, "include_hidden": true});
         let listing = bench.call("list_directory", list).await;
         assert!(entries(&listing).contains(&".hidden/y link file".to_owned()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn links_are_on_the_page_where_their_name_is() {
+    in_each_place(async |bench| {
+        bench.write("b", "12345");
+        for link in ["a", "c", "d"] {
+            symlink("b", bench.path(link)).unwrap();
+        }
+        for (skip, shown, next) in [
+            (0, [("a", "link"), ("b", "file")], json!(2)),
+            (2, [("c", "link"), ("d", "link")], Value::Null),
+        ] {
+            let page = json!({"skip_entries": skip, "max_entries": 2});
+            let listing = bench.call("list_directory", page).await;
+            for (entry, (name, kind)) in shown.iter().enumerate() {
+                assert_eq!(listing["entries"][entry]["name"], *name, "{listing}");
+                assert_eq!(listing["entries"][entry]["kind"], *kind, "{listing}");
+            }
+            assert_eq!(listing["next_skip"], next, "{listing}");
+            assert_eq!(listing["total_entries"], 4, "{listing}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_listing_that_takes_too_long_is_incomplete() {
+    let bounds = Bounds {
+        search: Duration::ZERO,
+        ..Bounds::default()
+    };
+    let wanted = Wanted {
+        bounds,
+        ..Wanted::default()
+    };
+    in_each_place_with(wanted, async |bench| {
+        bench.write("file", "12345");
+        symlink("file", bench.path("link")).unwrap();
+        let listing = bench.call("list_directory", json!({})).await;
+        assert_eq!(listing["entries"][0]["name"], "file", "{listing}");
+        assert_eq!(listing["total_entries"], 1, "{listing}");
+        assert_eq!(listing["incomplete"], true, "{listing}");
     })
     .await;
 }

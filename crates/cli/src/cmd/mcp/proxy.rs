@@ -7,7 +7,7 @@ use std::{
 use anyhow::Context;
 use bytes::Bytes;
 use outpost_client::{
-    EnvPolicy, Event, Place, Process, RemoteOptions, SignalName, Start, StreamName,
+    EnvPolicy, Event, Place, Process, Remote, RemoteOptions, SignalName, Start, StreamName,
 };
 use outpost_engine::sandbox::Level;
 use outpost_mcp::{Command, EnvSource, EnvVar, Limits, Passage, Sieve, parting};
@@ -20,7 +20,9 @@ use super::asides::Asides;
 use crate::{
     args::McpProxy,
     console::{Signals, Typed},
-    exit, target,
+    exit,
+    farewell::{Remains, take_leave},
+    target,
 };
 
 /// How long a server has to end by itself, once its input has ended or it was
@@ -43,28 +45,33 @@ enum Ending {
 pub(super) async fn proxy(args: &McpProxy) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let start = start(args)?;
-    let place = tokio::select! {
-        place = place(args) => place?,
-        signal = signals.ending() => return Ok(exit::of_signal(signal)),
+    let (place, remote) = match signals.unless_ended(place(args)).await {
+        Ok(found) => found?,
+        Err(signal) => return Ok(exit::of_signal(signal)),
     };
-    let process = tokio::select! {
-        started = parting::start(&*place, start) => match started {
-            Ok(process) => process,
-            Err(error) => {
-                let program = args.command[0].to_string_lossy();
-                return Ok(exit::not_started(&program, &error));
-            }
-        },
-        signal = signals.ending() => return Ok(exit::of_signal(signal)),
+    let started = match signals.unless_ended(parting::start(&*place, start)).await {
+        Ok(Ok(process)) => Ok(process),
+        Ok(Err(error)) => {
+            let program = args.command[0].to_string_lossy();
+            Err(exit::not_started(&program, &error))
+        }
+        Err(signal) => Err(exit::of_signal(signal)),
+    };
+    let process = match started {
+        Ok(process) => process,
+        Err(code) => {
+            // Whether the server has started it may be unknown: then it is ended there.
+            let leaving = leave(&*place, remote.as_deref(), Remains::Unknown);
+            let _ = signals.unless_ended(leaving).await;
+            return Ok(code);
+        }
     };
     let mut asides = Asides::to(stderr());
     let ending = relay(&process, &mut signals, &mut asides).await;
     drop(process);
-    tokio::select! {
-        // What isn't ended by then ends with its session, or with us.
-        _ = place.close() => {}
-        _ = signals.ending() => {}
-    }
+    // What isn't ended by then ends with its session, or with us.
+    let leaving = leave(&*place, remote.as_deref(), Remains::Leftovers);
+    let _ = signals.unless_ended(leaving).await;
     let (code, words) = concluded(ending);
     asides.finish(words.as_deref(), LAST_WORDS).await;
     Ok(code)
@@ -87,17 +94,27 @@ fn concluded(ending: Ending) -> (ExitCode, Option<String>) {
     }
 }
 
+/// Leaves the place, and the session if it is on a server.
+async fn leave(place: &dyn Place, remote: Option<&Remote>, remains: Remains) {
+    match remote {
+        Some(remote) => take_leave(remote, remains).await,
+        // What doesn't end in time is killed.
+        None => drop(place.close().await),
+    }
+}
+
 /// Here, or on the server that was named.
-async fn place(args: &McpProxy) -> anyhow::Result<Arc<dyn Place>> {
+async fn place(args: &McpProxy) -> anyhow::Result<(Arc<dyn Place>, Option<Arc<Remote>>)> {
     let Some(on) = &args.on.on else {
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
-        return Ok(Arc::new(target::here(cwd, Level::default())?));
+        return Ok((Arc::new(target::here(cwd, Level::default())?), None));
     };
     let options = RemoteOptions {
         client_name: "outpost mcp proxy".to_owned(),
         ..RemoteOptions::default()
     };
-    Ok(Arc::new(target::connect(on, options).await?))
+    let remote = Arc::new(target::connect(on, options).await?);
+    Ok((Arc::clone(&remote) as _, Some(remote)))
 }
 
 /// Elsewhere it gets what it is given; here it is as if the host had started it.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsString, path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::{Context, bail};
-use outpost_client::{Local, Pending, Place, Remote, RemoteOptions, Standing};
+use outpost_client::{Error, Local, Pending, Place, Remote, RemoteOptions, Standing};
 use outpost_engine::sandbox::Level;
 use outpost_mcp::serve::{Confinement, Ground, Setup, Workbench};
 use tokio::sync::Mutex;
@@ -14,7 +14,9 @@ use crate::{
     cmd::sandbox,
     config::{self, Layer, Source},
     console::Signals,
-    exit, target,
+    exit,
+    farewell::{Remains, take_leave},
+    target,
 };
 
 pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
@@ -31,17 +33,34 @@ pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     let ground: Arc<dyn Ground> = Arc::clone(&site) as _;
     let opening = async {
         let bench = Workbench::new(ground, setup).await;
-        let bench = bench.with_context(|| match &args.on.on {
-            Some(on) => format!("--on {}", target::described(on)),
-            None => "cannot run anything here".to_owned(),
+        let bench = bench.map_err(|error| {
+            let needs = match error {
+                Error::NoDirectory => " needs an absolute --cwd to be confined to",
+                _ => "",
+            };
+            let words = match &args.on.on {
+                Some(on) => format!("--on {}{needs}", target::described(on)),
+                None => "cannot run anything here".to_owned(),
+            };
+            anyhow::Error::new(error).context(words)
         })?;
         let tried = bench.try_confinement().await;
         tried.context("cannot confine what is to be confined")?;
         Ok::<_, anyhow::Error>(bench)
     };
-    let bench = tokio::select! {
-        bench = opening => Arc::new(bench?),
-        signal = signals.ending() => return Ok(exit::of_signal(signal)),
+    let opened = match signals.unless_ended(opening).await {
+        Ok(opened) => opened,
+        Err(signal) => {
+            let _ = signals.unless_ended(site.leave()).await;
+            return Ok(exit::of_signal(signal));
+        }
+    };
+    let bench = match opened {
+        Ok(bench) => Arc::new(bench),
+        Err(error) => {
+            let _ = signals.unless_ended(site.leave()).await;
+            return Err(error);
+        }
     };
     let until = CancellationToken::new();
     let speaking = bench.serve(tokio::io::stdin(), tokio::io::stdout(), until.clone());
@@ -134,8 +153,7 @@ impl Site {
             Site::There { remote, .. } => {
                 if let Some(remote) = remote.lock().await.take() {
                     // What is left there goes with the session.
-                    let _ = remote.close_session().await;
-                    let _ = remote.close().await;
+                    take_leave(&remote, Remains::Leftovers).await;
                 }
             }
         }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     shortfall::Shortfall,
-    strays::{Nature, Stray, strays},
+    strays::{Nature, Stray, looked_at},
     together::together,
 };
 use crate::serve::{
@@ -65,7 +65,7 @@ pub(super) struct InFile {
 struct Looked {
     walk: Result<Walk, FileError>,
     /// What the walk has left out, where names are what is looked for.
-    strays: Result<Vec<Stray>, FileError>,
+    strays: Result<Vec<(Stray, Nature)>, FileError>,
     rules: Rules,
 }
 
@@ -174,8 +174,8 @@ impl Hunt {
                         continue;
                     }
                 };
-                for stray in strays {
-                    let link = matches!(stray.nature, Nature::Link(_));
+                for (stray, nature) in strays {
+                    let link = matches!(nature, Nature::Link(_));
                     // Even one to a directory is a file to git.
                     if link && !looked.rules.skip(&stray.path, false) && self.is_named(&stray.path)
                     {
@@ -334,12 +334,13 @@ async fn look(files: Files, (path, above): (PathBuf, Rules), heed: bool, links: 
     let mut rules = above;
     let mut left_out = Ok(Vec::new());
     if let Ok(walk) = &walk {
-        if links {
+        // Of what a walk had no room for nobody can tell that it was left out.
+        if links && !walk.truncated {
             let known = walk
                 .entries
                 .iter()
                 .map(|entry| entry.path.clone().into_path());
-            left_out = strays(&files, &path, &known.collect()).await;
+            left_out = looked_at(&files, &path, &known.collect()).await;
         }
         let said = path.join(RULES);
         let says = |entry: &outpost_client::WalkEntry| entry.path.clone().into_path() == said;

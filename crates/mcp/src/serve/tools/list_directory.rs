@@ -1,15 +1,16 @@
 //! What is in a directory.
 
-use std::{fmt::Write as _, path::Path};
+use std::{fmt::Write as _, path::PathBuf};
 
-use outpost_client::Files;
+use outpost_client::{FileError, Files};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     ranged,
     strays::{Nature, Target},
-    survey::{Sight, Survey},
+    survey::{Seen, Sight, Survey},
     together::together,
 };
 use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench, words};
@@ -47,7 +48,7 @@ pub(super) struct Listing {
     total_entries: u64,
     /// The skip_entries to read on with, if there are more.
     next_skip: Option<u64>,
-    /// Whether there was too much to look at all of it.
+    /// Whether there was too much to look at all of it, or it took too long.
     incomplete: bool,
     /// How many directories could not be looked into.
     unreadable: u64,
@@ -58,7 +59,7 @@ struct Entry {
     /// Relative to the directory that was listed.
     name: String,
     kind: Kind,
-    /// What a link leads to, which isn't looked into.
+    /// What a link leads to, which isn't looked into; nothing if that can't be seen.
     leads_to: Option<Kind>,
     /// How large it is, if that was asked for.
     size_bytes: Option<u64>,
@@ -84,16 +85,16 @@ impl From<Target> for Kind {
     }
 }
 
-impl From<Sight> for Entry {
-    fn from(sight: Sight) -> Self {
-        let (kind, leads_to) = match sight.nature {
+impl Entry {
+    fn new(name: String, nature: Nature) -> Self {
+        let (kind, leads_to) = match nature {
             Nature::Directory => (Kind::Directory, None),
             Nature::File => (Kind::File, None),
-            Nature::Link(target) => (Kind::Link, Some(target.into())),
+            Nature::Link(target) => (Kind::Link, target.map(Kind::from)),
             Nature::Other => (Kind::Other, None),
         };
         Entry {
-            name: sight.name,
+            name,
             kind,
             leads_to,
             size_bytes: None,
@@ -124,6 +125,7 @@ impl Tool for ListDirectory {
         let footing = bench.footing().await?;
         let path = bench.path(&footing, self.path.as_deref());
         let files = bench.files(&footing);
+        let deadline = Instant::now() + bounds.search;
         let work = async {
             let known = files.metadata(&path).await?;
             if !known.is_directory {
@@ -140,6 +142,7 @@ impl Tool for ListDirectory {
                 depth,
                 hidden: self.include_hidden.unwrap_or(false),
                 at_once: bounds.search_at_once,
+                deadline,
             };
             let found = survey.take().await?;
             let total = found.sights.len() as u64;
@@ -154,17 +157,32 @@ impl Tool for ListDirectory {
                 bytes += sight.name.len();
                 fits
             });
-            let mut entries: Vec<Entry> = shown.map(Entry::from).collect();
-            let end = skip + entries.len() as u64;
-            if self.sizes.unwrap_or(false) {
-                entries = measured(&files, &path, entries, bounds.search_at_once).await;
+            let shown: Vec<Sight> = shown.collect();
+            let end = skip + shown.len() as u64;
+            let look = Look {
+                files: files.clone(),
+                root,
+                sizes: self.sizes.unwrap_or(false),
+                deadline,
+            };
+            let looked = together(shown, bounds.search_at_once, |sight| look.clone().at(sight));
+            let (mut entries, mut late) = (Vec::new(), false);
+            for glance in looked.await {
+                match glance? {
+                    Glance::Entry(entry) => entries.push(entry),
+                    Glance::Late(entry) => {
+                        entries.push(entry);
+                        late = true;
+                    }
+                    Glance::Gone => {}
+                }
             }
             Ok(Listing {
                 path: path.display().to_string(),
                 entries,
                 total_entries: total,
                 next_skip: (end < total).then_some(end),
-                incomplete: found.incomplete,
+                incomplete: found.incomplete || late,
                 unreadable: found.unreadable,
             })
         };
@@ -173,19 +191,51 @@ impl Tool for ListDirectory {
     }
 }
 
-/// With sizes, as far as there are any.
-async fn measured(files: &Files, path: &Path, all: Vec<Entry>, at_once: usize) -> Vec<Entry> {
-    together(all, at_once, |mut entry| {
-        let (files, path) = (files.clone(), path.join(&entry.name));
-        async move {
-            if entry.kind == Kind::File {
-                let known = files.metadata(path).await;
-                entry.size_bytes = known.ok().map(|known| known.size);
+/// Looks at what is shown, as far as that is needed.
+#[derive(Clone)]
+struct Look {
+    files: Files,
+    root: PathBuf,
+    sizes: bool,
+    deadline: Instant,
+}
+
+/// What a look has shown.
+enum Glance {
+    Entry(Entry),
+    /// There was no time to see what it is.
+    Late(Entry),
+    /// It isn't there any more.
+    Gone,
+}
+
+impl Look {
+    /// This fails only with the place.
+    async fn at(self, sight: Sight) -> Result<Glance, FileError> {
+        let nature = match sight.seen {
+            Seen::As(nature) => nature,
+            Seen::Unlooked(stray) => {
+                match timeout_at(self.deadline, stray.nature(&self.files)).await {
+                    Ok(looked) => match looked? {
+                        Some(nature) => nature,
+                        None => return Ok(Glance::Gone),
+                    },
+                    Err(_) => {
+                        return Ok(Glance::Late(Entry::new(sight.name, Nature::Link(None))));
+                    }
+                }
             }
-            entry
+        };
+        let mut entry = Entry::new(sight.name, nature);
+        if self.sizes && entry.kind == Kind::File {
+            let known = self.files.metadata(self.root.join(&entry.name));
+            let Ok(known) = timeout_at(self.deadline, known).await else {
+                return Ok(Glance::Late(entry));
+            };
+            entry.size_bytes = known.ok().map(|known| known.size);
         }
-    })
-    .await
+        Ok(Glance::Entry(entry))
+    }
 }
 
 impl Answer for Listing {
@@ -210,7 +260,8 @@ impl Answer for Listing {
                 (Kind::File, _) => "",
                 (Kind::Link, Some(Kind::Directory)) => "  (link to a directory)",
                 (Kind::Link, Some(Kind::File)) => "  (link to a file)",
-                (Kind::Link, _) => "  (link)",
+                (Kind::Link, Some(_)) => "  (link)",
+                (Kind::Link, None) => "  (link to something that can't be seen)",
                 (Kind::Other, _) => "  (neither file nor directory)",
             };
             let size = entry

@@ -18,8 +18,8 @@ const AT_ONCE: usize = 4;
 pub(super) enum Nature {
     Directory,
     File,
-    /// A link, and what it leads to.
-    Link(Target),
+    /// A link, and what it leads to, if that could be seen.
+    Link(Option<Target>),
     Other,
 }
 
@@ -31,15 +31,15 @@ pub(super) enum Target {
     Other,
 }
 
-/// Something that a walk didn't tell of.
-#[derive(Debug)]
+/// Something that a walk didn't tell of: a link to this, or this itself.
+#[derive(Clone, Debug)]
 pub(super) struct Stray {
     pub(super) path: PathBuf,
-    pub(super) nature: Nature,
+    pub(super) target: Target,
 }
 
-/// All that is in a directory and isn't among the known, by name. A link that
-/// leads nowhere can't be seen: no place tells of those.
+/// All that is in a directory and isn't among the known, by name. A link that leads nowhere
+/// can't be seen: no place tells of those.
 pub(super) async fn strays(
     files: &Files,
     directory: &Path,
@@ -54,30 +54,72 @@ pub(super) async fn strays(
                 (_, true) => Target::File,
                 _ => Target::Other,
             };
-            unknown.push((path, target));
+            unknown.push(Stray { path, target });
         }
     }
-    let looked = together(unknown, AT_ONCE, |(path, target)| {
+    unknown.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(unknown)
+}
+
+/// The same, and what each of them is.
+pub(super) async fn looked_at(
+    files: &Files,
+    directory: &Path,
+    known: &HashSet<PathBuf>,
+) -> Result<Vec<(Stray, Nature)>, FileError> {
+    let strays = strays(files, directory, known).await?;
+    let looked = together(strays, AT_ONCE, |stray| {
         let files = files.clone();
         async move {
-            let nature = match (files.metadata(&path).await, target) {
-                (Ok(known), target) if known.is_symlink => Nature::Link(target),
-                // It is gone by now.
+            let nature = stray.nature(&files).await?;
+            Ok(nature.map(|nature| (stray, nature)))
+        }
+    });
+    let looked = looked.await.into_iter();
+    looked.filter_map(Result::transpose).collect()
+}
+
+impl Stray {
+    /// Looks at it itself; none if it is gone by now. This fails only with its place.
+    pub(super) async fn nature(&self, files: &Files) -> Result<Option<Nature>, FileError> {
+        Ok(Some(
+            match (files.metadata(&self.path).await, self.target) {
+                (Ok(known), target) if known.is_symlink => Nature::Link(Some(target)),
                 (Err(error), _) if error.kind() == FileErrorKind::NotFound => return Ok(None),
                 (Err(error), _) if error.place().is_some() => return Err(error),
+                // What can be named and not be looked at leads to where nobody may look.
+                (Err(_), _) => Nature::Link(None),
                 // It has come between the walk and this.
                 (Ok(_), Target::Directory) => Nature::Directory,
                 (Ok(_), Target::File) => Nature::File,
-                (Ok(_), Target::Other) | (Err(_), _) => Nature::Other,
-            };
-            Ok(Some(Stray { path, nature }))
-        }
-    })
-    .await;
-    let mut found = Vec::new();
-    for stray in looked {
-        found.extend(stray?);
+                (Ok(_), Target::Other) => Nature::Other,
+            },
+        ))
     }
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use outpost_client::{Local, LocalOptions, Place as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_can_not_be_looked_at_is_a_link_to_nobody_knows_what() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let place = Local::new(LocalOptions::default()).unwrap();
+        let files = place.files();
+        for (path, nature) in [
+            (file.clone(), Some(Nature::File)),
+            (folder.path().join("gone"), None),
+            (file.join("below"), Some(Nature::Link(None))),
+        ] {
+            let target = Target::File;
+            let stray = Stray { path, target };
+            assert_eq!(stray.nature(&files).await.unwrap(), nature, "{stray:?}");
+        }
+        place.close().await.unwrap();
+    }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use outpost_client::{EntryKind, FileError, Files, Walk, WalkOptions};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     strays::{Nature, Stray, strays},
@@ -26,12 +27,14 @@ pub(super) struct Survey<'a> {
     /// Whether to look into what begins with a dot.
     pub(super) hidden: bool,
     pub(super) at_once: usize,
+    /// When it has taken long enough.
+    pub(super) deadline: Instant,
 }
 
 /// What was seen, level by level, and by name in each directory.
 pub(super) struct View {
     pub(super) sights: Vec<Sight>,
-    /// Whether there was too much.
+    /// Whether there was too much, or it took too long.
     pub(super) incomplete: bool,
     /// How many directories could not be looked into.
     pub(super) unreadable: u64,
@@ -41,7 +44,14 @@ pub(super) struct View {
 pub(super) struct Sight {
     /// Relative to the root.
     pub(super) name: String,
-    pub(super) nature: Nature,
+    pub(super) seen: Seen,
+}
+
+/// What is known of it.
+pub(super) enum Seen {
+    As(Nature),
+    /// It has yet to be looked at, which is only worth it if it is shown.
+    Unlooked(Stray),
 }
 
 impl Survey<'_> {
@@ -69,11 +79,17 @@ impl Survey<'_> {
                 EntryKind::Directory => Nature::Directory,
                 EntryKind::File => Nature::File,
             };
-            view.sights.push(self.sight(&path, nature));
+            view.sights.push(self.sight(&path, Seen::As(nature)));
             known.insert(path);
         }
-        self.add_strays(&mut view, &directories, Arc::new(known))
-            .await?;
+        // Of what a walk had no room for nobody can tell that it was left out.
+        if !view.incomplete {
+            let adding = self.add_strays(&mut view, &directories, Arc::new(known));
+            match timeout_at(self.deadline, adding).await {
+                Ok(added) => added?,
+                Err(_) => view.incomplete = true,
+            }
+        }
         view.sights
             .sort_by_cached_key(|sight| (depth(&sight.name), PathBuf::from(&sight.name)));
         Ok(view)
@@ -87,7 +103,8 @@ impl Survey<'_> {
         known: Arc<HashSet<PathBuf>>,
     ) -> Result<(), FileError> {
         for some in directories.chunks(self.at_once) {
-            if view.sights.len() as u64 >= WALK_ENTRIES {
+            let late = Instant::now() >= self.deadline;
+            if late || view.sights.len() as u64 >= WALK_ENTRIES {
                 view.incomplete = true;
                 return Ok(());
             }
@@ -97,11 +114,10 @@ impl Survey<'_> {
             });
             for strays in found.await {
                 match strays {
-                    Ok(strays) => view.sights.extend(
-                        strays
-                            .iter()
-                            .map(|Stray { path, nature }| self.sight(path, *nature)),
-                    ),
+                    Ok(strays) => view.sights.extend(strays.into_iter().map(|stray| {
+                        let path = stray.path.clone();
+                        self.sight(&path, Seen::Unlooked(stray))
+                    })),
                     Err(error) if error.place().is_some() => return Err(error),
                     Err(_) => view.unreadable += 1,
                 }
@@ -136,9 +152,9 @@ impl Survey<'_> {
         name.display().to_string()
     }
 
-    fn sight(&self, path: &Path, nature: Nature) -> Sight {
+    fn sight(&self, path: &Path, seen: Seen) -> Sight {
         let name = self.name(path);
-        Sight { name, nature }
+        Sight { name, seen }
     }
 }
 
