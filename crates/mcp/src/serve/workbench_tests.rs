@@ -1,3 +1,5 @@
+//! What a workbench does where nobody says where it is.
+
 use std::sync::Mutex;
 
 use outpost_client::{

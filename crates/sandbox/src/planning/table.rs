@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ops::Bound,
     path::{Path, PathBuf},
 };
 
@@ -55,25 +56,18 @@ impl Table {
 
     /// Whether anything below a path has a rule of its own.
     pub(super) fn has_below(&self, path: &Path) -> bool {
-        let from = (
-            std::ops::Bound::Excluded(path.to_owned()),
-            std::ops::Bound::Unbounded,
-        );
-        let next = self.rules.range(from).next();
-        next.is_some_and(|(other, _)| other.starts_with(path))
+        self.below(path).next().is_some()
     }
 
     /// Whether anything below a path is granted by a rule of its own.
     pub(super) fn grants_below(&self, path: &Path) -> bool {
-        let from = (
-            std::ops::Bound::Excluded(path.to_owned()),
-            std::ops::Bound::Unbounded,
-        );
-        let mut below = self
-            .rules
-            .range(from)
-            .take_while(|(other, _)| other.starts_with(path));
-        below.any(|(_, rule)| rule.access != Access::Deny)
+        self.below(path).any(|rule| rule.access != Access::Deny)
+    }
+
+    fn below(&self, path: &Path) -> impl Iterator<Item = &Rule> {
+        let from = (Bound::Excluded(path.to_owned()), Bound::Unbounded);
+        let rules = self.rules.range(from).map(|(_, rule)| rule);
+        rules.take_while(move |rule| rule.path.starts_with(path))
     }
 
     /// Leaves out what denies nothing that is there without it.
