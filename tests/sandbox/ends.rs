@@ -1,6 +1,6 @@
 //! How a confined process ends, with all it has started.
 
-use outpost_testkit::programs;
+use outpost_testkit::{patience, programs};
 use serde_json::json;
 
 use super::Site;
@@ -55,23 +55,65 @@ async fn nothing_is_left_of_those_that_would_stay() {
     }
 }
 
+/// As of a free one. What keeps paths absent for them stays as long as they do.
 #[tokio::test]
-async fn what_it_leaves_running_ends_with_it() {
+async fn a_natural_exit_kills_nothing_inside_either() {
     for trees in ["auto", "keeper", "group"] {
         let server = outpost().args(&["--trees", trees]).start().await;
         let client = server.client().await;
         let site = Site::new();
+        let held = || site.workspace().join(".git").exists();
         for (id, script) in [
             ("leaves", programs::FORKS_AND_LEAVES),
             ("leaves a daemon", programs::LEAVES_A_DAEMON),
-            ("holds", programs::HOLDS_THE_PIPE),
         ] {
             let story = client.run(site.script(id, script)).await;
             assert_eq!(story.code(), 0, "{trees} {id}");
+            server.mark().alive(2).await;
+            let beside = format!("beside what {id}");
+            client.run(site.script(&beside, "true")).await;
+            assert!(!client.terminate(id).await, "{trees} {id}");
+            assert_eq!(server.mark().living().len(), 2, "{trees} {id}");
+            assert!(held(), "{trees} {id}");
+            client.terminate_with(id, json!({"tree": true})).await;
+            server.mark().alive(1).await;
         }
+        // The last of them goes with the session, and what it needed goes with it.
+        client
+            .run(site.script("last", programs::LEAVES_A_DAEMON))
+            .await;
+        server.mark().alive(2).await;
+        client.call("session/close", json!({})).await;
         server.mark().alive(1).await;
-        let left = std::fs::read_dir(site.workspace()).expect("a folder");
-        assert_eq!(left.count(), 0, "{trees}");
+        patience::seen("nothing is held", || (!held()).then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn what_it_leaves_running_has_its_streams_and_its_walls() {
+    for trees in ["auto", "keeper", "group"] {
+        let server = outpost().args(&["--trees", trees]).start().await;
+        let client = server.client().await;
+        let site = Site::new();
+        // A terminal that loses its session hangs up on those in its foreground.
+        let script = "trap '' HUP; \
+                      { while [ ! -e go ]; do sleep 0.01; done; echo later; mkdir .git/x; } & \
+                      exit 7";
+        for (id, start) in [
+            ("pipes", site.script("pipes", script).stdin()),
+            ("terminal", site.script("terminal", script).tty()),
+        ] {
+            client.start(start).await;
+            client.exited(id).await;
+            let go = site.workspace().join("go");
+            std::fs::write(&go, "").expect("it is written");
+            let story = client.closed(id).await;
+            assert_eq!(story.code(), 7, "{trees} {id}");
+            let said = story.text();
+            assert!(said.contains("later"), "{trees} {id}: {said}");
+            assert!(said.contains("Read-only"), "{trees} {id}: {said}");
+            std::fs::remove_file(go).expect("it is there");
+        }
     }
 }
 

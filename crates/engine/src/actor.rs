@@ -15,8 +15,8 @@ use crate::{
 /// The exit code of a process that ran out of its time.
 const TIMED_OUT: i32 = 124;
 
-/// What a confined process needed on the host, for those that were killed and don't
-/// go: what is hidden from them stays so until the last has gone.
+/// What a confined process needed on the host, for those that it has left: what is
+/// hidden from them stays so until the last has gone.
 pub(crate) struct Vigil {
     hold: Hold,
     /// The last to go.
@@ -25,8 +25,7 @@ pub(crate) struct Vigil {
 
 impl Vigil {
     pub(crate) async fn keep(self) {
-        // It can only fail with the runtime, and everything ends with that.
-        let _ = self.first.readable().await;
+        ended(Some(&self.first)).await;
         drop(self.hold);
     }
 }
@@ -56,8 +55,8 @@ impl Actor {
     /// Runs until the process is closed and, if it was asked to end, nothing of
     /// its tree is left.
     ///
-    /// Of those that were killed with a confined process and don't go, nobody waits
-    /// for the end; what they need is returned.
+    /// Nobody waits for the end of those that a confined process has left; what they
+    /// need is returned.
     pub(crate) async fn run(mut self) -> Option<Vigil> {
         let mut exited = false;
         let mut timed_out = false;
@@ -118,6 +117,10 @@ impl Actor {
             }
         }
         self.process.shared.stdin.close();
+        // Those that it has left may have ended with their streams.
+        if let Some(vigil) = self.vigil.take() {
+            remains = self.let_go(vigil).await;
+        }
         self.process.append_close(end);
         // All that is left is tidying up: who waits for the end hears of it
         // before.
@@ -152,41 +155,59 @@ impl Actor {
         }
     }
 
-    /// A confined process takes everything along that it has started: the first in
-    /// its namespaces would hold its streams for as long as anybody lives there, and
-    /// nobody would hear of the close. What was written last is worth a short wait
-    /// before, and what they needed on the host a longer one: who hears of the end
-    /// finds nothing left of it.
+    /// After the exit of a confined process: what it has left running goes on, and what
+    /// that needs on the host stays. If there is nothing, who hears of the exit finds
+    /// nothing of it there either.
     async fn clear_up(&mut self) -> Option<Remains> {
-        let until = tokio::time::Instant::now() + self.late_within;
-        while !self.outputs.is_empty() {
-            tokio::select! {
-                index = readable(&self.outputs) => self.read(index),
-                () = sleep_until(until) => break,
-            }
-        }
-        self.process.kill_tree();
-        self.drain();
         let hold = self.hold.take()?;
         let watched = |first: Option<_>| first.map(Watched::new).transpose();
-        let first = match hold.first().and_then(watched) {
-            Ok(Some(first)) => first,
+        match hold.first().and_then(watched) {
+            Ok(Some(first)) => {
+                if self.hear_the_last(Some(&first)).await {
+                    return Some(hold.let_go());
+                }
+                self.let_go(Vigil { hold, first }).await
+            }
             // There is no inside.
-            Ok(None) => return Some(hold.let_go()),
+            Ok(None) => {
+                self.hear_the_last(None).await;
+                Some(hold.let_go())
+            }
             Err(error) => {
                 // Nobody knows when it is safe to let go, so that is when all of it
                 // has been seen to its end.
                 tracing::warn!(%error, "what a confined process has left can't be watched");
                 self.process.end(Some(Duration::ZERO));
                 self.hold = Some(hold);
-                return None;
+                self.hear_the_last(None).await;
+                None
             }
-        };
-        if timeout(DIES_WITHIN, first.readable()).await.is_ok() {
-            return Some(hold.let_go());
         }
-        self.vigil = Some(Vigil { hold, first });
+    }
+
+    /// Lets go of what is needed on the host, if nobody is left who needs it.
+    async fn let_go(&mut self, vigil: Vigil) -> Option<Remains> {
+        let Vigil { hold, first } = &vigil;
+        if hold.is_deserted() && timeout(DIES_WITHIN, first.readable()).await.is_ok() {
+            return Some(vigil.hold.let_go());
+        }
+        self.vigil = Some(vigil);
         None
+    }
+
+    /// What is written just after the exit is worth a short wait, and so is the end of
+    /// who was the first inside. Says whether that one has gone.
+    async fn hear_the_last(&mut self, first: Option<&Watched>) -> bool {
+        let until = tokio::time::Instant::now() + self.late_within;
+        let mut gone = first.is_none();
+        while !gone || !self.outputs.is_empty() {
+            tokio::select! {
+                index = readable(&self.outputs) => self.read(index),
+                () = ended(first), if !gone => gone = true,
+                () = sleep_until(until) => break,
+            }
+        }
+        gone
     }
 
     /// Takes what the child had written when it ended, window or not.
@@ -212,6 +233,15 @@ async fn readable(outputs: &[Output]) -> usize {
             _ = first.readable() => 0,
             _ = second.readable() => 1,
         },
+    }
+}
+
+/// Waits for the end of a process that is watched.
+async fn ended(process: Option<&Watched>) {
+    match process {
+        // It can only fail with the runtime, and everything ends with that.
+        Some(process) => drop(process.readable().await),
+        None => std::future::pending().await,
     }
 }
 

@@ -33,6 +33,10 @@ pub const MOST_CARRIED: usize = 3;
 pub struct Carrier {
     /// What it finds open behind its streams, from descriptor 3 on. At most [`MOST_CARRIED`].
     pub passed: Vec<Arc<OwnedFd>>,
+    /// Where it may say something itself. It has nothing else to read or write then, and finds the
+    /// three streams behind what is passed, for the one that is meant: who carries may stay for longer
+    /// than that one, and a stream ends only when nobody has it open.
+    pub words: Option<Arc<OwnedFd>>,
 }
 
 /// What a child's three standard streams are connected to.

@@ -39,6 +39,9 @@ pub(crate) struct Launcher {
     spare: Option<Place>,
 }
 
+/// A child's streams, and what it finds behind them.
+type Placed<'a> = ([BorrowedFd<'a>; 3], Vec<BorrowedFd<'a>>);
+
 /// A child that runs, its tree, and what tells of its end.
 type Running = (Pid, Tree, Watch);
 
@@ -59,16 +62,16 @@ impl Launcher {
             .map_err(Cause::from)
             .map_err(failed(
                 prepared,
-                match standing(prepared) {
-                    Standing::Terminal => SpawnErrorKind::Terminal,
-                    _ => SpawnErrorKind::Descriptors,
+                match prepared.stdio {
+                    Stdio::Pty { .. } => SpawnErrorKind::Terminal,
+                    Stdio::Pipes { .. } => SpawnErrorKind::Descriptors,
                 },
             ))?;
         let null = Arc::clone(&self.means);
-        let ends = theirs.ends(null.null());
+        let placed = prepared.placed(theirs.ends(null.null()), null.null());
         let (pid, tree, watch) = match self.place(prepared)? {
-            Place::Here(tree, cgroup) => self.give_birth(prepared, ends, tree, cgroup)?,
-            Place::Kept(tether) => self.entrust(prepared, ends, tether)?,
+            Place::Here(tree, cgroup) => self.give_birth(prepared, placed, tree, cgroup)?,
+            Place::Kept(tether) => self.entrust(prepared, placed, tether)?,
         };
         let terminal = match &ours {
             Ours::Pty { master } => Some(Arc::downgrade(master)),
@@ -86,14 +89,14 @@ impl Launcher {
     fn give_birth(
         &mut self,
         prepared: &Prepared,
-        ends: [BorrowedFd<'_>; 3],
+        (ends, passed): Placed<'_>,
         tree: Tree,
         cgroup: Option<OwnedFd>,
     ) -> Result<Running, SpawnError> {
         let null = self.means.null();
         let filled = self
             .slots
-            .fill(ends, &prepared.passed(), null)
+            .fill(ends, &passed, null)
             .map_err(Cause::from)
             .map_err(failed(prepared, SpawnErrorKind::Descriptors))?;
         let birth = Birth::new(
@@ -128,7 +131,7 @@ impl Launcher {
     fn entrust(
         &self,
         prepared: &Prepared,
-        ends: [BorrowedFd<'_>; 3],
+        (ends, passed): Placed<'_>,
         mut tether: Tether,
     ) -> Result<Running, SpawnError> {
         let standing = (standing(prepared), prepared.carrier.is_some());
@@ -136,7 +139,6 @@ impl Launcher {
         if request.is_too_long() {
             return Err(gave_up(prepared, Stage::Execute, libc::E2BIG));
         }
-        let passed = prepared.passed();
         let mut answer = tether.start(&request, ends, &passed, None);
         if let Err(Refusal::Unheard(_)) = answer {
             // A spare one that somebody has killed meanwhile, or that could not be had then.
@@ -181,10 +183,12 @@ impl Launcher {
 }
 
 fn standing(prepared: &Prepared) -> Standing {
-    match prepared.stdio {
-        Stdio::Pty { .. } => Standing::Terminal,
-        Stdio::Pipes { .. } if prepared.carrier.is_some() => Standing::Session,
-        Stdio::Pipes { .. } => Standing::Group,
+    let carrier = prepared.carrier.as_ref();
+    match (prepared.stdio, carrier) {
+        (Stdio::Pty { .. }, Some(carrier)) if carrier.words.is_some() => Standing::TerminalBehind,
+        (Stdio::Pty { .. }, _) => Standing::Terminal,
+        (Stdio::Pipes { .. }, Some(_)) => Standing::Session,
+        (Stdio::Pipes { .. }, None) => Standing::Group,
     }
 }
 

@@ -27,10 +27,25 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// What it gets behind its streams.
-    pub(crate) fn passed(&self) -> Vec<BorrowedFd<'_>> {
+    /// What it gets as its streams and what behind them, where these are the ends of what is meant.
+    pub(crate) fn placed<'a>(
+        &'a self,
+        ends: [BorrowedFd<'a>; 3],
+        null: BorrowedFd<'a>,
+    ) -> ([BorrowedFd<'a>; 3], Vec<BorrowedFd<'a>>) {
         let passed = self.carrier.iter().flat_map(|carrier| &carrier.passed);
-        passed.map(|one| one.as_fd()).collect()
+        let mut passed: Vec<_> = passed.map(|one| one.as_fd()).collect();
+        match self
+            .carrier
+            .as_ref()
+            .and_then(|carrier| carrier.words.as_ref())
+        {
+            None => (ends, passed),
+            Some(words) => {
+                passed.extend(ends);
+                ([null, null, words.as_fd()], passed)
+            }
+        }
     }
 
     pub(crate) fn new(command: Command) -> Result<Self, SpawnError> {

@@ -6,8 +6,8 @@ use rustix::io::{DupFlags, Errno};
 
 use crate::command::MOST_CARRIED;
 
-/// How many there can be: three streams and what a carrier is given.
-const SLOTS: usize = 3 + MOST_CARRIED;
+/// How many there can be: three streams, what a carrier is given, and the streams of what it carries.
+pub(crate) const SLOTS: usize = 3 + MOST_CARRIED + 3;
 
 /// Numbers reserved when the thread starts, when few descriptors are open. A child copies
 /// only the part of our table up to the highest number it needs, and would copy thousands of
@@ -29,14 +29,9 @@ impl Slots {
     pub(crate) fn new(null: BorrowedFd<'_>) -> Result<Self, Errno> {
         // Above all that a child puts in its place, so that it can do so without treading on another.
         let reserve = || rustix::io::fcntl_dupfd_cloexec(null, SLOTS as i32);
-        let reserved = [
-            reserve()?,
-            reserve()?,
-            reserve()?,
-            reserve()?,
-            reserve()?,
-            reserve()?,
-        ];
+        let reserved = std::iter::repeat_with(reserve).take(SLOTS);
+        let reserved: Vec<_> = reserved.collect::<Result<_, _>>()?;
+        let reserved = reserved.try_into().map_err(|_| Errno::INVAL)?;
         Ok(Self { reserved })
     }
 
@@ -49,7 +44,7 @@ impl Slots {
     ) -> Result<Filled<'a>, Errno> {
         let filled = Filled {
             slots: self,
-            passed: passed.len().min(MOST_CARRIED),
+            passed: passed.len().min(SLOTS - 3),
             null,
         };
         let ends = ends.iter().chain(passed);

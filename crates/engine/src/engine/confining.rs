@@ -5,7 +5,7 @@ use std::{ffi::OsString, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration}
 use outpost_files::Masks;
 use outpost_process::{Carrier, Child, Command, SpawnError, SpawnErrorKind, Stdio, Watched};
 use outpost_sandbox::{
-    Access, Confined, Heard, Hold, Line, Means, Plan, PrepareError, Program, Refusal, Report,
+    Access, Confined, Heard, Hold, Line, Means, Plan, PrepareError, Program, Refusal, Report, Said,
     Sandbox, Step, Unenforceable, planning, policy::Policy,
 };
 use tokio::{sync::Semaphore, time::timeout};
@@ -25,6 +25,8 @@ pub(super) const GONE_WITHIN: Duration = Duration::from_secs(2);
 /// What is known of a confined process while its program doesn't run yet.
 pub(super) struct Confinement {
     line: Line,
+    /// What it has written for us, if that isn't where the program writes.
+    said: Option<Said>,
     hold: Hold,
     /// What only a clerk has to know.
     masks: Masks,
@@ -105,6 +107,8 @@ pub(super) async fn confine(
         mut argv,
         env,
         passed,
+        words,
+        said,
         line,
         hold,
     } = confined;
@@ -117,9 +121,16 @@ pub(super) async fn confine(
         stdio,
         carrier: Some(Carrier {
             passed: passed.into_iter().map(Arc::new).collect(),
+            words: words.map(Arc::new),
         }),
     };
-    Ok((command, Confinement { line, hold, masks }))
+    let confinement = Confinement {
+        line,
+        said,
+        hold,
+        masks,
+    };
+    Ok((command, confinement))
 }
 
 /// Whether there is such a directory. Whether it may be entered shows inside.
@@ -213,7 +224,7 @@ impl Confinement {
             Ok(Some(failure)) => failure,
             Err(_) => (None, libc::ETIMEDOUT),
         };
-        let said = guarded.last_words().await;
+        let said = guarded.last_words(self.said).await;
         let program = start.argv.first().map(String::as_str).unwrap_or_default();
         Err(match step {
             Some(Step::Execute) => SpawnError::not_executed(program, errno).into(),
@@ -243,11 +254,11 @@ impl Confinement {
                 (Ok(_), None) => Refusal::Unplanned,
             },
             Ok(Some((Some(step), errno))) => {
-                let said = guarded.last_words().await;
+                let said = guarded.last_words(self.said).await;
                 Refusal::Stage { step, errno, said }
             }
             Ok(Some((None, _))) => {
-                let said = guarded.last_words().await;
+                let said = guarded.last_words(self.said).await;
                 Refusal::Lost { said }
             }
             Err(_) => Refusal::Slow { within },
@@ -309,7 +320,7 @@ struct Guarded(Option<Child>);
 
 impl Guarded {
     /// What it has written, when there will be nothing more.
-    async fn last_words(mut self) -> String {
+    async fn last_words(mut self, said: Option<Said>) -> String {
         let Some(mut child) = self.0.take() else {
             return String::new();
         };
@@ -320,7 +331,7 @@ impl Guarded {
         if ended.is_err() {
             let _ = timeout(GONE_WITHIN, child.exit.wait()).await;
         }
-        let mut said = Vec::new();
+        let mut said = said.map(|said| said.heard(WORDS)).unwrap_or_default();
         for output in &mut child.outputs {
             said.extend(output.drain().concat());
         }

@@ -60,6 +60,7 @@ impl Request {
             Standing::Group => 0,
             Standing::Session => 1,
             Standing::Terminal => 2,
+            Standing::TerminalBehind => 3,
         };
         let mut bytes =
             Vec::with_capacity(HEADER + all.iter().map(|part| part.len()).sum::<usize>());
@@ -146,6 +147,7 @@ impl Header {
                 0 => Standing::Group,
                 1 => Standing::Session,
                 2 => Standing::Terminal,
+                3 => Standing::TerminalBehind,
                 _ => return None,
             },
             is_deaf: *deaf != 0,

@@ -11,10 +11,10 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 
-use crate::command::MOST_CARRIED;
+use crate::slots::SLOTS;
 
 /// The most descriptors in one message.
-pub(super) const DESCRIPTORS: usize = 3 + MOST_CARRIED;
+pub(super) const DESCRIPTORS: usize = SLOTS;
 
 /// Two ends of one socket, both close-on-exec.
 pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {

@@ -61,6 +61,8 @@ pub(crate) enum Standing {
     Session,
     /// A session with the first descriptor as its controlling terminal.
     Terminal,
+    /// A session with the last one as that.
+    TerminalBehind,
 }
 
 /// The strings of one program.
@@ -152,12 +154,17 @@ impl<'a> Birth<'a> {
             // SAFETY: no pointers.
             Standing::Group => unsafe { libc::syscall(libc::SYS_setpgid, 0, 0) },
             // SAFETY: no pointers.
-            Standing::Session | Standing::Terminal => unsafe { libc::syscall(libc::SYS_setsid) },
+            _ => unsafe { libc::syscall(libc::SYS_setsid) },
         };
         check(Stage::Group, led)?;
-        if self.standing == Standing::Terminal {
+        let terminal = match self.standing {
+            Standing::Group | Standing::Session => None,
+            Standing::Terminal => self.descriptors.first(),
+            Standing::TerminalBehind => self.passed.last(),
+        };
+        if let Some(terminal) = terminal {
             // SAFETY: no pointers; zero means not to steal the terminal from another session.
-            let taken = unsafe { libc::ioctl(self.descriptors[0], libc::TIOCSCTTY, 0) };
+            let taken = unsafe { libc::ioctl(*terminal, libc::TIOCSCTTY, 0) };
             check(Stage::Terminal, taken.into())?;
         }
         for (target, source) in self.descriptors.into_iter().enumerate() {

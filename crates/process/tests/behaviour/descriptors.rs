@@ -80,6 +80,7 @@ async fn a_carrier_finds_what_it_is_given_behind_its_streams() {
             let mut command = sh(script, stdio);
             command.carrier = Some(Carrier {
                 passed: passed.collect(),
+                words: None,
             });
             let finished = run(&spawner, command).await;
             let open: Vec<_> = finished.stdout.split_whitespace().collect();
@@ -98,7 +99,10 @@ async fn a_carrier_ignores_signals_and_is_in_a_session_of_its_own() {
     for spawner in spawner_of_each_kind() {
         for stdio in [PIPES, PTY] {
             let mut command = sh("cat /proc/$$/status; cat /proc/$$/stat", stdio);
-            command.carrier = Some(Carrier { passed: Vec::new() });
+            command.carrier = Some(Carrier {
+                passed: Vec::new(),
+                words: None,
+            });
             let finished = run(&spawner, command).await;
             let ignored = finished
                 .stdout
@@ -123,8 +127,44 @@ async fn a_carrier_is_given_no_more_than_it_can_have() {
         let mut command = sh("true", PIPES);
         command.carrier = Some(Carrier {
             passed: vec![write; MOST_CARRIED + 1],
+            words: None,
         });
         let refused = spawner.spawn(command).await.expect_err("it is refused");
         assert_eq!(refused.kind(), SpawnErrorKind::Descriptors);
+    }
+}
+
+/// It may stay for longer than the one it carries, and then nobody would hear of the end of a stream.
+#[tokio::test]
+async fn a_carrier_with_words_of_its_own_has_the_streams_behind_what_it_is_given() {
+    for spawner in spawner_of_each_kind() {
+        for stdio in [PIPES, PTY] {
+            let (mut heard, words) = std::io::pipe().expect("a pipe");
+            let (_, given) = std::io::pipe().expect("a pipe");
+            let script = "for n in 0 1; do [ /proc/self/fd/$n -ef /dev/null ] && nulls=$nulls$n; \
+                done; echo $nulls >&5; echo word >&2; \
+                tty <&4 >&5; (: >/dev/tty) && echo controls >&5; echo last >&2";
+            let mut command = sh(script, stdio);
+            command.carrier = Some(Carrier {
+                passed: vec![Arc::new(given.into())],
+                words: Some(Arc::new(words.into())),
+            });
+            let finished = run(&spawner, command).await;
+            let lines: Vec<_> = finished.stdout.lines().map(str::trim_end).collect();
+            assert_eq!(lines[0], "01", "{stdio:?}");
+            match stdio == PTY {
+                true => {
+                    assert!(lines[1].starts_with("/dev/pts/"), "{lines:?}");
+                    assert_eq!(lines[2], "controls");
+                }
+                false => assert_eq!(lines[1], "not a tty"),
+            }
+            let mut said = String::new();
+            heard.read_to_string(&mut said).expect("nobody else has it");
+            assert!(
+                said.starts_with("word\n") && said.ends_with("last\n"),
+                "{said}"
+            );
+        }
     }
 }

@@ -1,40 +1,35 @@
-//! A plan as arguments of bubblewrap: which mounts, in which order.
+//! A plan as mounts: which of them, in which order.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::host::Host;
 use super::place::{Place, Stands};
-use crate::{Access, Network, Plan, Presence, Rule, Why};
+use crate::{Access, Link, Plan, Presence, Rule, Why};
 
-/// What bubblewrap is told, and what must be there before it is.
+/// What is mounted, and what must be there before it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Everything but the program.
-    pub(super) arguments: Vec<OsString>,
+    pub(super) mounts: Mounts,
     /// Where nothing may be created and nothing is: there must be a directory to mount over.
     pub(super) absent: Vec<PathBuf>,
     /// What has to stand inside, once all is mounted.
     pub(super) places: Vec<Place>,
 }
 
-/// Namespaces of every kind, no capabilities, and no way to get any. Nothing ends with whoever started
-/// it: what a program has started may say its last words, and the server ends it then.
-pub(super) const ALWAYS: [&str; 8] = [
-    "--unshare-user",
-    "--unshare-pid",
-    "--unshare-ipc",
-    "--unshare-uts",
-    "--unshare-cgroup-try",
-    "--disable-userns",
-    "--cap-drop",
-    "ALL",
-];
+/// What a process finds inside, besides `/dev` and `/proc`, which are its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mounts {
+    /// Paths in order, so that what is mounted over something comes after it. Where the root isn't
+    /// among them it is an empty directory.
+    pub(super) over: Vec<(PathBuf, Mount)>,
+    /// What leads to them, where nothing of the host's is around.
+    pub(super) links: Vec<Link>,
+}
 
 /// What stands at a path inside.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Mount {
+pub(super) enum Mount {
     /// The host's, as it is.
     Writable,
     /// The host's, to look at.
@@ -54,12 +49,12 @@ enum Mount {
 /// Where the kernel's own things are: always fresh, and never anybody's to grant.
 const KERNEL: [&str; 2] = ["/proc", "/sys"];
 
-/// Where devices are. Those inside are bubblewrap's, whatever is around them.
+/// Where devices are. Those inside are the process's own, whatever is around them.
 const DEVICES: &str = "/dev";
 
 impl Mount {
     /// The mode of what is mounted, where it isn't the host's.
-    fn mode(self) -> Option<u32> {
+    pub(super) fn mode(self) -> Option<u32> {
         match self {
             Mount::HiddenDirectory => Some(0),
             Mount::Passage => Some(0o111),
@@ -74,71 +69,16 @@ impl Mount {
 pub(super) fn lay_out(plan: &Plan, host: &impl Host, held: &[PathBuf]) -> Layout {
     let absent = absent(plan, host, held);
     let mounts = mounts(plan, host, &absent);
-    let mut layout = Layout {
+    Layout {
         places: mounts
             .iter()
             .map(|(path, mount)| place(plan, path, *mount))
             .collect(),
-        ..Layout::default()
-    };
-    let mut sealed = Vec::new();
-    layout.say(ALWAYS);
-    if plan.network == Network::Restricted {
-        layout.say(["--unshare-net"]);
-    }
-    let root = Path::new("/");
-    match mounts.get(root) {
-        Some(Mount::Writable) => layout.bind("--bind", root),
-        Some(_) => layout.bind("--ro-bind", root),
-        None => sealed.push(root),
-    }
-    layout.say(["--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]);
-    layout.say(["--proc", "/proc"]);
-    sealed.extend([Path::new("/dev"), Path::new("/proc")]);
-    // What is root's is root's inside as well, capabilities or not: a setting of the kernel would do
-    // for a way out.
-    if plan.access(Path::new("/sys")) == Access::Write {
-        layout.say(["--ro-bind-try", "/sys", "/sys"]);
-    }
-    // Paths in order, so that what is mounted over something comes after it.
-    for (path, mount) in mounts.iter().filter(|(path, _)| *path != root) {
-        match mount {
-            Mount::Writable => layout.bind("--bind", path),
-            Mount::Readable => layout.bind("--ro-bind", path),
-            Mount::Device => layout.bind("--dev-bind", path),
-            Mount::HiddenFile => {
-                // A device that can't be opened, since no mount here has devices.
-                layout.say(["--ro-bind", "/dev/null"]);
-                layout.say([path.clone().into_os_string()]);
-            }
-            Mount::HiddenDirectory | Mount::Passage | Mount::Empty => {
-                let mode = format!("{:04o}", mount.mode().unwrap_or_default());
-                layout.say(["--perms", &mode, "--tmpfs"]);
-                layout.say([path.clone().into_os_string()]);
-                sealed.push(path);
-            }
-        }
-    }
-    // What they lead to is there by now, and so is whatever they are in.
-    for link in &plan.links {
-        layout.say(["--symlink".as_ref(), link.target.as_os_str()]);
-        layout.say([link.path.as_os_str()]);
-    }
-    for path in sealed {
-        layout.say(["--remount-ro".into(), path.as_os_str().to_owned()]);
-    }
-    layout.absent = absent.into_keys().collect();
-    layout
-}
-
-impl Layout {
-    fn say<T: Into<OsString>>(&mut self, words: impl IntoIterator<Item = T>) {
-        self.arguments.extend(words.into_iter().map(Into::into));
-    }
-
-    /// The same place inside as outside.
-    fn bind(&mut self, how: &str, path: &Path) {
-        self.say([how.as_ref(), path.as_os_str(), path.as_os_str()]);
+        mounts: Mounts {
+            over: mounts.into_iter().collect(),
+            links: plan.links.clone(),
+        },
+        absent: absent.into_keys().collect(),
     }
 }
 
@@ -171,6 +111,12 @@ fn mounts(
             continue;
         };
         mounts.insert(rule.path.clone(), mount);
+    }
+    // What is root's is root's inside as well, capabilities or not: a setting of the kernel would do
+    // for a way out.
+    let settings = Path::new("/sys");
+    if plan.access(settings) == Access::Write && host.exists(settings) {
+        mounts.insert(settings.to_owned(), Mount::Readable);
     }
     // These last: what is taken for absent is covered and never merely left out.
     for (path, access) in absent {
@@ -310,7 +256,7 @@ fn grants_below(plan: &Plan, at: usize) -> bool {
         .any(|rule| rule.access != Access::Deny && rule.path.starts_with(path))
 }
 
-/// Bubblewrap brings these.
+/// These are there inside.
 fn is_usual_device(path: &Path) -> bool {
     let usual = [
         "", "null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "shm", "fd",

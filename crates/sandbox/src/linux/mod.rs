@@ -4,16 +4,18 @@
 //! nothing else exists. Inside them a stage of our own binary puts up Landlock and a filter of
 //! system calls, and becomes the program.
 //!
-//! - what decides: [`layout`], a plan as bubblewrap's arguments, with [`host`] for what it must
-//!   know; [`filter`] with the tables of [`calls`]; [`landlock`]
+//! - what decides: [`layout`], a plan as mounts, with [`host`] for what it must know; what
+//!   [`bubblewrap`] is told; [`filter`] with the tables of [`calls`]; [`landlock`]
 //! - what acts: [`sandbox`] in the server; [`stage`] in between, with [`orders`], [`report`] and the
 //!   [`line`] they go over
+//! - what they say of themselves: [`said`]
 //! - [`preflight`]: whether this host can, and if not, why
 //! - [`place`]: whether what is mounted is what was planned with
 //! - [`placeholder`]: what stands where nothing may be created, and is taken away again, if need be
 //!   out of a directory that is only [`ajar`]
 
 mod ajar;
+mod bubblewrap;
 mod calls;
 mod command;
 mod filter;
@@ -26,15 +28,18 @@ pub(crate) mod place;
 pub(crate) mod placeholder;
 mod preflight;
 mod report;
+mod said;
 mod sandbox;
 mod stage;
 mod sys;
 
+pub use bubblewrap::Mounter;
 pub use command::StageCommand;
 pub use line::{Heard, Line};
 pub use placeholder::{PlaceholderError, Remains};
 pub use preflight::{Means, Remedy, Unenforceable};
 pub use report::{Report, Step};
+pub use said::Said;
 pub use sandbox::{Confined, Hold, PrepareError, Program, Sandbox};
 pub use stage::main as stage;
 pub use sys::landlock_version;

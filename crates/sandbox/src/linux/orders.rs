@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use super::layout::{Mount, Mounts};
 use super::place::{Place, Stands};
-use crate::{Access, Identity, Level, Network};
+use crate::{Access, Identity, Level, Link, Network};
 
 /// A program and what it may do. Travels in a file without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub(super) struct Orders {
     pub(super) network: Network,
     /// Whether there are namespaces around.
     pub(super) level: Level,
+    /// What the stage has to mount first, unless somebody has done so.
+    pub(super) scene: Option<Scene>,
     /// Where it starts.
     pub(super) cwd: PathBuf,
     /// Runs of strings that end in NUL.
@@ -26,6 +29,14 @@ pub(super) struct Orders {
     pub(super) grants: Vec<Grant>,
 }
 
+/// What a stage mounts, and who it is again afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Scene {
+    pub(super) mounts: Mounts,
+    pub(super) user: u32,
+    pub(super) group: u32,
+}
+
 /// What Landlock grants at and below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
@@ -36,7 +47,7 @@ pub(super) struct Grant {
 }
 
 /// Says what it is, and of which form.
-const MAGIC: &[u8; 4] = b"OSO2";
+const MAGIC: &[u8; 4] = b"OSO3";
 
 impl Orders {
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -49,6 +60,10 @@ impl Orders {
             Level::Namespaces => 0,
             Level::Landlock => 1,
         });
+        bytes.push(u8::from(self.scene.is_some()));
+        if let Some(scene) = &self.scene {
+            put_scene(&mut bytes, scene);
+        }
         let parts = [
             self.cwd.as_os_str().as_bytes(),
             &self.candidates,
@@ -88,6 +103,11 @@ impl Orders {
             1 => Level::Landlock,
             _ => return None,
         };
+        let scene = match take_byte(&mut rest)? {
+            0 => None,
+            1 => Some(take_scene(&mut rest)?),
+            _ => return None,
+        };
         let cwd = path(take(&mut rest)?);
         let candidates = take(&mut rest)?.to_vec();
         let argv = take(&mut rest)?.to_vec();
@@ -117,6 +137,7 @@ impl Orders {
         Some(Self {
             network,
             level,
+            scene,
             cwd,
             candidates,
             argv,
@@ -134,6 +155,52 @@ fn path(bytes: &[u8]) -> PathBuf {
 fn put(bytes: &mut Vec<u8>, part: &[u8]) {
     bytes.extend((part.len() as u64).to_le_bytes());
     bytes.extend_from_slice(part);
+}
+
+/// Each at its place in the form.
+const MOUNTS: [Mount; 7] = [
+    Mount::Writable,
+    Mount::Readable,
+    Mount::Device,
+    Mount::HiddenDirectory,
+    Mount::Passage,
+    Mount::HiddenFile,
+    Mount::Empty,
+];
+
+fn put_scene(bytes: &mut Vec<u8>, scene: &Scene) {
+    bytes.extend(scene.user.to_le_bytes());
+    bytes.extend(scene.group.to_le_bytes());
+    let Mounts { over, links } = &scene.mounts;
+    bytes.extend((over.len() as u64).to_le_bytes());
+    for (path, mount) in over {
+        let number = MOUNTS.iter().position(|one| one == mount);
+        bytes.push(number.unwrap_or(MOUNTS.len()) as u8);
+        put(bytes, path.as_os_str().as_bytes());
+    }
+    bytes.extend((links.len() as u64).to_le_bytes());
+    for Link { path, target } in links {
+        put(bytes, path.as_os_str().as_bytes());
+        put(bytes, target.as_os_str().as_bytes());
+    }
+}
+
+fn take_scene(rest: &mut &[u8]) -> Option<Scene> {
+    let (user, group) = (take_small(rest)?, take_small(rest)?);
+    let mut mounts = Mounts::default();
+    for _ in 0..take_number(rest)? {
+        let mount = *MOUNTS.get(usize::from(take_byte(rest)?))?;
+        mounts.over.push((path(take(rest)?), mount));
+    }
+    for _ in 0..take_number(rest)? {
+        let (path, target) = (path(take(rest)?), path(take(rest)?));
+        mounts.links.push(Link { path, target });
+    }
+    Some(Scene {
+        mounts,
+        user,
+        group,
+    })
 }
 
 fn put_stands(bytes: &mut Vec<u8>, stands: Stands) {
@@ -159,12 +226,9 @@ fn take_stands(rest: &mut &[u8]) -> Option<Stands> {
             identity: take_identity(rest)?,
             read_only: closed == 1,
         },
-        2 => {
-            let (mode, after) = rest.split_first_chunk()?;
-            *rest = after;
-            let mode = u32::from_le_bytes(*mode);
-            Stands::Nothing { mode }
-        }
+        2 => Stands::Nothing {
+            mode: take_small(rest)?,
+        },
         3 => Stands::Null,
         _ => return None,
     })
@@ -195,6 +259,12 @@ fn take_number(rest: &mut &[u8]) -> Option<u64> {
     let (number, after) = rest.split_first_chunk()?;
     *rest = after;
     Some(u64::from_le_bytes(*number))
+}
+
+fn take_small(rest: &mut &[u8]) -> Option<u32> {
+    let (number, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u32::from_le_bytes(*number))
 }
 
 fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
@@ -243,6 +313,17 @@ mod tests {
         Orders {
             network: Network::Enabled,
             level: Level::Landlock,
+            scene: Some(Scene {
+                mounts: Mounts {
+                    over: MOUNTS.map(|mount| ("/srv/x".into(), mount)).into(),
+                    links: vec![Link {
+                        path: "/lib".into(),
+                        target: "usr/lib".into(),
+                    }],
+                },
+                user: 1000,
+                group: u32::MAX,
+            }),
             cwd: "/srv/project".into(),
             candidates: b"/usr/bin/a\0/bin/a\0".to_vec(),
             argv: b"-a\0b c\0\0".to_vec(),

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::StageCommand;
+use super::bubblewrap::Mounter;
 use super::stage;
+use super::{StageCommand, stage::Probe};
 use crate::Level;
 
 /// How long a trial may take. It takes a few milliseconds.
@@ -34,6 +35,8 @@ pub struct Means {
     pub bubblewrap: PathBuf,
     /// Which one, in its own words, if there is one.
     pub version: String,
+    /// Who mounts what is granted, in bubblewrap's namespaces.
+    pub mounter: Mounter,
     /// Which Landlock the kernel has; zero is none.
     pub landlock: u32,
 }
@@ -135,28 +138,48 @@ impl Remedy {
 }
 
 /// Looks for bubblewrap and tries it, with every kind of wall. Takes some milliseconds.
-pub(super) fn look(command: &StageCommand, level: Level) -> Result<Means, Unenforceable> {
+pub(super) fn look(
+    command: &StageCommand,
+    level: Level,
+    mounter: Option<Mounter>,
+) -> Result<Means, Unenforceable> {
     match level {
-        Level::Namespaces => look_for_namespaces(command),
+        Level::Namespaces => look_for_namespaces(command, mounter),
         Level::Landlock => look_for_landlock(command),
     }
 }
 
-fn look_for_namespaces(command: &StageCommand) -> Result<Means, Unenforceable> {
+fn look_for_namespaces(
+    command: &StageCommand,
+    mounter: Option<Mounter>,
+) -> Result<Means, Unenforceable> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let bubblewrap = find(std::env::split_paths(&path)).ok_or(Unenforceable::NoBubblewrap)?;
     let version = run(Command::new(&bubblewrap).arg("--version"))?.stdout;
-    let mut argv = command.argv(stage::PROBE);
-    argv.push(bubblewrap.clone().into_os_string());
-    argv.extend(command.args.iter().map(OsString::from));
-    let heard = run(&mut trial(command, &argv))?;
-    judge(&bubblewrap, version.trim(), &heard)
+    let attempt = |mounter| {
+        let mut argv = command.argv(stage::PROBE);
+        argv.push(Probe::By(mounter).word().into());
+        argv.push(bubblewrap.clone().into_os_string());
+        argv.extend(command.args.iter().map(OsString::from));
+        let heard = run(&mut trial(command, &argv))?;
+        judge(&bubblewrap, mounter, version.trim(), &heard)
+    };
+    if let Some(mounter) = mounter {
+        return attempt(mounter);
+    }
+    // Some hosts let nobody mount but bubblewrap, and kernels before 5.12 don't know how. If neither
+    // can, the second says what is missing.
+    attempt(Mounter::Stage).or_else(|refused| {
+        tracing::info!(%refused, "bubblewrap has to do the mounts");
+        attempt(Mounter::Bubblewrap)
+    })
 }
 
 fn look_for_landlock(command: &StageCommand) -> Result<Means, Unenforceable> {
-    let argv = command.argv(stage::PROBED);
+    let mut argv = command.argv(stage::PROBED);
+    argv.push(Probe::Alone.word().into());
     let heard = run(&mut trial(command, &argv))?;
-    let means = judge(Path::new(""), "", &heard)?;
+    let means = judge(Path::new(""), Mounter::Bubblewrap, "", &heard)?;
     if means.landlock < LEAST {
         let found = means.landlock;
         return Err(Unenforceable::NoLandlock { found });
@@ -201,12 +224,18 @@ struct Said {
     stderr: String,
 }
 
-fn judge(bubblewrap: &Path, version: &str, heard: &Said) -> Result<Means, Unenforceable> {
+fn judge(
+    bubblewrap: &Path,
+    mounter: Mounter,
+    version: &str,
+    heard: &Said,
+) -> Result<Means, Unenforceable> {
     let landlock = heard.stdout.trim().strip_prefix(stage::REPORTED.trim());
     if let Some(Ok(landlock)) = landlock.map(|version| version.trim().parse()) {
         return Ok(Means {
             bubblewrap: bubblewrap.to_owned(),
             version: version.to_owned(),
+            mounter,
             landlock,
         });
     }
@@ -284,7 +313,8 @@ mod tests {
             stdout: stdout.into(),
             stderr: stderr.into(),
         };
-        judge(Path::new("/usr/bin/bwrap"), "bubblewrap 0.4.0", &heard)
+        let bubblewrap = Path::new("/usr/bin/bwrap");
+        judge(bubblewrap, Mounter::Stage, "bubblewrap 0.4.0", &heard)
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub enum Step {
     Orders,
     /// Starting bubblewrap, which the server says itself.
     Bubblewrap,
+    /// Mounting what the plan grants.
+    Mounts,
     /// Comparing what is mounted with the plan.
     Places,
     /// Entering the program's directory.
@@ -37,6 +39,7 @@ impl fmt::Display for Step {
         f.write_str(match self {
             Step::Orders => "hear the plan",
             Step::Bubblewrap => "execute bwrap",
+            Step::Mounts => "mount what is granted",
             Step::Places => "find what was planned with where it was",
             Step::Directory => "enter the directory",
             Step::Privileges => "give up privileges",
@@ -50,9 +53,10 @@ impl fmt::Display for Step {
 /// How long one is.
 pub(super) const LENGTH: usize = 5;
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step::Orders,
     Step::Bubblewrap,
+    Step::Mounts,
     Step::Places,
     Step::Directory,
     Step::Privileges,
@@ -94,7 +98,7 @@ mod tests {
         for report in failures.chain([Report::Ready]) {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }
-        assert_eq!(Report::decode(&[9, 0, 0, 0, 0]), None);
+        assert_eq!(Report::decode(&[10, 0, 0, 0, 0]), None);
         assert_eq!(Report::decode(b""), None);
     }
 }

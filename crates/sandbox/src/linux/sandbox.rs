@@ -3,19 +3,21 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 
+use super::bubblewrap::{self, Mounter};
 use super::host::ThisHost;
 use super::layout::{self, Layout};
 use super::line::Line;
-use super::orders::{Grant, Orders};
+use super::orders::{Grant, Orders, Scene};
 use super::placeholder::{Holding, PlaceholderError, Placeholders, Remains};
 use super::preflight::{self, Means, Unenforceable};
+use super::said::Said;
 use super::{StageCommand, stage};
 use crate::planning::Failing;
 use crate::{Access, Level, Plan, Warning};
@@ -33,6 +35,8 @@ pub struct Sandbox {
 struct Shared {
     command: StageCommand,
     level: Level,
+    /// Who mounts, if that isn't to be found out.
+    mounter: Option<Mounter>,
     /// Once everything was found. What was missing may have been installed since.
     means: Mutex<Option<Means>>,
     placeholders: Placeholders,
@@ -64,6 +68,11 @@ pub struct Confined {
     pub env: Vec<(OsString, OsString)>,
     /// What it has to find behind its streams, in this order. To be closed here once it runs.
     pub passed: Vec<OwnedFd>,
+    /// Where it may say something itself: then the three streams are for whoever it carries, and are
+    /// to come behind what is passed. To be closed here as well.
+    pub words: Option<OwnedFd>,
+    /// What it says there.
+    pub said: Option<Said>,
     /// Where it says that the program runs, or why not.
     pub line: Line,
     /// To be kept until nothing of the process is left.
@@ -103,6 +112,15 @@ impl Hold {
     #[must_use = "dropping it takes a while"]
     pub fn let_go(self) -> Remains {
         self.placeholders.let_go()
+    }
+
+    /// Whether nobody lives in the process's namespaces but the first, who goes then. Where nobody can
+    /// tell it may be so.
+    #[must_use]
+    pub fn is_deserted(&self) -> bool {
+        self.first
+            .as_ref()
+            .is_none_or(|first| children(first).is_none())
     }
 
     /// What becomes readable when nothing lives in the process's namespaces any more; none where it
@@ -172,10 +190,18 @@ impl Sandbox {
     /// One whose stages are this program, by the means that the operator has chosen.
     #[must_use]
     pub fn new(command: StageCommand, level: Level) -> Self {
+        Self::mounted_by(None, command, level)
+    }
+
+    /// The same, where somebody has decided who mounts. It is found out otherwise, and what can't be
+    /// had on every host can be tried on any.
+    #[must_use]
+    pub fn mounted_by(mounter: Option<Mounter>, command: StageCommand, level: Level) -> Self {
         Self {
             shared: Arc::new(Shared {
                 command,
                 level,
+                mounter,
                 means: Mutex::default(),
                 placeholders: Placeholders::default(),
                 libraries: OnceLock::new(),
@@ -197,7 +223,13 @@ impl Sandbox {
         if let Some(means) = &*known {
             return Ok(means.clone());
         }
-        let means = preflight::look(&self.shared.command, self.shared.level)?;
+        let Shared {
+            command,
+            level,
+            mounter,
+            ..
+        } = &*self.shared;
+        let means = preflight::look(command, *level, *mounter)?;
         Ok(known.insert(means).clone())
     }
 
@@ -220,10 +252,24 @@ impl Sandbox {
             }
         };
         let Layout {
-            arguments,
+            mounts,
             absent,
             places,
         } = layout;
+        let (arguments, scene) = match (level, means.mounter) {
+            (Level::Landlock, _) => (Vec::new(), None),
+            (Level::Namespaces, Mounter::Stage) => {
+                let scene = Scene {
+                    mounts,
+                    user: rustix::process::geteuid().as_raw(),
+                    group: rustix::process::getegid().as_raw(),
+                };
+                (bubblewrap::for_a_stage(plan.network), Some(scene))
+            }
+            (Level::Namespaces, Mounter::Bubblewrap) => {
+                (bubblewrap::with_mounts(&mounts, plan.network), None)
+            }
+        };
         if arguments.len() > ARGUMENTS {
             return Err(PrepareError::TooLong(arguments.len()));
         }
@@ -231,6 +277,7 @@ impl Sandbox {
         let orders = Orders {
             network: plan.network,
             level,
+            scene,
             cwd: program.cwd,
             candidates: program.candidates,
             argv: program.argv,
@@ -248,6 +295,11 @@ impl Sandbox {
         let orders = nameless(&orders.encode())?;
         let (line, theirs) = Line::open(&orders)?;
         let command = &self.shared.command;
+        let (said, words) = match level {
+            Level::Namespaces => Some(Said::open()?),
+            Level::Landlock => None,
+        }
+        .unzip();
         let (program, argv, passed) = match level {
             Level::Namespaces => {
                 let own = stage::open(&command.program).map_err(io::Error::from)?;
@@ -266,6 +318,8 @@ impl Sandbox {
             argv,
             env: StageCommand::environment(),
             passed,
+            words,
+            said,
             line,
             // Last, so that nothing is left where something else fails.
             hold: Hold {
@@ -275,6 +329,19 @@ impl Sandbox {
             },
         })
     }
+}
+
+/// The children of a process, if it has any and the kernel tells.
+fn children(process: &OwnedFd) -> Option<String> {
+    let about = format!("/proc/self/fdinfo/{}", process.as_raw_fd());
+    let about = std::fs::read_to_string(about).ok()?;
+    let number = about
+        .lines()
+        .find_map(|line| line.strip_prefix("Pid:"))?
+        .trim();
+    let children = format!("/proc/{number}/task/{number}/children");
+    let children = std::fs::read_to_string(children).ok()?;
+    (!children.trim().is_empty()).then_some(children)
 }
 
 /// Each of them with the NUL byte that ends it.

@@ -23,6 +23,63 @@ pub(super) fn set_filter(filter: &[sock_filter]) -> io::Result<()> {
     check(result).map(drop)
 }
 
+/// What becomes of mounts, as the kernel wants it.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct MountAttributes {
+    set: u64,
+    cleared: u64,
+    propagation: u64,
+    namespace: u64,
+}
+
+/// Gives a mount these attributes, in addition to those that it has, and if need be all below it. What
+/// happens to it from then on happens here alone.
+pub(super) fn set_mount(mount: impl AsFd, set: u64, all_below: bool) -> Result<(), Errno> {
+    let attributes = MountAttributes {
+        set,
+        propagation: libc::MS_PRIVATE,
+        ..MountAttributes::default()
+    };
+    let below = match all_below {
+        true => libc::AT_RECURSIVE,
+        false => 0,
+    };
+    // SAFETY: a terminated string, and attributes of the size that is said.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | below,
+            &raw const attributes,
+            size_of::<MountAttributes>(),
+        )
+    };
+    check(result).map(drop).map_err(|error| errno(&error))
+}
+
+/// Leaves for a namespace of users where we are nobody yet. Nobody may have started a thread.
+pub(super) fn leave_for_new_users() -> Result<(), Errno> {
+    // SAFETY: no pointers, and no descriptors are shared or parted with.
+    let result = unsafe { libc::syscall(libc::SYS_unshare, libc::CLONE_NEWUSER) };
+    check(result).map(drop).map_err(|error| errno(&error))
+}
+
+/// Makes sure that no program that is executed gets a capability.
+pub(super) fn forgo_capabilities() -> Result<(), Errno> {
+    for number in 0..64 {
+        // SAFETY: no pointers.
+        let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) };
+        match check(result.into()).map_err(|error| errno(&error)) {
+            // The last one that this kernel knows was before.
+            Err(Errno::INVAL) => break,
+            dropped => dropped?,
+        };
+    }
+    Ok(())
+}
+
 /// What a ruleset of Landlock handles, as the kernel wants it.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -127,9 +184,16 @@ pub(super) fn unblock_signals() {
 pub(super) fn duplicate_to(descriptor: &OwnedFd, number: c_int) -> Result<(), Errno> {
     // SAFETY: no pointers. A stage knows what it has at its numbers.
     match unsafe { libc::dup2(descriptor.as_raw_fd(), number) } {
-        -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        -1 => Err(errno(&io::Error::last_os_error())),
         _ => Ok(()),
     }
+}
+
+/// A descriptor that was left open at this number for us to have.
+pub(super) fn inherit(number: c_int) -> OwnedFd {
+    // SAFETY: nobody else in a stage uses what is passed to it, and this is called once for each.
+    // Where somebody has started it by hand and there is nothing, every use of it fails.
+    unsafe { OwnedFd::from_raw_fd(number) }
 }
 
 /// A descriptor that the stage before has left open at this number.
@@ -150,6 +214,10 @@ pub(super) fn execute(program: &CStr, argv: &[&CStr], env: &[&CStr]) -> io::Erro
 fn pointers(strings: &[&CStr]) -> Vec<*const c_char> {
     let pointers = strings.iter().map(|string| string.as_ptr());
     pointers.chain([ptr::null()]).collect()
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 fn check(result: c_long) -> io::Result<c_long> {

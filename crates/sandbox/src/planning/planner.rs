@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -346,17 +347,24 @@ impl Planner<'_> {
     }
 }
 
-/// With what is there. All of it is canonical, so a link that is found now has just been put there.
+/// With what is there. All of it is canonical, so a link that is found now has just been put there. What
+/// isn't found any more is as absent as if it had never been, most often what another process needed to
+/// be kept from it; only what is to be written is missed.
 fn identified(mut rules: Vec<Rule>, view: &dyn View) -> Result<Vec<Rule>, PlanError> {
     for rule in &mut rules {
         if rule.presence == Presence::Absent {
             continue;
         }
-        let found = view.identify(&rule.path);
-        rule.identity = found.map_err(|why| PlanError::Look {
-            path: rule.path.clone(),
-            why,
-        })?;
+        match view.identify(&rule.path) {
+            Ok(found) => rule.identity = found,
+            Err(why) if why.kind() == ErrorKind::NotFound && rule.access != Access::Write => {
+                rule.presence = Presence::Absent;
+            }
+            Err(why) => {
+                let path = rule.path.clone();
+                return Err(PlanError::Look { path, why });
+            }
+        }
     }
     Ok(rules)
 }

@@ -11,7 +11,7 @@ use crate::cell::{Cell, text};
 
 #[test]
 fn what_is_granted_works_and_nothing_else_can_be_written() {
-    let cell = Cell::without_namespaces();
+    let cell = Cell::new().alone();
     let file = cell.file(cell.inside("file"));
     for attempt in ["write", "read", "chmod", "touch"] {
         cell.confined(&[attempt, text(&file)]).succeeds();
@@ -31,7 +31,7 @@ fn what_is_granted_works_and_nothing_else_can_be_written() {
 
 #[test]
 fn there_is_no_socket_and_no_way_around_the_filter() {
-    let cell = Cell::without_namespaces();
+    let cell = Cell::new().alone();
     let path = cell.inside("socket");
     let _listener = UnixListener::bind(&path).expect("it listens");
     cell.confined(&["unix-stream", text(&path)])
@@ -57,7 +57,7 @@ fn there_is_no_socket_and_no_way_around_the_filter() {
 
 #[test]
 fn codes_come_through_and_bubblewrap_has_no_part_in_it() {
-    let cell = Cell::without_namespaces();
+    let cell = Cell::new().alone();
     assert_eq!(cell.script("exit 7").code(), 7);
     assert_eq!(cell.script("kill -TERM $$").code(), 143);
     let means = cell.sandbox().preflight().expect("this kernel has it");
@@ -68,7 +68,7 @@ fn codes_come_through_and_bubblewrap_has_no_part_in_it() {
 
 #[test]
 fn what_it_cannot_deny_is_refused() {
-    let cell = Cell::without_namespaces();
+    let cell = Cell::new().alone();
     let file = cell.file(cell.inside("key.pem"));
     let cell = cell.and(Access::Deny, &file);
     let program = Program {
@@ -83,7 +83,7 @@ fn what_it_cannot_deny_is_refused() {
 
 #[test]
 fn what_is_absent_can_not_be_denied_either() {
-    let mut cell = Cell::without_namespaces();
+    let mut cell = Cell::new().alone();
     let file = cell.file(cell.inside("file"));
     let workspace = cell.inside("");
     for denied in [cell.inside("absent"), file.join("below")] {

@@ -12,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 use outpost_sandbox::planning::{self, Bounds, Child};
 use outpost_sandbox::policy::{Entry, FileSystem, Place, Policy, Restricted};
 use outpost_sandbox::{
-    Access, Confined, Hold, Identity, Level, Network, Plan, PrepareError, Presence, Program, Rule,
-    Sandbox, StageCommand, Why,
+    Access, Confined, Hold, Identity, Level, Mounter, Network, Plan, PrepareError, Presence,
+    Program, Rule, Sandbox, StageCommand, Why,
 };
 
 /// A folder of the host with a part that the plan lets one write.
@@ -45,16 +45,7 @@ impl Cell {
         Self {
             folder,
             plan,
-            sandbox: Sandbox::new(stage(), Level::default()),
-        }
-    }
-
-    /// The same without namespaces.
-    pub(crate) fn without_namespaces() -> Self {
-        let sandbox = Sandbox::new(stage(), Level::Landlock);
-        Self {
-            sandbox,
-            ..Self::new()
+            sandbox: sandbox(Level::default()),
         }
     }
 
@@ -109,7 +100,7 @@ impl Cell {
 
     /// The same plan without namespaces.
     pub(crate) fn alone(self) -> Self {
-        let sandbox = Sandbox::new(stage(), Level::Landlock);
+        let sandbox = sandbox(Level::Landlock);
         Self { sandbox, ..self }
     }
 
@@ -194,21 +185,26 @@ impl Cell {
             argv,
             env,
             passed,
+            words,
             hold,
             ..
         } = confined?;
         let mut command = Command::new(program);
         command.arg0(&argv[0]).args(&argv[1..]);
         command.env_clear().envs(env).stdin(Stdio::null());
+        let is_carried = words.is_some();
         // Out of the way of the numbers they are to have.
         let passed = passed
             .iter()
             .map(|one| rustix::io::fcntl_dupfd_cloexec(one, 10));
         let passed: Vec<_> = passed.collect::<Result<_, _>>().expect("few are open");
         let place = move || {
-            for (number, one) in (3..).zip(&passed) {
+            let given = passed.iter().map(AsRawFd::as_raw_fd);
+            // Who carries it has them as well here, where that is in nobody's way.
+            let streams = (0..3).filter(|_| is_carried);
+            for (number, one) in (3..).zip(given.chain(streams)) {
                 // SAFETY: no pointers; the number is the stage's, and nobody's before.
-                if unsafe { libc::dup2(one.as_raw_fd(), number) } == -1 {
+                if unsafe { libc::dup2(one, number) } == -1 {
                     return Err(std::io::Error::last_os_error());
                 }
             }
@@ -282,7 +278,15 @@ fn program() -> PathBuf {
     path.canonicalize().expect("it was built")
 }
 
-pub(crate) fn stage() -> StageCommand {
+/// One that mounts as this suite is about; on its own initiative where that is what it should do.
+fn sandbox(level: Level) -> Sandbox {
+    match crate::MOUNTER {
+        Mounter::Stage => Sandbox::new(stage(), level),
+        Mounter::Bubblewrap => Sandbox::mounted_by(Some(Mounter::Bubblewrap), stage(), level),
+    }
+}
+
+fn stage() -> StageCommand {
     StageCommand {
         program: program(),
         args: vec!["confine".to_owned()],

@@ -1,7 +1,8 @@
 //! Attempts to get out, each first shown to work without the sandbox.
 //!
 //! They go through the real stages with a plan of their own. What takes a server is tested with the
-//! built binary.
+//! built binary. Here it is the stage that mounts; `by_bubblewrap` are the same attempts where it
+//! can't.
 
 mod alone;
 mod calls;
@@ -14,3 +15,6 @@ mod sockets;
 mod swapped;
 mod together;
 mod walls;
+
+/// Who mounts what these attempts find.
+const MOUNTER: outpost_sandbox::Mounter = outpost_sandbox::Mounter::Stage;

@@ -2,7 +2,7 @@
 
 use outpost_engine::{
     TreeKind,
-    sandbox::{Level, Means, Unenforceable},
+    sandbox::{Level, Means, Mounter, Unenforceable},
 };
 use serde::Serialize;
 
@@ -106,12 +106,17 @@ fn bubblewrap(host: &Result<Means, Unenforceable>, lacking: State) -> Finding {
     }
 }
 
+const NAMESPACES: &str = "user, mount, PID, IPC and network";
+const SLOWER: &str = "only bubblewrap may mount in them, so starts take a few ms longer, and what a confined process leaves running ends with it";
+
 fn namespaces(host: &Result<Means, Unenforceable>, lacking: State) -> Finding {
     let name = "namespaces";
     match host {
-        Ok(_) | Err(Unenforceable::Seccomp { .. }) => {
-            works(name, "user, mount, PID, IPC and network")
-        }
+        Ok(Means {
+            mounter: Mounter::Bubblewrap,
+            ..
+        }) => works(name, format!("{NAMESPACES}; {SLOWER}")),
+        Ok(_) | Err(Unenforceable::Seccomp { .. }) => works(name, NAMESPACES),
         Err(Unenforceable::Namespaces { said, remedy }) => {
             lacks(name, lacking, said, &remedy.to_string())
         }
@@ -205,6 +210,7 @@ mod tests {
         Means {
             bubblewrap: "/usr/bin/bwrap".into(),
             version: "bubblewrap 0.8.0".to_owned(),
+            mounter: Mounter::Stage,
             landlock: 7,
         }
     }

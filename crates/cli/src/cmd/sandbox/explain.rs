@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, process::ExitCode};
 
 use outpost_engine::sandbox::{
-    Level, Means, Network, Plan,
+    Level, Means, Mounter, Network, Plan,
     planning::{Bounds, Child, Host, plan},
 };
 
@@ -74,6 +74,11 @@ fn layers(plan: &Plan, means: &Means, level: Level) -> Vec<Layer> {
     if level == Level::Namespaces {
         let what = format!("{spaces}, by {}", means.version);
         layers.push(layer("namespaces", &what));
+        let mounter = match means.mounter {
+            Mounter::Stage => "the helper of outpost inside them",
+            Mounter::Bubblewrap => "bubblewrap: nobody else may mount here",
+        };
+        layers.push(layer("mounts", &format!("what is listed, by {mounter}")));
     }
     let paths = match level {
         Level::Namespaces => "the same paths again",

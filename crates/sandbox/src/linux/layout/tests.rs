@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::Link;
+use crate::linux::bubblewrap;
+use crate::{Link, Network};
 
 /// A host where everything exists that isn't named.
 #[derive(Default)]
@@ -63,11 +64,13 @@ fn plan(rules: impl Into<Vec<Rule>>) -> Plan {
     }
 }
 
-/// The arguments behind what is always said, an option to a line.
+/// What bubblewrap would be told behind what it is told of namespaces, an option to a line.
 fn said(plan: &Plan, host: &Imagined) -> String {
     let mut text = String::new();
     let layout = lay_out(plan, host, &[]);
-    for word in &layout.arguments[ALWAYS.len()..] {
+    let words = bubblewrap::with_mounts(&layout.mounts, plan.network);
+    let around = words.iter().position(|word| word == "ALL");
+    for word in &words[around.expect("no capabilities") + 1..] {
         let word = word.to_str().expect("all of it is text");
         if word.starts_with("--") && !text.is_empty() {
             text.pop();
@@ -89,7 +92,6 @@ fn a_workspace_under_a_readable_root() {
     git.why = Why::Protected;
     let plan = plan([read("/"), write("/srv/p"), git, read("/usr")]);
     insta::assert_snapshot!(said(&plan, &Imagined::default()), @r"
-    --unshare-net
     --ro-bind / /
     --dev /dev
     --perms 1777
@@ -138,7 +140,6 @@ fn what_is_denied_is_covered_and_what_is_granted_in_it_can_be_reached() {
         key,
     ]);
     insta::assert_snapshot!(said(&plan, &Imagined::default()), @r"
-    --unshare-net
     --ro-bind / /
     --dev /dev
     --perms 1777
@@ -249,7 +250,7 @@ fn what_has_gone_since_the_plan_was_made_counts_as_absent() {
 fn the_kernel_is_nobodys_to_change() {
     let plan = plan([write("/"), write("/proc/sys"), write("/sys/kernel")]);
     let said = said(&plan, &Imagined::default());
-    assert!(said.contains("--ro-bind-try /sys /sys"), "{said}");
+    assert!(said.contains("--ro-bind /sys /sys"), "{said}");
     assert!(said.contains("--remount-ro /proc"), "{said}");
     assert!(!said.contains("--bind /sys"), "{said}");
     assert!(!said.contains("--bind /proc"), "{said}");

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, FdFlags};
 use rustix::process::{Pid, PidfdFlags};
 
-use super::{LINE, SELF, inherited};
+use super::{LINE, SELF, STREAMS, inherited, powers, scene};
 use crate::Level;
 use crate::linux::orders::Orders;
 use crate::linux::report::{Report, Step};
@@ -61,6 +61,11 @@ fn become_the_program(orders: io::Result<Orders>) -> Outcome {
         Ok(orders) => orders,
         Err(error) => return Outcome::Failed(Step::Orders, error),
     };
+    if orders.level == Level::Namespaces
+        && let Err(errno) = take_streams()
+    {
+        return Outcome::Failed(Step::Orders, errno.into());
+    }
     // Nobody asks for it behind the walls.
     let first = first_inside(orders.level);
     if let Err((step, error)) = confine(&orders) {
@@ -97,7 +102,21 @@ fn close_others_on_exec() -> io::Result<()> {
     Ok(())
 }
 
+/// Takes the program's streams for our own, and leaves no other copy of them.
+fn take_streams() -> Result<(), Errno> {
+    for number in 0..3 {
+        let stream = sys::inherit(STREAMS + number);
+        sys::duplicate_to(&stream, number)?;
+    }
+    Ok(())
+}
+
 fn confine(orders: &Orders) -> Result<(), (Step, io::Error)> {
+    if let Some(scene) = &orders.scene {
+        let proc = scene::set(&scene.mounts).map_err(|errno| (Step::Mounts, errno.into()))?;
+        let given_up = powers::give_up(&proc, scene.user, scene.group);
+        given_up.map_err(|errno| (Step::Privileges, errno.into()))?;
+    }
     for place in &orders.places {
         place.check().map_err(|error| (Step::Places, error))?;
     }

@@ -10,11 +10,14 @@
 //!
 //! The line is descriptor 3. With the first message on it comes a file without a name, the
 //! [`Orders`](super::orders::Orders), which may be longer than any argument; bubblewrap reads its own
-//! arguments from another. What a stage leaves behind is gone when the program runs: its descriptors
+//! arguments from another. The program's three streams come last: bubblewrap's own first process stays
+//! for as long as anything lives inside, and would hold them. What a stage leaves behind is gone when the program runs: its descriptors
 //! close with it, and the program's environment is in the orders.
 
 mod inner;
+mod powers;
 mod probe;
+mod scene;
 
 use std::ffi::{CStr, CString, OsString};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -25,7 +28,7 @@ use std::process::ExitCode;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 
-pub(super) use probe::REPORTED;
+pub(super) use probe::{Probe, REPORTED};
 
 use super::StageCommand;
 
@@ -40,6 +43,8 @@ const LINE: i32 = 3;
 pub(super) const SELF: i32 = 4;
 /// What bubblewrap is told.
 pub(super) const ARGUMENTS: i32 = 5;
+/// Where the program's own streams begin, if there is a bubblewrap.
+const STREAMS: i32 = 6;
 
 /// What the program of a [`StageCommand`](super::StageCommand) has to do, and all it has to do, with
 /// the arguments behind those it is started with. It must not have started a thread.
@@ -55,8 +60,8 @@ pub fn main(
     let words: Vec<_> = arguments.iter().filter_map(|word| word.to_str()).collect();
     match words.as_slice() {
         [INNER] => inner::run(serve),
-        [PROBE, bubblewrap, name @ ..] => probe::run(bubblewrap, name),
-        [PROBED] => probe::report(),
+        [PROBE, how, bubblewrap, name @ ..] => probe::run(how, bubblewrap, name),
+        [PROBED, how] => probe::report(how),
         _ => {}
     }
     ExitCode::FAILURE

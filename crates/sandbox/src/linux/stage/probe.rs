@@ -3,55 +3,92 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{PROBED, SELF, borrowed, c_string, environment};
+use super::{PROBED, SELF, borrowed, c_string, environment, powers, scene};
+use crate::linux::bubblewrap::{self, Mounter};
+use crate::linux::layout::{Mount, Mounts};
 use crate::linux::orders::Grant;
-use crate::linux::{filter, landlock, layout, sys};
+use crate::linux::{filter, landlock, sys};
 use crate::{Access, Level, Network};
 
 /// What a probe that has come through writes, before the version of Landlock.
 pub(crate) const REPORTED: &str = "landlock ";
 
+/// What is tried out.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// Namespaces with mounts, by whoever does them.
+    By(Mounter),
+    /// What there is without namespaces.
+    Alone,
+}
+
+const PROBES: [(Probe, &str); 3] = [
+    (Probe::By(Mounter::Stage), "stage"),
+    (Probe::By(Mounter::Bubblewrap), "bubblewrap"),
+    (Probe::Alone, "alone"),
+];
+
+impl Probe {
+    /// As an argument.
+    pub(crate) fn word(self) -> &'static str {
+        let mut known = PROBES.iter().filter(|(probe, _)| *probe == self);
+        known.next().map_or("", |(_, word)| word)
+    }
+
+    fn named(word: &str) -> Option<Self> {
+        let mut known = PROBES.iter().filter(|(_, known)| *known == word);
+        known.next().map(|(probe, _)| *probe)
+    }
+}
+
 /// Becomes bubblewrap, with everything that a plan can ask of it in small. Returns if that fails.
-pub(super) fn run(bubblewrap: &str, name: &[&str]) {
+pub(super) fn run(how: &str, bubblewrap: &str, name: &[&str]) {
+    let Some(Probe::By(mounter)) = Probe::named(how) else {
+        return;
+    };
     let own = super::open(Path::new("/proc/self/exe"))
         .and_then(|own| rustix::io::fcntl_dupfd_cloexec(own, SELF + 1));
     let placed = own.and_then(|own| super::put(own, SELF));
     let error = match placed {
-        Ok(()) => become_bubblewrap(bubblewrap, name),
+        Ok(()) => become_bubblewrap(mounter, bubblewrap, name),
         Err(errno) => errno.into(),
     };
     let _ = writeln!(io::stderr(), "{error}");
 }
 
-fn become_bubblewrap(bubblewrap: &str, name: &[&str]) -> io::Error {
+fn become_bubblewrap(mounter: Mounter, bubblewrap: &str, name: &[&str]) -> io::Error {
     let own = format!("/proc/self/fd/{SELF}");
-    let mounts = [
-        "--unshare-net",
-        "--ro-bind",
-        "/",
-        "/",
-        "--dev",
-        "/dev",
-        "--perms",
-        "1777",
-        "--tmpfs",
-        "/dev/shm",
-        "--proc",
-        "/proc",
-        "--remount-ro",
-        "/proc",
-        "--",
-        &own,
-    ];
-    let words = ["bwrap"].into_iter().chain(layout::ALWAYS).chain(mounts);
-    let words = words.chain(name.iter().copied()).chain([PROBED]);
-    let argv: Vec<_> = words.map(c_string).collect();
+    let around = match mounter {
+        Mounter::Stage => bubblewrap::for_a_stage(Network::Restricted),
+        Mounter::Bubblewrap => bubblewrap::with_mounts(&mounts(), Network::Restricted),
+    };
+    let how = Probe::By(mounter).word();
+    let within = ["--", &own].into_iter().chain(name.iter().copied());
+    let within = within.chain([PROBED, how]).map(c_string);
+    let argv: Vec<_> = std::iter::once(c_string("bwrap"))
+        .chain(around.into_iter().map(c_string))
+        .chain(within)
+        .collect();
     let program = c_string(bubblewrap);
     sys::execute(&program, &borrowed(&argv), &borrowed(&environment()))
 }
 
+/// Everything, to look at.
+fn mounts() -> Mounts {
+    Mounts {
+        over: vec![("/".into(), Mount::Readable)],
+        links: Vec::new(),
+    }
+}
+
 /// What happens inside: the last walls are put up, and who waits hears how high they are.
-pub(super) fn report() {
+pub(super) fn report(how: &str) {
+    if Probe::named(how) == Some(Probe::By(Mounter::Stage))
+        && let Err(errno) = set_scene()
+    {
+        let _ = writeln!(io::stderr(), "mounts: {errno}");
+        return;
+    }
     let version = sys::landlock_version().unwrap_or_default();
     let outcome = rustix::thread::set_no_new_privs(true)
         .map_err(io::Error::from)
@@ -71,4 +108,10 @@ pub(super) fn report() {
         Ok(()) => writeln!(io::stdout(), "{REPORTED}{version}"),
         Err(error) => writeln!(io::stderr(), "seccomp or landlock: {error}"),
     };
+}
+
+fn set_scene() -> Result<(), rustix::io::Errno> {
+    let proc = scene::set(&mounts())?;
+    // Who it is afterwards makes no difference.
+    powers::give_up(&proc, 0, 0)
 }

@@ -20,6 +20,8 @@ pub(super) struct MadeUp {
     closed: Vec<PathBuf>,
     /// Nobody may list these.
     unlisted: Vec<PathBuf>,
+    /// These go just after they were looked at.
+    going: Vec<PathBuf>,
     /// These are our own.
     ours: Vec<PathBuf>,
     clock: Clock,
@@ -75,6 +77,11 @@ impl MadeUp {
         self
     }
 
+    pub(super) fn going(mut self, path: &str) -> Self {
+        self.going.push(path.into());
+        self
+    }
+
     pub(super) fn ours(mut self, path: &str) -> Self {
         self.ours.push(path.into());
         self
@@ -106,8 +113,11 @@ impl View for MadeUp {
         Ok(self.nodes.get(path).cloned().unwrap_or(Kind::Absent))
     }
 
-    fn identify(&self, _: &Path) -> io::Result<Option<Identity>> {
-        Ok(None)
+    fn identify(&self, path: &Path) -> io::Result<Option<Identity>> {
+        match self.going.iter().any(|going| going == path) {
+            true => Err(io::ErrorKind::NotFound.into()),
+            false => Ok(None),
+        }
     }
 
     fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>> {

@@ -25,6 +25,20 @@ fn they_are_read_only_and_can_not_be_created() {
     assert_eq!(plan.access(Path::new("/ws/sub/.git")), Access::Write);
 }
 
+/// Others are kept from creating them by something that is there just as long as they are.
+#[test]
+fn one_that_goes_meanwhile_is_absent() {
+    let tree = MadeUp::new("/ws/.git/ /usr/").going("/ws/.git");
+    let plan = planned(&tree, &policy(vec![read("/"), write("/ws")]));
+    let told = lines(&plan);
+    assert!(
+        told.contains(&"Read /ws/.git absent Protected".to_owned()),
+        "{told:?}"
+    );
+    let tree = MadeUp::new("/ws/ /usr/").going("/ws");
+    refused(&tree, &policy(vec![read("/"), write("/ws")]));
+}
+
 #[test]
 fn an_entry_for_one_of_them_says_what_it_is() {
     let tree = MadeUp::new("/ws/.git/ /ws/.aws/ /ws/.codex/memories/");

@@ -1,0 +1,352 @@
+//! Mounting what a plan grants, inside bubblewrap's namespaces.
+//!
+//! All of the host is there at first. What is granted is taken out of it before anything is covered,
+//! then the root is closed or left, and what was taken is put in its place. Paths are followed through
+//! no link, on either side.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+};
+use rustix::process::{Resource, Rlimit};
+
+use crate::linux::layout::{Mount, Mounts};
+use crate::linux::place;
+use crate::linux::sys;
+
+/// What is mounted of the host gives nobody another's rights, and its devices are none.
+const PLAIN: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+const CLOSED: MountAttrFlags = PLAIN.union(MountAttrFlags::MOUNT_ATTR_RDONLY);
+
+/// The devices that everybody gets.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+const LINKS: [(&str, &str); 6] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("core", "/proc/kcore"),
+    ("ptmx", "pts/ptmx"),
+];
+
+/// Mounts all of it, and returns a view of `/proc` that can be written to: what is mounted there can't.
+pub(super) fn set(mounts: &Mounts) -> Result<OwnedFd, Errno> {
+    // Both are the program's again, once all is there.
+    let mask = rustix::process::umask(Mode::empty());
+    let few = rustix::process::getrlimit(Resource::Nofile);
+    let as_many_as_possible = Rlimit {
+        current: few.maximum,
+        ..few
+    };
+    rustix::process::setrlimit(Resource::Nofile, as_many_as_possible)?;
+    let set = mount(mounts);
+    rustix::process::setrlimit(Resource::Nofile, few)?;
+    rustix::process::umask(mask);
+    set
+}
+
+fn mount(mounts: &Mounts) -> Result<OwnedFd, Errno> {
+    let root = Path::new("/");
+    let mut taken = Vec::new();
+    for (path, mount) in mounts.over.iter().filter(|(path, _)| path != root) {
+        let attributes = match mount {
+            Mount::Writable => PLAIN,
+            Mount::Readable => CLOSED,
+            Mount::Device => MountAttrFlags::MOUNT_ATTR_NOSUID,
+            Mount::HiddenDirectory | Mount::Passage | Mount::HiddenFile | Mount::Empty => {
+                taken.push((path, Source::Mask(*mount)));
+                continue;
+            }
+        };
+        taken.push((path, Source::Host(take(path, attributes)?)));
+    }
+    let mut scene = Scene::default();
+    let devices = Devices::take()?;
+    // While that of the host can be seen: otherwise nobody is given another.
+    let proc = proc()?;
+    match mounts.over.first().filter(|(path, _)| path == root) {
+        Some((_, Mount::Writable)) => set_root(PLAIN)?,
+        Some(_) => set_root(CLOSED)?,
+        None => scene.leave_for_nothing()?,
+    }
+    let null = scene.put_devices(devices)?;
+    let proc = scene.put_proc(proc)?;
+    for (path, source) in taken {
+        match source {
+            Source::Host(tree) => scene.put(path, &tree)?,
+            Source::Mask(Mount::HiddenFile) => {
+                // A device that can't be opened, since this mount has none.
+                let hidden = clone(&null, OpenTreeFlags::empty())?;
+                sys::set_mount(&hidden, CLOSED.bits().into(), false)?;
+                scene.put(path, &hidden)?;
+            }
+            Source::Mask(mount) => scene.mask(path, mount)?,
+        }
+    }
+    // What they lead to is there by now, and so is whatever they are in.
+    for link in &mounts.links {
+        scene.link(&link.path, &link.target)?;
+    }
+    scene.seal()?;
+    Ok(proc)
+}
+
+/// What is put at a path.
+enum Source {
+    /// What was there.
+    Host(OwnedFd),
+    Mask(Mount),
+}
+
+/// What has been made so far.
+#[derive(Default)]
+struct Scene {
+    /// The file systems that are ours alone: where something is missing in one, it is made.
+    own: Vec<u64>,
+    /// What is closed when all is there.
+    sealed: Vec<OwnedFd>,
+    /// One mask of each mode, to copy.
+    masks: HashMap<u32, OwnedFd>,
+}
+
+/// The host's, for everybody.
+struct Devices {
+    each: Vec<(&'static str, OwnedFd)>,
+    /// The terminal that we stand on.
+    terminal: Option<OwnedFd>,
+}
+
+impl Devices {
+    fn take() -> Result<Self, Errno> {
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let take_one = |name| {
+            let taken = take(&Path::new("/dev").join(name), attributes)?;
+            Ok((name, taken))
+        };
+        let each = DEVICES.into_iter().map(take_one);
+        let each = each.collect::<Result<_, Errno>>()?;
+        let terminal = terminal().map(|path| take(&path, attributes)).transpose()?;
+        Ok(Self { each, terminal })
+    }
+}
+
+/// Where the host has the terminal that we stand on.
+fn terminal() -> Option<PathBuf> {
+    let stream = rustix::stdio::stdout();
+    if !rustix::termios::isatty(stream) {
+        return None;
+    }
+    let path = std::fs::read_link("/proc/self/fd/1").ok()?;
+    let (ours, found) = (rustix::fs::fstat(stream), rustix::fs::stat(&path));
+    let is_it = ours.ok()?.st_rdev == found.ok()?.st_rdev;
+    is_it.then_some(path)
+}
+
+impl Scene {
+    /// A root with nothing in it, and nothing left of the one before.
+    fn leave_for_nothing(&mut self) -> Result<(), Errno> {
+        let root = self.make("tmpfs", &[("mode", "0755")], PLAIN)?;
+        // Anywhere at all.
+        let somewhere = place::follow(Path::new("/proc"))?;
+        attach(&root, &somewhere)?;
+        rustix::process::fchdir(&root)?;
+        rustix::process::pivot_root(".", ".")?;
+        rustix::mount::unmount(".", UnmountFlags::DETACH)?;
+        rustix::process::chdir("/")?;
+        self.sealed.push(root);
+        Ok(())
+    }
+
+    /// Returns the one that nothing comes out of.
+    fn put_devices(&mut self, devices: Devices) -> Result<OwnedFd, Errno> {
+        let nosuid = MountAttrFlags::MOUNT_ATTR_NOSUID;
+        let all = self.make("tmpfs", &[("mode", "0755")], PLAIN)?;
+        self.put(Path::new("/dev"), &all)?;
+        let mut null = None;
+        for (name, device) in devices.each {
+            make_file(&all, name.as_ref())?;
+            let spot = rustix::fs::openat(&all, name, OPENED, Mode::empty())?;
+            attach(&device, &spot)?;
+            if name == "null" {
+                null = Some(device);
+            }
+        }
+        for (name, target) in LINKS {
+            rustix::fs::symlinkat(target, &all, name)?;
+        }
+        let options = [("ptmxmode", "0666"), ("mode", "620")];
+        let attributes = nosuid | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let terminals = self.make("devpts", &options, attributes)?;
+        self.put(Path::new("/dev/pts"), &terminals)?;
+        let memory = self.make("tmpfs", &[("mode", "1777")], PLAIN)?;
+        self.put(Path::new("/dev/shm"), &memory)?;
+        if let Some(terminal) = devices.terminal {
+            make_file(&all, "console".as_ref())?;
+            let spot = rustix::fs::openat(&all, "console", OPENED, Mode::empty())?;
+            attach(&terminal, &spot)?;
+        }
+        self.sealed.push(all);
+        null.ok_or(Errno::NOENT)
+    }
+
+    /// Returns a copy that can be written to.
+    fn put_proc(&mut self, proc: OwnedFd) -> Result<OwnedFd, Errno> {
+        self.put(Path::new("/proc"), &proc)?;
+        let copy = clone(&proc, OpenTreeFlags::empty())?;
+        self.sealed.push(proc);
+        Ok(copy)
+    }
+
+    /// Something that can't be opened or filled, over a directory.
+    fn mask(&mut self, path: &Path, mount: Mount) -> Result<(), Errno> {
+        let mode = mount.mode().unwrap_or_default();
+        // In a passage there will be something, and only there.
+        if let Some(one) = self.masks.get(&mode).filter(|_| mount != Mount::Passage) {
+            let another = clone(one, OpenTreeFlags::empty())?;
+            sys::set_mount(&another, CLOSED.bits().into(), false)?;
+            return self.put(path, &another);
+        }
+        let one = self.make("tmpfs", &[("mode", &format!("{mode:04o}"))], PLAIN)?;
+        self.put(path, &one)?;
+        match mount {
+            Mount::Passage => self.sealed.push(one),
+            _ => {
+                sys::set_mount(&one, CLOSED.bits().into(), false)?;
+                self.masks.insert(mode, one);
+            }
+        }
+        Ok(())
+    }
+
+    /// A new file system of our own, mounted nowhere yet.
+    fn make(
+        &mut self,
+        kind: &str,
+        options: &[(&str, &str)],
+        attributes: MountAttrFlags,
+    ) -> Result<OwnedFd, Errno> {
+        let made = make(kind, options, attributes)?;
+        self.own.push(rustix::fs::fstat(&made)?.st_dev);
+        Ok(made)
+    }
+
+    fn put(&self, path: &Path, tree: &OwnedFd) -> Result<(), Errno> {
+        let is_directory = kind(tree)? == FileType::Directory;
+        let spot = self.spot(path, is_directory)?;
+        attach(tree, &spot)
+    }
+
+    /// Where to mount, which is made if it is missing in what is ours.
+    fn spot(&self, path: &Path, is_directory: bool) -> Result<OwnedFd, Errno> {
+        match place::follow(path).map_err(Errno::from) {
+            Err(Errno::NOENT) => {}
+            found => return found,
+        }
+        let (parent, name) = split(path)?;
+        let parent = self.directory(parent)?;
+        match is_directory {
+            true => rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))?,
+            false => make_file(&parent, name)?,
+        }
+        rustix::fs::openat(&parent, name, OPENED, Mode::empty())
+    }
+
+    /// A directory of ours, with all that leads to it.
+    fn directory(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let directory = self.spot(path, true)?;
+        match self.own.contains(&rustix::fs::fstat(&directory)?.st_dev) {
+            true => Ok(directory),
+            // Nothing is made on the host.
+            false => Err(Errno::NOENT),
+        }
+    }
+
+    fn link(&self, path: &Path, target: &Path) -> Result<(), Errno> {
+        let (parent, name) = split(path)?;
+        let parent = self.directory(parent)?;
+        match rustix::fs::symlinkat(target, &parent, name) {
+            // It is the same as outside.
+            Err(Errno::EXIST) if is_link(&parent, name, target) => Ok(()),
+            made => made,
+        }
+    }
+
+    fn seal(self) -> Result<(), Errno> {
+        for mount in &self.sealed {
+            let closed = MountAttrFlags::MOUNT_ATTR_RDONLY;
+            sys::set_mount(mount, closed.bits().into(), false)?;
+        }
+        Ok(())
+    }
+}
+
+const OPENED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What is at a path of the host with all that is mounted below it, as it is to be seen from now on.
+fn take(path: &Path, attributes: MountAttrFlags) -> Result<OwnedFd, Errno> {
+    let found = place::follow(path)?;
+    let tree = clone(&found, OpenTreeFlags::AT_RECURSIVE)?;
+    sys::set_mount(&tree, attributes.bits().into(), true)?;
+    Ok(tree)
+}
+
+fn clone(from: &OwnedFd, which: OpenTreeFlags) -> Result<OwnedFd, Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    rustix::mount::open_tree(from, "", flags | which)
+}
+
+fn attach(tree: &OwnedFd, spot: &OwnedFd) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    rustix::mount::move_mount(tree, "", spot, "", flags)
+}
+
+fn set_root(attributes: MountAttrFlags) -> Result<(), Errno> {
+    let root = place::follow(Path::new("/"))?;
+    sys::set_mount(&root, attributes.bits().into(), true)
+}
+
+fn proc() -> Result<OwnedFd, Errno> {
+    make("proc", &[], PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC)
+}
+
+fn make(
+    kind: &str,
+    options: &[(&str, &str)],
+    attributes: MountAttrFlags,
+) -> Result<OwnedFd, Errno> {
+    let system = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (name, value) in options {
+        rustix::mount::fsconfig_set_string(system.as_fd(), *name, *value)?;
+    }
+    rustix::mount::fsconfig_create(system.as_fd())?;
+    rustix::mount::fsmount(system.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+fn make_file(directory: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(0o444)).map(drop)
+}
+
+fn kind(tree: &OwnedFd) -> Result<FileType, Errno> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode))
+}
+
+fn split(path: &Path) -> Result<(&Path, &OsStr), Errno> {
+    path.parent().zip(path.file_name()).ok_or(Errno::INVAL)
+}
+
+fn is_link(parent: &OwnedFd, name: &OsStr, target: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let found = rustix::fs::readlinkat(parent, name, Vec::new());
+    found.is_ok_and(|found| found.as_bytes() == target.as_os_str().as_bytes())
+}
