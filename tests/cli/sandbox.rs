@@ -9,8 +9,12 @@ use super::{command, ended, outcome, text};
 
 /// What it says with these arguments and without bubblewrap.
 async fn without_bubblewrap(args: &[&str]) -> std::process::Output {
+    with_path(args, Path::new("/nowhere")).await
+}
+
+async fn with_path(args: &[&str], path: &Path) -> std::process::Output {
     let mark = Mark::new();
-    let child = command(args, &mark).env("PATH", "/nowhere").spawn();
+    let child = command(args, &mark).env("PATH", path).spawn();
     let output = ended(child.expect("it starts")).await;
     mark.gone().await;
     output
@@ -158,6 +162,7 @@ async fn an_explanation_runs_nothing_and_tells_the_plan_and_the_walls() {
         "protected: can't be created\n".to_owned(),
         format!("{path}/secret"),
         "namespaces  user, mount, PID, IPC and network, by bubblewrap ".to_owned(),
+        "mounts      what is listed, by the helper of outpost ".to_owned(),
         "seccomp     ".to_owned(),
     ] {
         assert!(said.contains(&expected), "{expected} in {said}");
@@ -179,6 +184,40 @@ async fn an_explanation_runs_nothing_and_tells_the_plan_and_the_walls() {
         said.contains("It can't be enforced here: bwrap isn't found"),
         "{said}"
     );
+}
+
+/// As where a security module takes every capability from what bubblewrap starts.
+#[tokio::test]
+async fn where_only_bubblewrap_may_mount_it_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let workspace = folder.path().join("ws");
+    fs::create_dir(&workspace).expect("a folder");
+    let bwrap = folder.path().join("bwrap");
+    let takes = "#!/bin/sh\nfor word; do shift; \
+                 [ \"$word\" = --cap-add ] && word=--cap-drop; set -- \"$@\" \"$word\"; done\n\
+                 exec /usr/bin/bwrap \"$@\"\n";
+    fs::write(&bwrap, takes).expect("it is written");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&bwrap, executable).expect("it is a program");
+    let workspace = workspace.to_str().expect("text");
+
+    let output = with_path(&["doctor"], folder.path()).await;
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("only bubblewrap may mount"), "{said}");
+    let args = ["sandbox", "--cwd", workspace, "--explain"];
+    let output = with_path(&args, folder.path()).await;
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("mounts      what is listed, by bubblewrap"),
+        "{said}"
+    );
+    let tries = "> made && ! > /usr/made && /bin/mkdir .git/x";
+    let output = with_path(&script(workspace, &[], tries), folder.path()).await;
+    let said = text(&output.stderr);
+    assert_eq!(said.matches("Read-only file system").count(), 2, "{said}");
+    let left: Vec<_> = fs::read_dir(workspace).expect("a folder").collect();
+    assert_eq!(left.len(), 1, "{left:?}");
 }
 
 #[tokio::test]

@@ -9,13 +9,13 @@ use crate::ready;
 async fn a_terminal_is_one() {
     let (_server, client) = ready().await;
     let site = Site::new();
-    let script = "test -t 0 && test -t 1 && stty size && echo by name > /dev/tty && \
+    let script = "test -t 0 && test -t 1 && tty && stty size && echo by name > /dev/tty && \
                   echo by descriptor > /dev/stderr && stty size < /dev/tty";
     let story = client.run(site.script("p", script).tty()).await;
     let said = String::from_utf8_lossy(&story.stream("pty")).into_owned();
     assert_eq!(
         said,
-        "24 80\r\nby name\r\nby descriptor\r\n24 80\r\n",
+        "/dev/console\r\n24 80\r\nby name\r\nby descriptor\r\n24 80\r\n",
         "{:?}",
         story.code()
     );

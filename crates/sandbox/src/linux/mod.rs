@@ -1,8 +1,9 @@
 //! How a plan is enforced on Linux.
 //!
-//! Bubblewrap gives the process namespaces of its own: what the plan grants is mounted there, and
-//! nothing else exists. Inside them a stage of our own binary puts up Landlock and a filter of
-//! system calls, and becomes the program.
+//! Bubblewrap gives the process namespaces of its own. Inside them a stage of our own binary mounts
+//! what the plan grants, so that nothing else exists, gives up the powers that this takes, puts up
+//! Landlock and a filter of system calls, and becomes the program. Where a stage may not mount,
+//! bubblewrap does it.
 //!
 //! - what decides: [`layout`], a plan as mounts, with [`host`] for what it must know; what
 //!   [`bubblewrap`] is told; [`filter`] with the tables of [`calls`]; [`landlock`]

@@ -1,7 +1,12 @@
 //! What a confined process is and has.
+#![expect(unsafe_code, reason = "a child gets limits before its program")]
 
+use std::os::unix::process::CommandExt;
+
+use outpost_sandbox::policy::{Entry, Place, Special};
 use outpost_sandbox::{Access, Mounter, PrepareError, Program, Unenforceable};
-use rustix::process::PidfdFlags;
+use rustix::fs::Mode;
+use rustix::process::{PidfdFlags, Resource, Rlimit};
 
 use crate::cell::Cell;
 
@@ -34,6 +39,41 @@ fn it_has_three_streams_and_nothing_of_the_stages() {
     // Of who reaps for it there are numbers at most, and no way to what is behind them.
     let seen = cell.script("readlink /proc/1/fd/*; cat /proc/1/environ; head -c 1 /proc/1/fd/*");
     assert_eq!(seen.stdout(), "");
+}
+
+/// Who mounts needs others for a while.
+#[test]
+fn its_mask_and_its_limits_are_those_it_was_started_with() {
+    let mut cell = Cell::new();
+    cell.follow_entries([
+        Entry::new(Place::Special(Special::Minimal), Access::Read),
+        Entry::new(Place::Path(cell.plan.cwd.clone()), Access::Write),
+    ]);
+    let (mut command, _hold) = cell.command(&[
+        "/bin/sh".as_ref(),
+        "-c".as_ref(),
+        "umask; ulimit -n; stat -c %a / /dev \"${PWD%/*}\"".as_ref(),
+    ]);
+    let limited = || {
+        rustix::process::umask(Mode::from_raw_mode(0o077));
+        let few = Rlimit {
+            current: Some(64),
+            maximum: Some(64),
+        };
+        rustix::process::setrlimit(Resource::Nofile, few)?;
+        Ok(())
+    };
+    // SAFETY: it makes system calls, and nothing is allocated.
+    unsafe { command.pre_exec(limited) };
+    let output = command.output().expect("it runs");
+    // What leads to the workspace is as open as it is otherwise.
+    let around = match crate::MOUNTER {
+        Mounter::Stage => 755,
+        Mounter::Bubblewrap => 700,
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    let expected = format!("0077\n64\n755\n755\n{around}\n");
+    assert_eq!(said, expected, "{output:?}");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn bubblewrap(host: &Result<Means, Unenforceable>, lacking: State) -> Finding {
 }
 
 const NAMESPACES: &str = "user, mount, PID, IPC and network";
-const SLOWER: &str = "only bubblewrap may mount in them, so starts take a few ms longer, and what a confined process leaves running ends with it";
+const SLOWER: &str = "only bubblewrap may mount in them, so starts take a few ms longer, and terminals have no name inside";
 
 fn namespaces(host: &Result<Means, Unenforceable>, lacking: State) -> Finding {
     let name = "namespaces";
