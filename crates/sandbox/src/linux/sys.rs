@@ -9,6 +9,7 @@ use std::ptr;
 
 use libc::sock_filter;
 use rustix::io::Errno;
+use rustix::mount::MountAttrFlags;
 
 /// Takes a filter of system calls on; there is no way back.
 pub(super) fn set_filter(filter: &[sock_filter]) -> io::Result<()> {
@@ -35,9 +36,13 @@ struct MountAttributes {
 
 /// Gives a mount these attributes, in addition to those that it has, and if need be all below it. What
 /// happens to it from then on happens here alone.
-pub(super) fn set_mount(mount: impl AsFd, set: u64, all_below: bool) -> Result<(), Errno> {
+pub(super) fn set_mount(
+    mount: impl AsFd,
+    set: MountAttrFlags,
+    all_below: bool,
+) -> Result<(), Errno> {
     let attributes = MountAttributes {
-        set,
+        set: set.bits().into(),
         propagation: libc::MS_PRIVATE,
         ..MountAttributes::default()
     };

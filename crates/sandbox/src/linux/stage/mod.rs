@@ -18,6 +18,7 @@ mod inner;
 mod powers;
 mod probe;
 mod scene;
+mod trees;
 
 use std::ffi::{CStr, CString, OsString};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};

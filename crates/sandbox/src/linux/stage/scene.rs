@@ -6,24 +6,19 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode};
 use rustix::io::Errno;
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
-};
+use rustix::mount::{MountAttrFlags, OpenTreeFlags, UnmountFlags};
 use rustix::process::{Resource, Rlimit};
 
+use super::trees::{CLOSED, OPENED, PLAIN, attach, clone, kind, make, make_file, put_file, take};
 use crate::linux::layout::{Mount, Mounts};
 use crate::linux::place;
 use crate::linux::sys;
-
-/// What is mounted of the host gives nobody another's rights, and its devices are none.
-const PLAIN: MountAttrFlags =
-    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
-const CLOSED: MountAttrFlags = PLAIN.union(MountAttrFlags::MOUNT_ATTR_RDONLY);
 
 /// The devices that everybody gets.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -85,7 +80,7 @@ fn mount(mounts: &Mounts) -> Result<OwnedFd, Errno> {
             Source::Mask(Mount::HiddenFile) => {
                 // A device that can't be opened, since this mount has none.
                 let hidden = clone(&null, OpenTreeFlags::empty())?;
-                sys::set_mount(&hidden, CLOSED.bits().into(), false)?;
+                sys::set_mount(&hidden, CLOSED, false)?;
                 scene.put(path, &hidden)?;
             }
             Source::Mask(mount) => scene.mask(path, mount)?,
@@ -172,9 +167,7 @@ impl Scene {
         self.put(Path::new("/dev"), &all)?;
         let mut null = None;
         for (name, device) in devices.each {
-            make_file(&all, name.as_ref())?;
-            let spot = rustix::fs::openat(&all, name, OPENED, Mode::empty())?;
-            attach(&device, &spot)?;
+            put_file(&all, name, &device)?;
             if name == "null" {
                 null = Some(device);
             }
@@ -189,9 +182,7 @@ impl Scene {
         let memory = self.make("tmpfs", &[("mode", "1777")], PLAIN)?;
         self.put(Path::new("/dev/shm"), &memory)?;
         if let Some(terminal) = devices.terminal {
-            make_file(&all, "console".as_ref())?;
-            let spot = rustix::fs::openat(&all, "console", OPENED, Mode::empty())?;
-            attach(&terminal, &spot)?;
+            put_file(&all, "console", &terminal)?;
         }
         self.sealed.push(all);
         null.ok_or(Errno::NOENT)
@@ -211,7 +202,7 @@ impl Scene {
         // In a passage there will be something, and only there.
         if let Some(one) = self.masks.get(&mode).filter(|_| mount != Mount::Passage) {
             let another = clone(one, OpenTreeFlags::empty())?;
-            sys::set_mount(&another, CLOSED.bits().into(), false)?;
+            sys::set_mount(&another, CLOSED, false)?;
             return self.put(path, &another);
         }
         let one = self.make("tmpfs", &[("mode", &format!("{mode:04o}"))], PLAIN)?;
@@ -219,7 +210,7 @@ impl Scene {
         match mount {
             Mount::Passage => self.sealed.push(one),
             _ => {
-                sys::set_mount(&one, CLOSED.bits().into(), false)?;
+                sys::set_mount(&one, CLOSED, false)?;
                 self.masks.insert(mode, one);
             }
         }
@@ -281,64 +272,19 @@ impl Scene {
 
     fn seal(self) -> Result<(), Errno> {
         for mount in &self.sealed {
-            let closed = MountAttrFlags::MOUNT_ATTR_RDONLY;
-            sys::set_mount(mount, closed.bits().into(), false)?;
+            sys::set_mount(mount, MountAttrFlags::MOUNT_ATTR_RDONLY, false)?;
         }
         Ok(())
     }
 }
 
-const OPENED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// What is at a path of the host with all that is mounted below it, as it is to be seen from now on.
-fn take(path: &Path, attributes: MountAttrFlags) -> Result<OwnedFd, Errno> {
-    let found = place::follow(path)?;
-    let tree = clone(&found, OpenTreeFlags::AT_RECURSIVE)?;
-    sys::set_mount(&tree, attributes.bits().into(), true)?;
-    Ok(tree)
-}
-
-fn clone(from: &OwnedFd, which: OpenTreeFlags) -> Result<OwnedFd, Errno> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    rustix::mount::open_tree(from, "", flags | which)
-}
-
-fn attach(tree: &OwnedFd, spot: &OwnedFd) -> Result<(), Errno> {
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    rustix::mount::move_mount(tree, "", spot, "", flags)
-}
-
 fn set_root(attributes: MountAttrFlags) -> Result<(), Errno> {
     let root = place::follow(Path::new("/"))?;
-    sys::set_mount(&root, attributes.bits().into(), true)
+    sys::set_mount(&root, attributes, true)
 }
 
 fn proc() -> Result<OwnedFd, Errno> {
     make("proc", &[], PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC)
-}
-
-fn make(
-    kind: &str,
-    options: &[(&str, &str)],
-    attributes: MountAttrFlags,
-) -> Result<OwnedFd, Errno> {
-    let system = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (name, value) in options {
-        rustix::mount::fsconfig_set_string(system.as_fd(), *name, *value)?;
-    }
-    rustix::mount::fsconfig_create(system.as_fd())?;
-    rustix::mount::fsmount(system.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
-}
-
-fn make_file(directory: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(0o444)).map(drop)
-}
-
-fn kind(tree: &OwnedFd) -> Result<FileType, Errno> {
-    Ok(FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode))
 }
 
 fn split(path: &Path) -> Result<(&Path, &OsStr), Errno> {
@@ -346,7 +292,6 @@ fn split(path: &Path) -> Result<(&Path, &OsStr), Errno> {
 }
 
 fn is_link(parent: &OwnedFd, name: &OsStr, target: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
     let found = rustix::fs::readlinkat(parent, name, Vec::new());
     found.is_ok_and(|found| found.as_bytes() == target.as_os_str().as_bytes())
 }
