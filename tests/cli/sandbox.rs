@@ -220,6 +220,36 @@ async fn where_only_bubblewrap_may_mount_it_does() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
+/// As in a tree for `chroot`, within what is granted.
+#[tokio::test]
+async fn what_the_kernel_shows_elsewhere_is_hidden_or_read_only() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let workspace = folder.path().join("ws");
+    for name in ["proc", "sys"] {
+        fs::create_dir_all(workspace.join(name)).expect("folders");
+    }
+    let launch = crate::outpost();
+    let outpost = launch.binary().to_str().expect("text");
+    let tries = "ls proc; test -e proc/1 || echo hidden; echo x > sys/x";
+    let around = format!(
+        "mount -t proc proc proc && mount -t sysfs sysfs sys && test -e proc/1 && \
+         exec {outpost} sandbox -- /bin/sh -c '{tries}'"
+    );
+    // With mounts of its own, which nobody else sees.
+    let output = tokio::process::Command::new("unshare")
+        .args(["-m", "sh", "-c", &around])
+        .current_dir(&workspace)
+        .output();
+    let output = output.await.expect("it runs");
+    let said = (text(&output.stdout), text(&output.stderr));
+    assert!(said.1.contains("Permission denied"), "{said:?}");
+    assert!(said.1.contains("Read-only file system"), "{said:?}");
+    assert_eq!(said.0, "hidden\n", "{said:?}");
+}
+
 #[tokio::test]
 async fn the_doctor_tells_what_works_and_what_to_do() {
     let output = outcome(&["doctor"], b"").await;

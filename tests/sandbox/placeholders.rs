@@ -1,6 +1,6 @@
 //! Paths that are absent and have to stay so.
 
-use outpost_testkit::{file_uri, sh};
+use outpost_testkit::{file_uri, patience, sh};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -97,6 +97,32 @@ async fn what_a_killed_server_left_is_taken_away_by_the_next() {
     assert!(story.denied(), "it is no folder of anybody's");
     let left = std::fs::read_dir(site.workspace()).expect("a folder");
     assert_eq!(left.count(), 0);
+}
+
+/// It may live on, with some kinds of trees, until the next server starts. Its walls stand on what is
+/// mounted over a placeholder, and fall with that.
+#[tokio::test]
+async fn what_a_killed_server_left_running_is_kept_from_what_it_was_kept_from() {
+    for trees in ["auto", "keeper", "group"] {
+        let other_server = outpost().start().await;
+        let other = other_server.client().await;
+        let mut server = outpost().args(&["--trees", trees]).start().await;
+        let client = server.client().await;
+        let site = Site::new();
+        let script = "while [ ! -e go ]; do sleep 0.01; done; mkdir .git/hooks; echo x > tried";
+        client.start(site.script("p", script)).await;
+        server.signal(Signal::KILL);
+        server.ended().await;
+        other.run(site.script("q", "true")).await;
+        std::fs::write(site.workspace().join("go"), "").expect("it is written");
+        patience::seen("it to have tried, or to be gone", || {
+            let tried = site.workspace().join("tried").exists();
+            (tried || server.mark().living().is_empty()).then_some(())
+        })
+        .await;
+        assert!(!site.workspace().join(".git/hooks").exists(), "{trees}");
+        drop(client);
+    }
 }
 
 #[tokio::test]

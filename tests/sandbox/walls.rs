@@ -1,6 +1,6 @@
 //! What a confined process is and has, as started by the server.
 
-use outpost_testkit::{Start, sh};
+use outpost_testkit::{Start, file_uri, sh};
 use serde_json::json;
 
 use super::Site;
@@ -59,6 +59,31 @@ async fn what_cannot_be_started_is_refused_as_without_a_sandbox() {
         assert_eq!(confined.parts(), free.parts());
     }
     assert_eq!(client.listed("p").await, None);
+}
+
+/// Root has no capabilities inside, so there are directories that it can't look into.
+#[tokio::test]
+async fn what_cannot_be_mounted_is_named() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    let theirs = site.outside("theirs");
+    let within = theirs.join("within");
+    std::fs::create_dir_all(&within).expect("folders");
+    std::os::unix::fs::chown(&theirs, Some(65534), None).expect("it changes hands");
+    let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&theirs, closed).expect("it is closed");
+    let entry = json!({"path": {"type": "path", "path": file_uri(&within)}, "access": "write"});
+    let start = sh("p", "true").with("sandbox", site.sandbox(&[entry]));
+    let error = client.start_fails(start).await;
+    assert_eq!(error.code, -32602);
+    let words = format!(
+        "failed to prepare process sandbox: cannot mount what is granted ({}): Permission denied (os error 13)",
+        within.display()
+    );
+    assert_eq!(error.message, words);
 }
 
 #[tokio::test]

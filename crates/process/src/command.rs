@@ -33,10 +33,19 @@ pub const MOST_CARRIED: usize = 3;
 pub struct Carrier {
     /// What it finds open behind its streams, from descriptor 3 on. At most [`MOST_CARRIED`].
     pub passed: Vec<Arc<OwnedFd>>,
-    /// Where it may say something itself. It has nothing else to read or write then, and finds the
-    /// three streams behind what is passed, for the one that is meant: who carries may stay for longer
-    /// than that one, and a stream ends only when nobody has it open.
-    pub words: Option<Arc<OwnedFd>>,
+    /// What it has itself where the three streams are for the one that is meant. They come behind what
+    /// is passed then: who carries may stay for longer than that one, and a stream ends only when nobody
+    /// has it open.
+    pub own: Option<Own>,
+}
+
+/// What a carrier has in the place of streams.
+#[derive(Clone, Debug)]
+pub struct Own {
+    /// What is to be open for as long as it is there, in the place of stdin, from which it doesn't read.
+    pub kept: Option<Arc<OwnedFd>>,
+    /// Where it may say something: its stderr.
+    pub words: Arc<OwnedFd>,
 }
 
 /// What a child's three standard streams are connected to.

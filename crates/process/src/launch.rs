@@ -185,7 +185,7 @@ impl Launcher {
 fn standing(prepared: &Prepared) -> Standing {
     let carrier = prepared.carrier.as_ref();
     match (prepared.stdio, carrier) {
-        (Stdio::Pty { .. }, Some(carrier)) if carrier.words.is_some() => Standing::TerminalBehind,
+        (Stdio::Pty { .. }, Some(carrier)) if carrier.own.is_some() => Standing::TerminalBehind,
         (Stdio::Pty { .. }, _) => Standing::Terminal,
         (Stdio::Pipes { .. }, Some(_)) => Standing::Session,
         (Stdio::Pipes { .. }, None) => Standing::Group,

@@ -74,7 +74,7 @@ mod watched;
 mod worker;
 
 pub use child::Child;
-pub use command::{Carrier, Command, MOST_CARRIED, Size, Stdio};
+pub use command::{Carrier, Command, MOST_CARRIED, Own, Size, Stdio};
 pub use control::Control;
 pub use disposition::Disposition;
 pub use error::{SpawnError, SpawnErrorKind};

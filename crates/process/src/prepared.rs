@@ -35,15 +35,16 @@ impl Prepared {
     ) -> ([BorrowedFd<'a>; 3], Vec<BorrowedFd<'a>>) {
         let passed = self.carrier.iter().flat_map(|carrier| &carrier.passed);
         let mut passed: Vec<_> = passed.map(|one| one.as_fd()).collect();
-        match self
+        let own = self
             .carrier
             .as_ref()
-            .and_then(|carrier| carrier.words.as_ref())
-        {
+            .and_then(|carrier| carrier.own.as_ref());
+        match own {
             None => (ends, passed),
-            Some(words) => {
+            Some(own) => {
                 passed.extend(ends);
-                ([null, null, words.as_fd()], passed)
+                let kept = own.kept.as_ref().map_or(null, |kept| kept.as_fd());
+                ([kept, null, own.words.as_fd()], passed)
             }
         }
     }

@@ -43,6 +43,19 @@ pub enum Refusal {
     Unplanned,
 }
 
+impl Refusal {
+    /// The stages went; this is what was found of them.
+    #[must_use]
+    pub fn lost(said: String) -> Self {
+        match said.is_empty() {
+            true => Refusal::Lost {
+                said: "it ended without a word".to_owned(),
+            },
+            false => Refusal::Lost { said },
+        }
+    }
+}
+
 fn in_words(said: &str) -> String {
     match said {
         "" => String::new(),

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
 
 use outpost_files::Masks;
-use outpost_process::{Carrier, Child, Command, SpawnError, SpawnErrorKind, Stdio, Watched};
+use outpost_process::{Carrier, Child, Command, Own, SpawnError, SpawnErrorKind, Stdio, Watched};
 use outpost_sandbox::{
     Access, Confined, Heard, Hold, Line, Means, Plan, PrepareError, Program, Refusal, Report, Said,
     Sandbox, Step, Unenforceable, planning, policy::Policy,
@@ -107,7 +107,7 @@ pub(super) async fn confine(
         mut argv,
         env,
         passed,
-        words,
+        own,
         said,
         line,
         hold,
@@ -121,7 +121,10 @@ pub(super) async fn confine(
         stdio,
         carrier: Some(Carrier {
             passed: passed.into_iter().map(Arc::new).collect(),
-            words: words.map(Arc::new),
+            own: own.map(|own| Own {
+                kept: own.kept.map(Arc::new),
+                words: Arc::new(own.words),
+            }),
         }),
     };
     let confinement = Confinement {
@@ -231,7 +234,7 @@ impl Confinement {
             Some(Step::Directory) => SpawnError::not_entered(&start.cwd, errno).into(),
             Some(step) => Refusal::Stage { step, errno, said }.into(),
             None if errno == libc::ETIMEDOUT => Refusal::Slow { within }.into(),
-            None => Refusal::Lost { said }.into(),
+            None => Refusal::lost(said).into(),
         })
     }
 
@@ -259,7 +262,7 @@ impl Confinement {
             }
             Ok(Some((None, _))) => {
                 let said = guarded.last_words(self.said).await;
-                Refusal::Lost { said }
+                Refusal::lost(said)
             }
             Err(_) => Refusal::Slow { within },
         };
@@ -319,7 +322,7 @@ enum Until {
 struct Guarded(Option<Child>);
 
 impl Guarded {
-    /// What it has written, when there will be nothing more.
+    /// What it has written, when there will be nothing more, if anything.
     async fn last_words(mut self, said: Option<Said>) -> String {
         let Some(mut child) = self.0.take() else {
             return String::new();
@@ -339,7 +342,7 @@ impl Guarded {
         child.control.settle();
         let said = String::from_utf8_lossy(&said[..said.len().min(WORDS)]).into_owned();
         let line = said.lines().find(|line| !line.trim().is_empty());
-        line.unwrap_or("it ended without a word").trim().to_owned()
+        line.unwrap_or_default().trim().to_owned()
     }
 }
 

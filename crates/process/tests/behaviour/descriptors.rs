@@ -4,7 +4,7 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use outpost_process::{Carrier, MOST_CARRIED, SpawnErrorKind};
+use outpost_process::{Carrier, MOST_CARRIED, Own, SpawnErrorKind};
 
 use crate::support::*;
 
@@ -80,7 +80,7 @@ async fn a_carrier_finds_what_it_is_given_behind_its_streams() {
             let mut command = sh(script, stdio);
             command.carrier = Some(Carrier {
                 passed: passed.collect(),
-                words: None,
+                own: None,
             });
             let finished = run(&spawner, command).await;
             let open: Vec<_> = finished.stdout.split_whitespace().collect();
@@ -101,7 +101,7 @@ async fn a_carrier_ignores_signals_and_is_in_a_session_of_its_own() {
             let mut command = sh("cat /proc/$$/status; cat /proc/$$/stat", stdio);
             command.carrier = Some(Carrier {
                 passed: Vec::new(),
-                words: None,
+                own: None,
             });
             let finished = run(&spawner, command).await;
             let ignored = finished
@@ -127,7 +127,7 @@ async fn a_carrier_is_given_no_more_than_it_can_have() {
         let mut command = sh("true", PIPES);
         command.carrier = Some(Carrier {
             passed: vec![write; MOST_CARRIED + 1],
-            words: None,
+            own: None,
         });
         let refused = spawner.spawn(command).await.expect_err("it is refused");
         assert_eq!(refused.kind(), SpawnErrorKind::Descriptors);
@@ -141,23 +141,27 @@ async fn a_carrier_with_words_of_its_own_has_the_streams_behind_what_it_is_given
         for stdio in [PIPES, PTY] {
             let (mut heard, words) = std::io::pipe().expect("a pipe");
             let (_, given) = std::io::pipe().expect("a pipe");
-            let script = "for n in 0 1; do [ /proc/self/fd/$n -ef /dev/null ] && nulls=$nulls$n; \
-                done; echo $nulls >&5; echo word >&2; \
+            let kept = std::fs::File::open("/etc/passwd").expect("it is there");
+            let script = "[ /proc/self/fd/0 -ef /etc/passwd ] && echo kept >&5; \
+                [ /proc/self/fd/1 -ef /dev/null ] && echo null >&5; echo word >&2; \
                 tty <&4 >&5; (: >/dev/tty) && echo controls >&5; echo last >&2";
             let mut command = sh(script, stdio);
             command.carrier = Some(Carrier {
                 passed: vec![Arc::new(given.into())],
-                words: Some(Arc::new(words.into())),
+                own: Some(Own {
+                    kept: Some(Arc::new(kept.into())),
+                    words: Arc::new(words.into()),
+                }),
             });
             let finished = run(&spawner, command).await;
             let lines: Vec<_> = finished.stdout.lines().map(str::trim_end).collect();
-            assert_eq!(lines[0], "01", "{stdio:?}");
+            assert_eq!(lines[..2], ["kept", "null"], "{stdio:?}");
             match stdio == PTY {
                 true => {
-                    assert!(lines[1].starts_with("/dev/pts/"), "{lines:?}");
-                    assert_eq!(lines[2], "controls");
+                    assert!(lines[2].starts_with("/dev/pts/"), "{lines:?}");
+                    assert_eq!(lines[3], "controls");
                 }
-                false => assert_eq!(lines[1], "not a tty"),
+                false => assert_eq!(lines[2], "not a tty"),
             }
             let mut said = String::new();
             heard.read_to_string(&mut said).expect("nobody else has it");

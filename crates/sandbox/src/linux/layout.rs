@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::host::Host;
+use super::host::{Host, KernelMount, Shows};
 use super::place::{Place, Stands};
 use crate::{Access, Link, Plan, Presence, Rule, Why};
 
@@ -49,8 +49,18 @@ pub(super) enum Mount {
 /// Where the kernel's own things are: always fresh, and never anybody's to grant.
 const KERNEL: [&str; 2] = ["/proc", "/sys"];
 
-/// Where devices are. Those inside are the process's own, whatever is around them.
-const DEVICES: &str = "/dev";
+/// Where devices are. What is there inside is the process's own, whatever is around it.
+const DEV: &str = "/dev";
+
+/// The devices of the host that everybody gets.
+pub(super) const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
 
 impl Mount {
     /// The mode of what is mounted, where it isn't the host's.
@@ -118,6 +128,19 @@ fn mounts(
     if plan.access(settings) == Access::Write && host.exists(settings) {
         mounts.insert(settings.to_owned(), Mount::Readable);
     }
+    // What the kernel tells of itself may be mounted anywhere, in a tree for `chroot` perhaps.
+    for KernelMount { path, shows } in host.kernel_mounts() {
+        let elsewhere = !KERNEL.iter().any(|usual| path.starts_with(usual));
+        let mount = match (shows, plan.access(&path)) {
+            (Shows::Processes, Access::Read | Access::Write) => Mount::HiddenDirectory,
+            (Shows::Settings, Access::Write) => Mount::Readable,
+            _ => continue,
+        };
+        // Who can't get there needn't be kept from it.
+        if elsewhere && !path.starts_with(DEV) && host.exists(&path) {
+            mounts.insert(path, mount);
+        }
+    }
     // These last: what is taken for absent is covered and never merely left out.
     for (path, access) in absent {
         let mount = match access {
@@ -139,7 +162,7 @@ fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl Host) -> Option<Mount>
     if rule.presence == Presence::Absent {
         return None;
     }
-    let is_below_dev = rule.path.starts_with(DEVICES);
+    let is_below_dev = rule.path.starts_with(DEV);
     if is_below_dev && rule.access != Access::Deny && !is_brought(plan, at) {
         return None;
     }
@@ -171,7 +194,7 @@ fn is_brought(plan: &Plan, at: usize) -> bool {
 
 /// Whether a path below `/dev` is none of those that are there inside anyway.
 fn is_the_hosts(path: &Path) -> bool {
-    path.starts_with(DEVICES) && !is_usual_device(path)
+    path.starts_with(DEV) && !is_usual_device(path)
 }
 
 /// Whether a rule asks to read a device and not to write it, which no mount can tell apart.
@@ -258,12 +281,12 @@ fn grants_below(plan: &Plan, at: usize) -> bool {
 
 /// These are there inside.
 fn is_usual_device(path: &Path) -> bool {
-    let usual = [
-        "", "null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "shm", "fd",
-        "stdin", "stdout", "stderr", "console",
+    let others = [
+        "", "pts", "ptmx", "shm", "fd", "stdin", "stdout", "stderr", "console",
     ];
-    let name = path.strip_prefix("/dev").unwrap_or(path);
-    usual.iter().any(|usual| name == Path::new(usual))
+    let name = path.strip_prefix(DEV).unwrap_or(path);
+    let is = |path: &str| name == Path::new(path);
+    others.iter().any(|other| is(other)) || DEVICES.iter().any(|usual| path == Path::new(usual))
 }
 
 #[cfg(test)]

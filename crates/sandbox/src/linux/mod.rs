@@ -7,8 +7,8 @@
 //!
 //! - what decides: [`layout`], a plan as mounts, with [`host`] for what it must know; what
 //!   [`bubblewrap`] is told; [`filter`] with the tables of [`calls`]; [`landlock`]
-//! - what acts: [`sandbox`] in the server; [`stage`] in between, with [`orders`], [`report`] and the
-//!   [`line`] they go over
+//! - what acts: [`sandbox`] in the server, with what it has to [`hold`]; [`stage`] in between, with
+//!   [`orders`], [`report`] and the [`line`] they go over
 //! - what they say of themselves: [`said`]
 //! - [`preflight`]: whether this host can, and if not, why
 //! - [`place`]: whether what is mounted is what was planned with
@@ -20,6 +20,7 @@ mod bubblewrap;
 mod calls;
 mod command;
 mod filter;
+mod hold;
 mod host;
 mod landlock;
 mod layout;
@@ -36,11 +37,12 @@ mod sys;
 
 pub use bubblewrap::Mounter;
 pub use command::StageCommand;
+pub use hold::Hold;
 pub use line::{Heard, Line};
 pub use placeholder::{PlaceholderError, Remains};
 pub use preflight::{Means, Remedy, Unenforceable};
 pub use report::{Report, Step};
 pub use said::Said;
-pub use sandbox::{Confined, Hold, PrepareError, Program, Sandbox};
+pub use sandbox::{Confined, Own, PrepareError, Program, Sandbox};
 pub use stage::main as stage;
 pub use sys::landlock_version;

@@ -1,9 +1,9 @@
 //! Paths that are followed through no link, and what has to stand at them inside.
 //!
-//! A plan is made first and mounted later, by bubblewrap, which follows every path once more. What
-//! may be written can be changed in between by a process that was confined before: a directory
-//! becomes a link to another one. So a plan says which thing was at each path, and the inner stage
-//! compares before there is a program.
+//! A plan is made first and mounted later, when every path is followed once more. What may be written
+//! can be changed in between by a process that was confined before: a directory becomes a link to
+//! another one. So a plan says which thing was at each path, and the inner stage compares before there
+//! is a program.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,14 +28,27 @@ impl From<Stopped> for Errno {
     }
 }
 
+const ANY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// Opens an absolute path for nothing but to name it. A link on the way is an error, and so is one
 /// at its end.
 pub(crate) fn follow(path: &Path) -> Result<OwnedFd, Stopped> {
+    let (errno, at) = match root() {
+        Ok(root) => return follow_in(root, path),
+        Err(errno) => (errno, None),
+    };
+    Err(Stopped { errno, at })
+}
+
+/// What is the root now.
+pub(super) fn root() -> Result<OwnedFd, Errno> {
+    rustix::fs::open("/", ANY | OFlags::DIRECTORY, Mode::empty())
+}
+
+/// The same where something else is the root, or was.
+pub(super) fn follow_in(root: OwnedFd, path: &Path) -> Result<OwnedFd, Stopped> {
     let stop = |errno, at| Stopped { errno, at };
-    let any = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = any | OFlags::DIRECTORY;
-    let root = rustix::fs::open("/", directory, Mode::empty());
-    let mut here = root.map_err(|errno| stop(errno, None))?;
+    let mut here = root;
     let mut parts = path.components().peekable();
     while let Some(part) = parts.next() {
         let name = match part {
@@ -44,8 +57,8 @@ pub(crate) fn follow(path: &Path) -> Result<OwnedFd, Stopped> {
             Component::RootDir | Component::CurDir | Component::Prefix(_) => continue,
         };
         let flags = match parts.peek() {
-            Some(_) => directory,
-            None => any,
+            Some(_) => ANY | OFlags::DIRECTORY,
+            None => ANY,
         };
         here = match rustix::fs::openat(&here, name, flags, Mode::empty()) {
             Ok(next) => next,

@@ -9,7 +9,8 @@
 //! own, and then nothing is lost by mounting over it or by removing it.
 //!
 //! Everyone who needs it holds a lock on it, and the last to let go removes it: while it is mounted
-//! over somewhere, removing it would take that mount away. What it is in is opened once, through no
+//! over somewhere, removing it would take that mount away. Bubblewrap's first process holds those
+//! locks as well, so that they last as long as anything lives inside, also when our server is killed. What it is in is opened once, through no
 //! link, and everything is done from there: the path may lead elsewhere by the time it is removed.
 //!
 //! Somebody else may be granted what is kept from one process, such as `.git`, and then there are
@@ -18,14 +19,19 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsString};
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use rustix::cmsg_space;
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
 
 use super::ajar::Ajar;
 use super::place;
@@ -35,6 +41,9 @@ const MARK: i64 = 0x4f55_5450;
 
 /// How often something may come in between before it is given up.
 const ATTEMPTS: usize = 64;
+
+/// How many descriptors travel in one message.
+const AT_ONCE: usize = 64;
 
 const OPENED: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -48,39 +57,43 @@ pub(crate) fn is_one_at(path: &Path) -> bool {
     };
     let opened = place::follow(parent).map_err(Errno::from);
     let opened = opened.and_then(|parent| rustix::fs::openat(parent, name, OPENED, Mode::empty()));
-    opened.is_ok_and(|directory| is_one(&directory))
+    opened.is_ok_and(|directory| is_one(&directory) == Ok(true))
 }
 
-fn is_one(directory: &OwnedFd) -> bool {
-    is_marked(directory) && holds_nothing(directory)
+fn is_one(directory: &OwnedFd) -> Result<bool, Errno> {
+    Ok(is_marked(directory)? && holds_nothing(directory)?)
 }
 
-fn is_marked(directory: &OwnedFd) -> bool {
+fn is_marked(directory: &OwnedFd) -> Result<bool, Errno> {
     let own = rustix::process::geteuid().as_raw();
-    rustix::fs::fstat(directory).is_ok_and(|found| {
-        found.st_uid == own && (found.st_mtime, found.st_mtime_nsec) == (MARK, 0)
-    })
+    let found = rustix::fs::fstat(directory)?;
+    Ok(found.st_uid == own && (found.st_mtime, found.st_mtime_nsec) == (MARK, 0))
 }
 
 /// Whether nothing is in it but others like it, which are empty.
-fn holds_nothing(directory: &OwnedFd) -> bool {
+fn holds_nothing(directory: &OwnedFd) -> Result<bool, Errno> {
     all_in(directory, |name| {
-        let inner = rustix::fs::openat(directory, name, OPENED, Mode::empty());
-        inner.is_ok_and(|inner| is_marked(&inner) && all_in(&inner, |_| false))
+        match rustix::fs::openat(directory, name, OPENED, Mode::empty()) {
+            Ok(inner) => Ok(is_marked(&inner)? && all_in(&inner, |_| Ok(false))?),
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(false),
+            Err(errno) => Err(errno),
+        }
     })
 }
 
 /// Whether it is so of every name in a directory.
-fn all_in(directory: &OwnedFd, is_so: impl Fn(&CStr) -> bool) -> bool {
-    let Ok(mut names) = Dir::read_from(directory) else {
-        return false;
-    };
-    names.all(|entry| {
-        entry.is_ok_and(|entry| {
-            let name = entry.file_name();
-            matches!(name.to_bytes(), b"." | b"..") || is_so(name)
-        })
-    })
+fn all_in(
+    directory: &OwnedFd,
+    is_so: impl Fn(&CStr) -> Result<bool, Errno>,
+) -> Result<bool, Errno> {
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if !matches!(name.to_bytes(), b"." | b"..") && !is_so(name)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Why a path can't be kept absent.
@@ -174,6 +187,29 @@ pub struct Remains {
 }
 
 impl Holding {
+    /// Something that keeps the locks for as long as it is open anywhere, be it after our own end: then
+    /// nobody takes these for what was left behind. None if there are none.
+    pub(super) fn keepsake(&self) -> io::Result<Option<OwnedFd>> {
+        let mut locked = Vec::new();
+        let mut open: Vec<_> = self.held.iter().collect();
+        while let Some(held) = open.pop() {
+            locked.push(held.directory.as_fd());
+            open.extend(&held.within);
+        }
+        if locked.is_empty() {
+            return Ok(None);
+        }
+        match keep_all(&locked) {
+            Ok(keepsake) => Ok(Some(keepsake)),
+            // So many may be on their way for one user. It is only for when we are killed.
+            Err(Errno::TOOMANYREFS) => {
+                tracing::warn!("the places of a confined process are held by this server alone");
+                Ok(None)
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     /// Lets go of all of them. Whoever was the last to hold one has removed it when this returns.
     pub(super) fn let_go(mut self) -> Remains {
         self.remove()
@@ -206,6 +242,20 @@ impl Holding {
     }
 }
 
+/// One descriptor that holds others open: a socket to which they are on their way, and never arrive.
+fn keep_all(others: &[BorrowedFd<'_>]) -> Result<OwnedFd, Errno> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let (from, to) = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
+    for some in others.chunks(AT_ONCE) {
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(AT_ONCE))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(some));
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        rustix::net::sendmsg(&from, &[IoSlice::new(b"kept")], &mut control, flags)?;
+    }
+    Ok(to)
+}
+
 impl Drop for Holding {
     fn drop(&mut self) {
         self.remove();
@@ -222,7 +272,7 @@ impl Held {
 
     /// After something of ours was put into it or taken out, unless there is more.
     fn mark_again(&self) {
-        if holds_nothing(&self.directory) {
+        if holds_nothing(&self.directory) == Ok(true) {
             // Without its mark it is somebody's directory, and stays.
             let _ = mark(&self.directory);
         }
@@ -233,7 +283,8 @@ impl Held {
         let _ajar = Ajar::new(&self.parent);
         let alone = FlockOperation::NonBlockingLockExclusive;
         let shared = rustix::fs::flock(&self.directory, alone) == Err(Errno::WOULDBLOCK);
-        if shared || !is_at(&self.directory, &self.parent, &self.name) || !is_one(&self.directory) {
+        let is_at = is_at(&self.directory, &self.parent, &self.name);
+        if shared || !is_at || is_one(&self.directory) != Ok(true) {
             return;
         }
         // One that isn't empty after all stays.
@@ -262,7 +313,7 @@ fn make(path: &Path) -> Result<Held, PlaceholderError> {
             Err(errno) => return Err(refused(errno)),
         };
         if share(&directory) && is_at(&directory, &parent, name) {
-            if !is_one(&directory) {
+            if !is_one(&directory).map_err(refused)? {
                 return Err(appeared());
             }
             return Ok(Held {
@@ -508,7 +559,8 @@ mod tests {
     }
 
     fn is_marked_at(path: &Path) -> bool {
-        is_marked(&rustix::fs::open(path, OPENED, Mode::empty()).expect("it opens"))
+        let opened = rustix::fs::open(path, OPENED, Mode::empty()).expect("it opens");
+        is_marked(&opened) == Ok(true)
     }
 
     #[test]

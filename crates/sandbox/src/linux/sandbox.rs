@@ -3,19 +3,19 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustix::fs::MemfdFlags;
-use rustix::io::Errno;
 
 use super::bubblewrap::{self, Mounter};
+use super::hold::Hold;
 use super::host::ThisHost;
 use super::layout::{self, Layout};
 use super::line::Line;
 use super::orders::{Grant, Orders, Scene};
-use super::placeholder::{Holding, PlaceholderError, Placeholders, Remains};
+use super::placeholder::{PlaceholderError, Placeholders};
 use super::preflight::{self, Means, Unenforceable};
 use super::said::Said;
 use super::{StageCommand, stage};
@@ -57,6 +57,15 @@ pub struct Program {
     pub cwd: PathBuf,
 }
 
+/// What bubblewrap has for itself.
+#[derive(Debug)]
+pub struct Own {
+    /// What has to be open for as long as it is there, if anything.
+    pub kept: Option<OwnedFd>,
+    /// Where it may say something.
+    pub words: OwnedFd,
+}
+
 /// What to start instead of the program, and what to do meanwhile.
 #[derive(Debug)]
 pub struct Confined {
@@ -68,24 +77,15 @@ pub struct Confined {
     pub env: Vec<(OsString, OsString)>,
     /// What it has to find behind its streams, in this order. To be closed here once it runs.
     pub passed: Vec<OwnedFd>,
-    /// Where it may say something itself: then the three streams are for whoever it carries, and are
-    /// to come behind what is passed. To be closed here as well.
-    pub words: Option<OwnedFd>,
+    /// What it has instead of streams: then the three streams are for whoever it carries, and are to
+    /// come behind what is passed. To be closed here as well.
+    pub own: Option<Own>,
     /// What it says there.
     pub said: Option<Said>,
     /// Where it says that the program runs, or why not.
     pub line: Line,
     /// To be kept until nothing of the process is left.
     pub hold: Hold,
-}
-
-/// What a confined process needs on the host for as long as anything of it lives.
-#[derive(Debug)]
-pub struct Hold {
-    placeholders: Holding,
-    level: Level,
-    /// The first process inside, which is the last to go. None while nobody has named it.
-    first: Option<OwnedFd>,
 }
 
 impl Program {
@@ -97,42 +97,6 @@ impl Program {
             argv: Vec::new(),
             env: Vec::new(),
             cwd: PathBuf::from("/"),
-        }
-    }
-}
-
-impl Hold {
-    /// Hears who was the first inside. The stage names it, being its child: by the time anybody here
-    /// could look, the program may have ended, and others that it left may live there.
-    pub fn hear_of(&mut self, first: Option<OwnedFd>) {
-        self.first = first;
-    }
-
-    /// Gives all of it up, when nothing of the process lives.
-    #[must_use = "dropping it takes a while"]
-    pub fn let_go(self) -> Remains {
-        self.placeholders.let_go()
-    }
-
-    /// Whether nobody lives in the process's namespaces but the first, who goes then. Where nobody can
-    /// tell it may be so.
-    #[must_use]
-    pub fn is_deserted(&self) -> bool {
-        self.first
-            .as_ref()
-            .is_none_or(|first| children(first).is_none())
-    }
-
-    /// What becomes readable when nothing lives in the process's namespaces any more; none where it
-    /// has none.
-    ///
-    /// # Errors
-    /// When nobody can look, for want of descriptors perhaps: then something may live there.
-    pub fn first(&self) -> io::Result<Option<OwnedFd>> {
-        match (self.level, &self.first) {
-            (Level::Landlock, _) => Ok(None),
-            (Level::Namespaces, Some(first)) => first.try_clone().map(Some),
-            (Level::Namespaces, None) => Err(Errno::SRCH.into()),
         }
     }
 }
@@ -313,35 +277,26 @@ impl Sandbox {
                 vec![theirs],
             ),
         };
+        // Last, so that nothing is left where something else fails.
+        let hold = Hold::new(self.shared.placeholders.hold(&absent)?, level);
+        let own = match words {
+            Some(words) => Some(Own {
+                kept: hold.keepsake()?,
+                words,
+            }),
+            None => None,
+        };
         Ok(Confined {
             program,
             argv,
             env: StageCommand::environment(),
             passed,
-            words,
+            own,
             said,
             line,
-            // Last, so that nothing is left where something else fails.
-            hold: Hold {
-                placeholders: self.shared.placeholders.hold(&absent)?,
-                level,
-                first: None,
-            },
+            hold,
         })
     }
-}
-
-/// The children of a process, if it has any and the kernel tells.
-fn children(process: &OwnedFd) -> Option<String> {
-    let about = format!("/proc/self/fdinfo/{}", process.as_raw_fd());
-    let about = std::fs::read_to_string(about).ok()?;
-    let number = about
-        .lines()
-        .find_map(|line| line.strip_prefix("Pid:"))?
-        .trim();
-    let children = format!("/proc/{number}/task/{number}/children");
-    let children = std::fs::read_to_string(children).ok()?;
-    (!children.trim().is_empty()).then_some(children)
 }
 
 /// Each of them with the NUL byte that ends it.

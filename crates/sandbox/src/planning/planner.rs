@@ -348,8 +348,8 @@ impl Planner<'_> {
 }
 
 /// With what is there. All of it is canonical, so a link that is found now has just been put there. What
-/// isn't found any more is as absent as if it had never been, most often what another process needed to
-/// be kept from it; only what is to be written is missed.
+/// may be read and isn't found any more is as absent as if it had never been: most often it was there to
+/// keep another process from making it.
 fn identified(mut rules: Vec<Rule>, view: &dyn View) -> Result<Vec<Rule>, PlanError> {
     for rule in &mut rules {
         if rule.presence == Presence::Absent {
@@ -357,7 +357,7 @@ fn identified(mut rules: Vec<Rule>, view: &dyn View) -> Result<Vec<Rule>, PlanEr
         }
         match view.identify(&rule.path) {
             Ok(found) => rule.identity = found,
-            Err(why) if why.kind() == ErrorKind::NotFound && rule.access != Access::Write => {
+            Err(why) if why.kind() == ErrorKind::NotFound && rule.access == Access::Read => {
                 rule.presence = Presence::Absent;
             }
             Err(why) => {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use outpost_sandbox::{Access, PrepareError, Program};
 
-use crate::cell::{Cell, text};
+use crate::cell::{Cell, is_root, text};
 
 #[test]
 fn what_is_granted_works_and_nothing_else_can_be_written() {
@@ -95,4 +95,26 @@ fn what_is_absent_can_not_be_denied_either() {
         let refused = cell.sandbox().confine(&cell.plan, cell.program());
         assert!(matches!(refused, Err(PrepareError::Within(path)) if path == denied));
     }
+}
+
+/// Those of root would be the host's.
+#[test]
+fn it_has_no_capabilities_without_namespaces_either() {
+    let status = Cell::new().alone().script("cat /proc/self/status").stdout();
+    for name in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        let set = status.lines().find_map(|line| line.strip_prefix(name));
+        assert_eq!(set.map(str::trim), Some("0000000000000000"), "{name}");
+    }
+    if !is_root() {
+        return;
+    }
+    let cell = Cell::new();
+    let theirs = cell.file(cell.inside("theirs"));
+    std::os::unix::fs::chown(&theirs, Some(65534), None).expect("it changes hands");
+    let closed = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&theirs, closed).expect("it is closed");
+    cell.free(&["read", text(&theirs)]).succeeds();
+    cell.alone()
+        .confined(&["read", text(&theirs)])
+        .fails("Permission denied");
 }

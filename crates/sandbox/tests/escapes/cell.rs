@@ -185,14 +185,14 @@ impl Cell {
             argv,
             env,
             passed,
-            words,
+            own,
             hold,
             ..
         } = confined?;
         let mut command = Command::new(program);
         command.arg0(&argv[0]).args(&argv[1..]);
         command.env_clear().envs(env).stdin(Stdio::null());
-        let is_carried = words.is_some();
+        let is_carried = own.is_some();
         // Out of the way of the numbers they are to have.
         let passed = passed
             .iter()

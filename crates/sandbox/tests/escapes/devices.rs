@@ -1,10 +1,11 @@
 //! What lies among the devices and is none.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use outpost_sandbox::{Access, PrepareError};
+use outpost_sandbox::{Access, Mounter, PrepareError};
 
-use crate::cell::{Cell, text};
+use crate::cell::{Cell, is_root, text};
 
 const READ_ONLY: &str = "Read-only file system";
 
@@ -79,5 +80,34 @@ fn a_device_is_not_granted_by_halves() {
             "{}",
             device.display()
         );
+    }
+}
+
+/// They are root's own, and an owner needs no capability.
+#[test]
+fn its_devices_are_not_its_own_to_change() {
+    if is_root() && crate::MOUNTER == Mounter::Bubblewrap {
+        // It knows no device that is read-only, which is said where it is said what that means.
+        return;
+    }
+    let cell = Cell::new();
+    let nodes = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /proc/self/fd/0";
+    for node in nodes.split(' ') {
+        // To what it is anyway.
+        let tries = format!("chmod $(stat -Lc %a {node}) {node}");
+        if is_root() {
+            let free = Command::new("/bin/sh")
+                .args(["-c", &tries])
+                .stdin(Stdio::null())
+                .status();
+            assert!(free.expect("it runs").success(), "{node}");
+        }
+        cell.script(&tries).complains(match is_root() {
+            true => READ_ONLY,
+            false => "chmod",
+        });
+        if node != "/dev/tty" {
+            cell.script(&format!("head -c 1 {node}")).succeeds();
+        }
     }
 }

@@ -45,10 +45,16 @@ fn it_has_three_streams_and_nothing_of_the_stages() {
 #[test]
 fn its_mask_and_its_limits_are_those_it_was_started_with() {
     let mut cell = Cell::new();
-    cell.follow_entries([
+    let mut entries = vec![
         Entry::new(Place::Special(Special::Minimal), Access::Read),
         Entry::new(Place::Path(cell.plan.cwd.clone()), Access::Write),
-    ]);
+    ];
+    // Of these there are more than descriptors.
+    for number in 0..100 {
+        let file = cell.file(cell.outside(&number.to_string()));
+        entries.push(Entry::new(Place::Path(file), Access::Read));
+    }
+    cell.follow_entries(entries);
     let (mut command, _hold) = cell.command(&[
         "/bin/sh".as_ref(),
         "-c".as_ref(),

@@ -12,6 +12,7 @@ struct Imagined {
     /// Where only others may create something.
     closed: BTreeSet<PathBuf>,
     devices: BTreeSet<PathBuf>,
+    kernel: Vec<KernelMount>,
 }
 
 impl Host for Imagined {
@@ -29,6 +30,10 @@ impl Host for Imagined {
 
     fn is_device(&self, path: &Path) -> bool {
         self.devices.contains(path)
+    }
+
+    fn kernel_mounts(&self) -> Vec<KernelMount> {
+        self.kernel.clone()
     }
 }
 
@@ -254,6 +259,44 @@ fn the_kernel_is_nobodys_to_change() {
     assert!(said.contains("--remount-ro /proc"), "{said}");
     assert!(!said.contains("--bind /sys"), "{said}");
     assert!(!said.contains("--bind /proc"), "{said}");
+}
+
+#[test]
+fn what_the_kernel_shows_elsewhere_is_no_more_than_what_it_shows_in_its_place() {
+    let at = |path: &str, shows| KernelMount {
+        path: path.into(),
+        shows,
+    };
+    let host = Imagined {
+        kernel: vec![
+            at("/proc", Shows::Processes),
+            at("/sys", Shows::Settings),
+            at("/sys/fs/cgroup", Shows::Settings),
+            at("/srv/p/root/proc", Shows::Processes),
+            at("/srv/p/root/sys", Shows::Settings),
+            at("/opt/root/proc", Shows::Processes),
+            at("/opt/root/sys", Shows::Settings),
+            at("/data/proc", Shows::Processes),
+        ],
+        ..Imagined::default()
+    };
+    let plan = plan([read("/"), deny("/data"), write("/srv/p")]);
+    let said = said(&plan, &host);
+    for words in [
+        "--perms 0000\n--tmpfs /srv/p/root/proc\n",
+        "--ro-bind /srv/p/root/sys /srv/p/root/sys\n",
+        "--perms 0000\n--tmpfs /opt/root/proc\n",
+    ] {
+        assert!(said.contains(words), "{words} in {said}");
+    }
+    for words in [
+        "--tmpfs /proc",
+        "/opt/root/sys",
+        "/data/proc",
+        "/sys /sys\n",
+    ] {
+        assert!(!said.contains(words), "{words} in {said}");
+    }
 }
 
 fn with_devices(paths: &[&str]) -> Imagined {

@@ -2,9 +2,11 @@
 
 use std::ffi::CStr;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::process::{Pid, PidfdFlags};
 
@@ -24,7 +26,30 @@ pub(super) fn run(serve: impl FnOnce(OwnedFd)) {
 enum Outcome {
     /// The walls are up, and it stays. With its line, and who was the first inside.
     Stays(OwnedFd, Option<OwnedFd>),
-    Failed(Step, io::Error),
+    Failed(Failure),
+}
+
+/// What could not be done.
+struct Failure {
+    step: Step,
+    /// Where, if it was about a path.
+    path: Option<PathBuf>,
+    error: io::Error,
+}
+
+impl Failure {
+    fn new(step: Step, error: impl Into<io::Error>) -> Self {
+        let (path, error) = (None, error.into());
+        Self { step, path, error }
+    }
+
+    fn at(path: &Path, step: Step, error: impl Into<io::Error>) -> Self {
+        let path = Some(path.to_owned());
+        Self {
+            path,
+            ..Self::new(step, error)
+        }
+    }
 }
 
 fn finish(outcome: Outcome, serve: impl FnOnce(OwnedFd)) {
@@ -33,14 +58,18 @@ fn finish(outcome: Outcome, serve: impl FnOnce(OwnedFd)) {
             ready(first.as_ref());
             serve(line);
         }
-        Outcome::Failed(step, error) => tell(step, &error),
+        Outcome::Failed(failure) => tell(&failure),
     }
 }
 
-fn tell(step: Step, error: &io::Error) {
-    let line = inherited(LINE);
-    let errno = error.raw_os_error().unwrap_or(libc::EIO);
-    line::tell(line, Report::Failed(step, errno), None);
+fn tell(failure: &Failure) {
+    if let Some(path) = &failure.path {
+        // Nobody else writes there yet.
+        let _ = writeln!(io::stderr(), "{}", path.display());
+    }
+    let errno = failure.error.raw_os_error().unwrap_or(libc::EIO);
+    let report = Report::Failed(failure.step, errno);
+    line::tell(inherited(LINE), report, None);
 }
 
 fn ready(first: Option<&OwnedFd>) {
@@ -59,28 +88,23 @@ fn first_inside(level: Level) -> Option<OwnedFd> {
 fn become_the_program(orders: io::Result<Orders>) -> Outcome {
     let orders = match orders {
         Ok(orders) => orders,
-        Err(error) => return Outcome::Failed(Step::Orders, error),
+        Err(error) => return Outcome::Failed(Failure::new(Step::Orders, error)),
     };
-    if orders.level == Level::Namespaces
-        && let Err(errno) = take_streams()
-    {
-        return Outcome::Failed(Step::Orders, errno.into());
-    }
     // Nobody asks for it behind the walls.
     let first = first_inside(orders.level);
-    if let Err((step, error)) = confine(&orders) {
-        return Outcome::Failed(step, error);
+    if let Err(failure) = confine(&orders) {
+        return Outcome::Failed(failure);
     }
     sys::heed_signals();
     sys::unblock_signals();
     if orders.argv.is_empty() {
         return match inherited(LINE).try_clone_to_owned() {
             Ok(line) => Outcome::Stays(line, first),
-            Err(error) => Outcome::Failed(Step::Execute, error),
+            Err(error) => Outcome::Failed(Failure::new(Step::Execute, error)),
         };
     }
     ready(first.as_ref());
-    Outcome::Failed(Step::Execute, execute(&orders))
+    Outcome::Failed(Failure::new(Step::Execute, execute(&orders)))
 }
 
 fn hear() -> io::Result<Orders> {
@@ -102,34 +126,47 @@ fn close_others_on_exec() -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the program's streams for our own, and leaves no other copy of them.
+/// Takes the program's streams for our own, and leaves no other copy of them. The device that nothing
+/// comes out of is the host's, on a mount where its owner could change its mode, so it becomes the one
+/// inside.
 fn take_streams() -> Result<(), Errno> {
     for number in 0..3 {
-        let stream = sys::inherit(STREAMS + number);
+        let mut stream = sys::inherit(STREAMS + number);
+        if rustix::fs::fstat(&stream)?.st_rdev == rustix::fs::makedev(1, 3) {
+            let flags = rustix::fs::fcntl_getfl(&stream)? & OFlags::ACCMODE;
+            stream = rustix::fs::open("/dev/null", flags | OFlags::CLOEXEC, Mode::empty())?;
+        }
         sys::duplicate_to(&stream, number)?;
     }
     Ok(())
 }
 
-fn confine(orders: &Orders) -> Result<(), (Step, io::Error)> {
+fn confine(orders: &Orders) -> Result<(), Failure> {
+    let failed = |step| move |errno: Errno| Failure::new(step, errno);
     if let Some(scene) = &orders.scene {
-        let proc = scene::set(&scene.mounts).map_err(|errno| (Step::Mounts, errno.into()))?;
-        let given_up = powers::give_up(&proc, scene.user, scene.group);
-        given_up.map_err(|errno| (Step::Privileges, errno.into()))?;
+        let proc = scene::set(&scene.mounts).map_err(|unset| match unset.path {
+            Some(path) => Failure::at(&path, Step::Mounts, unset.errno),
+            None => Failure::new(Step::Mounts, unset.errno),
+        })?;
+        powers::leave(&proc, scene.user, scene.group).map_err(failed(Step::Privileges))?;
     }
+    powers::give_up().map_err(failed(Step::Privileges))?;
     for place in &orders.places {
-        place.check().map_err(|error| (Step::Places, error))?;
+        let checked = place.check();
+        checked.map_err(|error| Failure::at(&place.path, Step::Places, error))?;
     }
-    rustix::process::chdir(&orders.cwd).map_err(|errno| (Step::Directory, errno.into()))?;
-    let no_more = rustix::thread::set_no_new_privs(true);
-    no_more.map_err(|errno| (Step::Privileges, errno.into()))?;
+    if orders.level == Level::Namespaces {
+        take_streams().map_err(failed(Step::Orders))?;
+    }
+    rustix::process::chdir(&orders.cwd).map_err(failed(Step::Directory))?;
     let walled = landlock::confine(&orders.grants, orders.level);
-    let walled = walled.map_err(|error| (Step::Landlock, error))?;
+    let walled = walled.map_err(|error| Failure::new(Step::Landlock, error))?;
     if !walled && orders.level == Level::Landlock {
-        return Err((Step::Landlock, Errno::NOSYS.into()));
+        return Err(Failure::new(Step::Landlock, Errno::NOSYS));
     }
     let filter = filter::filter(orders.network, orders.level);
-    sys::set_filter(&filter).map_err(|error| (Step::Seccomp, error))
+    let filtered = sys::set_filter(&filter);
+    filtered.map_err(|error| Failure::new(Step::Seccomp, error))
 }
 
 /// Tries the candidates as `execvp` does, and returns the error that says most.

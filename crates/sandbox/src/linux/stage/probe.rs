@@ -90,7 +90,7 @@ pub(super) fn report(how: &str) {
         return;
     }
     let version = sys::landlock_version().unwrap_or_default();
-    let outcome = rustix::thread::set_no_new_privs(true)
+    let outcome = powers::give_up()
         .map_err(io::Error::from)
         .and_then(|()| {
             let root = Grant {
@@ -111,7 +111,7 @@ pub(super) fn report(how: &str) {
 }
 
 fn set_scene() -> Result<(), rustix::io::Errno> {
-    let proc = scene::set(&mounts())?;
+    let proc = scene::set(&mounts()).map_err(|unset| unset.errno)?;
     // Who it is afterwards makes no difference.
-    powers::give_up(&proc, 0, 0)
+    powers::leave(&proc, 0, 0)
 }

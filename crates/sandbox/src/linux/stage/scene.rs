@@ -1,10 +1,9 @@
 //! Mounting what a plan grants, inside bubblewrap's namespaces.
 //!
-//! All of the host is there at first. What is granted is taken out of it before anything is covered,
-//! then the root is closed or left, and what was taken is put in its place. Paths are followed through
-//! no link, on either side.
+//! All of the host is there at first. What is granted is taken out of it before anything is covered, or
+//! from behind another root, and put in its place. Paths are followed through no link, on either side.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -13,15 +12,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, UnmountFlags};
-use rustix::process::{Resource, Rlimit};
 
 use super::trees::{CLOSED, OPENED, PLAIN, attach, clone, kind, make, make_file, put_file, take};
-use crate::linux::layout::{Mount, Mounts};
+use super::{STREAMS, inherited};
+use crate::linux::layout::{DEVICES, Mount, Mounts};
 use crate::linux::place;
 use crate::linux::sys;
-
-/// The devices that everybody gets.
-const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 const LINKS: [(&str, &str); 6] = [
     ("fd", "/proc/self/fd"),
@@ -32,73 +28,99 @@ const LINKS: [(&str, &str); 6] = [
     ("ptmx", "pts/ptmx"),
 ];
 
+/// So many are taken before anything is covered, each in a descriptor. With more of them the host is left
+/// for a copy, and stays behind it until all is taken.
+const FEW: usize = 32;
+
+/// What could not be mounted.
+pub(super) struct Unset {
+    /// Where, if it was about something that is granted or hidden.
+    pub(super) path: Option<PathBuf>,
+    pub(super) errno: Errno,
+}
+
+impl From<Errno> for Unset {
+    fn from(errno: Errno) -> Self {
+        Unset { path: None, errno }
+    }
+}
+
+impl Unset {
+    fn at(path: &Path) -> impl FnOnce(Errno) -> Self {
+        let path = Some(path.to_owned());
+        |errno| Unset { path, errno }
+    }
+}
+
 /// Mounts all of it, and returns a view of `/proc` that can be written to: what is mounted there can't.
-pub(super) fn set(mounts: &Mounts) -> Result<OwnedFd, Errno> {
-    // Both are the program's again, once all is there.
+pub(super) fn set(mounts: &Mounts) -> Result<OwnedFd, Unset> {
+    // The program's again, once all is there.
     let mask = rustix::process::umask(Mode::empty());
-    let few = rustix::process::getrlimit(Resource::Nofile);
-    let as_many_as_possible = Rlimit {
-        current: few.maximum,
-        ..few
-    };
-    rustix::process::setrlimit(Resource::Nofile, as_many_as_possible)?;
     let set = mount(mounts);
-    rustix::process::setrlimit(Resource::Nofile, few)?;
     rustix::process::umask(mask);
     set
 }
 
-fn mount(mounts: &Mounts) -> Result<OwnedFd, Errno> {
-    let root = Path::new("/");
-    let mut taken = Vec::new();
-    for (path, mount) in mounts.over.iter().filter(|(path, _)| path != root) {
-        let attributes = match mount {
-            Mount::Writable => PLAIN,
-            Mount::Readable => CLOSED,
-            Mount::Device => MountAttrFlags::MOUNT_ATTR_NOSUID,
-            Mount::HiddenDirectory | Mount::Passage | Mount::HiddenFile | Mount::Empty => {
-                taken.push((path, Source::Mask(*mount)));
-                continue;
+fn mount(mounts: &Mounts) -> Result<OwnedFd, Unset> {
+    let host = place::root()?;
+    let (root, others) = match mounts.over.split_first() {
+        Some(((path, mount), others)) if path == Path::new("/") => (attributes(*mount), others),
+        _ => (None, &mounts.over[..]),
+    };
+    let stays = root.filter(|_| others.len() <= FEW);
+    let mut taken = VecDeque::new();
+    if stays.is_some() {
+        for (path, mount) in others {
+            if let Some(attributes) = attributes(*mount) {
+                let tree = take(&host, path, attributes).map_err(Unset::at(path))?;
+                taken.push_back(tree);
             }
-        };
-        taken.push((path, Source::Host(take(path, attributes)?)));
+        }
     }
-    let mut scene = Scene::default();
-    let devices = Devices::take()?;
+    let devices = Devices::take(&host)?;
     // While that of the host can be seen: otherwise nobody is given another.
     let proc = proc()?;
-    match mounts.over.first().filter(|(path, _)| path == root) {
-        Some((_, Mount::Writable)) => set_root(PLAIN)?,
-        Some(_) => set_root(CLOSED)?,
-        None => scene.leave_for_nothing()?,
+    let mut scene = Scene::default();
+    match (stays, root) {
+        (Some(attributes), _) => sys::set_mount(&host, attributes, true)?,
+        (None, Some(attributes)) => scene.leave_for(&take(&host, Path::new("/"), attributes)?)?,
+        (None, None) => scene.leave_for_nothing()?,
     }
     let null = scene.put_devices(devices)?;
     let proc = scene.put_proc(proc)?;
-    for (path, source) in taken {
-        match source {
-            Source::Host(tree) => scene.put(path, &tree)?,
-            Source::Mask(Mount::HiddenFile) => {
-                // A device that can't be opened, since this mount has none.
-                let hidden = clone(&null, OpenTreeFlags::empty())?;
-                sys::set_mount(&hidden, CLOSED, false)?;
-                scene.put(path, &hidden)?;
+    for (path, mount) in others {
+        let put = match attributes(*mount) {
+            Some(attributes) => {
+                let taken = taken.pop_front().map(Ok);
+                let tree = taken.unwrap_or_else(|| take(&host, path, attributes));
+                tree.and_then(|tree| scene.put(path, &tree))
             }
-            Source::Mask(mount) => scene.mask(path, mount)?,
-        }
+            None => scene.mask(path, *mount, &null),
+        };
+        put.map_err(Unset::at(path))?;
     }
     // What they lead to is there by now, and so is whatever they are in.
     for link in &mounts.links {
-        scene.link(&link.path, &link.target)?;
+        let made = scene.link(&link.path, &link.target);
+        made.map_err(Unset::at(&link.path))?;
     }
     scene.seal()?;
+    if stays.is_none() {
+        rustix::process::fchdir(&host)?;
+        rustix::mount::unmount(".", UnmountFlags::DETACH)?;
+        rustix::process::chdir("/")?;
+    }
     Ok(proc)
 }
 
-/// What is put at a path.
-enum Source {
-    /// What was there.
-    Host(OwnedFd),
-    Mask(Mount),
+/// What becomes of something of the host's; none where that is hidden.
+fn attributes(mount: Mount) -> Option<MountAttrFlags> {
+    Some(match mount {
+        Mount::Writable => PLAIN,
+        Mount::Readable => CLOSED,
+        Mount::Device => MountAttrFlags::MOUNT_ATTR_NOSUID,
+        Mount::HiddenDirectory | Mount::Passage | Mount::HiddenFile | Mount::Empty => return None,
+    })
 }
 
 /// What has been made so far.
@@ -120,44 +142,47 @@ struct Devices {
 }
 
 impl Devices {
-    fn take() -> Result<Self, Errno> {
-        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        let take_one = |name| {
-            let taken = take(&Path::new("/dev").join(name), attributes)?;
-            Ok((name, taken))
-        };
-        let each = DEVICES.into_iter().map(take_one);
-        let each = each.collect::<Result<_, Errno>>()?;
-        let terminal = terminal().map(|path| take(&path, attributes)).transpose()?;
+    /// They can be read and written all the same; their modes and times can't.
+    fn take(host: &OwnedFd) -> Result<Self, Unset> {
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC
+            | MountAttrFlags::MOUNT_ATTR_RDONLY;
+        let take_one = |path: &Path| take(host, path, attributes).map_err(Unset::at(path));
+        let each = DEVICES.map(|path| Ok((path, take_one(Path::new(path))?)));
+        let each = each.into_iter().collect::<Result<_, Unset>>()?;
+        let terminal = terminal().map(|path| take_one(&path)).transpose()?;
         Ok(Self { each, terminal })
     }
 }
 
-/// Where the host has the terminal that we stand on.
+/// Where the host has the terminal that the program will stand on.
 fn terminal() -> Option<PathBuf> {
-    let stream = rustix::stdio::stdout();
+    let stream = inherited(STREAMS + 1);
     if !rustix::termios::isatty(stream) {
         return None;
     }
-    let path = std::fs::read_link("/proc/self/fd/1").ok()?;
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", STREAMS + 1)).ok()?;
     let (ours, found) = (rustix::fs::fstat(stream), rustix::fs::stat(&path));
     let is_it = ours.ok()?.st_rdev == found.ok()?.st_rdev;
     is_it.then_some(path)
 }
 
 impl Scene {
-    /// A root with nothing in it, and nothing left of the one before.
+    /// A root with nothing in it.
     fn leave_for_nothing(&mut self) -> Result<(), Errno> {
         let root = self.make("tmpfs", &[("mode", "0755")], PLAIN)?;
-        // Anywhere at all.
-        let somewhere = place::follow(Path::new("/proc"))?;
-        attach(&root, &somewhere)?;
-        rustix::process::fchdir(&root)?;
-        rustix::process::pivot_root(".", ".")?;
-        rustix::mount::unmount(".", UnmountFlags::DETACH)?;
-        rustix::process::chdir("/")?;
+        self.leave_for(&root)?;
         self.sealed.push(root);
         Ok(())
+    }
+
+    /// Another root. The one before stays behind it, out of sight.
+    fn leave_for(&self, root: &OwnedFd) -> Result<(), Errno> {
+        // Anywhere at all.
+        let somewhere = place::follow(Path::new("/proc"))?;
+        attach(root, &somewhere)?;
+        rustix::process::fchdir(root)?;
+        rustix::process::pivot_root(".", ".")
     }
 
     /// Returns the one that nothing comes out of.
@@ -166,7 +191,8 @@ impl Scene {
         let all = self.make("tmpfs", &[("mode", "0755")], PLAIN)?;
         self.put(Path::new("/dev"), &all)?;
         let mut null = None;
-        for (name, device) in devices.each {
+        for (path, device) in devices.each {
+            let (_, name) = split(Path::new(path))?;
             put_file(&all, name, &device)?;
             if name == "null" {
                 null = Some(device);
@@ -182,7 +208,7 @@ impl Scene {
         let memory = self.make("tmpfs", &[("mode", "1777")], PLAIN)?;
         self.put(Path::new("/dev/shm"), &memory)?;
         if let Some(terminal) = devices.terminal {
-            put_file(&all, "console", &terminal)?;
+            put_file(&all, "console".as_ref(), &terminal)?;
         }
         self.sealed.push(all);
         null.ok_or(Errno::NOENT)
@@ -196,8 +222,14 @@ impl Scene {
         Ok(copy)
     }
 
-    /// Something that can't be opened or filled, over a directory.
-    fn mask(&mut self, path: &Path, mount: Mount) -> Result<(), Errno> {
+    /// Something that can't be opened or filled.
+    fn mask(&mut self, path: &Path, mount: Mount, null: &OwnedFd) -> Result<(), Errno> {
+        if mount == Mount::HiddenFile {
+            // A device that can't be opened, since this mount has none.
+            let hidden = clone(null, OpenTreeFlags::empty())?;
+            sys::set_mount(&hidden, CLOSED, false)?;
+            return self.put(path, &hidden);
+        }
         let mode = mount.mode().unwrap_or_default();
         // In a passage there will be something, and only there.
         if let Some(one) = self.masks.get(&mode).filter(|_| mount != Mount::Passage) {
@@ -276,11 +308,6 @@ impl Scene {
         }
         Ok(())
     }
-}
-
-fn set_root(attributes: MountAttrFlags) -> Result<(), Errno> {
-    let root = place::follow(Path::new("/"))?;
-    sys::set_mount(&root, attributes, true)
 }
 
 fn proc() -> Result<OwnedFd, Errno> {

@@ -19,8 +19,13 @@ pub(super) const CLOSED: MountAttrFlags = PLAIN.union(MountAttrFlags::MOUNT_ATTR
 pub(super) const OPENED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What is at a path of the host with all that is mounted below it, as it is to be seen from now on.
-pub(super) fn take(path: &Path, attributes: MountAttrFlags) -> Result<OwnedFd, Errno> {
-    let found = place::follow(path)?;
+pub(super) fn take(
+    host: &OwnedFd,
+    path: &Path,
+    attributes: MountAttrFlags,
+) -> Result<OwnedFd, Errno> {
+    let host = rustix::io::fcntl_dupfd_cloexec(host, 0)?;
+    let found = place::follow_in(host, path)?;
     let tree = clone(&found, OpenTreeFlags::AT_RECURSIVE)?;
     sys::set_mount(&tree, attributes, true)?;
     Ok(tree)
@@ -52,8 +57,8 @@ pub(super) fn make(
 }
 
 /// What isn't a directory, under a new name in one of ours.
-pub(super) fn put_file(directory: &OwnedFd, name: &str, tree: &OwnedFd) -> Result<(), Errno> {
-    make_file(directory, name.as_ref())?;
+pub(super) fn put_file(directory: &OwnedFd, name: &OsStr, tree: &OwnedFd) -> Result<(), Errno> {
+    make_file(directory, name)?;
     let spot = rustix::fs::openat(directory, name, OPENED, Mode::empty())?;
     attach(tree, &spot)
 }

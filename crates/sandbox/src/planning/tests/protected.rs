@@ -35,8 +35,10 @@ fn one_that_goes_meanwhile_is_absent() {
         told.contains(&"Read /ws/.git absent Protected".to_owned()),
         "{told:?}"
     );
-    let tree = MadeUp::new("/ws/ /usr/").going("/ws");
+    // Who hides something, or grants it, wants to know.
+    let tree = MadeUp::new("/ws/key /usr/").going("/ws").going("/ws/key");
     refused(&tree, &policy(vec![read("/"), write("/ws")]));
+    refused(&tree, &policy(vec![read("/"), deny("/ws/key")]));
 }
 
 #[test]
