@@ -109,7 +109,7 @@ async fn what_a_killed_server_left_running_is_kept_from_what_it_was_kept_from() 
         let mut server = outpost().args(&["--trees", trees]).start().await;
         let client = server.client().await;
         let site = Site::new();
-        let script = "while [ ! -e go ]; do sleep 0.01; done; mkdir .git/hooks; echo x > tried";
+        let script = "while [ ! -e go ]; do sleep 0.01; done; mkdir -p .git/hooks; echo x > tried";
         client.start(site.script("p", script)).await;
         server.signal(Signal::KILL);
         server.ended().await;
