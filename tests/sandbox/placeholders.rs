@@ -1,5 +1,8 @@
 //! Paths that are absent and have to stay so.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use outpost_testkit::{file_uri, patience, sh};
 use rustix::process::Signal;
 use serde_json::json;
@@ -173,4 +176,38 @@ async fn where_one_may_write_what_another_may_not_nothing_is_left() {
     client.run(wider("g", "echo ref > .git/HEAD")).await;
     end("f").await;
     assert!(site.workspace().join(".git/HEAD").exists());
+}
+
+/// As of other users in a temporary directory: theirs are no placeholders to us.
+#[tokio::test]
+async fn who_comes_and_goes_meanwhile_stops_nobody() {
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    let git = site.workspace().join(".git");
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&over);
+    let other = std::thread::spawn(move || {
+        let run_some = || {
+            for _ in 0..10 {
+                let ran = std::process::Command::new("true").status();
+                assert!(ran.expect("it runs").success());
+            }
+        };
+        while !is_over.load(Ordering::Relaxed) {
+            // Either may be refused, where a placeholder of ours is in the way.
+            let _ = std::fs::create_dir(&git);
+            run_some();
+            let _ = std::fs::remove_dir(&git);
+            run_some();
+        }
+    });
+    let mut started = 0;
+    for round in 0..40 {
+        let start = site.script(&round.to_string(), "true");
+        let asked = client.request_start(start).await;
+        started += usize::from(client.answer(asked).await.is_ok());
+    }
+    over.store(true, Ordering::Relaxed);
+    other.join().expect("it ends");
+    assert!(started >= 35, "{started} of 40");
 }

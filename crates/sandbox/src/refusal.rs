@@ -44,6 +44,22 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Whether something has come or gone between two looks at it, so that it may be otherwise when it is
+    /// tried again.
+    #[must_use]
+    pub fn is_of_the_moment(&self) -> bool {
+        match self {
+            Refusal::Plan(PlanError::Look { why, .. }) => why.kind() == io::ErrorKind::NotFound,
+            Refusal::Prepare(PrepareError::Placeholder(error)) => error.is_of_the_moment(),
+            Refusal::Stage {
+                step: Step::Mounts | Step::Places,
+                errno,
+                ..
+            } => [libc::ENOENT, libc::ESTALE, libc::ENOTDIR].contains(errno),
+            _ => false,
+        }
+    }
+
     /// The stages went; this is what was found of them.
     #[must_use]
     pub fn lost(said: String) -> Self {
@@ -73,7 +89,24 @@ fn words(failing: Failing) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Unenforceable;
+    use crate::{PlaceholderError, Unenforceable};
+
+    #[test]
+    fn what_comes_and_goes_is_of_the_moment() {
+        let stage = |step, errno| Refusal::Stage {
+            step,
+            errno,
+            said: String::new(),
+        };
+        assert!(stage(Step::Mounts, libc::ENOENT).is_of_the_moment());
+        assert!(stage(Step::Places, libc::ESTALE).is_of_the_moment());
+        assert!(!stage(Step::Mounts, libc::EACCES).is_of_the_moment());
+        assert!(!stage(Step::Execute, libc::ENOENT).is_of_the_moment());
+        let appeared = PlaceholderError::Appeared("/ws/.git".into());
+        assert!(Refusal::from(PrepareError::from(appeared)).is_of_the_moment());
+        let missing = Refusal::from(PlanError::NothingToWrite("/ws".into()));
+        assert!(!missing.is_of_the_moment(), "it was never there");
+    }
 
     #[test]
     fn the_words_say_on_whose_side_it_fails() {

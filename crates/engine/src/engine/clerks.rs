@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Engine,
-    confining::{self, GONE_WITHIN, Wish},
+    confining::{self, Attempts, GONE_WITHIN, Hired, Wish},
 };
 use crate::StartError;
 
@@ -66,26 +66,19 @@ impl Engine {
         }
         let place = shared.places.clone().try_acquire_owned();
         let place = place.map_err(|_| StartError::TooMany)?;
-        let stdio = Stdio::Pipes { stdin: false };
-        let sandbox = shared.sandbox.as_ref();
-        let wish = Wish {
-            policy,
-            tmpdir,
-            clerk: Some(purpose),
+        let mut attempts = Attempts::default();
+        let stays = loop {
+            let stays = self.hire(&policy, tmpdir.clone(), purpose).await;
+            if !attempts.again(&stays) {
+                break stays;
+            }
         };
-        let within = shared.limits.confine_within;
-        let prepared = confining::confine(
-            sandbox,
-            &self.shared.preparing,
-            wish,
-            Program::none(),
-            stdio,
-            within,
-        );
-        let (command, confinement) = prepared.await?;
-        let child = shared.spawner.spawn(command).await;
-        let child = child.map_err(confining::not_carried)?;
-        let (child, hold, socket, masks) = confinement.see_staying(child, within).await?;
+        let Hired {
+            child,
+            hold,
+            socket,
+            masks,
+        } = stays?;
         let departure = Departure::default();
         let needed = departure.unneeded.clone();
         let attendant = Attendant {
@@ -108,6 +101,34 @@ impl Engine {
         let line = line.map_err(|error| Refusal::from(PrepareError::from(error)))?;
         let clerk = Clerk::Confined(Confined { line, files, masks });
         Ok((clerk, departure))
+    }
+
+    /// A process that can be asked, as things are now.
+    async fn hire(
+        &self,
+        policy: &Policy,
+        tmpdir: Option<OsString>,
+        purpose: Purpose,
+    ) -> Result<Hired, StartError> {
+        let shared = &self.shared;
+        let wish = Wish {
+            policy: policy.clone(),
+            tmpdir,
+            clerk: Some(purpose),
+        };
+        let within = shared.limits.confine_within;
+        let prepared = confining::confine(
+            shared.sandbox.as_ref(),
+            &shared.preparing,
+            wish,
+            Program::none(),
+            Stdio::Pipes { stdin: false },
+            within,
+        );
+        let (command, confinement) = prepared.await?;
+        let child = shared.spawner.spawn(command).await;
+        let child = child.map_err(confining::not_carried)?;
+        confinement.see_staying(child, within).await
     }
 }
 

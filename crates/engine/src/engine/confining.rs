@@ -22,6 +22,9 @@ pub(super) const TURNS: usize = 8;
 /// How long something that was killed may take to go before it is left to others.
 pub(super) const GONE_WITHIN: Duration = Duration::from_secs(2);
 
+/// The most of them.
+const ATTEMPTS: usize = 8;
+
 /// What is known of a confined process while its program doesn't run yet.
 pub(super) struct Confinement {
     line: Line,
@@ -32,6 +35,15 @@ pub(super) struct Confinement {
     masks: Masks,
 }
 
+/// A stage that stays, for whoever wants something of it.
+pub(super) struct Hired {
+    pub(super) child: Child,
+    pub(super) hold: Hold,
+    /// Its line.
+    pub(super) socket: OwnedFd,
+    pub(super) masks: Masks,
+}
+
 /// What somebody is to be confined to.
 pub(super) struct Wish {
     pub(super) policy: Policy,
@@ -39,6 +51,26 @@ pub(super) struct Wish {
     pub(super) tmpdir: Option<OsString>,
     /// What is wanted of it if it is a clerk.
     pub(super) clerk: Option<Purpose>,
+}
+
+/// How often something may be tried that fails for what was so for a moment only: in a directory that many
+/// may write, others hold places of their own for as long as their processes run.
+#[derive(Default)]
+pub(super) struct Attempts(usize);
+
+impl Attempts {
+    /// Whether to try again after this.
+    pub(super) fn again<T>(&mut self, outcome: &Result<T, StartError>) -> bool {
+        self.0 += 1;
+        let Err(StartError::Sandbox(refusal)) = outcome else {
+            return false;
+        };
+        let again = self.0 < ATTEMPTS && refusal.is_of_the_moment();
+        if again {
+            tracing::debug!(%refusal, "a confined process is prepared again");
+        }
+        again
+    }
 }
 
 /// What this host can enforce.
@@ -244,12 +276,20 @@ impl Confinement {
         mut self,
         child: Child,
         within: Duration,
-    ) -> Result<(Child, Hold, OwnedFd, Masks), StartError> {
+    ) -> Result<Hired, StartError> {
         let mut guarded = Guarded(Some(child));
         let outcome = timeout(within, self.listen(&guarded, Until::Ready)).await;
         let refusal = match outcome {
             Ok(None) => match (self.line.into_socket(), guarded.0.take()) {
-                (Ok(socket), Some(child)) => return Ok((child, self.hold, socket, self.masks)),
+                (Ok(socket), Some(child)) => {
+                    let (hold, masks) = (self.hold, self.masks);
+                    return Ok(Hired {
+                        child,
+                        hold,
+                        socket,
+                        masks,
+                    });
+                }
                 (Err(error), child) => {
                     guarded.0 = child;
                     PrepareError::from(error).into()

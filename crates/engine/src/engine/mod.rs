@@ -6,6 +6,7 @@ mod sessions;
 mod shelving;
 
 pub use clerks::{Departure, Purpose};
+use confining::Attempts;
 pub use sessions::Resume;
 use shelving::keep_the_shelf;
 
@@ -159,6 +160,21 @@ impl Engine {
         let place = places
             .try_acquire_owned()
             .map_err(|_| StartError::TooMany)?;
+        let mut attempts = Attempts::default();
+        loop {
+            let spawned = self.spawn(reservation, start).await;
+            if !attempts.again(&spawned) {
+                return Ok((spawned?, place));
+            }
+        }
+    }
+
+    /// A child whose program runs, as things are now.
+    async fn spawn(
+        &self,
+        reservation: &Reservation,
+        start: &Start,
+    ) -> Result<(Child, Option<Hold>), StartError> {
         let (sandbox, turns) = (self.shared.sandbox.as_ref(), &self.shared.preparing);
         let within = self.shared.limits.confine_within;
         // Looking at the host's files may take long, and goes on by itself. There
@@ -172,11 +188,11 @@ impl Engine {
         reservation.check()?;
         let spawned = self.shared.spawner.spawn(command).await;
         let Some(confinement) = confinement else {
-            return Ok(((spawned?, None), place));
+            return Ok((spawned?, None));
         };
         let child = spawned.map_err(confining::not_carried)?;
         let (child, hold) = confinement.see_through(child, start, within).await?;
-        Ok(((child, Some(hold)), place))
+        Ok((child, Some(hold)))
     }
 
     /// Gives a child its journal and its actor.

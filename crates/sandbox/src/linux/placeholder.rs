@@ -112,6 +112,16 @@ pub enum PlaceholderError {
     },
 }
 
+impl PlaceholderError {
+    /// Whether it may be otherwise a moment later.
+    pub(crate) fn is_of_the_moment(&self) -> bool {
+        match self {
+            PlaceholderError::Appeared(_) => true,
+            PlaceholderError::Os { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        }
+    }
+}
+
 /// The placeholders that this program holds; clones name the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Placeholders(Arc<Mutex<HashMap<PathBuf, Weak<Held>>>>);
