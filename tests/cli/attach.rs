@@ -111,7 +111,7 @@ async fn a_second_terminal_takes_over_and_the_first_is_told() {
     first.start(second).await;
     first.sees("q", "taking it over").await;
     let text = first.sees("p", "first").await.text();
-    let said = format!("\noutpost: another terminal has attached to {id}\r\n");
+    let said = format!("\noutpost: another terminal has taken over {id}\r\n");
     assert!(text.contains(&said), "{text}");
     first.write("q", "end\r", "1").await;
     first.sees("q", "second 5").await;

@@ -1,7 +1,10 @@
 //! Detached work on a server that was named.
 
-use outpost_testkit::{Server, Transport};
+use outpost_testkit::{Server, Transport, patience};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
+use super::{command, ended, text};
 use crate::outpost;
 
 async fn on(transport: Transport) -> (Server, String) {
@@ -56,6 +59,54 @@ async fn over_tcp_the_key_of_the_session_is_part_of_the_id() {
 }
 
 #[tokio::test]
+async fn over_tcp_who_follows_it_makes_way_for_a_kill_and_comes_back() {
+    let (server, url) = on(Transport::WebSocket).await;
+    let script = "trap 'echo bye; exit 3' TERM; trap 'echo again' USR1; echo hi
+        while :; do sleep 1000 & wait; done";
+    let id = output(&["run", "--detach", "--on", &url, "--", "sh", "-c", script]).await;
+    let id = id.trim_end();
+    let follow = ["logs", "--on", &url, "-f", id];
+    let mut following = command(&follow, server.mark()).spawn().expect("it starts");
+    let stdout = following.stdout.take().expect("it was asked for");
+    let mut lines = BufReader::new(stdout).lines();
+    let mut prints = async |said: Option<&str>| {
+        let line = patience::soon("a line", lines.next_line()).await;
+        assert_eq!(line.expect("it is text").as_deref(), said);
+    };
+    prints(Some("hi")).await;
+    for _ in 0..3 {
+        output(&["kill", "-USR1", "--on", &url, id]).await;
+        prints(Some("again")).await;
+    }
+    let kill = output(&["kill", "--on", &url, id]).await;
+    assert!(kill.ends_with(" has ended with 3\n"), "{kill}");
+    prints(Some("bye")).await;
+    prints(None).await;
+    let followed = ended(following).await;
+    assert_eq!(followed.status.code(), Some(0), "{followed:?}");
+    assert_eq!(text(&followed.stderr), "");
+}
+
+#[tokio::test]
+async fn over_tcp_one_follows_and_the_next_is_told_what_to_do() {
+    let (server, url) = on(Transport::WebSocket).await;
+    let script = "echo hi; exec sleep 1000";
+    let id = output(&["run", "--detach", "--on", &url, "--", "sh", "-c", script]).await;
+    let id = id.trim_end();
+    let client = server.connect().await;
+    let (session, process) = id.split_once('/').expect("SESSION/PROCESS");
+    let resume = json!({"clientName": "t", "resumeSessionId": session});
+    client.call("initialize", resume).await;
+    client.notify("initialized", json!({})).await;
+    let second = outpost().run(&["logs", "--on", &url, id]).await;
+    assert_eq!(second.code, Some(1), "{second:?}");
+    let words = format!("another command is following {process} or attached to it, ");
+    assert!(second.stderr.contains(&words), "{second:?}");
+    assert!(second.stderr.contains("unix socket"), "{second:?}");
+    client.terminate(process).await;
+}
+
+#[tokio::test]
 async fn what_can_not_be_started_leaves_no_session() {
     let (server, url) = on(Transport::Unix).await;
     let failed = outpost()
@@ -63,7 +114,7 @@ async fn what_can_not_be_started_leaves_no_session() {
         .await;
     assert_eq!(failed.code, Some(127), "{failed:?}");
     let client = server.client().await;
-    let list = client.call("session/list", serde_json::json!({})).await;
+    let list = client.call("session/list", json!({})).await;
     assert_eq!(
         list["sessions"].as_array().map(Vec::len),
         Some(1),

@@ -83,13 +83,13 @@ async fn a_start_that_nobody_heard_of_is_ended_once_the_connection_is_back() {
 }
 
 #[tokio::test]
-async fn a_start_that_somebody_does_not_wait_for_is_ended() {
+async fn a_start_that_somebody_does_not_wait_for_is_ended_with_its_session() {
     for (run, signal, code) in [
         (&["run"][..], Signal::INT, 130),
         (&["run"], Signal::TERM, 143),
         (&["mcp", "proxy"], Signal::TERM, 143),
     ] {
-        let server = outpost().start().await;
+        let server = outpost().args(&["--max-sessions", "1"]).start().await;
         let link = Link::to(server.address()).await;
         let mark = Mark::new();
         let child = unheard_of(run, &server, &link, &mark).await;
@@ -102,5 +102,9 @@ async fn a_start_that_somebody_does_not_wait_for_is_ended() {
         .await;
         link.open();
         assert_eq!(ended(child).await.status.code(), Some(code));
+        // There is room for one, so the next gets in only where nothing was left.
+        let next = ["ls", "--on", server.urls()[0].as_str(), "/"];
+        let next = outpost().run(&next).await;
+        assert_eq!(next.code, Some(0), "{run:?}: {next:?}");
     }
 }

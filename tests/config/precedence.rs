@@ -75,9 +75,7 @@ async fn numbers_may_be_as_large_as_can_be_said() {
     client.cut().await;
     // It was let go and taken up again, which both need a time.
     let client = server.connect().await;
-    let params = json!({"clientName": "t", "resumeSessionId": session, "takeover": true});
-    client.call("initialize", params).await;
-    client.notify("initialized", json!({})).await;
+    client.take_over(&session).await;
     assert_eq!(
         Story::page_bytes(&client.read("p", json!({})).await),
         b"out\n"

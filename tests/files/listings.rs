@@ -68,6 +68,16 @@ async fn what_is_in_a_directory() {
         entry("z\u{fffd}", false, true),
     ]});
     assert_eq!(found, expected);
+    let all = about(&root, &json!({"brokenLinks": true}));
+    let all = client.call("fs/readDirectory", all).await;
+    let all = all["entries"].as_array().unwrap();
+    let broken = |entry: &&Value| entry.get("isBrokenLink").is_some();
+    let (broken, others): (Vec<_>, Vec<_>) = all.iter().partition(broken);
+    assert_eq!(json!({"entries": others}), expected);
+    let expected = json!({
+        "fileName": "broken", "isDirectory": false, "isFile": false, "isBrokenLink": true,
+    });
+    assert_eq!(broken, [&expected]);
     let nowhere = about(&root.join("no"), &json!({}));
     assert_eq!(
         refused(&client, "fs/readDirectory", nowhere).await,

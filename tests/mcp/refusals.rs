@@ -86,18 +86,45 @@ async fn what_is_no_text_is_named_and_not_shown() {
 
 #[tokio::test]
 async fn a_variable_that_is_no_text_here_is_named() {
+    let server = outpost().start().await;
+    let on = server.urls()[0].as_str();
     let value = OsStr::from_bytes(b"secret\xff");
-    let mut command = Command::new(outpost().binary());
-    command
-        .args(["mcp", "serve", "-e", "ODD_KEY"])
-        .env("ODD_KEY", value);
-    command.stdin(Stdio::null()).kill_on_drop(true);
-    let output = patience::soon("its end", command.output())
-        .await
-        .expect("it runs");
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert_eq!(
-        text(&output.stderr),
-        "outpost: variable ODD_KEY is not Unicode text\n"
-    );
+    for args in [
+        &["run", "--on", on, "-e", "ODD_KEY", "--", "true"][..],
+        &["run", "--detach", "--on", on, "-e", "ODD_KEY", "true"],
+        &["mcp", "serve", "-e", "ODD_KEY"],
+        &["mcp", "serve", "--on", on, "-e", "ODD_KEY"],
+        &["mcp", "proxy", "--on", on, "-e", "ODD_KEY", "--", "cat"],
+    ] {
+        let mut command = Command::new(outpost().binary());
+        command.args(args).env("ODD_KEY", value);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        let output = patience::soon("its end", command.output())
+            .await
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {output:?}");
+        assert_eq!(
+            text(&output.stderr),
+            "outpost: variable ODD_KEY is not Unicode text, which alone can be handed on; \
+             leave out -e ODD_KEY, or give it a value with -e ODD_KEY=VALUE\n",
+            "{args:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_variable_that_is_no_text_is_handed_on_to_what_runs_here() {
+    let script = "printf '{\"odd\":%s}\\n' \"$(printf %s \"$ODD_KEY\" | wc -c)\"";
+    for args in [&["run"][..], &["mcp", "proxy"]] {
+        let mut command = Command::new(outpost().binary());
+        command.args(args).args(["-e", "ODD_KEY", "--", "sh", "-c"]);
+        command.arg(script);
+        command.env("ODD_KEY", OsStr::from_bytes(b"odd\xff"));
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        let output = patience::soon("its end", command.output())
+            .await
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+        assert!(text(&output.stdout).contains("{\"odd\":4}"), "{output:?}");
+    }
 }

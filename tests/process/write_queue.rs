@@ -212,9 +212,7 @@ async fn a_retry_over_the_next_connection_of_a_write_that_waits_is_written_once(
     let requests = fill(&client, "p").await;
     still_waits(&client, &requests).await;
     let next = server.connect().await;
-    let resume = json!({"clientName": "t", "resumeSessionId": session, "takeover": true});
-    next.call("initialize", resume).await;
-    next.notify("initialized", json!({})).await;
+    next.take_over(&session).await;
     // Of these, some were written, one is waiting for room and others for their turn.
     let retries = fill(&next, "p").await;
     next.is_alive().await;
@@ -264,9 +262,7 @@ async fn a_long_poll_behind_writes_that_wait_hears_of_a_takeover() {
     let poll = old.request("process/read", poll).await;
     old.is_alive().await;
     let new = server.connect().await;
-    let resume = json!({"clientName": "t", "resumeSessionId": session, "takeover": true});
-    new.call("initialize", resume).await;
-    new.notify("initialized", json!({})).await;
+    new.take_over(&session).await;
     let refused = old.answer(poll).await.unwrap_err();
     assert_eq!(
         refused.parts(),

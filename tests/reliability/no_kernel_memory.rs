@@ -204,19 +204,49 @@ async fn no_processes_refuse_a_start_and_nothing_else() {
     }
 }
 
+/// How many have a place that becomes free.
+const PLACES: usize = 8;
+
+/// Threads that start programs. Each may have a place for its next one, which others can't use.
+const THREADS: usize = 2;
+
+/// A place is free a moment after its process has closed.
+async fn starts_once_it_can(client: &Client, id: &str) {
+    let starting = async {
+        loop {
+            let asked = client.request_start(sh(id, "exec sleep 1000")).await;
+            if client.answer(asked).await.is_ok() {
+                return;
+            }
+        }
+    };
+    patience::soon("a place that was somebody's", starting).await;
+}
+
 #[tokio::test]
 async fn no_room_for_the_place_of_a_tree_refuses_a_start_and_nothing_else() {
     let shortage = Shortage::to_come();
     let (server, client) = short(Transport::WebSocket, "auto").await;
     let info = client.call("environment/info", json!({})).await;
+    for number in 0..PLACES {
+        let id = format!("guest{number}");
+        client.start(Start::new(&id, &["cat"]).stdin()).await;
+    }
     shortage.begin(Call::MakeDirectory, libc::ENOSPC);
     if info["processTrees"] == "cgroup" {
         let words = "No space left on device (os error 28)";
         let running = starts_until(&client, words).await;
         goes_on(&client, "meanwhile").await;
         ends(&client, running).await;
-        // Places that were somebody's are there for others.
-        assert_eq!(client.run(sh("q", "echo hi")).await.text(), "hi\n");
+        // Places of those that ended by themselves are there for others.
+        for number in 0..PLACES {
+            let id = format!("guest{number}");
+            client.write_last(&id, "").await;
+            client.closed(&id).await;
+        }
+        for number in 0..PLACES - THREADS {
+            starts_once_it_can(&client, &format!("heir{number}")).await;
+        }
         shortage.end();
         let count = running + 2;
         for number in 0..count {

@@ -97,9 +97,7 @@ async fn a_session_that_is_taken_over_from_stdio_does_not_take_the_server_along(
 
     let url = server.urls()[0].clone();
     let new = server.connect_to(&url).await;
-    let resume = json!({"clientName": "t", "resumeSessionId": session, "takeover": true});
-    new.call("initialize", resume).await;
-    new.notify("initialized", json!({})).await;
+    new.take_over(&session).await;
     let refused = old.answer(poll).await.unwrap_err();
     assert_eq!(
         refused.parts(),

@@ -57,21 +57,8 @@ fn behind_variables(line: &str) -> (&str, &str) {
 
 /// How long the first word is, quotes and all.
 fn word_length(line: &str) -> usize {
-    let mut quote = None;
-    let mut characters = line.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match (quote, character) {
-            (Some(open), _) if open == character => quote = None,
-            (Some('\''), _) => {}
-            (_, '\\') => {
-                characters.next();
-            }
-            (None, '\'' | '"') => quote = Some(character),
-            (None, _) if character.is_whitespace() => return at,
-            _ => {}
-        }
-    }
-    line.len()
+    let end = unquoted(line).find(|(_, character)| character.is_whitespace());
+    end.map_or(line.len(), |(at, _)| at)
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -87,29 +74,59 @@ fn is_assignment(word: &str) -> bool {
 /// Whether anything outside of quotes makes more than one command of it, or may. What
 /// belongs to a redirection doesn't.
 fn has_operators(line: &str) -> bool {
-    let mut quote = None;
-    let mut before = ' ';
-    let mut characters = line.trim().chars();
-    while let Some(character) = characters.next() {
-        match (quote, character) {
-            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
-            (Some('\''), _) => {}
-            (_, '\\') => {
-                characters.next();
-            }
-            (None, '\'' | '"') => quote = Some(character),
-            (None, '&' | '|') if matches!(before, '>' | '<') => {}
-            (None, ';' | '&' | '|' | '(' | ')' | '`' | '\n') => return true,
-            _ => {}
+    let mut behind_redirection = None;
+    unquoted(line.trim()).any(|(at, character)| match character {
+        '&' | '|' if behind_redirection == Some(at) => false,
+        ';' | '&' | '|' | '(' | ')' | '`' | '\n' => true,
+        '<' | '>' => {
+            behind_redirection = Some(at + 1);
+            false
         }
-        before = character;
-    }
-    false
+        _ => false,
+    })
+}
+
+/// The characters that mean to a shell what they are, with their places: neither what
+/// is in quotes or behind a backslash, nor those themselves.
+fn unquoted(line: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut quote = None;
+    let mut characters = line.char_indices();
+    std::iter::from_fn(move || {
+        loop {
+            let (at, character) = characters.next()?;
+            match (quote, character) {
+                (Some(open), _) if open == character => quote = None,
+                (Some('\''), _) => {}
+                (_, '\\') => {
+                    characters.next();
+                }
+                (None, '\'' | '"') => quote = Some(character),
+                (None, _) => return Some((at, character)),
+                (Some(_), _) => {}
+            }
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_quoted_is_passed_over() {
+        for (line, left) in [
+            (r#"a'b"c'd"e'f"g"#, "adg"),
+            (r#"a\'b\"c"#, "abc"),
+            (r#"'\'a"\"b"c\d"#, "ac"),
+            ("ä'ö'ü 'open", "äü "),
+        ] {
+            let found: Vec<_> = unquoted(line).collect();
+            let characters: String = found.iter().map(|(_, character)| character).collect();
+            assert_eq!(characters, left, "{line}");
+            let there = |(at, character): &(usize, char)| line[*at..].starts_with(*character);
+            assert!(found.iter().all(there), "{line}");
+        }
+    }
 
     #[test]
     fn a_shell_becomes_what_is_one_program() {
@@ -158,6 +175,8 @@ mod tests {
             "outpost serve $(cat flags)",
             "A=1 outpost serve `cat flags`",
             "cd /srv\nexec outpost serve",
+            r"outpost serve \>& true",
+            "outpost serve '>'& true",
         ] {
             assert_eq!(shape(line), Shape::Script, "{line}");
         }

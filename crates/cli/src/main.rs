@@ -8,6 +8,7 @@ mod console;
 mod detached;
 mod exit;
 mod farewell;
+mod handed_on;
 mod home;
 mod launch_script;
 mod log_file;

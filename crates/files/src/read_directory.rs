@@ -17,21 +17,24 @@ pub struct DirectoryEntry {
     pub is_directory: bool,
     /// A regular file.
     pub is_file: bool,
+    /// A link that leads nowhere, and so is neither.
+    pub is_broken_link: bool,
 }
 
 impl Files {
-    /// What is in a directory, by name. Links that lead nowhere are left out.
+    /// What is in a directory, by name.
     pub fn read_directory(&self, path: &Path) -> Result<Vec<DirectoryEntry>, FilesError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let directory = self.open_path(path, flags, Mode::empty(), Links::Follow)?;
         let names = sorted_names(&directory, self.limits.directory_entries)?;
-        let entries = names.into_iter().filter_map(|name| {
-            let kind = target_of(&directory, &name)?;
-            Some(DirectoryEntry {
+        let entries = names.into_iter().map(|name| {
+            let target = target_of(&directory, &name);
+            DirectoryEntry {
                 name: name.text,
-                is_directory: kind == FileType::Directory,
-                is_file: kind == FileType::RegularFile,
-            })
+                is_directory: target == Some(FileType::Directory),
+                is_file: target == Some(FileType::RegularFile),
+                is_broken_link: target.is_none(),
+            }
         });
         Ok(entries.collect())
     }

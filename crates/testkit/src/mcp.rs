@@ -10,7 +10,7 @@ use crate::patience;
 
 /// A server on the SDK for Python, for that interpreter's `-c`. Its tool `wait` goes on until it
 /// is called off, `who_was_called_off` tells the request that was; `count`, `large`, `picture` and a
-/// resource are there besides.
+/// resource are there besides. With the argument `http` it listens on a port that the system chose.
 pub const WAITING: &str = include_str!("mcp/waiting.py");
 
 /// Passes its input on to a server, and writes it down. A polite end isn't meant for what writes: it

@@ -18,7 +18,7 @@ use crate::{
         Conversation, Ending, Notice, Parting, RawMode, Signals, Typed, WayOut, converse,
         window_size,
     },
-    detached::{self, Found, Site},
+    detached::{self, Claim, Found, Site},
     exit,
     render::out::{note, note_below},
 };
@@ -35,7 +35,7 @@ async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let site = Site::of(args.on.on.as_deref());
     let opening = async {
-        let found = detached::open(&site, &args.id).await?.found;
+        let found = detached::open(&site, &args.id, Claim::Take).await?.found;
         let remote = join(&site, &found).await?;
         let process = remote.attach(&found.process_id, 0).await;
         let process = process.with_context(|| format!("cannot attach to {}", found.name()))?;
@@ -74,7 +74,7 @@ async fn parted(found: &Found, process: &Process, remote: &Remote, ending: Endin
             ExitCode::FAILURE
         }
         Ending::Failed(_) if is_taken_over(remote) => {
-            say(&format!("another terminal has attached to {id}"));
+            say(&format!("another terminal has taken over {id}"));
             ExitCode::FAILURE
         }
         ending => exit::after(process, ending).await,

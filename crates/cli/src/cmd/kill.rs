@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::task::perform;
 use crate::{
     args::{Kill, signal::name_of},
-    detached::{self, Site},
+    detached::{self, Claim, Site},
     render::{out, words},
 };
 
@@ -39,7 +39,8 @@ async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
 
 /// Says what was done.
 async fn kill_one(site: &Site, id: &str, signal: Option<SignalName>) -> anyhow::Result<String> {
-    let opened = detached::open(site, id).await?;
+    // Who follows it makes way, and comes back.
+    let opened = detached::open(site, id, Claim::Take).await?;
     let process = opened.process();
     let name = opened.found.name();
     if let Some(code) = opened.found.entry.exit_code {

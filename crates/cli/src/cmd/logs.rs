@@ -12,7 +12,7 @@ use outpost_client::{Chunk, StreamName};
 use super::task::perform;
 use crate::{
     args::Logs,
-    detached::{self, Site},
+    detached::{self, Claim, Site},
     render::{
         amount::amount,
         out::note,
@@ -46,13 +46,20 @@ async fn logs(args: &Logs) -> anyhow::Result<ExitCode> {
 
 async fn transcribe(args: &Logs) -> anyhow::Result<ExitCode> {
     let site = Site::of(args.on.on.as_deref());
-    let opened = detached::open(&site, &args.id).await?;
-    let process = opened.process();
+    let open = || detached::open(&site, &args.id, Claim::Wait);
+    let mut opened = open().await?;
     let mut transcript = Transcript::new(&opened.found.entry, args.follow);
     let wait = if args.follow { WAIT } else { Duration::ZERO };
     while let Some(after) = transcript.next() {
-        let page = process.read(after, Some(PAGE_BYTES), wait).await;
-        let page = page.context("cannot read what the process has written")?;
+        let page = opened.process().read(after, Some(PAGE_BYTES), wait).await;
+        let page = match page {
+            // It was somebody's for a moment, and what was written meanwhile is still there.
+            Err(_) if opened.is_taken_over().await => {
+                opened = open().await?;
+                continue;
+            }
+            page => page.context("cannot read what the process has written")?,
+        };
         let pieces = transcript.take(page);
         // Beside everything else: who reads may have stopped.
         tokio::task::spawn_blocking(move || show_all(&pieces)).await??;

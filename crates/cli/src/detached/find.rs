@@ -1,12 +1,31 @@
 //! A process is found again by what somebody typed.
 
+use std::time::Duration;
+
 use anyhow::{Context, bail};
 use outpost_client::{
-    DeliveryChoice, Distant, Lease, Place, ProcessEntry, Remote, RemoteOptions, SessionEntry,
+    Cause, DeliveryChoice, Distant, Error, Lease, Place, ProcessEntry, Remote, RemoteOptions,
+    SessionEntry, Standing,
 };
+use tokio::time::timeout;
 
 use super::{Site, id::Typed, label::is_detached_work, list::list, site::passing};
 use crate::render::command_line::visible;
+
+/// The code of a session that another connection has.
+const SESSION_ATTACHED: i64 = -32010;
+/// How long a connection may take to be closed after its questions were refused because
+/// another one has the session.
+const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+
+/// What becomes of another connection that has the session, where one needs to have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// It is waited for, for a while.
+    Wait,
+    /// It has to let go.
+    Take,
+}
 
 /// A process that was found, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,13 +60,33 @@ impl Opened {
         let session = (!own).then_some(self.found.session_id.as_str());
         self.remote.distant(session, &self.found.process_id)
     }
+
+    /// Whether a question has failed because another connection has the session now.
+    pub(crate) async fn is_taken_over(&self) -> bool {
+        is_taken_over(&self.remote).await
+    }
+}
+
+async fn is_taken_over(remote: &Remote) -> bool {
+    let mut standing = remote.standing();
+    let has_failed = |now: &Standing| matches!(now, Standing::Failed { .. });
+    let Ok(Ok(failed)) = timeout(CLOSED_WITHIN, standing.wait_for(has_failed)).await else {
+        return false;
+    };
+    matches!(
+        *failed,
+        Standing::Failed {
+            cause: Cause::TakenOver,
+            ..
+        }
+    )
 }
 
 /// Finds a process on a server by what was typed. Where that has the key of a
 /// session in it, the session is attached to for as long as this is held.
-pub(crate) async fn open(site: &Site, typed: &str) -> anyhow::Result<Opened> {
+pub(crate) async fn open(site: &Site, typed: &str, claim: Claim) -> anyhow::Result<Opened> {
     if let Typed::Keyed { session, process } = Typed::read(typed) {
-        return resume(site, session, process).await;
+        return resume(site, session, process, claim).await;
     }
     let Some(remote) = site.find(passing()).await? else {
         bail!("no process {typed}: no server of this user is running");
@@ -68,18 +107,15 @@ pub(crate) async fn find(remote: &Remote, typed: &str) -> anyhow::Result<Found> 
     pick(&list(remote).await?, typed)
 }
 
-async fn resume(site: &Site, session: &str, process: &str) -> anyhow::Result<Opened> {
-    let options = RemoteOptions {
-        resume: Some(session.to_owned()),
-        // Both stay as they are.
-        lease: Lease::ServerDefault,
-        delivery: DeliveryChoice::Push,
-        ..passing()
+async fn resume(site: &Site, session: &str, process: &str, claim: Claim) -> anyhow::Result<Opened> {
+    let (remote, processes) = loop {
+        let remote = attach(site, session, process, claim).await?;
+        match remote.processes().await {
+            // Somebody was quicker to take it than we to ask.
+            Err(_) if claim == Claim::Wait && is_taken_over(&remote).await => {}
+            processes => break (remote, processes),
+        }
     };
-    let Some(remote) = site.find(options).await? else {
-        bail!("no process {process}: no server of this user is running");
-    };
-    let processes = remote.processes().await;
     let processes = processes.context("cannot list what runs in the session")?;
     let entry = processes
         .into_iter()
@@ -92,6 +128,36 @@ async fn resume(site: &Site, session: &str, process: &str) -> anyhow::Result<Ope
         entry,
     };
     Ok(Opened { remote, found })
+}
+
+async fn attach(site: &Site, session: &str, process: &str, claim: Claim) -> anyhow::Result<Remote> {
+    let options = RemoteOptions {
+        resume: Some(session.to_owned()),
+        takeover: claim == Claim::Take,
+        // Both stay as they are.
+        lease: Lease::ServerDefault,
+        delivery: DeliveryChoice::Push,
+        ..passing()
+    };
+    match site.find(options).await {
+        Err(error) if is_attached(&error) => bail!(
+            "another command is following {process} or attached to it, and by SESSION/PROCESS only \
+             one can be; end that one, or use the server's unix socket, where any number can"
+        ),
+        Ok(None) => bail!("no process {process}: no server of this user is running"),
+        Ok(Some(remote)) => Ok(remote),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_attached(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref::<Error>(),
+        Some(Error::Refused {
+            code: SESSION_ATTACHED,
+            ..
+        })
+    )
 }
 
 /// Picks the one process that was meant. Detached work goes first: what other

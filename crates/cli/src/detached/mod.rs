@@ -14,7 +14,7 @@ mod list;
 mod site;
 mod start;
 
-pub(crate) use find::{Found, open};
+pub(crate) use find::{Claim, Found, open};
 pub(crate) use label::{command_of, label_of};
 pub(crate) use list::{list, processes};
 pub(crate) use site::{Site, passing};

@@ -243,10 +243,27 @@ impl Files {
         &self,
         path: impl AsRef<Path>,
     ) -> Result<Vec<FsDirectoryEntry>, FileError> {
-        let path = path.as_ref();
+        self.list(path.as_ref(), false).await
+    }
+
+    /// The same with links that lead nowhere. Servers that know no such wish, as the
+    /// released ones, leave them out all the same.
+    pub async fn read_directory_with_broken_links(
+        &self,
+        path: impl AsRef<Path>,
+    ) -> Result<Vec<FsDirectoryEntry>, FileError> {
+        self.list(path.as_ref(), true).await
+    }
+
+    async fn list(
+        &self,
+        path: &Path,
+        broken_links: bool,
+    ) -> Result<Vec<FsDirectoryEntry>, FileError> {
         let list = async {
             let params = FsReadDirectoryParams {
                 path: self.fs_path(path).await?,
+                broken_links,
                 sandbox: self.sandbox.clone(),
             };
             Ok(self.cabinet.read_directory(params).await?.entries)

@@ -163,11 +163,13 @@ impl Cabinet for LocalCabinet {
 
     fn read_directory(&self, params: FsReadDirectoryParams) -> Working<FsReadDirectoryResult> {
         self.look(params.sandbox, move |files| {
-            let entries = files.read_directory(&native(params.path)?)?;
+            let mut entries = files.read_directory(&native(params.path)?)?;
+            entries.retain(|entry| params.broken_links || !entry.is_broken_link);
             let entries = entries.into_iter().map(|entry| FsDirectoryEntry {
                 file_name: entry.name.to_string_lossy().into_owned(),
                 is_directory: entry.is_directory,
                 is_file: entry.is_file,
+                is_broken_link: entry.is_broken_link,
             });
             Ok(FsReadDirectoryResult {
                 entries: entries.collect(),

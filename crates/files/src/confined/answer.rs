@@ -49,6 +49,7 @@ pub(super) fn encode(outcome: &Result<Answer, FilesError>) -> Vec<u8> {
             for entry in entries {
                 parts.flag(entry.is_directory);
                 parts.flag(entry.is_file);
+                parts.flag(entry.is_broken_link);
                 parts.bytes(entry.name.as_encoded_bytes());
             }
         }
@@ -105,6 +106,7 @@ fn take_entries(rest: &mut Rest<'_>) -> Option<Vec<DirectoryEntry>> {
         entries.push(DirectoryEntry {
             is_directory: rest.flag()?,
             is_file: rest.flag()?,
+            is_broken_link: rest.flag()?,
             name: rest.name()?,
         });
     }
@@ -218,6 +220,7 @@ mod tests {
             name: "a".into(),
             is_directory: true,
             is_file: false,
+            is_broken_link: true,
         };
         let found = |path: &str, kind| WalkEntry {
             path: path.into(),

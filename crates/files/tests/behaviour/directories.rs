@@ -58,15 +58,19 @@ fn entries_are_what_they_lead_to() {
                 entry.name.to_str().unwrap(),
                 entry.is_directory,
                 entry.is_file,
+                entry.is_broken_link,
             )
         })
         .collect();
     let expected = [
-        ("directory", true, false),
-        ("fifo", false, false),
-        ("file", false, true),
-        ("to_directory", true, false),
-        ("to_file", false, true),
+        ("broken", false, false, true),
+        ("directory", true, false, false),
+        ("fifo", false, false, false),
+        ("file", false, true, false),
+        ("loop", false, false, true),
+        ("through_file", false, false, true),
+        ("to_directory", true, false, false),
+        ("to_file", false, true, false),
     ];
     assert_eq!(entries, expected);
 }

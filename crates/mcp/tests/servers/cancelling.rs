@@ -11,14 +11,19 @@ use crate::stage::{Stage, call, everything, odd, on_each_stage, soon, tapped, te
 
 /// A tool of the server on Node.js that goes on for longer than any test, and tells of its steps
 /// all the while: it doesn't care whether it was called off.
-const LONG: &str = "trigger-long-running-operation";
+pub(crate) const LONG: &str = "trigger-long-running-operation";
 
-fn long() -> Value {
+pub(crate) fn long() -> Value {
     json!({"duration": 1000, "steps": 100_000})
 }
 
 /// Calls a tool, does something else once it is under way, and waits no longer.
-async fn call_off(ensemble: &Ensemble, tool: &str, arguments: Value, meanwhile: impl FnOnce()) {
+pub(crate) async fn call_off(
+    ensemble: &Ensemble,
+    tool: &str,
+    arguments: Value,
+    meanwhile: impl FnOnce(),
+) {
     let (sender, mut steps) = mpsc::channel(64);
     let arguments = arguments.as_object().unwrap().clone();
     let mut called = pin!(ensemble.call("one", tool, arguments, Some(&sender)));

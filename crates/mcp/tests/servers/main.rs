@@ -9,3 +9,4 @@ mod revival;
 mod stage;
 mod transport;
 mod web;
+mod web_cancelling;

@@ -1,7 +1,7 @@
 //! How a server is left: what it was told last it has heard, and it is asked before
 //! it is made to.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use outpost_mcp::{CallError, Command, Limits};
 use outpost_testkit::{Mark, patience};
@@ -37,10 +37,7 @@ async fn a_server_hears_that_nobody_waits_before_it_is_ended() {
 #[tokio::test]
 async fn a_server_is_asked_to_end_wherever_it_runs() {
     on_each_stage(async |stage| {
-        let launcher = match stage.name {
-            "local" => Arc::clone(&stage.launchers.local),
-            _ => stage.launchers.remote.clone().unwrap(),
-        };
+        let launcher = stage.launcher();
         let folder = tempfile::tempdir().unwrap();
         let (up, asked) = (folder.path().join("up"), folder.path().join("asked"));
         let script = format!(

@@ -209,6 +209,15 @@ impl Stage {
         }
     }
 
+    /// What starts servers on it.
+    pub(crate) fn launcher(&self) -> Arc<dyn Launcher> {
+        let launcher = match self.environment {
+            "local" => Some(&self.launchers.local),
+            _ => self.launchers.remote.as_ref(),
+        };
+        Arc::clone(launcher.expect("each stage has one"))
+    }
+
     /// A server of this name, alone, with other settings on top.
     pub(crate) fn one(&self, server: &Value, limits: &Limits) -> Ensemble {
         self.many(&[("one", server.clone())], limits)

@@ -15,10 +15,7 @@ use crate::stage::{Executor, Stage, on_each_stage, soon};
 #[tokio::test]
 async fn a_transport_that_is_closed_or_dropped_ends_its_server() {
     on_each_stage(async |stage| {
-        let launcher = match stage.name {
-            "local" => Arc::clone(&stage.launchers.local),
-            _ => stage.launchers.remote.clone().unwrap(),
-        };
+        let launcher = stage.launcher();
         for closed in [true, false] {
             let mark = Mark::new();
             let command = Command {
@@ -75,10 +72,7 @@ async fn a_server_is_told_to_end_once() {
 #[tokio::test]
 async fn what_a_server_has_left_behind_may_speak_for_it() {
     on_each_stage(async |stage| {
-        let launcher = match stage.name {
-            "local" => Arc::clone(&stage.launchers.local),
-            _ => stage.launchers.remote.clone().unwrap(),
-        };
+        let launcher = stage.launcher();
         // The second process waits until the first is gone and buried.
         let script = r#"(while kill -0 $$ 2>/dev/null; do sleep 0.01; done
             echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}'
@@ -103,10 +97,7 @@ async fn what_a_server_has_left_behind_may_speak_for_it() {
 #[tokio::test]
 async fn messages_arrive_in_the_order_they_were_sent_in() {
     on_each_stage(async |stage| {
-        let launcher = match stage.name {
-            "local" => Arc::clone(&stage.launchers.local),
-            _ => stage.launchers.remote.clone().unwrap(),
-        };
+        let launcher = stage.launcher();
         let limits = Limits::default();
         let command = Command::new("cat");
         let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
@@ -140,10 +131,7 @@ async fn messages_arrive_in_the_order_they_were_sent_in() {
 #[tokio::test]
 async fn a_transport_that_is_dropped_ends_what_its_server_has_left_behind() {
     on_each_stage(async |stage| {
-        let launcher = match stage.name {
-            "local" => Arc::clone(&stage.launchers.local),
-            _ => stage.launchers.remote.clone().unwrap(),
-        };
+        let launcher = stage.launcher();
         let mark = Mark::new();
         // The second process speaks when the first is gone and buried.
         let script = r#"(while kill -0 $$ 2>/dev/null; do sleep 0.01; done

@@ -11,20 +11,31 @@ use tokio::{
     sync::mpsc,
 };
 
-use crate::stage::{Stage, call, everything, on_each_stage, soon, text};
+use crate::stage::{Stage, call, everything, on_each_stage, soon, text, waiting};
 
-/// The real server on Node.js, on a port that the system chose. It ends with this.
-struct Web {
+/// A real server, on a port that the system chose. It ends with this.
+pub(crate) struct Web {
     _child: Child,
-    url: String,
+    pub(crate) port: u16,
+    pub(crate) url: String,
 }
 
 impl Web {
-    async fn start() -> Self {
-        let server = everything();
-        let script = server["args"][0].as_str().unwrap();
-        let child = Command::new("node")
-            .args([script, "streamableHttp"])
+    /// The one on Node.js.
+    pub(crate) async fn on_node() -> Self {
+        Web::of(&everything(), "streamableHttp").await
+    }
+
+    /// One that can be asked what was called off.
+    pub(crate) async fn on_python() -> Self {
+        Web::of(&waiting(), "http").await
+    }
+
+    async fn of(server: &Value, how: &str) -> Self {
+        let args = server["args"].as_array().unwrap().iter();
+        let child = Command::new(server["command"].as_str().unwrap())
+            .args(args.map(|word| word.as_str().unwrap()))
+            .arg(how)
             .env("PORT", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -36,6 +47,7 @@ impl Web {
         let port = outpost_testkit::patience::seen("where it listens", || port_of(pid)).await;
         Web {
             _child: child,
+            port,
             url: format!("http://127.0.0.1:{port}/mcp"),
         }
     }
@@ -64,7 +76,7 @@ fn port_of(pid: u32) -> Option<u16> {
 
 #[tokio::test]
 async fn a_server_over_http_is_like_any_other() {
-    let web = Web::start().await;
+    let web = Web::on_node().await;
     on_each_stage(async |stage| {
         let ensemble = stage.one(&json!({"url": web.url}), &Limits::default());
         let sum = call(&ensemble, "get-sum", json!({"a": 2, "b": 3}))
@@ -94,7 +106,7 @@ async fn a_server_over_http_is_like_any_other() {
 
 #[tokio::test]
 async fn the_executor_is_the_only_way() {
-    let web = Web::start().await;
+    let web = Web::on_node().await;
     let stage = Stage::remote().await;
     let ensemble = stage.one(&json!({"url": web.url}), &Limits::default());
     call(&ensemble, "get-sum", json!({"a": 2, "b": 3}))
@@ -116,7 +128,7 @@ async fn the_executor_is_the_only_way() {
 
 #[tokio::test]
 async fn a_cut_is_survived() {
-    let web = Web::start().await;
+    let web = Web::on_node().await;
     let stage = Stage::remote().await;
     let ensemble = stage.one(&json!({"url": web.url}), &Limits::default());
     call(&ensemble, "get-sum", json!({"a": 2, "b": 3}))
@@ -207,7 +219,7 @@ async fn nobody_there_is_told_at_once() {
 
 #[tokio::test]
 async fn a_server_behind_a_lost_executor_is_not_ready_any_more() {
-    let web = Web::start().await;
+    let web = Web::on_node().await;
     let stage = Stage::remote().await;
     let limits = Limits {
         revival_pause: std::time::Duration::from_millis(1),

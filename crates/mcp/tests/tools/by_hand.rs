@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outpost_client::{Local, LocalOptions, Place};
 use outpost_mcp::serve::{Ground, ServeError, Setup, Workbench};
+use outpost_testkit::Mark;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf},
@@ -180,17 +181,21 @@ async fn a_batch_is_answered_with_one() {
     );
     assert_eq!(of(Value::Null)["error"]["code"], -32600);
     // One that is called off has no answer, and the others don't wait for it.
+    let mark = Mark::new();
+    let long = format!("{}={} exec sleep 1000", Mark::VARIABLE, mark.as_str());
     let batch = json!([
-        request(3, "tools/call", &run("sleep 1000")),
+        request(3, "tools/call", &run(&long)),
         request(4, "ping", &json!({})),
     ]);
     spoken.say(&batch).await;
+    mark.alive(1).await;
     let off = json!({"requestId": 3});
     let off = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": off});
     spoken.say(&off).await;
     let answers = spoken.heard().await;
     assert_eq!(answers.as_array().map(Vec::len), Some(1), "{answers}");
     assert_eq!(answers[0]["id"], 4);
+    mark.gone().await;
     let many: Vec<_> = (0..1000)
         .map(|id| request(id, "ping", &json!({})))
         .collect();
@@ -236,9 +241,12 @@ async fn a_batch_with_an_id_that_is_taken_is_refused() {
 
 #[tokio::test]
 async fn who_goes_before_the_conversation_has_begun_is_answered() {
-    let mut spoken = Spoken::start().await;
-    spoken.say(&json!({})).await;
-    spoken.write.shutdown().await.unwrap();
-    assert_eq!(spoken.heard().await["error"]["code"], -32600);
-    spoken.end().await;
+    // Who goes in the middle of a line has said it all the same.
+    for said in ["{}\n", "{}"] {
+        let mut spoken = Spoken::start().await;
+        spoken.write.write_all(said.as_bytes()).await.unwrap();
+        spoken.write.shutdown().await.unwrap();
+        assert_eq!(spoken.heard().await["error"]["code"], -32600, "{said:?}");
+        spoken.end().await;
+    }
 }

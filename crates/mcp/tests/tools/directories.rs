@@ -99,6 +99,7 @@ async fn links_are_listed_as_what_they_are_and_not_followed() {
         assert_eq!(entries(&listing), top);
         let below = [
             ".hidden directory -",
+            "broken link nothing",
             "deep directory -",
             "device link other",
             "deep/file link file",
@@ -111,14 +112,16 @@ async fn links_are_listed_as_what_they_are_and_not_followed() {
             let list = json!({"path": path, "depth": 2, "sizes": true});
             let (listing, words) = bench.call_for_words("list_directory", list).await;
             assert_eq!(entries(&listing), below, "{path}");
-            assert_eq!(listing["total_entries"], 7);
-            assert!(
-                words.contains("\ndeep/folder  (link to a directory)\n"),
-                "{words}"
-            );
+            assert_eq!(listing["total_entries"], 8);
+            for said in [
+                "\nbroken  (link that leads nowhere)\n",
+                "\ndeep/folder  (link to a directory)\n",
+            ] {
+                assert!(words.contains(said), "{words}");
+            }
             let list = json!({"path": path});
             let listing = bench.call("list_directory", list).await;
-            assert_eq!(entries(&listing), below[..3], "{path}");
+            assert_eq!(entries(&listing), below[..4], "{path}");
         }
         let list = json!({"path": "b", "depth": 2, "include_hidden": true});
         let listing = bench.call("list_directory", list).await;

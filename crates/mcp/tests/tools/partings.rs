@@ -68,10 +68,18 @@ async fn a_lost_place_is_told_at_once() {
     let start = json!({"argv": ["sleep", "1000"], "wait_ms": 0});
     let started = bench.call("start_process", start.clone()).await;
     let run = bench
-        .begin("run_command", json!({"command": "echo > here; sleep 1000"}))
+        .begin("run_command", json!({"command": "sleep 1000"}))
         .await;
-    let path = bench.path("here");
-    outpost_testkit::patience::seen("the command", || path.exists().then_some(())).await;
+    // That it runs isn't enough: the answer to its start could be lost as well.
+    soon("both to be known", async {
+        loop {
+            let known = bench.call("list_processes", json!({})).await;
+            if known["processes"].as_array().unwrap().len() == 2 {
+                return;
+            }
+        }
+    })
+    .await;
     bench.line.as_ref().expect("a line").lose();
     let rmcp::model::ServerResult::CallToolResult(ran) = soon("an answer", run.await_response())
         .await

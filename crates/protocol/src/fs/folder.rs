@@ -34,6 +34,13 @@ pub struct FsCreateDirectoryParams {
 pub struct FsReadDirectoryParams {
     /// Which folder.
     pub path: FsPath,
+    /// Whether links that lead nowhere are listed too.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub broken_links: bool,
     /// What the reading is confined to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxParams>,
@@ -56,6 +63,9 @@ pub struct FsDirectoryEntry {
     pub is_directory: bool,
     /// A regular file.
     pub is_file: bool,
+    /// A link that leads nowhere; told of those alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_broken_link: bool,
 }
 
 /// Params of `fs/walk`.

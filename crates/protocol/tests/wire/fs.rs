@@ -151,6 +151,7 @@ fn results() {
                 file_name: "a b".to_owned(),
                 is_directory: true,
                 is_file: false,
+                is_broken_link: false,
             }],
         }),
         line(&FsWalkResult {

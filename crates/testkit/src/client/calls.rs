@@ -26,6 +26,14 @@ impl Client {
         answer
     }
 
+    /// The same for a session that another connection has, which has to let go of it.
+    pub async fn take_over(&self, session: &Value) -> Value {
+        let resume = json!({"clientName": "testkit", "resumeSessionId": session, "takeover": true});
+        let answer = self.call("initialize", resume).await;
+        self.notify("initialized", json!({})).await;
+        answer
+    }
+
     /// Sends a notification.
     pub async fn notify(&self, method: &str, params: Value) {
         self.send(&json!({"method": method, "params": params}))

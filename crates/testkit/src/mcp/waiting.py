@@ -3,6 +3,8 @@
 What a message means, a cancellation among them, is the SDK's business alone.
 """
 
+import sys
+
 import anyio
 from mcp.server.mcpserver import Context, Image, MCPServer
 
@@ -57,4 +59,7 @@ def note() -> str:
     return "to be continued"
 
 
-server.run("stdio")
+if sys.argv[1:] == ["http"]:
+    server.run("streamable-http", port=0)
+else:
+    server.run("stdio")

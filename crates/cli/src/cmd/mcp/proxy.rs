@@ -1,8 +1,6 @@
 //! `outpost mcp proxy`: a server that is in truth running elsewhere.
 
-use std::{
-    cell::Cell, ffi::OsString, io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
-};
+use std::{cell::Cell, io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -10,7 +8,7 @@ use outpost_client::{
     EnvPolicy, Event, Place, Process, Remote, RemoteOptions, SignalName, Start, StreamName,
 };
 use outpost_engine::sandbox::Level;
-use outpost_mcp::{Command, EnvSource, EnvVar, Limits, Passage, Sieve, parting};
+use outpost_mcp::{Command, Limits, Passage, Sieve, parting};
 use tokio::{
     io::{AsyncWriteExt as _, Stdout, stderr, stdout},
     time::{sleep, timeout},
@@ -22,6 +20,7 @@ use crate::{
     console::{Signals, Typed},
     exit,
     farewell::{Remains, take_leave},
+    handed_on::{handed_on, handed_on_beside_ours},
     target,
 };
 
@@ -119,24 +118,22 @@ async fn place(args: &McpProxy) -> anyhow::Result<(Arc<dyn Place>, Option<Arc<Re
 
 /// Elsewhere it gets what it is given; here it is as if the host had started it.
 fn start(args: &McpProxy) -> anyhow::Result<Start> {
-    let (given, named): (Vec<_>, Vec<_>) = args.env.iter().partition(|v| v.value.is_some());
+    let here = |name: &str| std::env::var_os(name);
+    let env = match args.on.on {
+        None => handed_on_beside_ours(&args.env, here)?,
+        Some(_) => handed_on(&args.env, here)?,
+    };
     let command = Command {
         program: args.command[0].clone(),
         args: args.command[1..].to_vec(),
-        env: given
+        env: env
             .into_iter()
-            .filter_map(|v| Some((v.name.clone(), OsString::from(v.value.clone()?))))
+            .map(|(n, value)| (n, value.into()))
             .collect(),
-        env_vars: named
-            .into_iter()
-            .map(|v| EnvVar {
-                name: v.name.clone(),
-                source: EnvSource::Local,
-            })
-            .collect(),
+        env_vars: Vec::new(),
         cwd: args.cwd.as_ref().map(PathBuf::from),
     };
-    let start = command.start_there(|name| std::env::var_os(name))?;
+    let start = command.start_there(here)?;
     if args.on.on.is_some() {
         return Ok(start);
     }

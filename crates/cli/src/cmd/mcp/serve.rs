@@ -1,8 +1,8 @@
 //! `outpost mcp serve`: this program's own tools.
 
-use std::{collections::BTreeMap, ffi::OsString, path::Path, process::ExitCode, sync::Arc};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use outpost_client::{Error, Local, Pending, Place, Remote, RemoteOptions, Standing};
 use outpost_engine::sandbox::Level;
 use outpost_mcp::serve::{Confinement, Ground, Setup, Workbench};
@@ -16,6 +16,7 @@ use crate::{
     console::Signals,
     exit,
     farewell::{Remains, take_leave},
+    handed_on::handed_on,
     target,
 };
 
@@ -25,7 +26,7 @@ pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     let site = Arc::new(Site::of(args, level)?);
     let setup = Setup {
         cwd: args.cwd.clone(),
-        env: variables(args)?,
+        env: handed_on(&args.env, |name| std::env::var_os(name))?,
         name: args.on.on.clone().map(|on| target::described(&on)),
         confinement,
         ..Setup::default()
@@ -100,24 +101,6 @@ fn confinement(args: &McpServe) -> anyhow::Result<(Option<Confinement>, Level)> 
         sandbox,
     });
     Ok((confinement, in_force.sandbox_level))
-}
-
-/// Those that were given, and those that were named and are there.
-fn variables(args: &McpServe) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut given = BTreeMap::new();
-    for variable in &args.env {
-        let value = match &variable.value {
-            Some(value) => value.clone(),
-            None => match std::env::var_os(&variable.name).map(OsString::into_string) {
-                Some(Ok(value)) => value,
-                Some(Err(_)) => bail!("variable {} is not Unicode text", variable.name),
-                // What isn't there here isn't there either.
-                None => continue,
-            },
-        };
-        given.insert(variable.name.clone(), value);
-    }
-    Ok(given)
 }
 
 /// Where the tools work: here, or on a server that is connected to again if it

@@ -48,10 +48,10 @@ fn start(args: &Run, site: &Site) -> anyhow::Result<Start> {
         // Our own server was started at another time and in another place.
         Site::Home => {
             let cwd = directory(args.cwd.as_deref())?;
-            environment::exactly_ours(start, &args.env).cwd(cwd)
+            environment::exactly_ours(start, &args.env)?.cwd(cwd)
         }
         Site::Url(_) => {
-            let start = environment::theirs(start, args.tty, &args.env);
+            let start = environment::theirs(start, args.tty, &args.env)?;
             match &args.cwd {
                 Some(cwd) => start.cwd(Path::new(cwd)),
                 None => start,

@@ -2,7 +2,10 @@
 
 use outpost_client::{EnvPolicy, Start};
 
-use crate::args::Variable;
+use crate::{
+    args::Variable,
+    handed_on::{NotText, handed_on, handed_on_beside_ours},
+};
 
 /// What a terminal needs to be known by, also far away.
 const TERMINAL: [&str; 2] = ["TERM", "COLORTERM"];
@@ -12,44 +15,36 @@ const LOCALE: &str = "LC_";
 
 /// As if it had been started right here: everything of ours, also what a server
 /// would keep from strangers.
-pub(super) fn ours(start: Start, variables: &[Variable]) -> Start {
+pub(super) fn ours(start: Start, variables: &[Variable]) -> Result<Start, NotText> {
     let all = EnvPolicy {
         ignore_default_excludes: true,
         ..EnvPolicy::default()
     };
-    set(start.env_policy(all), variables)
+    let more = handed_on_beside_ours(variables, |name| std::env::var_os(name))?;
+    Ok(start.env_policy(all).envs(more))
 }
 
 /// As if the person had come to the server: its environment, and the person's
 /// terminal and language.
-pub(super) fn theirs(start: Start, tty: bool, variables: &[Variable]) -> Start {
+pub(super) fn theirs(start: Start, tty: bool, variables: &[Variable]) -> Result<Start, NotText> {
     let persons = here().filter(|(name, _)| {
         let name = name.as_str();
         let language = LANGUAGE.contains(&name) || name.starts_with(LOCALE);
         language || (tty && TERMINAL.contains(&name))
     });
-    set(start.inherit_env().envs(persons), variables)
+    let more = handed_on(variables, |name| std::env::var_os(name))?;
+    Ok(start.inherit_env().envs(persons).envs(more))
 }
 
 /// Everything of ours by name and value, for a server of our own that was
 /// started at another time.
-pub(super) fn exactly_ours(start: Start, variables: &[Variable]) -> Start {
-    set(start.envs(here()), variables)
+pub(super) fn exactly_ours(start: Start, variables: &[Variable]) -> Result<Start, NotText> {
+    let more = handed_on(variables, |name| std::env::var_os(name))?;
+    Ok(start.envs(here()).envs(more))
 }
 
-/// The wire carries text, so what isn't stays behind.
+/// The wire carries text, so what isn't stays behind, unless somebody insists on it.
 fn here() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-}
-
-fn set(start: Start, variables: &[Variable]) -> Start {
-    variables.iter().fold(start, |start, variable| {
-        let here = || std::env::var(&variable.name).ok();
-        match variable.value.clone().or_else(here) {
-            Some(value) => start.env(&variable.name, value),
-            // Not there here, so not there either.
-            None => start,
-        }
-    })
 }

@@ -25,6 +25,7 @@ use crate::{
     },
     exit,
     farewell::{Remains, take_leave},
+    handed_on::NotText,
     render::{out::note, words},
     target,
 };
@@ -86,13 +87,16 @@ async fn run_here(args: &Run, confinement: &Confinement) -> anyhow::Result<Over>
     };
     // Before anything is started: what comes from now on is for the command.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
+    // Before a server hears of us: what can't be said needn't be begun.
+    let start = program(args)?;
     let (place, remote) = tokio::select! {
         place = place(args, confinement.level) => place?,
         signal = signals.ending() => return Ok(without_a_start(exit::of_signal(signal))),
     };
+    let start = connected(args, start);
     let start = match confinement.sandbox.clone() {
-        Some(sandbox) => start(args, remote.is_some()).sandbox(sandbox),
-        None => start(args, remote.is_some()),
+        Some(sandbox) => start.sandbox(sandbox),
+        None => start,
     };
     let started = tokio::select! {
         started = place.start(start) => {
@@ -224,24 +228,28 @@ async fn place(args: &Run, level: Level) -> anyhow::Result<(Arc<dyn Place>, Opti
     Ok((Arc::new(remote.clone()), Some(remote)))
 }
 
-fn start(args: &Run, remote: bool) -> Start {
-    let mut start = Start::new(args.command.iter().cloned());
-    start = match remote {
-        false => environment::ours(start, &args.env),
-        true => environment::theirs(start, args.tty, &args.env),
+/// The command with what it finds around it.
+fn program(args: &Run) -> Result<Start, NotText> {
+    let start = Start::new(args.command.iter().cloned());
+    let start = match args.on.on {
+        // Where we are is where the place is.
+        None => return environment::ours(start, &args.env),
+        Some(_) => environment::theirs(start, args.tty, &args.env)?,
     };
-    if args.tty {
-        start = match window_size() {
-            Some((rows, cols)) => start.size(rows, cols),
-            None => start.tty(),
-        };
-    } else if Typed::is_wanted(args.interactive) {
-        start = start.stdin();
-    }
-    // Where we are is where the place is, if it is here.
-    if let Some(cwd) = args.cwd.as_ref().filter(|_| remote) {
-        start = start.cwd(cwd);
-    }
+    Ok(match &args.cwd {
+        Some(cwd) => start.cwd(cwd),
+        None => start,
+    })
+}
+
+/// The same with streams like ours, as they are now.
+fn connected(args: &Run, start: Start) -> Start {
+    let start = match (args.tty, window_size()) {
+        (true, Some((rows, cols))) => start.size(rows, cols),
+        (true, None) => start.tty(),
+        (false, _) if Typed::is_wanted(args.interactive) => start.stdin(),
+        (false, _) => start,
+    };
     match &args.timeout {
         Some(timeout) => start.timeout(timeout.0),
         None => start,

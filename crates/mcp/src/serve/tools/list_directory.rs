@@ -60,7 +60,7 @@ struct Entry {
     name: String,
     kind: Kind,
     /// What a link leads to, which isn't looked into; nothing if that can't be seen.
-    leads_to: Option<Kind>,
+    leads_to: Option<Goal>,
     /// How large it is, if that was asked for.
     size_bytes: Option<u64>,
 }
@@ -75,12 +75,23 @@ enum Kind {
     Other,
 }
 
-impl From<Target> for Kind {
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Goal {
+    Directory,
+    File,
+    Other,
+    /// What it leads to isn't there.
+    Nothing,
+}
+
+impl From<Target> for Goal {
     fn from(target: Target) -> Self {
         match target {
-            Target::Directory => Kind::Directory,
-            Target::File => Kind::File,
-            Target::Other => Kind::Other,
+            Target::Directory => Goal::Directory,
+            Target::File => Goal::File,
+            Target::Other => Goal::Other,
+            Target::Nothing => Goal::Nothing,
         }
     }
 }
@@ -90,7 +101,7 @@ impl Entry {
         let (kind, leads_to) = match nature {
             Nature::Directory => (Kind::Directory, None),
             Nature::File => (Kind::File, None),
-            Nature::Link(target) => (Kind::Link, target.map(Kind::from)),
+            Nature::Link(target) => (Kind::Link, target.map(Goal::from)),
             Nature::Other => (Kind::Other, None),
         };
         Entry {
@@ -106,8 +117,7 @@ impl Tool for ListDirectory {
     const NAME: &'static str = "list_directory";
     const TITLE: &'static str = "List a directory";
     const DESCRIPTION: &'static str = "Lists what is in a directory, and in those below it if \
-        depth says so. Symbolic links are listed as what they are, and not followed, except those \
-        that lead nowhere, which are left out. To find files by name or by what is in them, use search_files.";
+        depth says so. Symbolic links are listed as what they are, and not followed. To find files by name or by what is in them, use search_files.";
     const EFFECT: Effect = Effect::Looks;
 
     type Answer = Listing;
@@ -258,9 +268,10 @@ impl Answer for Listing {
             let end = match (entry.kind, entry.leads_to) {
                 (Kind::Directory, _) => "/",
                 (Kind::File, _) => "",
-                (Kind::Link, Some(Kind::Directory)) => "  (link to a directory)",
-                (Kind::Link, Some(Kind::File)) => "  (link to a file)",
-                (Kind::Link, Some(_)) => "  (link)",
+                (Kind::Link, Some(Goal::Directory)) => "  (link to a directory)",
+                (Kind::Link, Some(Goal::File)) => "  (link to a file)",
+                (Kind::Link, Some(Goal::Other)) => "  (link)",
+                (Kind::Link, Some(Goal::Nothing)) => "  (link that leads nowhere)",
                 (Kind::Link, None) => "  (link to something that can't be seen)",
                 (Kind::Other, _) => "  (neither file nor directory)",
             };

@@ -29,6 +29,7 @@ pub(super) enum Target {
     Directory,
     File,
     Other,
+    Nothing,
 }
 
 /// Something that a walk didn't tell of: a link to this, or this itself.
@@ -38,20 +39,21 @@ pub(super) struct Stray {
     pub(super) target: Target,
 }
 
-/// All that is in a directory and isn't among the known, by name. A link that leads nowhere
-/// can't be seen: no place tells of those.
+/// All that is in a directory and isn't among the known, by name. Of links that lead nowhere
+/// released servers don't tell.
 pub(super) async fn strays(
     files: &Files,
     directory: &Path,
     known: &HashSet<PathBuf>,
 ) -> Result<Vec<Stray>, FileError> {
     let mut unknown = Vec::new();
-    for entry in files.read_directory(directory).await? {
-        let path = directory.join(entry.file_name);
+    for entry in files.read_directory_with_broken_links(directory).await? {
+        let path = directory.join(&entry.file_name);
         if !known.contains(&path) {
-            let target = match (entry.is_directory, entry.is_file) {
-                (true, _) => Target::Directory,
-                (_, true) => Target::File,
+            let target = match entry {
+                _ if entry.is_directory => Target::Directory,
+                _ if entry.is_file => Target::File,
+                _ if entry.is_broken_link => Target::Nothing,
                 _ => Target::Other,
             };
             unknown.push(Stray { path, target });
@@ -82,6 +84,10 @@ pub(super) async fn looked_at(
 impl Stray {
     /// Looks at it itself; none if it is gone by now. This fails only with its place.
     pub(super) async fn nature(&self, files: &Files) -> Result<Option<Nature>, FileError> {
+        if self.target == Target::Nothing {
+            // Only links are told to lead there, and what they lead to can't be looked at.
+            return Ok(Some(Nature::Link(Some(Target::Nothing))));
+        }
         Ok(Some(
             match (files.metadata(&self.path).await, self.target) {
                 (Ok(known), target) if known.is_symlink => Nature::Link(Some(target)),
@@ -92,7 +98,7 @@ impl Stray {
                 // It has come between the walk and this.
                 (Ok(_), Target::Directory) => Nature::Directory,
                 (Ok(_), Target::File) => Nature::File,
-                (Ok(_), Target::Other) => Nature::Other,
+                (Ok(_), Target::Other | Target::Nothing) => Nature::Other,
             },
         ))
     }

@@ -18,9 +18,10 @@ pub(crate) async fn read_directory(desk: Desk, params: FsReadDirectoryParams, re
     let read = async {
         let path = convert::path(params.path)?;
         let sandbox = params.sandbox.as_ref();
-        let entries = desk
+        let mut entries = desk
             .look(sandbox, move |files| files.read_directory(&path))
             .await?;
+        entries.retain(|entry| params.broken_links || !entry.is_broken_link);
         let bytes = entries
             .iter()
             .map(|entry| entry.name.len() + ENTRY_BYTES)
@@ -31,6 +32,7 @@ pub(crate) async fn read_directory(desk: Desk, params: FsReadDirectoryParams, re
             file_name: entry.name.to_string_lossy().into_owned(),
             is_directory: entry.is_directory,
             is_file: entry.is_file,
+            is_broken_link: entry.is_broken_link,
         });
         let entries = entries.collect();
         Ok((FsReadDirectoryResult { entries }, bytes))
