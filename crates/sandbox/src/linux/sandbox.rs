@@ -18,6 +18,7 @@ use super::orders::{Grant, Orders, Scene};
 use super::placeholder::{Holding, PlaceholderError, Placeholders, Remains};
 use super::preflight::{self, Means, Unenforceable};
 use super::said::Said;
+use super::standing::{Share, Standing};
 use super::{StageCommand, stage};
 use crate::planning::Failing;
 use crate::{Access, Level, Plan, Warning};
@@ -40,6 +41,7 @@ struct Shared {
     /// Once everything was found. What was missing may have been installed since.
     means: Mutex<Option<Means>>,
     placeholders: Placeholders,
+    standing: Standing,
     /// Of this program, which are those of the stages.
     libraries: OnceLock<Vec<PathBuf>>,
 }
@@ -83,6 +85,7 @@ pub struct Confined {
 #[derive(Debug)]
 pub struct Hold {
     placeholders: Holding,
+    _standing: Share,
     level: Level,
     /// The first process inside, which is the last to go. None while nobody has named it.
     first: Option<OwnedFd>,
@@ -204,6 +207,7 @@ impl Sandbox {
                 mounter,
                 means: Mutex::default(),
                 placeholders: Placeholders::default(),
+                standing: Standing::default(),
                 libraries: OnceLock::new(),
             }),
         }
@@ -231,6 +235,13 @@ impl Sandbox {
         } = &*self.shared;
         let means = preflight::look(command, *level, *mounter)?;
         Ok(known.insert(means).clone())
+    }
+
+    /// Where something may stand just now that only keeps a path absent for a process of ours:
+    /// [`is_placeholder`](crate::is_placeholder) tells. Waits for nothing.
+    #[must_use]
+    pub fn placeholders(&self) -> Vec<PathBuf> {
+        self.shared.standing.paths()
     }
 
     /// Prepares a process. Looks at the file system and may take a moment.
@@ -323,6 +334,7 @@ impl Sandbox {
             line,
             // Last, so that nothing is left where something else fails.
             hold: Hold {
+                _standing: self.shared.standing.share(&absent),
                 placeholders: self.shared.placeholders.hold(&absent)?,
                 level,
                 first: None,
