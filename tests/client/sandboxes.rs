@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use outpost_client::{Local, LocalOptions, Place, Sandbox, StageCommand, Start};
+use outpost_client::{FileErrorKind, Local, LocalOptions, Place, Sandbox, StageCommand, Start};
 use outpost_testkit::{Server, patience};
 
 use super::{connect, script};
@@ -81,6 +81,27 @@ async fn files_are_confined_here_and_there() {
     let remote = connect(&server.urls()[0]).await.expect("it is there");
     check_files(&remote, folder.path()).await;
     remote.close().await.expect("it ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_keeps_a_name_absent_is_seen_neither_here_nor_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = outpost().start().await;
+    let remote = connect(&server.urls()[0]).await.expect("it is there");
+    for place in [&local() as &dyn Place, &remote] {
+        let sandbox = Sandbox::read_only(folder.path()).write(folder.path());
+        let start = script(&server, "exec sleep 1000").cwd(folder.path());
+        let process = place.start(start.sandbox(sandbox)).await;
+        let _process = process.expect("it starts");
+        let git = folder.path().join(".git");
+        assert!(git.exists());
+        let missing = place.files().metadata(&git).await;
+        let error = missing.expect_err("it isn't there");
+        assert_eq!(error.kind(), FileErrorKind::NotFound);
+        let listed = place.files().read_directory(folder.path()).await;
+        assert!(listed.expect("it is there").is_empty());
+        place.close().await.expect("it ends");
+    }
 }
 
 async fn check_files(place: &dyn Place, folder: &Path) {

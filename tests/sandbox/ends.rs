@@ -1,10 +1,10 @@
 //! How a confined process ends, with all it has started.
 
-use outpost_testkit::{patience, programs};
+use outpost_testkit::{patience, programs, sh};
 use serde_json::json;
 
 use super::Site;
-use crate::{outpost, ready};
+use crate::{outpost, ready, ready_with};
 
 #[tokio::test]
 async fn a_signal_reaches_the_program_and_its_trap() {
@@ -87,6 +87,34 @@ async fn a_natural_exit_kills_nothing_inside_either() {
         server.mark().alive(1).await;
         patience::seen("nothing is held", || (!held()).then_some(())).await;
     }
+}
+
+/// What the server keeps for it is bounded like that.
+#[tokio::test]
+async fn what_it_leaves_running_counts_among_all_that_run() {
+    let (server, client) = ready_with(&["--max-processes", "2"]).await;
+    let site = Site::new();
+    for id in ["one", "other"] {
+        let story = client.run(site.script(id, programs::LEAVES_A_DAEMON)).await;
+        assert_eq!(story.code(), 0);
+    }
+    // Often enough for places that are free a moment after the close.
+    for _ in 0..50 {
+        let error = client.start_fails(sh("more", "true")).await;
+        assert_eq!(error.parts(), (-32001, "Server overloaded; retry later."));
+    }
+    assert_eq!(server.mark().living().len(), 3);
+    client.terminate_with("one", json!({"tree": true})).await;
+    // Nobody tells when there is a place.
+    let started = async || loop {
+        let params = json!({"processId": "more", "argv": ["true"], "cwd": "file:///", "env": {}});
+        match client.try_call("process/start", params).await {
+            Err(error) => assert_eq!(error.code, -32001),
+            Ok(_) => break,
+        }
+    };
+    patience::soon("a place is free", started()).await;
+    client.closed("more").await;
 }
 
 #[tokio::test]

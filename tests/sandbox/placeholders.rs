@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use outpost_testkit::{file_uri, patience, sh};
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Site;
 use crate::{outpost, ready};
@@ -84,6 +84,135 @@ async fn what_somebody_has_put_there_meanwhile_stays() {
         std::fs::read(git.join("HEAD")).expect("it is there"),
         b"ref"
     );
+}
+
+fn walk() -> Value {
+    json!({"maxDepth": 4, "maxDirectories": 10, "maxEntries": 10, "followDirectorySymlinks": false})
+}
+
+/// Clients look for `.git` here and above to find out what is a repository.
+#[tokio::test]
+async fn to_who_looks_from_outside_nothing_is_there() {
+    const MISSING: (i64, &str) = (-32004, "No such file or directory (os error 2)");
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    let at = |name: &str| json!(file_uri(&site.workspace().join(name)));
+    std::os::unix::fs::symlink(site.workspace(), site.outside("link")).expect("a link");
+    std::fs::write(site.workspace().join("file"), "").expect("a file");
+    client.start(site.script("p", "read x").stdin()).await;
+    let git = site.workspace().join(".git");
+    let linked = json!(file_uri(&site.outside("link/.git")));
+    for path in [at(".git"), at(".codex"), linked] {
+        let copy = json!({"sourcePath": path, "destinationPath": at("copy"), "recursive": true});
+        for (method, params) in [
+            ("fs/getMetadata", json!({"path": path})),
+            ("fs/readFile", json!({"path": path})),
+            ("fs/open", json!({"path": path, "handleId": "h"})),
+            ("fs/canonicalize", json!({"path": path})),
+            ("fs/readDirectory", json!({"path": path})),
+            ("fs/walk", json!({"path": path, "options": walk()})),
+            ("fs/copy", copy),
+            ("fs/remove", json!({"path": path, "force": false})),
+        ] {
+            let error = client.fails(method, params).await;
+            assert_eq!(error.parts(), MISSING, "{method} of {path}");
+        }
+    }
+    let unfollowed = json!({"path": at(".git"), "followSymlinks": false});
+    let error = client.fails("fs/getMetadata", unfollowed).await;
+    assert_eq!(error.parts(), MISSING);
+    // To remove what isn't there changes nothing, or the process would be free to make it.
+    client
+        .call("fs/remove", json!({"path": at(".git"), "recursive": true}))
+        .await;
+    assert!(git.exists());
+    let only_the_file = json!([{"fileName": "file", "isDirectory": false, "isFile": true}]);
+    let copy = json!(file_uri(&site.outside("copy")));
+    let whole = json!({"sourcePath": at(""), "destinationPath": copy, "recursive": true});
+    client.call("fs/copy", whole).await;
+    for path in [at(""), copy, json!(file_uri(&site.outside("link")))] {
+        let listed = client.call("fs/readDirectory", json!({"path": path})).await;
+        assert_eq!(listed["entries"], only_the_file, "{path}");
+    }
+    let mut confined = json!({"path": at("")});
+    confined["sandbox"] = site.sandbox(&[]);
+    let listed = client.call("fs/readDirectory", confined).await;
+    assert_eq!(listed["entries"], only_the_file);
+    let walked = json!({"path": at(""), "options": walk()});
+    let walked = client.call("fs/walk", walked).await;
+    assert_eq!(
+        walked["entries"],
+        json!([{"path": at("file"), "kind": "file"}])
+    );
+    // Nor is it to who is confined to something else, or granted what this one is kept from.
+    let own = json!({
+        "path": {"type": "path", "path": at(".git")},
+        "access": "write",
+        "missing_path_behavior": "skip",
+    });
+    for sandbox in [Site::new().sandbox(&[]), site.sandbox(&[own])] {
+        let params = json!({"path": at(".git"), "sandbox": sandbox});
+        let error = client.fails("fs/getMetadata", params).await;
+        assert_eq!(error.parts(), MISSING);
+        let params = json!({"path": at(""), "sandbox": sandbox});
+        let listed = client.call("fs/readDirectory", params).await;
+        assert_eq!(listed["entries"], only_the_file);
+    }
+    // Once there is something in it, it is there.
+    std::fs::write(git.join("HEAD"), "ref").expect("it is a folder like any other");
+    let found = client
+        .call("fs/getMetadata", json!({"path": at(".git")}))
+        .await;
+    assert_eq!(found["isDirectory"], true);
+    let listed = client
+        .call("fs/readDirectory", json!({"path": at("")}))
+        .await;
+    assert_eq!(listed["entries"][0]["fileName"], ".git");
+    client.write_last("p", b"\n").await;
+    client.closed("p").await;
+}
+
+/// It belongs to whoever has made it, and stays; the process is kept from it all the same.
+#[tokio::test]
+async fn who_makes_the_directory_from_outside_has_made_it() {
+    let (_server, client) = ready().await;
+    let site = Site::new();
+    let at = |name: &str| json!(file_uri(&site.workspace().join(name)));
+    client
+        .start(
+            site.script("p", "read x; touch .git/x || touch .codex/x")
+                .stdin(),
+        )
+        .await;
+    let empty = site.outside("empty");
+    std::fs::create_dir(&empty).expect("a folder");
+    let copy = json!({
+        "sourcePath": file_uri(&empty), "destinationPath": at(".agents"), "recursive": true,
+    });
+    for (method, params) in [
+        (
+            "fs/createDirectory",
+            json!({"path": at(".git"), "recursive": false}),
+        ),
+        ("fs/createDirectory", json!({"path": at(".codex")})),
+        ("fs/copy", copy),
+    ] {
+        client.call(method, params).await;
+    }
+    let again = json!({"path": at(".git"), "recursive": false});
+    let error = client.fails("fs/createDirectory", again).await;
+    assert_eq!(error.parts(), (-32603, "File exists (os error 17)"));
+    client
+        .call("fs/getMetadata", json!({"path": at(".git")}))
+        .await;
+    client.write_last("p", b"\n").await;
+    assert!(client.closed("p").await.denied());
+    let listed = client
+        .call("fs/readDirectory", json!({"path": at("")}))
+        .await;
+    let names = listed["entries"].as_array().expect("a list").iter();
+    let names: Vec<_> = names.map(|entry| entry["fileName"].clone()).collect();
+    assert_eq!(names, [".agents", ".codex", ".git"]);
 }
 
 #[tokio::test]

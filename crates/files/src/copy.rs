@@ -13,6 +13,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::copy_tree::copy_tree;
+use crate::gaps::Gaps;
 use crate::identity::{Identity, file_type};
 use crate::regular::{CAUTION, check_regular, check_size, max_size};
 use crate::resolve::PLACE;
@@ -31,6 +32,17 @@ impl Files {
         destination: &Path,
         recursive: bool,
     ) -> Result<(), FilesError> {
+        self.copy_but(source, destination, recursive, &Gaps::default())
+    }
+
+    /// The same without names that are to be left out.
+    pub(crate) fn copy_but(
+        &self,
+        source: &Path,
+        destination: &Path,
+        recursive: bool,
+        gaps: &Gaps,
+    ) -> Result<(), FilesError> {
         let stat = statat(CWD, source, AtFlags::SYMLINK_NOFOLLOW)?;
         match file_type(&stat) {
             FileType::RegularFile => {
@@ -46,12 +58,17 @@ impl Files {
                 copy_link((&parent, name), (&CWD, destination.as_os_str()))
             }
             FileType::Directory if !recursive => Err(FilesError::CopyOfDirectory),
-            FileType::Directory => self.copy_directory(source, destination),
+            FileType::Directory => self.copy_directory(source, destination, gaps),
             _ => Err(FilesError::CopyOfSpecial),
         }
     }
 
-    fn copy_directory(&self, source: &Path, destination: &Path) -> Result<(), FilesError> {
+    fn copy_directory(
+        &self,
+        source: &Path,
+        destination: &Path,
+        gaps: &Gaps,
+    ) -> Result<(), FilesError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let source = self.open_path(source, flags, Mode::empty(), Links::Follow)?;
         check_apart(&source, destination)?;
@@ -61,6 +78,7 @@ impl Files {
             source,
             (&CWD, destination.as_os_str()),
             self.limits.copy_depth,
+            gaps,
         )
     }
 }

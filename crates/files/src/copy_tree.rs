@@ -6,6 +6,7 @@ use rustix::io::Errno;
 
 use crate::FilesError;
 use crate::copy::{PERMISSIONS, Place, copy_file, copy_link};
+use crate::gaps::Gaps;
 use crate::identity::Identity;
 use crate::names::Names;
 
@@ -28,8 +29,9 @@ pub(crate) fn copy_tree<Fd: AsFd>(
     source: OwnedFd,
     to: Place<'_, Fd>,
     max_depth: usize,
+    gaps: &Gaps,
 ) -> Result<(), FilesError> {
-    let first = Level::open(source, to, OFlags::empty())?;
+    let first = Level::open(source, to, OFlags::empty(), gaps)?;
     // However the tree changes meanwhile, the copy isn't copied.
     let whole = Identity::of(&first.copy)?;
     let mut levels = vec![first];
@@ -49,7 +51,7 @@ pub(crate) fn copy_tree<Fd: AsFd>(
                 if Identity::of(&source)? == whole {
                     return Err(FilesError::CopyIntoItself);
                 }
-                let below = Level::open(source, to, OFlags::NOFOLLOW)?;
+                let below = Level::open(source, to, OFlags::NOFOLLOW, gaps)?;
                 levels.push(below);
                 if levels.len() > max_depth {
                     return Err(FilesError::TooDeep { limit: max_depth });
@@ -66,6 +68,7 @@ impl Level {
         source: OwnedFd,
         (place, name): Place<'_, Fd>,
         flags: OFlags,
+        gaps: &Gaps,
     ) -> Result<Self, FilesError> {
         let mode = Mode::from_raw_mode(fstat(&source)?.st_mode & PERMISSIONS);
         let mode = match mkdirat(place, name, mode | Mode::RWXU) {
@@ -74,7 +77,7 @@ impl Level {
             Err(error) => return Err(error.into()),
         };
         Ok(Level {
-            names: Names::of(&source)?,
+            names: Names::of(&source, gaps)?,
             copy: openat(place, name, READ | flags, Mode::empty())?,
             source,
             mode,

@@ -20,12 +20,14 @@
 //! **Special files.** Opening a FIFO would wait for its other end, and opening a device may do
 //! something. Both are recognised before they are opened, and once more afterwards (`regular`).
 
+mod claim;
 mod confined;
 mod copy;
 mod copy_tree;
 mod create_directory;
 mod error;
 mod files;
+mod gaps;
 mod identity;
 mod limits;
 mod metadata;
@@ -40,7 +42,7 @@ mod stream;
 mod walk;
 mod write;
 
-pub use confined::{Clerk, Confined, Line, Masks, Writer, serve};
+pub use confined::{Clerk, Confined, Here, Line, Masks, Writer, serve};
 pub use error::{ErrorKind, FilesError};
 pub use files::{Files, Links, Means};
 pub use limits::Limits;

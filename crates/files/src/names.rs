@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, Dir, FileType, statat};
 use rustix::io::Errno;
 
 use crate::FilesError;
+use crate::gaps::Gaps;
 use crate::identity::file_type;
 
 /// A name in a directory, and what it stands for.
@@ -23,12 +24,14 @@ pub(crate) struct Name {
 #[derive(Debug)]
 pub(crate) struct Names {
     entries: Dir,
+    left_out: Vec<OsString>,
 }
 
 impl Names {
-    pub(crate) fn of(directory: impl AsFd) -> Result<Self, FilesError> {
+    pub(crate) fn of(directory: impl AsFd, gaps: &Gaps) -> Result<Self, FilesError> {
         Ok(Names {
-            entries: Dir::read_from(directory)?,
+            entries: Dir::read_from(&directory)?,
+            left_out: gaps.of(&directory)?,
         })
     }
 
@@ -38,7 +41,7 @@ impl Names {
         while let Some(entry) = self.entries.read() {
             let entry = entry?;
             let text = OsStr::from_bytes(entry.file_name().to_bytes());
-            if text == "." || text == ".." {
+            if text == "." || text == ".." || self.left_out.iter().any(|left| left == text) {
                 continue;
             }
             let kind = match entry.file_type() {
@@ -60,9 +63,13 @@ impl Names {
 }
 
 /// The names in a directory, in no order, but no more than `limit` of them.
-pub(crate) fn names_in(directory: impl AsFd, limit: usize) -> Result<Vec<Name>, FilesError> {
+pub(crate) fn names_in(
+    directory: impl AsFd,
+    limit: usize,
+    gaps: &Gaps,
+) -> Result<Vec<Name>, FilesError> {
     let directory = directory.as_fd();
-    let mut left = Names::of(directory)?;
+    let mut left = Names::of(directory, gaps)?;
     let mut names = Vec::new();
     while names.len() < limit
         && let Some(name) = left.next(directory)?
@@ -73,8 +80,12 @@ pub(crate) fn names_in(directory: impl AsFd, limit: usize) -> Result<Vec<Name>, 
 }
 
 /// All names in a directory, sorted, if there are no more than `limit`.
-pub(crate) fn sorted_names(directory: impl AsFd, limit: usize) -> Result<Vec<Name>, FilesError> {
-    let mut names = names_in(directory, limit.saturating_add(1))?;
+pub(crate) fn sorted_names(
+    directory: impl AsFd,
+    limit: usize,
+    gaps: &Gaps,
+) -> Result<Vec<Name>, FilesError> {
+    let mut names = names_in(directory, limit.saturating_add(1), gaps)?;
     if names.len() > limit {
         return Err(FilesError::TooManyEntries { limit });
     }
@@ -84,9 +95,13 @@ pub(crate) fn sorted_names(directory: impl AsFd, limit: usize) -> Result<Vec<Nam
 
 /// The first names of a directory, sorted, and no more than `limit` of them. All others are seen and
 /// forgotten, however many there are.
-pub(crate) fn first_names(directory: impl AsFd, limit: usize) -> Result<Vec<Name>, FilesError> {
+pub(crate) fn first_names(
+    directory: impl AsFd,
+    limit: usize,
+    gaps: &Gaps,
+) -> Result<Vec<Name>, FilesError> {
     let directory = directory.as_fd();
-    let mut left = Names::of(directory)?;
+    let mut left = Names::of(directory, gaps)?;
     let mut first = BTreeMap::new();
     while let Some(Name { text, kind }) = left.next(directory)? {
         first.insert(text, kind);

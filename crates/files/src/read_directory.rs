@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
+use crate::gaps::Gaps;
 use crate::names::{sorted_names, target_of};
 use crate::{Files, FilesError, Links};
 
@@ -24,9 +25,18 @@ pub struct DirectoryEntry {
 impl Files {
     /// What is in a directory, by name.
     pub fn read_directory(&self, path: &Path) -> Result<Vec<DirectoryEntry>, FilesError> {
+        self.read_directory_but(path, &Gaps::default())
+    }
+
+    /// The same without names that are to be left out.
+    pub(crate) fn read_directory_but(
+        &self,
+        path: &Path,
+        gaps: &Gaps,
+    ) -> Result<Vec<DirectoryEntry>, FilesError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let directory = self.open_path(path, flags, Mode::empty(), Links::Follow)?;
-        let names = sorted_names(&directory, self.limits.directory_entries)?;
+        let names = sorted_names(&directory, self.limits.directory_entries, gaps)?;
         let entries = names.into_iter().map(|name| {
             let target = target_of(&directory, &name);
             DirectoryEntry {

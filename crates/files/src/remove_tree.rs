@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
 use crate::FilesError;
+use crate::gaps::Gaps;
 use crate::identity::Identity;
 use crate::names::names_in;
 use crate::resolve::open_in;
@@ -151,7 +152,7 @@ fn unlink(place: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, FilesError> 
 fn clear(directory: impl AsFd, progress: &mut Progress) -> Result<Cleared, FilesError> {
     let directory = directory.as_fd();
     loop {
-        let names = names_in(directory, BATCH)?;
+        let names = names_in(directory, BATCH, &Gaps::default())?;
         if names.is_empty() {
             return Ok(Cleared::All);
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 
+use crate::gaps::Gaps;
 use crate::identity::{Identity, file_type};
 use crate::names::{Name, first_names, target_of};
 use crate::{Files, FilesError, Limits};
@@ -99,6 +100,16 @@ impl WalkOptions {
 impl Files {
     /// What is below `root`. A root that is no directory has nothing below it.
     pub fn walk(&self, root: &Path, options: WalkOptions) -> Result<Walk, FilesError> {
+        self.walk_but(root, options, &Gaps::default())
+    }
+
+    /// The same without names that are to be left out.
+    pub(crate) fn walk_but(
+        &self,
+        root: &Path,
+        options: WalkOptions,
+        gaps: &Gaps,
+    ) -> Result<Walk, FilesError> {
         options.check(&self.limits)?;
         // A link that leads nowhere is missing like anything else.
         let target = statat(CWD, root, AtFlags::empty())?;
@@ -112,6 +123,7 @@ impl Files {
         let mut walker = Walker {
             limits: self.limits,
             options,
+            gaps,
             found: Walk::default(),
             waiting: VecDeque::from([(root.to_owned(), 0)]),
             entered: HashSet::from([Identity::from(&target)]),
@@ -143,9 +155,10 @@ impl EntryKind {
 /// A limit was met that leaves room for nothing more.
 struct Full;
 
-struct Walker {
+struct Walker<'a> {
     limits: Limits,
     options: WalkOptions,
+    gaps: &'a Gaps,
     found: Walk,
     /// Directories that were named and not looked into yet.
     waiting: VecDeque<(PathBuf, u64)>,
@@ -156,13 +169,13 @@ struct Walker {
     bytes: usize,
 }
 
-impl Walker {
+impl Walker<'_> {
     fn look_into(&mut self, directory: &Path, depth: u64) -> Result<(), Full> {
         // One more than will be looked at shows that there is more.
         let left = self.options.max_entries - self.looked_at;
         let enough = usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1));
         let read = self.open(directory, depth).and_then(|open| {
-            let names = first_names(&open, enough)?;
+            let names = first_names(&open, enough, self.gaps)?;
             Ok((open, names))
         });
         let (open, names) = match read {

@@ -16,8 +16,8 @@ pub use denial::is_denied;
 pub use level::Level;
 pub use linux::{
     Confined, Heard, Hold, Line, Means, Mounter, Own, PlaceholderError, PrepareError, Program,
-    Remains, Remedy, Report, Said, Sandbox, StageCommand, Step, Unenforceable, landlock_version,
-    stage,
+    Remains, Remedy, Report, Said, Sandbox, StageCommand, Step, Unenforceable, is_placeholder,
+    landlock_version, stage,
 };
 pub use plan::{Access, Identity, Link, Network, Plan, Presence, Rule, Warning, Why};
 pub use refusal::Refusal;

@@ -18,7 +18,9 @@ pub(crate) fn asked() -> Option<impl Iterator<Item = OsString>> {
 /// Becomes the next stage, or does file operations behind its walls; returns if
 /// it fails, or when nobody asks any more.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    sandbox::stage(arguments, outpost_files::serve)
+    sandbox::stage(arguments, |socket| {
+        outpost_files::serve(socket, sandbox::is_placeholder);
+    })
 }
 
 /// How the server starts it: the very program that is running, even where

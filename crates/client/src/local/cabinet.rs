@@ -75,14 +75,12 @@ impl LocalCabinet {
         let open = place.as_ref().map_or(Ok(()), |place| place.check_open());
         Box::pin(async move {
             open?;
-            let here = (Clerk::Here(files), Departure::default());
-            let (clerk, departure) = match (place, sandbox) {
-                (_, None) => here,
-                (Some(place), Some(sandbox)) => place.clerk(&sandbox, purpose, files).await?,
+            let (clerk, departure) = match place {
+                Some(place) => place.clerk(sandbox.as_ref(), purpose, files).await?,
                 // Nobody is there who could confine anything.
-                (None, Some(sandbox)) => {
-                    refusal::check_sandbox(&sandbox)?;
-                    here
+                None => {
+                    sandbox.as_ref().map_or(Ok(()), refusal::check_sandbox)?;
+                    (Clerk::here(files), Departure::default())
                 }
             };
             let done = blocking(move || work(clerk)).await;

@@ -215,12 +215,13 @@ impl Inner {
     /// Somebody who does file operations, and can do no more than the sandbox grants.
     pub(super) async fn clerk(
         &self,
-        sandbox: &SandboxParams,
+        sandbox: Option<&SandboxParams>,
         purpose: Purpose,
         files: outpost_files::Files,
     ) -> Result<(Clerk, Departure), RpcError> {
-        let Some(policy) = confinement::policy(sandbox, &self.cwd) else {
-            return Ok((Clerk::Here(files), Departure::default()));
+        let policy = sandbox.and_then(|sandbox| confinement::policy(sandbox, &self.cwd));
+        let Some(policy) = policy else {
+            return Ok((self.engine.free_clerk(files), Departure::default()));
         };
         let tmpdir = self.environment.get("TMPDIR").map(ToOwned::to_owned);
         let clerk = self.engine.confined_clerk(policy, tmpdir, purpose, files);

@@ -1,10 +1,12 @@
 //! Confined processes of our own that do file operations.
 
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use outpost_files::{Clerk, Confined, Files, Line};
+use outpost_files::{Clerk, Confined, Files, Here, Line};
 use outpost_process::{Child, Stdio, Watched};
-use outpost_sandbox::{Hold, PrepareError, Program, Refusal, policy::Policy};
+use outpost_sandbox::{
+    Hold, PrepareError, Program, Refusal, Sandbox, is_placeholder, policy::Policy,
+};
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +49,17 @@ impl Departure {
 }
 
 impl Engine {
+    /// Somebody who does file operations within these limits and can do all that the server can.
+    /// What only keeps a path absent for a confined process counts as missing.
+    #[must_use]
+    pub fn free_clerk(&self, files: Files) -> Clerk {
+        Clerk::Here(Here {
+            files,
+            held: self.held(),
+            is_held: is_placeholder,
+        })
+    }
+
     /// Somebody who does file operations within these limits, confined by this policy; `tmpdir` is
     /// what a process would have as its `TMPDIR`. It is a process, counts as one, and leaves when it
     /// is dropped.
@@ -77,8 +90,9 @@ impl Engine {
             child,
             hold,
             socket,
-            masks,
+            mut masks,
         } = stays?;
+        masks.held = self.held();
         let departure = Departure::default();
         let needed = departure.unneeded.clone();
         let attendant = Attendant {
@@ -129,6 +143,12 @@ impl Engine {
         let child = shared.spawner.spawn(command).await;
         let child = child.map_err(confining::not_carried)?;
         confinement.see_staying(child, within).await
+    }
+
+    /// Where something may stand that only keeps a path absent.
+    fn held(&self) -> Vec<PathBuf> {
+        let sandbox = self.shared.sandbox.as_ref();
+        sandbox.map(Sandbox::placeholders).unwrap_or_default()
     }
 }
 

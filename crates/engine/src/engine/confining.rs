@@ -184,6 +184,7 @@ fn masks(plan: &Plan) -> Masks {
     Masks {
         denied: denied.map(|rule| rule.path.clone()).collect(),
         absent: planning::Host.placeholders(plan),
+        held: Vec::new(),
     }
 }
 

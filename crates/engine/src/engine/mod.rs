@@ -242,8 +242,15 @@ impl Engine {
         let closed = process.clone();
         self.alive().insert(process.key(), process.clone());
         self.shared.tasks.spawn(async move {
+            // What a confined process has left keeps its place too: something is held
+            // here for each of them, and there is no other bound for that.
+            let place = Arc::new(place);
             if let Some(vigil) = actor.run().await {
-                engine.shared.tasks.spawn(vigil.keep());
+                let place = Arc::clone(&place);
+                engine.shared.tasks.spawn(async move {
+                    vigil.keep().await;
+                    drop(place);
+                });
             }
             engine.check_out(&closed);
             // Who acknowledges is waited for, and so is the one connection that a

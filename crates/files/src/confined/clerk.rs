@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::answer::{self, Answer};
+use super::doing::perform;
 use super::line::Line;
 use super::masks::Masks;
 use super::request::Request;
@@ -19,9 +20,20 @@ use crate::{
 #[derive(Debug)]
 pub enum Clerk {
     /// Here, with everything that this process may do.
-    Here(Files),
+    Here(Here),
     /// There.
     Confined(Confined),
+}
+
+/// Somebody in this process.
+#[derive(Debug)]
+pub struct Here {
+    /// The limits that it keeps.
+    pub files: Files,
+    /// Where directories may stand that count as none.
+    pub held: Vec<PathBuf>,
+    /// Whether one does, which is asked where an operation could come upon it.
+    pub is_held: fn(&Path) -> bool,
 }
 
 /// Somebody at the other end of a line.
@@ -36,16 +48,20 @@ pub struct Confined {
 }
 
 impl Clerk {
+    /// Somebody here, to whom everything is what it looks like.
+    #[must_use]
+    pub fn here(files: Files) -> Self {
+        Self::Here(Here {
+            files,
+            held: Vec::new(),
+            is_held: |_| false,
+        })
+    }
+
     /// Opens a regular file.
     pub fn open(&self, path: &Path, links: Links) -> Result<OpenFile, FilesError> {
-        match self {
-            Self::Here(files) => files.open(path, links),
-            Self::Confined(there) => {
-                let request = Request::OpenToRead(path.to_owned(), links);
-                let file = there.ask(&request)?.file()?;
-                Ok(OpenFile::of(file, there.files.limits))
-            }
-        }
+        let file = self.ask(Request::OpenToRead(path.to_owned(), links))?;
+        Ok(OpenFile::of(file.file()?, self.files().limits))
     }
 
     /// All bytes of a regular file.
@@ -55,14 +71,9 @@ impl Clerk {
 
     /// Makes `bytes` all that is in a file.
     pub fn write(&self, path: &Path, bytes: &[u8], links: Links) -> Result<(), FilesError> {
-        match self {
-            Self::Here(files) => files.write(path, bytes, links),
-            Self::Confined(there) => {
-                crate::regular::check_size(bytes.len() as u64)?;
-                let request = Request::OpenToWrite(path.to_owned(), links);
-                fill(there.ask(&request)?.file()?, bytes)
-            }
-        }
+        crate::regular::check_size(bytes.len() as u64)?;
+        let file = self.ask(Request::OpenToWrite(path.to_owned(), links))?;
+        fill(file.file()?, bytes)
     }
 
     /// Makes a directory.
@@ -72,74 +83,45 @@ impl Clerk {
         recursive: bool,
         links: Links,
     ) -> Result<(), FilesError> {
-        match self {
-            Self::Here(files) => files.create_directory(path, recursive, links),
-            Self::Confined(there) => {
-                let request = Request::CreateDirectory(path.to_owned(), recursive, links);
-                there.ask(&request)?.done()
-            }
-        }
+        let request = Request::CreateDirectory(path.to_owned(), recursive, links);
+        self.ask(request)?.done()
     }
 
     /// What a path leads to, by way of all its links.
     pub fn metadata(&self, path: &Path, links: Links) -> Result<Metadata, FilesError> {
-        match self {
-            Self::Here(files) => files.metadata(path, links),
-            Self::Confined(there) => {
-                let request = Request::Metadata(path.to_owned(), links);
-                match there.ask(&request)?.answer {
-                    Answer::Metadata(found) => Ok(found),
-                    _ => Err(FilesError::Unanswered),
-                }
-            }
+        match self.ask(Request::Metadata(path.to_owned(), links))?.answer {
+            Answer::Metadata(found) => Ok(found),
+            _ => Err(FilesError::Unanswered),
         }
     }
 
     /// The same place without any link in its path.
     pub fn canonicalize(&self, path: &Path) -> Result<PathBuf, FilesError> {
-        match self {
-            Self::Here(files) => files.canonicalize(path),
-            Self::Confined(there) => {
-                match there.ask(&Request::Canonicalize(path.to_owned()))?.answer {
-                    Answer::Path(found) => Ok(found),
-                    _ => Err(FilesError::Unanswered),
-                }
-            }
+        match self.ask(Request::Canonicalize(path.to_owned()))?.answer {
+            Answer::Path(found) => Ok(found),
+            _ => Err(FilesError::Unanswered),
         }
     }
 
     /// What is in a directory, by name.
     pub fn read_directory(&self, path: &Path) -> Result<Vec<DirectoryEntry>, FilesError> {
-        match self {
-            Self::Here(files) => files.read_directory(path),
-            Self::Confined(there) => {
-                match there.ask(&Request::ReadDirectory(path.to_owned()))?.answer {
-                    Answer::Entries(entries) => Ok(entries),
-                    _ => Err(FilesError::Unanswered),
-                }
-            }
+        match self.ask(Request::ReadDirectory(path.to_owned()))?.answer {
+            Answer::Entries(entries) => Ok(entries),
+            _ => Err(FilesError::Unanswered),
         }
     }
 
     /// What is below a directory, level by level.
     pub fn walk(&self, path: &Path, options: WalkOptions) -> Result<Walk, FilesError> {
-        match self {
-            Self::Here(files) => files.walk(path, options),
-            Self::Confined(there) => {
-                match there.ask(&Request::Walk(path.to_owned(), options))?.answer {
-                    Answer::Walk(walk) => Ok(walk),
-                    _ => Err(FilesError::Unanswered),
-                }
-            }
+        match self.ask(Request::Walk(path.to_owned(), options))?.answer {
+            Answer::Walk(walk) => Ok(walk),
+            _ => Err(FilesError::Unanswered),
         }
     }
 
     /// Removes a file, a link or a directory.
     pub fn remove(&self, path: &Path, how: Remove) -> Result<(), FilesError> {
-        match self {
-            Self::Here(files) => files.remove(path, how),
-            Self::Confined(there) => there.ask(&Request::Remove(path.to_owned(), how))?.done(),
-        }
+        self.ask(Request::Remove(path.to_owned(), how))?.done()
     }
 
     /// Copies a file, a link, or a directory with everything below it.
@@ -149,28 +131,36 @@ impl Clerk {
         destination: &Path,
         recursive: bool,
     ) -> Result<(), FilesError> {
-        match self {
-            Self::Here(files) => files.copy(source, destination, recursive),
-            Self::Confined(there) => {
-                let (source, destination) = (source.to_owned(), destination.to_owned());
-                there
-                    .ask(&Request::Copy(source, destination, recursive))?
-                    .done()
-            }
-        }
+        let (source, destination) = (source.to_owned(), destination.to_owned());
+        let request = Request::Copy(source, destination, recursive);
+        self.ask(request)?.done()
     }
 
     /// Starts to replace a file, which needn't exist. Whoever is at the other end of the line stays
     /// there for as long as it is being written.
     pub fn create_stream(self, path: &Path) -> Result<Writer, FilesError> {
         Ok(Writer(match self {
-            Self::Here(files) => Kind::Here(files.create_stream(path)?),
+            Self::Here(here) => Kind::Here(here.files.create_stream(path)?),
             Self::Confined(there) => {
                 let request = Request::CreateStream(path.to_owned());
                 let draft = there.ask(&request)?.file()?;
                 Kind::Confined { draft, there }
             }
         }))
+    }
+
+    fn files(&self) -> &Files {
+        match self {
+            Self::Here(here) => &here.files,
+            Self::Confined(there) => &there.files,
+        }
+    }
+
+    fn ask(&self, request: Request) -> Result<Answered, FilesError> {
+        match self {
+            Self::Here(here) => here.ask(request),
+            Self::Confined(there) => there.ask(&request),
+        }
     }
 }
 
@@ -195,6 +185,18 @@ impl Answered {
             (Answer::File, None) => Err(rustix::io::Errno::MFILE.into()),
             _ => Err(FilesError::Unanswered),
         }
+    }
+}
+
+impl Here {
+    fn ask(&self, request: Request) -> Result<Answered, FilesError> {
+        let masks = Masks {
+            held: self.held.clone(),
+            ..Masks::default()
+        };
+        let masks = masks.about(&request, self.is_held);
+        let (answer, file) = perform(self.files, &masks, request)?;
+        Ok(Answered { answer, file })
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! - [`clerk`]: the operations, here or there; [`writer`]: a file that is being replaced
 //! - [`request`] and [`answer`]: what goes over the line, written down with [`parts`]
-//! - [`line`]: how it goes there; [`serving`]: who answers; [`masks`]: what it takes for what it isn't
+//! - [`line`]: how it goes there; [`serving`]: who answers; [`doing`]: what is done here and there;
+//!   [`masks`]: what stands for something else
 //!
 //! **Bytes of files don't go over the line.** A file is opened there, and its descriptor comes here:
 //! what may be done with it was decided when it was opened, by the walls around who opened it. What
@@ -14,6 +15,7 @@
 
 mod answer;
 mod clerk;
+mod doing;
 mod line;
 mod masks;
 mod parts;
@@ -21,7 +23,7 @@ mod request;
 mod serving;
 mod writer;
 
-pub use clerk::{Clerk, Confined};
+pub use clerk::{Clerk, Confined, Here};
 pub use line::Line;
 pub use masks::Masks;
 pub use serving::serve;

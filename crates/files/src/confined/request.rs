@@ -30,6 +30,7 @@ impl Request {
         put_files(&mut parts, files);
         put_paths(&mut parts, &masks.denied);
         put_paths(&mut parts, &masks.absent);
+        put_paths(&mut parts, &masks.held);
         match self {
             Self::OpenToRead(path, links) => {
                 parts.byte(0);
@@ -94,6 +95,7 @@ impl Request {
         let masks = Masks {
             denied: take_paths(&mut rest)?,
             absent: take_paths(&mut rest)?,
+            held: take_paths(&mut rest)?,
         };
         let request = match rest.byte()? {
             0 => Self::OpenToRead(rest.path()?, take_links(&mut rest)?),
@@ -234,6 +236,7 @@ mod tests {
         let masks = Masks {
             denied: vec!["/x".into(), "/y".into()],
             absent: vec!["/z".into()],
+            held: vec!["/w".into()],
         };
         for request in all() {
             let bytes = request.encode(&files, &masks);

@@ -6,7 +6,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use outpost_files::{
-    Clerk, Confined, Files, FilesError, Limits, Line, Links, Masks, Remove, WalkOptions, serve,
+    Clerk, Confined, Files, FilesError, Here, Limits, Line, Links, Masks, Remove, WalkOptions,
+    serve,
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -25,11 +26,16 @@ fn clerk(limits: Limits) -> (Clerk, JoinHandle<()>) {
 
 fn masked(limits: Limits, masks: Masks) -> (Clerk, JoinHandle<()>) {
     let (ours, theirs) = sockets();
-    let serving = std::thread::spawn(move || serve(theirs));
+    let serving = std::thread::spawn(move || serve(theirs, is_empty));
     let line = Line::asking(ours, LONG, ()).unwrap();
     let files = Files::new(limits);
     let clerk = Clerk::Confined(Confined { line, files, masks });
     (clerk, serving)
+}
+
+/// As long as there is nothing in it, a place is held.
+fn is_empty(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut names| names.next().is_none())
 }
 
 fn names(folder: &Path) -> usize {
@@ -40,7 +46,7 @@ fn names(folder: &Path) -> usize {
 fn it_does_what_is_done_here() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let here = Clerk::Here(Files::default());
+    let here = Clerk::here(Files::default());
     let (there, serving) = clerk(Limits::default());
     there
         .create_directory(&at("a/b"), true, Links::Follow)
@@ -205,6 +211,7 @@ fn what_is_masked_is_told_as_what_it_means() {
     let masks = Masks {
         denied: vec![at("denied"), at("file")],
         absent: vec![at("absent")],
+        held: Vec::new(),
     };
     let (there, _serving) = masked(Limits::default(), masks);
     for links in [Links::Follow, Links::Refuse] {
@@ -235,5 +242,76 @@ fn what_is_masked_is_told_as_what_it_means() {
     assert!(metadata(&at("plain"), Links::Follow).is_ok());
     for name in ["denied", "absent", "file"] {
         assert!(at(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn what_only_holds_a_place_is_missing_until_it_is_made() {
+    const NOENT: &str = "No such file or directory (os error 2)";
+    const ISDIR: &str = "Is a directory (os error 21)";
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let at = |name: &str| root.join(name);
+    let here = |held| {
+        Clerk::Here(Here {
+            files: Files::default(),
+            held,
+            is_held: is_empty,
+        })
+    };
+    let there = |held| {
+        let masks = Masks {
+            held,
+            ..Masks::default()
+        };
+        masked(Limits::default(), masks).0
+    };
+    std::fs::create_dir_all(at("elsewhere/empty")).unwrap();
+    std::os::unix::fs::symlink(&root, at("link")).unwrap();
+    let long_ago = std::time::UNIX_EPOCH;
+    let age = || std::fs::metadata(at("a/held")).unwrap().modified().unwrap();
+    for clerk in [&here as &dyn Fn(_) -> _, &there] {
+        let clerk = clerk(vec![at("nowhere/held"), at("a/held")]);
+        for (path, links) in [
+            (at("a/held"), Links::Follow),
+            (at("a/held"), Links::Refuse),
+            (at("link/a/held"), Links::Follow),
+        ] {
+            std::fs::create_dir_all(at("a/held")).unwrap();
+            let opened = std::fs::File::open(at("a/held")).unwrap();
+            opened.set_modified(long_ago).unwrap();
+            drop(opened);
+            let said = said(&clerk, &path, links, &at("elsewhere"));
+            let missing = [NOENT; 7].into_iter();
+            // It is a directory when it is to be a file, and fine when it is to be one.
+            let expected = missing.chain(["done", ISDIR]).chain(["done"; 3]);
+            assert_eq!(said, expected.collect::<Vec<_>>(), "{path:?}");
+            assert!(age() > long_ago, "nobody takes it for its own any more");
+        }
+        let options = WalkOptions {
+            max_depth: 9,
+            max_directories: 9,
+            // As many as are to be found.
+            max_entries: 1,
+            follow_directory_symlinks: false,
+            prune_hidden_directories: false,
+        };
+        std::fs::write(at("a/zzz"), "").unwrap();
+        clerk.copy(&at("a"), &at("b"), true).unwrap();
+        for name in ["a", "b", "link/a"] {
+            let listed = clerk.read_directory(&at(name)).unwrap();
+            let names: Vec<_> = listed.iter().map(|entry| &entry.name).collect();
+            assert_eq!(names, ["zzz"]);
+            let walk = clerk.walk(&at(name), options).unwrap();
+            assert_eq!(walk.entries.len(), 1);
+            assert_eq!(walk.entries[0].path, at(name).join("zzz"));
+            assert!(!walk.truncated && walk.errors.is_empty());
+        }
+        // What somebody has put something into is there.
+        std::fs::write(at("a/held/x"), "").unwrap();
+        clerk.metadata(&at("a/held"), Links::Follow).unwrap();
+        assert_eq!(clerk.read_directory(&at("a")).unwrap().len(), 2);
+        std::fs::remove_dir_all(at("a")).unwrap();
+        std::fs::remove_dir_all(at("b")).unwrap();
     }
 }

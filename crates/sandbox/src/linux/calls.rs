@@ -73,12 +73,16 @@ const STRANGERS: &[c_long] = &[
 /// Keyrings belong to users and sessions of the host, whatever the namespace.
 const KEYS: &[c_long] = &[libc::SYS_add_key, libc::SYS_request_key, libc::SYS_keyctl];
 
+/// As on every architecture, since calls are numbered alike. Not everybody's headers know it yet.
+const OPEN_TREE_ATTR: c_long = 467;
+
 const MOUNTS: &[c_long] = &[
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
     libc::SYS_chroot,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_move_mount,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
@@ -87,6 +91,7 @@ const MOUNTS: &[c_long] = &[
     libc::SYS_mount_setattr,
     libc::SYS_open_by_handle_at,
     libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
     libc::SYS_swapon,
     libc::SYS_swapoff,
     libc::SYS_acct,

@@ -6,21 +6,25 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::placeholder::{Holding, Remains};
+use super::standing::Share;
 use crate::Level;
 
 /// What a confined process needs on the host for as long as anything of it lives.
 #[derive(Debug)]
 pub struct Hold {
     placeholders: Holding,
+    /// Behind the placeholders, so that a path is forgotten when nothing is there any more.
+    _standing: Share,
     level: Level,
     /// The first process inside, which is the last to go. None while nobody has named it.
     first: Option<OwnedFd>,
 }
 
 impl Hold {
-    pub(super) fn new(placeholders: Holding, level: Level) -> Self {
+    pub(super) fn new(placeholders: Holding, standing: Share, level: Level) -> Self {
         Self {
             placeholders,
+            _standing: standing,
             level,
             first: None,
         }

@@ -13,7 +13,7 @@
 //! - [`preflight`]: whether this host can, and if not, why
 //! - [`place`]: whether what is mounted is what was planned with
 //! - [`placeholder`]: what stands where nothing may be created, and is taken away again, if need be
-//!   out of a directory that is only [`ajar`]
+//!   out of a directory that is only [`ajar`]; [`standing`] has the paths of those there may be
 
 mod ajar;
 mod bubblewrap;
@@ -33,13 +33,14 @@ mod report;
 mod said;
 mod sandbox;
 mod stage;
+mod standing;
 mod sys;
 
 pub use bubblewrap::Mounter;
 pub use command::StageCommand;
 pub use hold::Hold;
 pub use line::{Heard, Line};
-pub use placeholder::{PlaceholderError, Remains};
+pub use placeholder::{PlaceholderError, Remains, is_one_at as is_placeholder};
 pub use preflight::{Means, Remedy, Unenforceable};
 pub use report::{Report, Step};
 pub use said::Said;

@@ -51,7 +51,8 @@ const OPENED: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// Whether there is a placeholder at a path.
-pub(crate) fn is_one_at(path: &Path) -> bool {
+#[must_use]
+pub fn is_one_at(path: &Path) -> bool {
     let Some((parent, name)) = path.parent().zip(path.file_name()) else {
         return false;
     };

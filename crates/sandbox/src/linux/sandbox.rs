@@ -18,6 +18,7 @@ use super::orders::{Grant, Orders, Scene};
 use super::placeholder::{PlaceholderError, Placeholders};
 use super::preflight::{self, Means, Unenforceable};
 use super::said::Said;
+use super::standing::Standing;
 use super::{StageCommand, stage};
 use crate::planning::Failing;
 use crate::{Access, Level, Plan, Warning};
@@ -40,6 +41,7 @@ struct Shared {
     /// Once everything was found. What was missing may have been installed since.
     means: Mutex<Option<Means>>,
     placeholders: Placeholders,
+    standing: Standing,
     /// Of this program, which are those of the stages.
     libraries: OnceLock<Vec<PathBuf>>,
 }
@@ -168,6 +170,7 @@ impl Sandbox {
                 mounter,
                 means: Mutex::default(),
                 placeholders: Placeholders::default(),
+                standing: Standing::default(),
                 libraries: OnceLock::new(),
             }),
         }
@@ -195,6 +198,13 @@ impl Sandbox {
         } = &*self.shared;
         let means = preflight::look(command, *level, *mounter)?;
         Ok(known.insert(means).clone())
+    }
+
+    /// Where something may stand just now that only keeps a path absent for a process of ours:
+    /// [`is_placeholder`](crate::is_placeholder) tells. Waits for nothing.
+    #[must_use]
+    pub fn placeholders(&self) -> Vec<PathBuf> {
+        self.shared.standing.paths()
     }
 
     /// Prepares a process. Looks at the file system and may take a moment.
@@ -278,7 +288,8 @@ impl Sandbox {
             ),
         };
         // Last, so that nothing is left where something else fails.
-        let hold = Hold::new(self.shared.placeholders.hold(&absent)?, level);
+        let standing = self.shared.standing.share(&absent);
+        let hold = Hold::new(self.shared.placeholders.hold(&absent)?, standing, level);
         let own = match words {
             Some(words) => Some(Own {
                 kept: hold.keepsake()?,

@@ -91,6 +91,15 @@ fn nothing_can_be_mounted() {
         .fails("not permitted");
 }
 
+/// Not every kernel has them, and a filter is asked before that is looked at.
+#[test]
+fn what_newer_kernels_know_of_mounts_is_refused_too() {
+    let cell = Cell::new();
+    for attempt in ["tree", "quota"] {
+        cell.confined(&[attempt]).fails("not permitted");
+    }
+}
+
 #[test]
 fn nobody_types_into_a_terminal() {
     let cell = Cell::new();

@@ -3,6 +3,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::ptr;
 
 use rustix::process::Pid;
@@ -90,6 +91,47 @@ pub(crate) fn mount(path: &str) -> io::Result<()> {
         unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
     }
     check(mounted.into())
+}
+
+/// A piece of the tree by the youngest of the calls that take one. Without anything that it is to
+/// change it only opens it, which everybody may.
+pub(crate) fn tree() -> io::Result<()> {
+    let (open_tree_attr, nothing, size): (_, *const u64, _) = (467, ptr::null(), 0_usize);
+    let root = c"/".as_ptr();
+    // SAFETY: a terminated string, and nothing to change.
+    let opened = unsafe {
+        libc::syscall(
+            open_tree_attr,
+            libc::AT_FDCWD,
+            root,
+            libc::O_CLOEXEC,
+            nothing,
+            size,
+        )
+    };
+    check(opened)
+}
+
+/// Which quotas a file system has, by a descriptor. That there are none is an answer, too.
+pub(crate) fn quota() -> io::Result<()> {
+    let root = std::fs::File::open("/")?;
+    // Of users, how they are written.
+    let question = 0x80_0004_u32 << 8;
+    let mut format = 0_u32;
+    // SAFETY: the answer is one number.
+    let asked = unsafe {
+        libc::syscall(
+            libc::SYS_quotactl_fd,
+            root.as_raw_fd(),
+            question,
+            0,
+            &raw mut format,
+        )
+    };
+    match check(asked) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        asked => asked,
+    }
 }
 
 /// A file by the number it has in its file system.

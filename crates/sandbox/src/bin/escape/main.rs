@@ -60,6 +60,8 @@ fn attempt(words: &[&str]) -> io::Result<()> {
         ["user-namespace"] => calls::user_namespace(),
         ["clone-namespace"] => calls::clone_namespace(),
         ["mount", path] => calls::mount(path),
+        ["tree"] => calls::tree(),
+        ["quota"] => calls::quota(),
         ["shared-memory", key] => calls::shared_memory(key),
         ["foreign"] => calls::foreign(),
         ["type"] => terminal::type_for_others(),

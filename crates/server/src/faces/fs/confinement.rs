@@ -13,13 +13,12 @@ pub(super) async fn clerk(
     purpose: Purpose,
     files: Files,
 ) -> Result<(Clerk, Departure), RpcError> {
-    let host = server.host();
+    let (host, engine) = (server.host(), server.engine());
     let cwd = host.info.cwd.as_path();
     let Some(policy) = sandbox.and_then(|sandbox| convert::sandbox(sandbox, cwd)) else {
-        return Ok((Clerk::Here(files), Departure::default()));
+        return Ok((engine.free_clerk(files), Departure::default()));
     };
     let tmpdir = host.environment.get("TMPDIR").map(ToOwned::to_owned);
-    let engine = server.engine();
     let clerk = engine.confined_clerk(policy, tmpdir, purpose, files);
     clerk.await.map_err(|error| convert::start_error(&error))
 }
