@@ -89,8 +89,8 @@ pub enum Unenforceable {
 /// What lets a host have namespaces.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// There may be none at all.
-    MaxUserNamespaces,
+    /// There may be none at all of this kind.
+    MaxNamespaces(&'static str),
     /// Debian's switch.
     UnprivilegedClone,
     /// Ubuntu's.
@@ -102,8 +102,11 @@ pub enum Remedy {
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Remedy::MaxUserNamespaces => {
-                "set the sysctl user.max_user_namespaces to something above 0"
+            Remedy::MaxNamespaces(kind) => {
+                return write!(
+                    f,
+                    "set the sysctl user.max_{kind}_namespaces to something above 1"
+                );
             }
             Remedy::UnprivilegedClone => "set the sysctl kernel.unprivileged_userns_clone to 1",
             Remedy::AppArmor => {
@@ -118,12 +121,19 @@ impl fmt::Display for Remedy {
     }
 }
 
+/// The kinds of namespaces that a confined process gets. Of users there is one in the other.
+const KINDS: [&str; 7] = ["user", "mnt", "pid", "ipc", "uts", "cgroup", "net"];
+
 impl Remedy {
     /// Which switch is off, of those that `read` tells of.
     fn find(read: impl Fn(&str) -> Option<String>) -> Self {
         let is = |path: &str, value: &str| read(path).is_some_and(|found| found.trim() == value);
-        if is("/proc/sys/user/max_user_namespaces", "0") {
-            Remedy::MaxUserNamespaces
+        let is_short = |kind: &str| {
+            let path = format!("/proc/sys/user/max_{kind}_namespaces");
+            is(&path, "0") || is(&path, "1")
+        };
+        if let Some(kind) = KINDS.iter().find(|kind| is_short(kind)) {
+            Remedy::MaxNamespaces(kind)
         } else if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
             Remedy::UnprivilegedClone
         } else if is(
@@ -347,8 +357,10 @@ mod tests {
         };
         assert_eq!(
             with("max_user_namespaces", "0\n"),
-            Remedy::MaxUserNamespaces
+            Remedy::MaxNamespaces("user")
         );
+        let net = with("max_net_namespaces", "0\n");
+        assert!(net.to_string().contains("user.max_net_namespaces"));
         assert_eq!(
             with("unprivileged_userns_clone", "0\n"),
             Remedy::UnprivilegedClone

@@ -107,7 +107,7 @@ fn bubblewrap(host: &Result<Means, Unenforceable>, lacking: State) -> Finding {
 }
 
 const NAMESPACES: &str = "user, mount, PID, IPC and network";
-const SLOWER: &str = "only bubblewrap may mount in them, so starts take a few ms longer, and terminals have no name inside";
+const SLOWER: &str = "only bubblewrap may mount in them, which takes longer and keeps a little less (docs/sandbox.md)";
 
 fn namespaces(host: &Result<Means, Unenforceable>, lacking: State) -> Finding {
     let name = "namespaces";
