@@ -338,5 +338,5 @@ async fn who_comes_and_goes_meanwhile_stops_nobody() {
     }
     over.store(true, Ordering::Relaxed);
     other.join().expect("it ends");
-    assert!(started >= 35, "{started} of 40");
+    assert!(started > 30, "{started} of 40");
 }

@@ -18,6 +18,9 @@ const SESSION_ATTACHED: i64 = -32010;
 /// another one has the session.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
+/// How often a session is taken from somebody who has just taken it from us.
+const TAKES: usize = 8;
+
 /// What becomes of another connection that has the session, where one needs to have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
@@ -108,11 +111,14 @@ pub(crate) async fn find(remote: &Remote, typed: &str) -> anyhow::Result<Found> 
 }
 
 async fn resume(site: &Site, session: &str, process: &str, claim: Claim) -> anyhow::Result<Opened> {
+    let mut takes = 0;
     let (remote, processes) = loop {
+        takes += usize::from(claim == Claim::Take);
         let remote = attach(site, session, process, claim).await?;
         match remote.processes().await {
-            // Somebody was quicker to take it than we to ask.
-            Err(_) if claim == Claim::Wait && is_taken_over(&remote).await => {}
+            // Somebody was quicker to take it than we to ask. Who takes it away from others in turn
+            // may meet one who does the same.
+            Err(_) if takes < TAKES && is_taken_over(&remote).await => {}
             processes => break (remote, processes),
         }
     };

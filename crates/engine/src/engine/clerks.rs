@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Engine,
-    confining::{self, Attempts, GONE_WITHIN, Hired, Wish},
+    attempts::Attempts,
+    confining::{self, GONE_WITHIN, Hired, Wish},
 };
 use crate::StartError;
 
@@ -79,7 +80,7 @@ impl Engine {
         }
         let place = shared.places.clone().try_acquire_owned();
         let place = place.map_err(|_| StartError::TooMany)?;
-        let mut attempts = Attempts::default();
+        let mut attempts = Attempts::within(shared.limits.confine_within);
         let stays = loop {
             let stays = self.hire(&policy, tmpdir.clone(), purpose).await;
             if !attempts.again(&stays) {

@@ -22,9 +22,6 @@ pub(super) const TURNS: usize = 8;
 /// How long something that was killed may take to go before it is left to others.
 pub(super) const GONE_WITHIN: Duration = Duration::from_secs(2);
 
-/// The most of them.
-const ATTEMPTS: usize = 8;
-
 /// What is known of a confined process while its program doesn't run yet.
 pub(super) struct Confinement {
     line: Line,
@@ -51,26 +48,6 @@ pub(super) struct Wish {
     pub(super) tmpdir: Option<OsString>,
     /// What is wanted of it if it is a clerk.
     pub(super) clerk: Option<Purpose>,
-}
-
-/// How often something may be tried that fails for what was so for a moment only: in a directory that many
-/// may write, others hold places of their own for as long as their processes run.
-#[derive(Default)]
-pub(super) struct Attempts(usize);
-
-impl Attempts {
-    /// Whether to try again after this.
-    pub(super) fn again<T>(&mut self, outcome: &Result<T, StartError>) -> bool {
-        self.0 += 1;
-        let Err(StartError::Sandbox(refusal)) = outcome else {
-            return false;
-        };
-        let again = self.0 < ATTEMPTS && refusal.is_of_the_moment();
-        if again {
-            tracing::debug!(%refusal, "a confined process is prepared again");
-        }
-        again
-    }
 }
 
 /// What this host can enforce.
@@ -143,6 +120,7 @@ pub(super) async fn confine(
         said,
         line,
         hold,
+        ..
     } = confined;
     let name = std::mem::replace(&mut argv[0], program.into_os_string());
     let command = Command {
@@ -233,7 +211,11 @@ async fn in_turn(
         }
         let confined = sandbox.confine(&plan, program).map_err(Refusal::from)?;
         // What keeps a path absent is there by now.
-        let masks = wish.clerk.map(|_| masks(&plan)).unwrap_or_default();
+        let mut masks = wish.clerk.map(|_| masks(&plan)).unwrap_or_default();
+        if wish.clerk.is_some() {
+            // Others' are covered as well, where they could be changed.
+            masks.absent.extend(confined.absent.iter().cloned());
+        }
         Ok((plan, masks, confined))
     });
     // It is not cancelled, so it ends early only by a panic, and what can't be planned can't be

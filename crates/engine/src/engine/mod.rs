@@ -1,12 +1,13 @@
 //! The engine: everything that runs here.
 
+mod attempts;
 mod clerks;
 mod confining;
 mod sessions;
 mod shelving;
 
+use attempts::Attempts;
 pub use clerks::{Departure, Purpose};
-use confining::Attempts;
 pub use sessions::Resume;
 use shelving::keep_the_shelf;
 
@@ -160,7 +161,7 @@ impl Engine {
         let place = places
             .try_acquire_owned()
             .map_err(|_| StartError::TooMany)?;
-        let mut attempts = Attempts::default();
+        let mut attempts = Attempts::within(self.shared.limits.confine_within);
         loop {
             let spawned = self.spawn(reservation, start).await;
             if !attempts.again(&spawned) {
@@ -242,15 +243,11 @@ impl Engine {
         let closed = process.clone();
         self.alive().insert(process.key(), process.clone());
         self.shared.tasks.spawn(async move {
-            // What a confined process has left keeps its place too: something is held
-            // here for each of them, and there is no other bound for that.
-            let place = Arc::new(place);
+            // What a confined process has left keeps its place, and its name: something
+            // is held here for each of them, there is no other bound for that, and who
+            // wants the place back has to be able to end it.
             if let Some(vigil) = actor.run().await {
-                let place = Arc::clone(&place);
-                engine.shared.tasks.spawn(async move {
-                    vigil.keep().await;
-                    drop(place);
-                });
+                vigil.keep().await;
             }
             engine.check_out(&closed);
             // Who acknowledges is waited for, and so is the one connection that a

@@ -2,9 +2,11 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use super::keepsake::{Keepsake, Keepsakes};
 use super::placeholder::{Holding, Remains};
 use super::standing::Share;
 use crate::Level;
@@ -12,6 +14,8 @@ use crate::Level;
 /// What a confined process needs on the host for as long as anything of it lives.
 #[derive(Debug)]
 pub struct Hold {
+    /// Before the placeholders, by which it is known.
+    keepsake: Option<Arc<Keepsake>>,
     placeholders: Holding,
     /// Behind the placeholders, so that a path is forgotten when nothing is there any more.
     _standing: Share,
@@ -23,6 +27,7 @@ pub struct Hold {
 impl Hold {
     pub(super) fn new(placeholders: Holding, standing: Share, level: Level) -> Self {
         Self {
+            keepsake: None,
             placeholders,
             _standing: standing,
             level,
@@ -30,9 +35,11 @@ impl Hold {
         }
     }
 
-    /// What has to be open for as long as anything lives inside, where somebody else sees to that.
-    pub(super) fn keepsake(&self) -> io::Result<Option<OwnedFd>> {
-        self.placeholders.keepsake()
+    /// What has to be open for as long as anything lives inside, for somebody else to see to that.
+    pub(super) fn keep(&mut self, all: &Keepsakes) -> io::Result<Option<OwnedFd>> {
+        self.keepsake = all.of(&self.placeholders.locked())?;
+        let copy = self.keepsake.as_ref().map(|keepsake| keepsake.copy());
+        copy.transpose()
     }
 
     /// Hears who was the first inside. The stage names it, being its child: by the time anybody here
@@ -44,6 +51,7 @@ impl Hold {
     /// Gives all of it up, when nothing of the process lives.
     #[must_use = "dropping it takes a while"]
     pub fn let_go(self) -> Remains {
+        drop(self.keepsake);
         self.placeholders.let_go()
     }
 

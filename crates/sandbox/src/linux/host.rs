@@ -18,6 +18,8 @@ pub(super) trait Host {
     fn is_open(&self, directory: &Path) -> bool;
     /// Whether what is there was put there by somebody like us, for want of anything.
     fn is_placeholder(&self, path: &Path) -> bool;
+    /// Whether it is a directory.
+    fn is_directory(&self, path: &Path) -> bool;
     /// Whether it is a device.
     fn is_device(&self, path: &Path) -> bool;
     /// Where something of the kernel's own is mounted.
@@ -59,6 +61,10 @@ impl Host for ThisHost {
 
     fn is_placeholder(&self, path: &Path) -> bool {
         placeholder::is_one_at(path)
+    }
+
+    fn is_directory(&self, path: &Path) -> bool {
+        path.symlink_metadata().is_ok_and(|found| found.is_dir())
     }
 
     fn is_device(&self, path: &Path) -> bool {

@@ -91,7 +91,7 @@ pub(super) fn confine(grants: &[Grant], level: Level) -> io::Result<bool> {
             Err(errno) => return Err(errno.into()),
         }
     }
-    // The terminal it stands on has no path inside, and programs open it again by its descriptor.
+    // The terminal it stands on may have no path inside, and programs open it again by its descriptor.
     for stream in [rustix::stdio::stdin(), rustix::stdio::stdout()] {
         if rustix::termios::isatty(stream) {
             allow(&ruleset, stream, OF_DEVICES & handled)?;

@@ -132,7 +132,11 @@ fn mounts(
     for KernelMount { path, shows } in host.kernel_mounts() {
         let elsewhere = !KERNEL.iter().any(|usual| path.starts_with(usual));
         let mount = match (shows, plan.access(&path)) {
-            (Shows::Processes, Access::Read | Access::Write) => Mount::HiddenDirectory,
+            (Shows::Processes, Access::Read | Access::Write) => match host.is_directory(&path) {
+                true => Mount::HiddenDirectory,
+                // A single one may be mounted by itself.
+                false => Mount::HiddenFile,
+            },
             (Shows::Settings, Access::Write) => Mount::Readable,
             _ => continue,
         };

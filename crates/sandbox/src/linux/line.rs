@@ -122,7 +122,12 @@ pub(super) fn tell(line: BorrowedFd<'_>, report: Report, first: Option<BorrowedF
     }
     let bytes = report.encode();
     let message = [IoSlice::new(&bytes)];
-    let _ = rustix::net::sendmsg(line, &message, &mut control, SendFlags::NOSIGNAL);
+    let said = rustix::net::sendmsg(line, &message, &mut control, SendFlags::NOSIGNAL);
+    // Others of the same user may have too many on their way. The report is what is waited for.
+    if said == Err(Errno::TOOMANYREFS) {
+        let mut nothing = SendAncillaryBuffer::default();
+        let _ = rustix::net::sendmsg(line, &message, &mut nothing, SendFlags::NOSIGNAL);
+    }
 }
 
 /// Waits for the first message and takes the file that comes with it.

@@ -9,19 +9,22 @@
 //!   [`bubblewrap`] is told; [`filter`] with the tables of [`calls`]; [`landlock`]
 //! - what acts: [`sandbox`] in the server, with what it has to [`hold`]; [`stage`] in between, with
 //!   [`orders`], [`report`] and the [`line`] they go over
-//! - what they say of themselves: [`said`]
+//! - what goes in and comes out: [`confined`]; what they say of themselves: [`said`]
 //! - [`preflight`]: whether this host can, and if not, why
 //! - [`place`]: whether what is mounted is what was planned with
 //! - [`placeholder`]: what stands where nothing may be created, and is taken away again, if need be
-//!   out of a directory that is only [`ajar`]; [`standing`] has the paths of those there may be
+//!   out of a directory that is only [`ajar`]; [`standing`] has the paths of those there may
+//!   be, and a [`keepsake`] is what holds them when the server is killed
 
 mod ajar;
 mod bubblewrap;
 mod calls;
 mod command;
+mod confined;
 mod filter;
 mod hold;
 mod host;
+mod keepsake;
 mod landlock;
 mod layout;
 mod line;
@@ -38,12 +41,13 @@ mod sys;
 
 pub use bubblewrap::Mounter;
 pub use command::StageCommand;
+pub use confined::{Confined, Own, Program};
 pub use hold::Hold;
 pub use line::{Heard, Line};
 pub use placeholder::{PlaceholderError, Remains, is_one_at as is_placeholder};
 pub use preflight::{Means, Remedy, Unenforceable};
 pub use report::{Report, Step};
 pub use said::Said;
-pub use sandbox::{Confined, Own, PrepareError, Program, Sandbox};
+pub use sandbox::{PrepareError, Sandbox};
 pub use stage::main as stage;
 pub use sys::landlock_version;

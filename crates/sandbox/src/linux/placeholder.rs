@@ -19,19 +19,14 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsString};
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rustix::cmsg_space;
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
-};
 
 use super::ajar::Ajar;
 use super::place;
@@ -41,9 +36,6 @@ const MARK: i64 = 0x4f55_5450;
 
 /// How often something may come in between before it is given up.
 const ATTEMPTS: usize = 64;
-
-/// How many descriptors travel in one message.
-const AT_ONCE: usize = 64;
 
 const OPENED: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -171,12 +163,11 @@ impl Placeholders {
         if let Some(held) = held.filter(|held| held.is_there()) {
             return Ok(held);
         }
-        let mut held = make(path)?;
         // Not what merely looks like one: somebody's own directory isn't to be removed.
         let within = path.parent().and_then(|parent| all.get(parent));
-        held.within = within
-            .and_then(Weak::upgrade)
-            .filter(|within| within.is_there());
+        let within = within.and_then(Weak::upgrade);
+        let mut held = make(path)?;
+        held.within = within.filter(|within| within.is_there());
         if let Some(within) = &held.within {
             within.mark_again();
         }
@@ -198,27 +189,15 @@ pub struct Remains {
 }
 
 impl Holding {
-    /// Something that keeps the locks for as long as it is open anywhere, be it after our own end: then
-    /// nobody takes these for what was left behind. None if there are none.
-    pub(super) fn keepsake(&self) -> io::Result<Option<OwnedFd>> {
+    /// What is locked, each with a number that nobody else has for as long as this is held.
+    pub(super) fn locked(&self) -> Vec<(usize, BorrowedFd<'_>)> {
         let mut locked = Vec::new();
         let mut open: Vec<_> = self.held.iter().collect();
         while let Some(held) = open.pop() {
-            locked.push(held.directory.as_fd());
+            locked.push((Arc::as_ptr(held).addr(), held.directory.as_fd()));
             open.extend(&held.within);
         }
-        if locked.is_empty() {
-            return Ok(None);
-        }
-        match keep_all(&locked) {
-            Ok(keepsake) => Ok(Some(keepsake)),
-            // So many may be on their way for one user. It is only for when we are killed.
-            Err(Errno::TOOMANYREFS) => {
-                tracing::warn!("the places of a confined process are held by this server alone");
-                Ok(None)
-            }
-            Err(errno) => Err(errno.into()),
-        }
+        locked
     }
 
     /// Lets go of all of them. Whoever was the last to hold one has removed it when this returns.
@@ -251,20 +230,6 @@ impl Holding {
         }
         Remains { _removed: removed }
     }
-}
-
-/// One descriptor that holds others open: a socket to which they are on their way, and never arrive.
-fn keep_all(others: &[BorrowedFd<'_>]) -> Result<OwnedFd, Errno> {
-    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-    let (from, to) = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
-    for some in others.chunks(AT_ONCE) {
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(AT_ONCE))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(some));
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        rustix::net::sendmsg(&from, &[IoSlice::new(b"kept")], &mut control, flags)?;
-    }
-    Ok(to)
 }
 
 impl Drop for Holding {

@@ -72,6 +72,12 @@ pub enum Unenforceable {
         /// What to do about it.
         remedy: Remedy,
     },
+    /// Nobody may mount in bubblewrap's namespaces but bubblewrap.
+    #[error("mounts can't be made in bubblewrap's namespaces ({said})")]
+    Mounts {
+        /// What the system said.
+        said: String,
+    },
     /// The kernel has no filter for system calls, or not for us.
     #[error("system calls can't be filtered here ({said})")]
     Seccomp {
@@ -177,12 +183,15 @@ fn look_for_namespaces(
     if let Some(mounter) = mounter {
         return attempt(mounter);
     }
-    // Some hosts let nobody mount but bubblewrap, and kernels before 5.12 don't know how. If neither
-    // can, the second says what is missing.
-    attempt(Mounter::Stage).or_else(|refused| {
-        tracing::info!(%refused, "bubblewrap has to do the mounts");
-        attempt(Mounter::Bubblewrap)
-    })
+    match attempt(Mounter::Stage) {
+        // Some hosts let nobody mount but bubblewrap, and kernels before 5.12 don't know how.
+        Err(Unenforceable::Mounts { said }) => {
+            tracing::warn!(%said, "only bubblewrap may mount here, which keeps a little less");
+            attempt(Mounter::Bubblewrap)
+        }
+        // Whatever else fails is no reason for less.
+        found => found,
+    }
 }
 
 fn look_for_landlock(command: &StageCommand) -> Result<Means, Unenforceable> {
@@ -255,6 +264,9 @@ fn judge(
         Unenforceable::OldBubblewrap {
             found: version.to_owned(),
         }
+    } else if let Some(said) = heard.stderr.strip_prefix(stage::FORBIDDEN) {
+        let said = said.trim().to_owned();
+        Unenforceable::Mounts { said }
     } else if heard.stderr.starts_with("seccomp") {
         Unenforceable::Seccomp { said }
     } else if heard.stderr.starts_with("bwrap: ") {

@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use rustix::fs::MemfdFlags;
 
 use super::bubblewrap::{self, Mounter};
+use super::confined::{Confined, Own, Program};
 use super::hold::Hold;
 use super::host::ThisHost;
+use super::keepsake::Keepsakes;
 use super::layout::{self, Layout};
 use super::line::Line;
 use super::orders::{Grant, Orders, Scene};
@@ -41,66 +43,10 @@ struct Shared {
     /// Once everything was found. What was missing may have been installed since.
     means: Mutex<Option<Means>>,
     placeholders: Placeholders,
+    keepsakes: Keepsakes,
     standing: Standing,
     /// Of this program, which are those of the stages.
     libraries: OnceLock<Vec<PathBuf>>,
-}
-
-/// What is to be executed: runs of strings that end in NUL.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// Where it may be, in the order of the search.
-    pub candidates: Vec<u8>,
-    /// Its arguments, its own name first.
-    pub argv: Vec<u8>,
-    /// Its whole environment.
-    pub env: Vec<u8>,
-    /// Where it starts.
-    pub cwd: PathBuf,
-}
-
-/// What bubblewrap has for itself.
-#[derive(Debug)]
-pub struct Own {
-    /// What has to be open for as long as it is there, if anything.
-    pub kept: Option<OwnedFd>,
-    /// Where it may say something.
-    pub words: OwnedFd,
-}
-
-/// What to start instead of the program, and what to do meanwhile.
-#[derive(Debug)]
-pub struct Confined {
-    /// Where it is.
-    pub program: PathBuf,
-    /// Its arguments, its own name first.
-    pub argv: Vec<OsString>,
-    /// Its environment.
-    pub env: Vec<(OsString, OsString)>,
-    /// What it has to find behind its streams, in this order. To be closed here once it runs.
-    pub passed: Vec<OwnedFd>,
-    /// What it has instead of streams: then the three streams are for whoever it carries, and are to
-    /// come behind what is passed. To be closed here as well.
-    pub own: Option<Own>,
-    /// What it says there.
-    pub said: Option<Said>,
-    /// Where it says that the program runs, or why not.
-    pub line: Line,
-    /// To be kept until nothing of the process is left.
-    pub hold: Hold,
-}
-
-impl Program {
-    /// No program: the last stage stays, and serves over its line.
-    #[must_use]
-    pub fn none() -> Self {
-        Program {
-            candidates: Vec::new(),
-            argv: Vec::new(),
-            env: Vec::new(),
-            cwd: PathBuf::from("/"),
-        }
-    }
 }
 
 /// Why a process could not be confined.
@@ -170,6 +116,7 @@ impl Sandbox {
                 mounter,
                 means: Mutex::default(),
                 placeholders: Placeholders::default(),
+                keepsakes: Keepsakes::default(),
                 standing: Standing::default(),
                 libraries: OnceLock::new(),
             }),
@@ -289,10 +236,10 @@ impl Sandbox {
         };
         // Last, so that nothing is left where something else fails.
         let standing = self.shared.standing.share(&absent);
-        let hold = Hold::new(self.shared.placeholders.hold(&absent)?, standing, level);
+        let mut hold = Hold::new(self.shared.placeholders.hold(&absent)?, standing, level);
         let own = match words {
             Some(words) => Some(Own {
-                kept: hold.keepsake()?,
+                kept: hold.keep(&self.shared.keepsakes)?,
                 words,
             }),
             None => None,
@@ -306,6 +253,7 @@ impl Sandbox {
             said,
             line,
             hold,
+            absent,
         })
     }
 }

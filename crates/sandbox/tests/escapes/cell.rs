@@ -12,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 use outpost_sandbox::planning::{self, Bounds, Child};
 use outpost_sandbox::policy::{Entry, FileSystem, Place, Policy, Restricted};
 use outpost_sandbox::{
-    Access, Confined, Hold, Identity, Level, Mounter, Network, Plan, PrepareError, Presence,
-    Program, Rule, Sandbox, StageCommand, Why,
+    Access, Confined, Hold, Identity, Level, Network, Plan, PrepareError, Presence, Program, Rule,
+    Sandbox, StageCommand, Why,
 };
 
 /// A folder of the host with a part that the plan lets one write.
@@ -278,12 +278,9 @@ fn program() -> PathBuf {
     path.canonicalize().expect("it was built")
 }
 
-/// One that mounts as this suite is about; on its own initiative where that is what it should do.
+/// One that mounts as this suite is about.
 fn sandbox(level: Level) -> Sandbox {
-    match crate::MOUNTER {
-        Mounter::Stage => Sandbox::new(stage(), level),
-        Mounter::Bubblewrap => Sandbox::mounted_by(Some(Mounter::Bubblewrap), stage(), level),
-    }
+    Sandbox::mounted_by(Some(crate::MOUNTER), stage(), level)
 }
 
 fn stage() -> StageCommand {

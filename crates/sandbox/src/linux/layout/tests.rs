@@ -28,6 +28,10 @@ impl Host for Imagined {
         self.placeholders.contains(path)
     }
 
+    fn is_directory(&self, path: &Path) -> bool {
+        path.extension().is_none()
+    }
+
     fn is_device(&self, path: &Path) -> bool {
         self.devices.contains(path)
     }
@@ -276,6 +280,7 @@ fn what_the_kernel_shows_elsewhere_is_no_more_than_what_it_shows_in_its_place() 
             at("/srv/p/root/sys", Shows::Settings),
             at("/opt/root/proc", Shows::Processes),
             at("/opt/root/sys", Shows::Settings),
+            at("/opt/cpu.info", Shows::Processes),
             at("/data/proc", Shows::Processes),
         ],
         ..Imagined::default()
@@ -286,6 +291,7 @@ fn what_the_kernel_shows_elsewhere_is_no_more_than_what_it_shows_in_its_place() 
         "--perms 0000\n--tmpfs /srv/p/root/proc\n",
         "--ro-bind /srv/p/root/sys /srv/p/root/sys\n",
         "--perms 0000\n--tmpfs /opt/root/proc\n",
+        "--ro-bind /dev/null /opt/cpu.info\n",
     ] {
         assert!(said.contains(words), "{words} in {said}");
     }

@@ -1,7 +1,8 @@
 //! The program between bubblewrap and a confined one: our own binary again.
 //!
 //! Bubblewrap sets up the namespaces and executes the **inner** stage in them, which hears over its
-//! line what to do, puts up the last walls and becomes the program. Where the operator has chosen to
+//! line what to do, mounts what is granted, gives up the powers that this takes, puts up the last walls
+//! and becomes the program. Where the operator has chosen to
 //! do without namespaces, there is no bubblewrap around it. The **probe** tries all of that with a
 //! plan that shows everything and forbids nothing in particular.
 //!
@@ -11,8 +12,8 @@
 //! The line is descriptor 3. With the first message on it comes a file without a name, the
 //! [`Orders`](super::orders::Orders), which may be longer than any argument; bubblewrap reads its own
 //! arguments from another. The program's three streams come last: bubblewrap's own first process stays
-//! for as long as anything lives inside, and would hold them. What a stage leaves behind is gone when the program runs: its descriptors
-//! close with it, and the program's environment is in the orders.
+//! for as long as anything lives inside, and would hold them. What a stage leaves behind is gone when
+//! the program runs: its descriptors close with it, and the program's environment is in the orders.
 
 mod inner;
 mod powers;
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 
-pub(super) use probe::{Probe, REPORTED};
+pub(super) use probe::{FORBIDDEN, Probe, REPORTED};
 
 use super::StageCommand;
 

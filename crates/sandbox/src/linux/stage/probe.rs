@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use super::{PROBED, SELF, borrowed, c_string, environment, powers, scene};
 use crate::linux::bubblewrap::{self, Mounter};
 use crate::linux::layout::{Mount, Mounts};
@@ -12,6 +14,9 @@ use crate::{Access, Level, Network};
 
 /// What a probe that has come through writes, before the version of Landlock.
 pub(crate) const REPORTED: &str = "landlock ";
+
+/// What one writes that isn't let mount, before the reason.
+pub(crate) const FORBIDDEN: &str = "mounts are forbidden: ";
 
 /// What is tried out.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -86,7 +91,11 @@ pub(super) fn report(how: &str) {
     if Probe::named(how) == Some(Probe::By(Mounter::Stage))
         && let Err(errno) = set_scene()
     {
-        let _ = writeln!(io::stderr(), "mounts: {errno}");
+        let whose = match errno {
+            Errno::PERM | Errno::ACCESS | Errno::NOSYS => FORBIDDEN,
+            _ => "mounts: ",
+        };
+        let _ = writeln!(io::stderr(), "{whose}{errno}");
         return;
     }
     let version = sys::landlock_version().unwrap_or_default();
@@ -110,7 +119,7 @@ pub(super) fn report(how: &str) {
     };
 }
 
-fn set_scene() -> Result<(), rustix::io::Errno> {
+fn set_scene() -> Result<(), Errno> {
     let proc = scene::set(&mounts()).map_err(|unset| unset.errno)?;
     // Who it is afterwards makes no difference.
     powers::leave(&proc, 0, 0)
