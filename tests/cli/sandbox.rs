@@ -186,19 +186,39 @@ async fn an_explanation_runs_nothing_and_tells_the_plan_and_the_walls() {
     );
 }
 
+/// A folder with a `bwrap` that does this before it is the real one, and a workspace.
+fn with_another_bubblewrap(does: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("ws")).expect("a folder");
+    let bwrap = folder.path().join("bwrap");
+    let script = format!("#!/bin/sh\n{does}\nexec /usr/bin/bwrap \"$@\"\n");
+    fs::write(&bwrap, script).expect("it is written");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&bwrap, executable).expect("it is a program");
+    folder
+}
+
+/// Else one that was short of memory for a moment would keep less from then on.
+#[tokio::test]
+async fn what_fails_otherwise_is_no_reason_for_less() {
+    let fails = "case $* in *--cap-add*) echo 'bwrap: no more of it' >&2; exit 1;; esac";
+    let folder = with_another_bubblewrap(fails);
+    let workspace = folder.path().join("ws");
+    let workspace = workspace.to_str().expect("text");
+    let output = with_path(&script(workspace, &[], "> made"), folder.path()).await;
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no more of it"), "{said}");
+    assert!(!folder.path().join("ws/made").exists());
+}
+
 /// As where a security module takes every capability from what bubblewrap starts.
 #[tokio::test]
 async fn where_only_bubblewrap_may_mount_it_does() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let takes = "for word; do shift; \
+                 [ \"$word\" = --cap-add ] && word=--cap-drop; set -- \"$@\" \"$word\"; done";
+    let folder = with_another_bubblewrap(takes);
     let workspace = folder.path().join("ws");
-    fs::create_dir(&workspace).expect("a folder");
-    let bwrap = folder.path().join("bwrap");
-    let takes = "#!/bin/sh\nfor word; do shift; \
-                 [ \"$word\" = --cap-add ] && word=--cap-drop; set -- \"$@\" \"$word\"; done\n\
-                 exec /usr/bin/bwrap \"$@\"\n";
-    fs::write(&bwrap, takes).expect("it is written");
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&bwrap, executable).expect("it is a program");
     let workspace = workspace.to_str().expect("text");
 
     let output = with_path(&["doctor"], folder.path()).await;

@@ -117,6 +117,23 @@ async fn what_it_leaves_running_counts_among_all_that_run() {
     client.closed("more").await;
 }
 
+/// Who wants the place back has to be able to say whose.
+#[tokio::test]
+async fn what_it_leaves_running_is_known_by_its_name_for_as_long_as_it_lives() {
+    let (server, client) = ready_with(&["--closed-retention", "100ms"]).await;
+    let site = Site::new();
+    client
+        .run(site.script("leaves", programs::LEAVES_A_DAEMON))
+        .await;
+    client.run(sh("closed", "true")).await;
+    let forgotten = async |id| while client.listed(id).await.is_some() {};
+    patience::soon("what has nothing left is forgotten", forgotten("closed")).await;
+    assert!(client.listed("leaves").await.is_some());
+    client.terminate_with("leaves", json!({"tree": true})).await;
+    server.mark().alive(1).await;
+    patience::soon("and so is it then", forgotten("leaves")).await;
+}
+
 #[tokio::test]
 async fn what_it_leaves_running_has_its_streams_and_its_walls() {
     for trees in ["auto", "keeper", "group"] {

@@ -200,7 +200,8 @@ impl Output {
             if room == 0 {
                 break Stop::Full;
             }
-            match self.step(rustix::io::read(fd, spare_capacity(&mut buffer)), room) {
+            let result = self.ask(|| rustix::io::read(fd, spare_capacity(&mut buffer)));
+            match self.step(result, room) {
                 Ok(()) => {}
                 Err(stop) => break stop,
             }
@@ -216,13 +217,22 @@ impl Output {
         let mut filled = 0;
         while filled < buffer.len() {
             let room = buffer.len() - filled;
-            let result = rustix::io::read(fd, &mut buffer[filled..]);
+            let result = self.ask(|| rustix::io::read(fd, &mut buffer[filled..]));
             filled += result.unwrap_or(0);
             if let Err(stop) = self.step(result, room) {
                 return (filled, stop);
             }
         }
         (filled, Stop::Full)
+    }
+
+    /// Reads once. The kernel looks for bytes of a terminal first and for its last user afterwards; one
+    /// that writes and leaves in between would be lost if it weren't asked again.
+    fn ask(&self, mut read: impl FnMut() -> Result<usize, Errno>) -> Result<usize, Errno> {
+        match read() {
+            Err(Errno::IO) if self.stream == Stream::Pty => read(),
+            result => result,
+        }
     }
 
     /// Whether to go on after one read with `room` for its bytes.
@@ -274,6 +284,20 @@ mod tests {
 
     use super::*;
     use crate::sys::register;
+
+    /// As when the last user of a terminal writes and leaves just after the kernel has looked for bytes.
+    #[tokio::test]
+    async fn a_terminal_is_asked_once_more_before_it_has_ended() {
+        let size = crate::Size { rows: 24, cols: 80 };
+        let (master, _slave) = crate::terminal::open(size).expect("a terminal");
+        let master = std::sync::Arc::new(crate::terminal::Terminal::new(master));
+        let terminal = register::terminal(master).expect("it is registered");
+        let output = Output::pty(terminal).expect("it has a bell");
+        let mut answers = [Err(Errno::IO), Ok(4), Err(Errno::IO), Err(Errno::IO)].into_iter();
+        let mut ask = || output.ask(|| answers.next().unwrap_or(Ok(0)));
+        assert_eq!(ask(), Ok(4), "bytes that came with the end");
+        assert_eq!(ask(), Err(Errno::IO), "the end");
+    }
 
     #[tokio::test]
     async fn draining_takes_what_was_there_and_no_more() {
