@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::layout::DEVICES;
 use super::orders::Grant;
 use super::place;
 use super::sys::{self, RulesetAttributes};
@@ -113,17 +114,9 @@ fn open(grant: &Grant) -> Result<OwnedFd, Errno> {
 /// What every program gets. Inside namespaces all of it is the process's own; without them the
 /// devices are the host's, and only the harmless ones are for everybody.
 fn usual(version: u32, level: Level) -> Vec<(&'static str, u64)> {
-    let devices = [
-        "/dev/null",
-        "/dev/zero",
-        "/dev/full",
-        "/dev/random",
-        "/dev/urandom",
-        "/dev/tty",
-        "/dev/ptmx",
-        "/dev/pts",
-    ];
-    let mut usual: Vec<_> = devices.map(|device| (device, OF_DEVICES)).into();
+    let terminals = ["/dev/ptmx", "/dev/pts"];
+    let devices = DEVICES.into_iter().chain(terminals);
+    let mut usual: Vec<_> = devices.map(|device| (device, OF_DEVICES)).collect();
     usual.push(("/proc", READ));
     if level == Level::Namespaces {
         let own = [
