@@ -1,7 +1,7 @@
-//! Whatever a client says, in whatever order: the server lives, others are served, each process
-//! has its events in order, and nothing is left when it is over.
+//! Property test: random client requests. The server survives, serves other clients, keeps every
+//! process's events in order and leaves no processes behind.
 
-use outpost_testkit::{Client, Mark, Server, Story, base64, frames};
+use outpost_testkit::{Client, EventLog, Server, TestTag, base64, frames};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -9,20 +9,20 @@ use tokio::runtime::Runtime;
 
 use crate::outpost;
 
-/// One thing a client does.
+/// One random client action.
 #[derive(Clone, Debug)]
-enum Deed {
-    /// A message of any bytes.
+enum Action {
+    /// A frame with arbitrary bytes.
     Bytes(Vec<u8>),
-    /// A message of any JSON.
+    /// A frame with arbitrary JSON.
     Json(Value),
-    /// A request that might make sense.
+    /// A request that may be valid.
     Request(&'static str, Value),
-    /// A notification, whether or not it makes sense.
+    /// A notification that may be valid.
     Notification(&'static str),
 }
 
-/// Few ids, so that deeds meet.
+/// Picks from few ids, so that actions refer to the same process.
 fn process_id() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["a", "b", "c", ""])
 }
@@ -76,7 +76,7 @@ fn start() -> impl Strategy<Value = Value> {
     )
 }
 
-fn request() -> impl Strategy<Value = Deed> {
+fn request() -> impl Strategy<Value = Action> {
     let write = (
         process_id(),
         0_usize..200_000,
@@ -108,86 +108,87 @@ fn request() -> impl Strategy<Value = Deed> {
         |(id, rows, cols)| json!({"processId": id, "size": {"rows": rows, "cols": cols}}),
     );
     prop_oneof![
-        6 => start().prop_map(|params| Deed::Request("process/start", params)),
-        4 => write.prop_map(|params| Deed::Request("process/write", params)),
-        3 => read.prop_map(|params| Deed::Request("process/read", params)),
-        3 => signal.prop_map(|params| Deed::Request("process/signal", params)),
-        3 => terminate.prop_map(|params| Deed::Request("process/terminate", params)),
-        2 => resize.prop_map(|params| Deed::Request("process/resize", params)),
-        1 => Just(Deed::Request("process/list", json!({}))),
-        1 => Just(Deed::Request("environment/info", json!({}))),
-        1 => Just(Deed::Request("initialize", json!({"clientName": "again"}))),
-        1 => any_json().prop_map(|params| Deed::Request("process/start", params)),
-        1 => any_json().prop_map(|params| Deed::Request("process/write", params)),
+        6 => start().prop_map(|params| Action::Request("process/start", params)),
+        4 => write.prop_map(|params| Action::Request("process/write", params)),
+        3 => read.prop_map(|params| Action::Request("process/read", params)),
+        3 => signal.prop_map(|params| Action::Request("process/signal", params)),
+        3 => terminate.prop_map(|params| Action::Request("process/terminate", params)),
+        2 => resize.prop_map(|params| Action::Request("process/resize", params)),
+        1 => Just(Action::Request("process/list", json!({}))),
+        1 => Just(Action::Request("environment/info", json!({}))),
+        1 => Just(Action::Request("initialize", json!({"clientName": "again"}))),
+        1 => any_json().prop_map(|params| Action::Request("process/start", params)),
+        1 => any_json().prop_map(|params| Action::Request("process/write", params)),
     ]
 }
 
-fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+fn actions() -> impl Strategy<Value = Vec<Action>> {
     let notification = prop::sample::select(vec!["initialized", "process/ack", "what/ever"]);
-    let deed = prop_oneof![
+    let action = prop_oneof![
         12 => request(),
-        1 => prop::collection::vec(any::<u8>(), 0..64).prop_map(Deed::Bytes),
-        1 => any_json().prop_map(Deed::Json),
-        1 => notification.prop_map(Deed::Notification),
+        1 => prop::collection::vec(any::<u8>(), 0..64).prop_map(Action::Bytes),
+        1 => any_json().prop_map(Action::Json),
+        1 => notification.prop_map(Action::Notification),
     ];
-    prop::collection::vec(deed, 1..40)
+    prop::collection::vec(action, 1..40)
 }
 
-async fn act(client: &Client, deed: &Deed, requests: &mut Vec<i64>) {
-    match deed {
-        Deed::Bytes(bytes) => client.send_frames(vec![frames::binary(bytes)]).await,
-        Deed::Json(value) => client.send(value).await,
-        Deed::Notification(method) => client.notify(method, json!({})).await,
-        Deed::Request(method, params) => {
+async fn perform(client: &Client, action: &Action, requests: &mut Vec<i64>) {
+    match action {
+        Action::Bytes(bytes) => client.send_frames(vec![frames::binary(bytes)]).await,
+        Action::Json(value) => client.send(value).await,
+        Action::Notification(method) => client.notify(method, json!({})).await,
+        Action::Request(method, params) => {
             let mut params = params.clone();
             if *method == "process/start" && params.is_object() {
-                let mark = json!({"PATH": "/usr/bin:/bin", Mark::VARIABLE: client.mark().as_str()});
-                params["env"] = mark;
+                let tag =
+                    json!({"PATH": "/usr/bin:/bin", TestTag::VARIABLE: client.tag().as_str()});
+                params["env"] = tag;
             }
             requests.push(client.request(method, params).await);
         }
     }
 }
 
-/// Does all of it, and checks what has to hold whatever it was.
-async fn survive(server: &Server, deeds: &[Deed], handshake: bool, cut: bool) {
+/// Performs the actions and checks the invariants.
+async fn run_actions(server: &Server, actions: &[Action], handshake: bool, cut: bool) {
     let client = server.connect().await;
     if handshake {
-        client.shake_hands().await;
+        client.handshake().await;
     }
     let mut requests = Vec::new();
-    for deed in deeds {
-        act(&client, deed, &mut requests).await;
+    for action in actions {
+        perform(&client, action, &mut requests).await;
     }
     if cut {
         client.cut().await;
     } else {
-        // A write to a process that doesn't read is answered when that ends.
+        // A write to a process that doesn't read gets its response when the process ends.
         for id in ["a", "b", "c", ""] {
             let params = json!({"processId": id, "tree": true});
             requests.push(client.request("process/terminate", params.clone()).await);
             requests.push(client.request("process/terminate", params).await);
         }
         for request in requests {
-            client.answer_message(request).await;
+            client.response_message(request).await;
         }
         for id in ["a", "b", "c"] {
-            in_order(&client.story(id));
+            check_order(&client.event_log(id));
         }
     }
     let other = server.client().await;
-    other.is_alive().await;
+    other.check_alive().await;
 }
 
-/// Numbers from 1 without holes, as far as it went.
-fn in_order(story: &Story) {
-    let numbers: Vec<_> = story.events.iter().map(|event| event.seq()).collect();
+/// Checks that the sequence numbers run from 1 without gaps.
+fn check_order(log: &EventLog) {
+    let numbers: Vec<_> = log.events.iter().map(|event| event.seq()).collect();
     let expected: Vec<_> = (1..=numbers.len() as u64).collect();
     assert_eq!(numbers, expected);
 }
 
 #[test]
-fn nothing_that_a_client_says_brings_the_server_down() {
+fn no_client_input_crashes_the_server() {
     let runtime = Runtime::new().expect("a runtime");
     let launch = outpost().args(&["--session-ttl", "50ms", "--log-level", "off"]);
     let server = runtime.block_on(launch.start());
@@ -197,15 +198,15 @@ fn nothing_that_a_client_says_brings_the_server_down() {
         ..Config::default()
     };
     let cases = (
-        deeds(),
+        actions(),
         prop::bool::weighted(0.9),
         prop::bool::weighted(0.3),
     );
-    let outcome = TestRunner::new(config).run(&cases, |(deeds, handshake, cut)| {
-        runtime.block_on(survive(&server, &deeds, handshake, cut));
+    let outcome = TestRunner::new(config).run(&cases, |(actions, handshake, cut)| {
+        runtime.block_on(run_actions(&server, &actions, handshake, cut));
         Ok(())
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
-    // All sessions but the one that is attached have ended.
-    runtime.block_on(server.mark().alive(1));
+    // Only the attached session is left.
+    runtime.block_on(server.tag().alive(1));
 }

@@ -1,4 +1,4 @@
-//! A conversation that a released coding agent had with its own server, said again to ours.
+//! Replays the messages that a released coding agent exchanged with its own server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::outpost;
 
-/// One message a line, with who sent it.
+/// One message per line, with its sender.
 const RECORDED: &str = include_str!("../crates/protocol/tests/data/coding-agent.jsonl");
 
-/// Where the agent worked when it was recorded.
+/// The agent's working directory when it was recorded.
 const PROJECT: &str = "/srv/project";
 
-/// Where nobody works.
-const NOWHERE: &str = "/no/such/project";
+/// A directory that doesn't exist.
+const MISSING_DIR: &str = "/no/such/project";
 
 struct Recording {
     client: Vec<Value>,
@@ -45,12 +45,13 @@ impl Recording {
             .filter(move |message| message["method"] == method)
     }
 
-    fn answer(&self, id: &Value) -> &Value {
-        let answer = self.server.iter().find(|message| message["id"] == *id);
-        answer.unwrap_or_else(|| panic!("no answer to {id} was recorded"))
+    fn response(&self, id: &Value) -> &Value {
+        let response = self.server.iter().find(|message| message["id"] == *id);
+        response.unwrap_or_else(|| panic!("no response to {id} was recorded"))
     }
 
-    /// What a process wrote, without what the recorded machine had to say itself, and its code.
+    /// The recorded output of a process, without messages of the recorded machine, and its exit
+    /// code.
     fn outcome(&self, process: &Value) -> (String, String, i64) {
         let mut streams: BTreeMap<&str, String> = BTreeMap::new();
         let mut code = None;
@@ -77,53 +78,61 @@ impl Recording {
     }
 }
 
-/// Sends a message of the recording and waits for its answer, if it has one.
-async fn say(client: &Client, message: &Value) -> Option<Value> {
+/// Sends a message of the recording and waits for its response, if it has one.
+async fn replay(client: &Client, message: &Value) -> Option<Value> {
     client.send(message).await;
     match message.get("id") {
-        Some(id) => Some(client.answer_message(id.clone()).await),
+        Some(id) => Some(client.response_message(id.clone()).await),
         None => None,
     }
 }
 
 #[tokio::test]
-async fn every_message_of_the_agent_is_answered_once_and_in_shape() {
+async fn every_recorded_request_has_one_valid_response() {
     let recording = Recording::read();
     let server = outpost().start().await;
     let client = server.connect().await;
     for message in &recording.client {
-        // What the agent may write isn't on this machine, so nothing of it is run.
-        let elsewhere = message.to_string().replace(PROJECT, NOWHERE);
-        let message: &Value = &serde_json::from_str(&elsewhere).expect("the same elsewhere");
-        let Some(answer) = say(&client, message).await else {
+        // The agent's workspace doesn't exist on this machine, so nothing is run.
+        let relocated = message.to_string().replace(PROJECT, MISSING_DIR);
+        let message: &Value = &serde_json::from_str(&relocated).expect("valid JSON");
+        let Some(response) = replay(&client, message).await else {
             continue;
         };
         match message["method"].as_str().expect("a method") {
             "initialize" => {
-                let recorded = recording.answer(&message["id"]);
+                let recorded = recording.response(&message["id"]);
                 for member in recorded["result"].as_object().expect("an object").keys() {
-                    assert!(answer["result"].get(member).is_some(), "{member}");
+                    assert!(response["result"].get(member).is_some(), "{member}");
                 }
-                let told = &answer["result"]["environmentInfo"];
+                let info = &response["result"]["environmentInfo"];
                 for member in ["shell", "executorVersion", "cwd", "platformOs", "tempDir"] {
                     let recorded = &recorded["result"]["environmentInfo"][member];
-                    let same_kind = told[member].is_object() == recorded.is_object()
-                        && told[member].is_string() == recorded.is_string();
-                    assert!(same_kind, "{member} in {told}");
+                    let same_kind = info[member].is_object() == recorded.is_object()
+                        && info[member].is_string() == recorded.is_string();
+                    assert!(same_kind, "{member} in {info}");
                 }
             }
             "process/start" => {
-                let error = RpcError::of(&answer);
-                assert_eq!(error.code, -32603, "{answer}");
-                let words = format!("cannot enter directory \"{NOWHERE}\"");
-                assert!(error.message.starts_with(&words), "{answer}");
+                let error = RpcError::parse(&response);
+                assert_eq!(error.code, -32603, "{response}");
+                let text_content = format!("cannot enter directory \"{MISSING_DIR}\"");
+                assert!(error.message.starts_with(&text_content), "{response}");
             }
             "fs/getMetadata" => {
-                let recorded = recording.answer(&message["id"]);
-                assert_eq!(answer["error"], recorded["error"], "{message}");
+                let recorded = recording.response(&message["id"]);
+                assert_eq!(
+                    RpcError::parse(&response),
+                    RpcError::parse(recorded),
+                    "{message}"
+                );
+                assert_eq!(
+                    response["error"]["data"],
+                    json!({"kind": "notFound", "errno": 2})
+                );
             }
-            "process/terminate" => assert_eq!(answer["result"], json!({"running": false})),
-            _ => assert_eq!(RpcError::of(&answer).code, -32601, "{answer}"),
+            "process/terminate" => assert_eq!(response["result"], json!({"running": false})),
+            _ => assert_eq!(RpcError::parse(&response).code, -32601, "{response}"),
         }
     }
     let requests = recording
@@ -133,12 +142,12 @@ async fn every_message_of_the_agent_is_answered_once_and_in_shape() {
     assert_eq!(
         client.received().len(),
         requests.count(),
-        "and nothing else was said"
+        "and no other response"
     );
 }
 
-/// A recorded start as it can be run here: not confined, in another folder, and without any
-/// harm to this machine if it isn't.
+/// Adapts a recorded start to this machine: unconfined and in another directory, and so that it
+/// does no harm if that fails.
 fn unconfined(message: &Value, project: &Path) -> Value {
     let mut message = message.clone();
     let params = &mut message["params"];
@@ -150,12 +159,12 @@ fn unconfined(message: &Value, project: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn what_the_agent_ran_gives_what_was_recorded() {
+async fn recorded_commands_give_the_recorded_output() {
     let recording = Recording::read();
-    let project = tempfile::tempdir().expect("a folder");
-    let project = project.path().canonicalize().expect("a folder");
+    let project = tempfile::tempdir().expect("a directory");
+    let project = project.path().canonicalize().expect("a directory");
     let home = project.to_str().expect("UTF-8").to_owned();
-    // Login shells read what is at home; here that is nothing.
+    // Login shells read files in HOME, which is empty here.
     let server = outpost().env("HOME", &home).start().await;
     let client = server.connect().await;
     let mut ran = 0;
@@ -163,36 +172,36 @@ async fn what_the_agent_ran_gives_what_was_recorded() {
         let method = message["method"].as_str().expect("a method");
         match method {
             "initialize" | "initialized" => {
-                say(&client, message).await;
+                replay(&client, message).await;
             }
             "process/start" => {
                 let id = &message["params"]["processId"];
-                let answer = say(&client, &unconfined(message, &project))
+                let response = replay(&client, &unconfined(message, &project))
                     .await
-                    .expect("an answer");
+                    .expect("a response");
                 assert_eq!(
-                    answer["result"],
+                    response["result"],
                     json!({"processId": id, "sandboxType": "none"})
                 );
-                let story = client.closed(id.as_str().expect("an id")).await;
+                let log = client.closed(id.as_str().expect("an id")).await;
                 let (stdout, stderr, code) = recording.outcome(id);
                 let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname");
                 let hostname = hostname.expect("a name").trim().to_owned();
                 let stdout = stdout
                     .replace(PROJECT, &home)
                     .replace("hello-from-vm", &format!("hello-from-{hostname}"));
-                assert_eq!(story.stdout(), stdout);
-                assert_eq!(story.code(), code);
-                // The reasons of a system are its own; that there is one was recorded.
+                assert_eq!(log.stdout(), stdout);
+                assert_eq!(log.code(), code);
+                // Error texts differ between systems, so only the number of lines is compared.
                 let lines = |text: &str| text.lines().count();
-                assert_eq!(lines(&story.stderr()), lines(&stderr), "{}", story.stderr());
+                assert_eq!(lines(&log.stderr()), lines(&stderr), "{}", log.stderr());
                 ran += 1;
             }
             "process/terminate" => {
-                let answer = say(&client, message).await.expect("an answer");
+                let response = replay(&client, message).await.expect("a response");
                 assert_eq!(
-                    &answer["result"],
-                    &recording.answer(&message["id"])["result"]
+                    &response["result"],
+                    &recording.response(&message["id"])["result"]
                 );
             }
             _ => {}

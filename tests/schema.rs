@@ -1,4 +1,4 @@
-//! `outpost schema`.
+//! Tests `outpost schema`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::outpost;
 
-/// The files of a folder, by name.
-fn files(folder: &Path) -> BTreeMap<String, String> {
-    let entries = std::fs::read_dir(folder).expect("a folder");
+/// The files of a directory, by name.
+fn files(dir: &Path) -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(dir).expect("a directory");
     entries
         .map(|entry| entry.expect("an entry"))
         .map(|entry| {
@@ -20,13 +20,13 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
-async fn every_method_gets_its_file_and_all_are_in_one() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("made/by/it");
-    let out_text = out.to_str().expect("a path in UTF-8");
-    let ended = outpost().run(&["schema", "--out", out_text]).await;
+async fn every_method_has_a_file_and_all_are_in_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let out = dir.path().join("made/by/it");
+    let out_text = out.to_str().expect("a UTF-8 path");
+    let output = outpost().run(&["schema", "--out", out_text]).await;
     assert_eq!(
-        (ended.code, ended.stdout.as_str(), ended.stderr.as_str()),
+        (output.code, output.stdout.as_str(), output.stderr.as_str()),
         (Some(0), "", "")
     );
     let written = files(&out);
@@ -45,18 +45,18 @@ async fn every_method_gets_its_file_and_all_are_in_one() {
         assert!(inside.contains_key(name), "{name}");
     }
 
-    // Again, over what is there: the same to the byte.
+    // A second run over existing files yields identical bytes.
     outpost().run(&["schema", "--out", out_text]).await;
     assert_eq!(files(&out), written);
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_is_named() {
+async fn uncreatable_directory_is_named() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let out = file.path().join("below");
-    let out = out.to_str().expect("a path in UTF-8");
-    let ended = outpost().run(&["schema", "--out", out]).await;
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
-    let start = format!("outpost: cannot make the folder {out}: ");
-    assert!(ended.stderr.starts_with(&start), "{}", ended.stderr);
+    let out = out.to_str().expect("a UTF-8 path");
+    let output = outpost().run(&["schema", "--out", out]).await;
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+    let start = format!("outpost: cannot create directory {out}: ");
+    assert!(output.stderr.starts_with(&start), "{}", output.stderr);
 }

@@ -1,4 +1,4 @@
-//! `outpost completions`: what shells need to know.
+//! Tests `outpost completions`.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -6,36 +6,36 @@ use std::process::{Command, Stdio};
 use crate::outpost;
 
 #[tokio::test]
-async fn every_shell_gets_some() {
+async fn every_shell_has_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let printed = outpost().run(&["completions", shell]).await;
+        let output = outpost().run(&["completions", shell]).await;
         assert_eq!(
-            (printed.code, printed.stderr.as_str()),
+            (output.code, output.stderr.as_str()),
             (Some(0), ""),
             "{shell}"
         );
         for word in ["outpost", "logs", "follow"] {
             assert!(
-                printed.stdout.contains(word),
+                output.stdout.contains(word),
                 "{shell} knows nothing of {word}"
             );
         }
-        for word in ["guard-terminal", "keeper'", "--background"] {
-            assert!(!printed.stdout.contains(word), "{shell} offers {word}");
+        for word in ["guard-terminal", "subreaper'", "--background"] {
+            assert!(!output.stdout.contains(word), "{shell} offers {word}");
         }
     }
     assert_eq!(outpost().run(&["completions", "dos"]).await.code, Some(2));
 }
 
 #[tokio::test]
-async fn bash_understands_them() {
-    let printed = outpost().run(&["completions", "bash"]).await;
+async fn bash_accepts_its_completions() {
+    let output = outpost().run(&["completions", "bash"]).await;
     let mut bash = Command::new("bash")
         .arg("-n")
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    let script = printed.stdout.into_bytes();
+    let script = output.stdout.into_bytes();
     bash.stdin.take().unwrap().write_all(&script).unwrap();
     assert!(bash.wait().unwrap().success());
 }

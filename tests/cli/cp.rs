@@ -1,4 +1,4 @@
-//! `outpost cp`.
+//! Tests `outpost cp`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,18 +7,18 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Output;
 
-use outpost_testkit::{Direction, Link, Mark, Transport, patience, sh};
+use outpost_testkit::{Direction, FaultyLink, TestTag, Transport, deadline, sh};
 use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{command, ended, has_open, outcome, send, text};
+use super::{command, finish, outcome, send, text, wait_for_open_file};
 use crate::{outpost, ready};
 
-/// A folder with a tree in it, and what the tree holds.
+/// Creates a directory tree and returns it with its expected files.
 fn tree() -> (TempDir, Vec<(&'static str, Vec<u8>)>) {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let large: Vec<u8> = (0..1_500_000_u32)
         .map(|at| (at / 1000 % 251) as u8)
         .collect();
@@ -28,21 +28,21 @@ fn tree() -> (TempDir, Vec<(&'static str, Vec<u8>)>) {
         ("t/d/e/large", large),
         ("t/näme with blanks", b"x".to_vec()),
     ];
-    fs::create_dir_all(folder.path().join("t/d/e")).unwrap();
+    fs::create_dir_all(dir.path().join("t/d/e")).unwrap();
     for (name, bytes) in &files {
-        fs::write(folder.path().join(name), bytes).unwrap();
+        fs::write(dir.path().join(name), bytes).unwrap();
     }
-    (folder, files)
+    (dir, files)
 }
 
-pub(super) fn word(path: &Path) -> String {
+pub(super) fn path_text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
 fn names(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).unwrap();
     let mut names: Vec<_> = entries
-        .map(|entry| word(Path::new(&entry.unwrap().file_name())))
+        .map(|entry| path_text(Path::new(&entry.unwrap().file_name())))
         .collect();
     names.sort();
     names
@@ -55,31 +55,31 @@ pub(super) async fn cp(args: &[String]) -> Output {
 }
 
 #[tokio::test]
-async fn a_tree_goes_to_a_server_and_comes_back_by_every_way() {
+async fn tree_round_trips_over_every_transport() {
     let tcp = outpost().start().await;
     let unix = outpost().on(Transport::Unix).start().await;
     let binary = outpost();
     let binary = binary.binary().display();
     let launched = format!("stdio:'{binary}' serve --listen stdio://");
     for on in [tcp.urls()[0].as_str(), &unix.urls()[0], &launched] {
-        let (folder, files) = tree();
-        let at = |name: &str| word(&folder.path().join(name));
-        let there = format!("{on}:{}", at("there"));
-        let up = outcome(&["cp", "-r", &at("t"), &there], b"").await;
+        let (dir, files) = tree();
+        let at = |name: &str| path_text(&dir.path().join(name));
+        let remote_path = format!("{on}:{}", at("there"));
+        let up = outcome(&["cp", "-r", &at("t"), &remote_path], b"").await;
         assert_eq!(up.status.code(), Some(0), "{on}: {}", text(&up.stderr));
         assert!(
             text(&up.stderr).contains("copied 4 files, 1.4 MiB in "),
             "{}",
             text(&up.stderr)
         );
-        let down = outcome(&["cp", "-rq", &there, &at("back")], b"").await;
+        let down = outcome(&["cp", "-rq", &remote_path, &at("back")], b"").await;
         assert_eq!(down.status.code(), Some(0), "{on}: {}", text(&down.stderr));
-        // A server that is launched has its log there.
+        // stderr isn't empty: a launched server logs there.
         assert!(!text(&down.stderr).contains("copied"));
         for (name, bytes) in &files {
             let copy = name.replacen('t', "back", 1);
             assert!(
-                fs::read(folder.path().join(copy)).unwrap() == *bytes,
+                fs::read(dir.path().join(copy)).unwrap() == *bytes,
                 "{on}: {name}"
             );
         }
@@ -87,10 +87,10 @@ async fn a_tree_goes_to_a_server_and_comes_back_by_every_way() {
 }
 
 #[tokio::test]
-async fn both_sides_may_be_here_or_there() {
+async fn either_side_may_be_local_or_remote() {
     let (one, two) = (outpost().start().await, outpost().start().await);
-    let (folder, _) = tree();
-    let at = |name: &str| word(&folder.path().join(name));
+    let (dir, _) = tree();
+    let at = |name: &str| path_text(&dir.path().join(name));
     let from = format!("{}:{}", one.urls()[0], at("t/a"));
     let to = format!("{}:{}", two.urls()[0], at("there"));
     let named = format!(":{}", at("t/a"));
@@ -109,21 +109,30 @@ async fn both_sides_may_be_here_or_there() {
 }
 
 #[tokio::test]
-async fn what_a_copy_is_called_is_as_cp_has_it() {
+async fn copies_are_named_like_cp_names_them() {
     let server = outpost().start().await;
-    let (folder, _) = tree();
-    let at = |name: &str| word(&folder.path().join(name));
-    let there = |name: &str| format!("{}:{}", server.urls()[0], at(name));
+    let (dir, _) = tree();
+    let at = |name: &str| path_text(&dir.path().join(name));
+    let remote_path = |name: &str| format!("{}:{}", server.urls()[0], at(name));
     fs::create_dir(at("dir")).unwrap();
     for (args, made) in [
-        (vec![at("t/a"), there("dir")], "dir/a"),
-        (vec![at("t/a"), there("dir/")], "dir/a"),
-        (vec![at("t/a"), there("new")], "new"),
-        (vec![at("t/a"), at("t/d/empty"), there("dir")], "dir/empty"),
-        (vec!["-r".into(), at("t/d"), there("dir")], "dir/d/e/large"),
-        (vec!["-r".into(), at("t/."), there("dir")], "dir/d/empty"),
+        (vec![at("t/a"), remote_path("dir")], "dir/a"),
+        (vec![at("t/a"), remote_path("dir/")], "dir/a"),
+        (vec![at("t/a"), remote_path("new")], "new"),
         (
-            vec!["-r".into(), there("t/d"), at("other/")],
+            vec![at("t/a"), at("t/d/empty"), remote_path("dir")],
+            "dir/empty",
+        ),
+        (
+            vec!["-r".into(), at("t/d"), remote_path("dir")],
+            "dir/d/e/large",
+        ),
+        (
+            vec!["-r".into(), at("t/."), remote_path("dir")],
+            "dir/d/empty",
+        ),
+        (
+            vec!["-r".into(), remote_path("t/d"), at("other/")],
             "other/e/large",
         ),
     ] {
@@ -133,36 +142,45 @@ async fn what_a_copy_is_called_is_as_cp_has_it() {
     }
     fs::create_dir(at("u")).unwrap();
     fs::write(at("u/a"), "second").unwrap();
-    for (args, words) in [
-        (vec![at("t/a"), at("u/a"), there("dir")], "was just copied"),
-        (vec![at("t/a"), there("none/")], "is not a directory"),
+    for (args, message) in [
         (
-            vec![at("t/a"), at("t/d/empty"), there("new")],
+            vec![at("t/a"), at("u/a"), remote_path("dir")],
+            "was just created from",
+        ),
+        (vec![at("t/a"), remote_path("none/")], "is not a directory"),
+        (
+            vec![at("t/a"), at("t/d/empty"), remote_path("new")],
             "is not a directory",
         ),
-        (vec![at("t/d"), there("more")], "is copied with -r"),
+        (vec![at("t/d"), remote_path("more")], "use -r to copy it"),
         (
-            vec!["-r".into(), at("t/d"), there("new")],
+            vec!["-r".into(), at("t/d"), remote_path("new")],
             "can't be replaced by a directory",
         ),
-        (vec![there("t/a"), there("t/../t/a")], "are the same file"),
-        (vec!["-r".into(), there("t"), there("t/d/x")], "into itself"),
+        (
+            vec![remote_path("t/a"), remote_path("t/../t/a")],
+            "are the same file",
+        ),
+        (
+            vec!["-r".into(), remote_path("t"), remote_path("t/d/x")],
+            "into itself",
+        ),
         (vec!["-r".into(), at("t"), at("t/d")], "into itself"),
         (
-            vec![at("nothing"), there("x")],
+            vec![at("nothing"), remote_path("x")],
             "No such file or directory (os error 2)",
         ),
         (
-            vec![at("t/a"), there("none/x")],
+            vec![at("t/a"), remote_path("none/x")],
             "No such file or directory (os error 2)",
         ),
     ] {
-        let refused = cp(&args).await;
-        assert_eq!(refused.status.code(), Some(1), "{args:?}");
+        let rejected = cp(&args).await;
+        assert_eq!(rejected.status.code(), Some(1), "{args:?}");
         assert!(
-            text(&refused.stderr).contains(words),
+            text(&rejected.stderr).contains(message),
             "{}",
-            text(&refused.stderr)
+            text(&rejected.stderr)
         );
     }
     assert!(!Path::new(&at("t/d/x")).exists());
@@ -170,56 +188,56 @@ async fn what_a_copy_is_called_is_as_cp_has_it() {
 }
 
 #[tokio::test]
-async fn our_own_input_and_output_are_files_too() {
+async fn stdin_and_stdout_can_be_copied() {
     let server = outpost().start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let path = word(&folder.path().join("f"));
-    let there = format!("{}:{path}", server.urls()[0]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = path_text(&dir.path().join("f"));
+    let remote_path = format!("{}:{path}", server.urls()[0]);
     let typed: Vec<u8> = (0..700_000_u32).map(|at| (at % 251) as u8).collect();
-    let written = outcome(&["cp", "-", &there], &typed).await;
+    let written = outcome(&["cp", "-", &remote_path], &typed).await;
     assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
     assert!(fs::read(&path).unwrap() == typed);
-    let read = outcome(&["cp", &there, "-"], b"").await;
+    let read = outcome(&["cp", &remote_path, "-"], b"").await;
     assert_eq!(read.status.code(), Some(0));
     assert!(read.stdout == typed);
     assert_eq!(text(&read.stderr), "");
     assert_eq!(outcome(&["cp", "-", "-"], b"").await.status.code(), Some(2));
-    let nameless = outcome(&["cp", "-", &word(folder.path())], b"").await;
-    assert_eq!(nameless.status.code(), Some(1));
+    let output = outcome(&["cp", "-", &path_text(dir.path())], b"").await;
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[tokio::test]
-async fn what_can_not_be_copied_is_told_and_the_rest_is_copied() {
+async fn skipped_files_are_reported_and_the_rest_is_copied() {
     let server = outpost().start().await;
     for upload in [true, false] {
-        let (folder, _) = tree();
-        let at = |name: &str| word(&folder.path().join(name));
+        let (dir, _) = tree();
+        let at = |name: &str| path_text(&dir.path().join(name));
         symlink("a", at("t/link")).unwrap();
         symlink("..", at("t/d/up")).unwrap();
         symlink("nowhere", at("t/broken")).unwrap();
-        let odd = OsStr::from_bytes(b"odd-\xff");
-        fs::write(folder.path().join("t").join(odd), "x").unwrap();
+        let special_name = OsStr::from_bytes(b"odd-\xff");
+        fs::write(dir.path().join("t").join(special_name), "x").unwrap();
         let fifo = std::process::Command::new("mkfifo")
             .arg(at("t/fifo"))
             .status();
         assert!(fifo.unwrap().success());
-        let there = |name: &str| format!("{}:{}", server.urls()[0], at(name));
+        let remote_path = |name: &str| format!("{}:{}", server.urls()[0], at(name));
         let copied = match upload {
-            true => outcome(&["cp", "-r", &at("t"), &there("copy")], b"").await,
-            false => outcome(&["cp", "-r", &there("t"), &at("copy")], b"").await,
+            true => outcome(&["cp", "-r", &at("t"), &remote_path("copy")], b"").await,
+            false => outcome(&["cp", "-r", &remote_path("t"), &at("copy")], b"").await,
         };
         assert_eq!(copied.status.code(), Some(1));
-        let said = text(&copied.stderr);
-        for words in [
-            "d/up\" is a link to a directory, and is not followed\n",
+        let printed = text(&copied.stderr);
+        for message in [
+            "d/up\" is a link to a directory, which is not followed\n",
             "fifo\" is neither a file nor a directory\n",
             "\" has a name that is not UTF-8\n",
             "copied 5 files, 1.4 MiB in ",
             "; 3 not copied\n",
         ] {
-            assert!(said.contains(words), "{words:?} is not in {said}");
+            assert!(printed.contains(message), "{message:?} is not in {printed}");
         }
-        assert_eq!(said.lines().count(), 4, "{said}");
+        assert_eq!(printed.lines().count(), 4, "{printed}");
         assert_eq!(fs::read(at("copy/link")).unwrap(), b"first");
         assert_eq!(
             names(Path::new(&at("copy"))),
@@ -229,38 +247,38 @@ async fn what_can_not_be_copied_is_told_and_the_rest_is_copied() {
 }
 
 #[tokio::test]
-async fn a_cut_costs_nothing_but_time() {
+async fn cut_connection_does_not_corrupt_a_copy() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
-    let (folder, files) = tree();
-    let at = |name: &str| word(&folder.path().join(name));
-    let there = |name: &str| format!("{}:{}", link.url(), at(name));
+    let link = FaultyLink::to(server.address()).await;
+    let (dir, files) = tree();
+    let at = |name: &str| path_text(&dir.path().join(name));
+    let remote_path = |name: &str| format!("{}:{}", link.url(), at(name));
     fs::create_dir(at("up")).unwrap();
     for (direction, args, made) in [
         (
             Direction::ToServer,
-            [at("t/d/e/large"), there("up/f")],
+            [at("t/d/e/large"), remote_path("up/f")],
             "up/f",
         ),
         (
             Direction::ToClient,
-            [there("t/d/e/large"), at("down")],
+            [remote_path("t/d/e/large"), at("down")],
             "down",
         ),
     ] {
-        // Slow enough that it can't be over when it is cut.
+        // Throttled so that the copy can't finish before the cut.
         link.throttle(direction, 1_000_000);
-        let child = command(&["cp", &args[0], &args[1]], server.mark()).spawn();
-        let child = child.expect("it starts");
+        let child = command(&["cp", &args[0], &args[1]], server.tag()).spawn();
+        let child = child.expect("spawn");
         let pid = server.pid();
         match direction {
-            Direction::ToServer => has_open(pid, &folder.path().join("up")).await,
-            Direction::ToClient => has_open(pid, &folder.path().join("t")).await,
+            Direction::ToServer => wait_for_open_file(pid, &dir.path().join("up")).await,
+            Direction::ToClient => wait_for_open_file(pid, &dir.path().join("t")).await,
         }
         link.cut().await;
-        assert!(!Path::new(&at(made)).exists(), "half of it is there");
+        assert!(!Path::new(&at(made)).exists(), "a partial file exists");
         link.open();
-        let copied = ended(child).await;
+        let copied = finish(child).await;
         assert_eq!(copied.status.code(), Some(0), "{}", text(&copied.stderr));
         assert!(fs::read(at(made)).unwrap() == files[2].1);
     }
@@ -268,61 +286,60 @@ async fn a_cut_costs_nothing_but_time() {
 }
 
 #[tokio::test]
-async fn an_interrupted_copy_leaves_the_old_file() {
+async fn interrupted_copy_leaves_the_old_file() {
     let server = outpost().start().await;
-    for there in [true, false] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("f");
+    for to_server in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
         fs::write(&path, "old").unwrap();
-        let mark = Mark::new();
-        let to = match there {
+        let tag = TestTag::new();
+        let to = match to_server {
             true => format!("{}:{}", server.urls()[0], path.display()),
-            false => word(&path),
+            false => path_text(&path),
         };
-        let mut child = command(&["cp", "-", &to], &mark)
-            .spawn()
-            .expect("it starts");
-        let mut stdin = child.stdin.take().expect("it was asked for");
+        let mut child = command(&["cp", "-", &to], &tag).spawn().expect("spawn");
+        let mut stdin = child.stdin.take().expect("piped");
         stdin.write_all(&vec![b'n'; 600_000]).await.unwrap();
-        let writes = if there {
+        let writer = if to_server {
             server.pid()
         } else {
             i32::try_from(child.id().expect("it runs")).unwrap()
         };
-        has_open(writes, folder.path()).await;
+        wait_for_open_file(writer, dir.path()).await;
         send(&child, Signal::INT);
-        assert_eq!(ended(child).await.status.code(), Some(130));
-        patience::seen("the folder as it was", || {
-            (names(folder.path()) == ["f"]).then_some(())
+        assert_eq!(finish(child).await.status.code(), Some(130));
+        deadline::poll_until("the unchanged directory", || {
+            (names(dir.path()) == ["f"]).then_some(())
         })
         .await;
         assert_eq!(fs::read(&path).unwrap(), b"old");
         drop(stdin);
-        mark.gone().await;
+        tag.gone().await;
     }
 }
 
 #[tokio::test]
-async fn on_a_terminal_there_is_a_bar() {
-    let (folder, _) = tree();
+async fn terminal_shows_a_progress_bar() {
+    let (dir, _) = tree();
     let (server, client) = ready().await;
     let binary = outpost();
-    let binary = word(binary.binary());
+    let binary = path_text(binary.binary());
     let script = "mkfifo in; (cat in | $OUTPOST cp - $URL:$PWD/out; echo code $?) & \
                   exec 3>in; head -c 3000000 /dev/zero >&3; read line; exec 3>&-; wait";
     let start = sh("p", script)
         .tty()
-        .cwd(folder.path())
+        .cwd(dir.path())
         .env(&[
             ("OUTPOST", &binary),
             ("URL", &server.urls()[0]),
             ("PATH", "/usr/bin:/bin"),
+            ("TERM", "xterm"),
         ])
         .with("size", json!({"rows": 30, "cols": 100}));
     client.start(start).await;
-    client.sees("p", "MiB/s").await;
+    client.wait_output("p", "MiB/s").await;
     client.write("p", b"\n", "w").await;
-    let story = client.closed("p").await.text();
-    assert!(story.contains("copied 1 file, 2.9 MiB in "), "{story}");
-    assert!(story.contains("code 0"), "{story}");
+    let log = client.closed("p").await.text();
+    assert!(log.contains("copied 1 file, 2.9 MiB in "), "{log}");
+    assert!(log.contains("code 0"), "{log}");
 }

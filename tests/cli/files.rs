@@ -1,33 +1,33 @@
-//! `outpost ls` and `outpost cat`.
+//! Tests `outpost ls` and `outpost cat`.
 
 use std::fs;
 
-use outpost_testkit::{Mark, Transport};
+use outpost_testkit::{TestTag, Transport};
 use serde_json::Value;
 
-use super::{Launched, command, ended, has_open, outcome, text};
+use super::{Launched, command, finish, outcome, text, wait_for_open_file};
 use crate::outpost;
 
 #[tokio::test]
-async fn a_directory_is_listed_wherever_it_is() {
+async fn directory_is_listed_locally_and_remotely() {
     let server = outpost().on(Transport::Unix).start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().to_str().unwrap();
-    fs::create_dir(folder.path().join("d")).unwrap();
-    fs::write(folder.path().join("file"), "12345").unwrap();
-    std::os::unix::fs::symlink("d", folder.path().join("link")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    fs::create_dir(dir.path().join("d")).unwrap();
+    fs::write(dir.path().join("file"), "12345").unwrap();
+    std::os::unix::fs::symlink("d", dir.path().join("link")).unwrap();
     let url = &server.urls()[0];
-    let there = format!("{url}:{path}");
+    let remote_path = format!("{url}:{path}");
     for args in [
         vec!["ls", path],
-        vec!["ls", &there],
+        vec!["ls", &remote_path],
         vec!["ls", "--on", url, path],
     ] {
         let listed = outcome(&args, b"").await;
         assert_eq!(text(&listed.stdout), "d/\nfile\nlink/\n", "{args:?}");
         assert_eq!(listed.status.code(), Some(0));
     }
-    let long = outcome(&["ls", "-l", &there], b"").await;
+    let long = outcome(&["ls", "-l", &remote_path], b"").await;
     let lines: Vec<_> = text(&long.stdout).lines().collect();
     assert!(lines[0].starts_with("KIND"), "{lines:?}");
     assert!(
@@ -35,23 +35,23 @@ async fn a_directory_is_listed_wherever_it_is() {
         "{lines:?}"
     );
     assert!(lines[3].starts_with("link to directory  "), "{lines:?}");
-    let json = outcome(&["ls", "--json", &there], b"").await;
+    let json = outcome(&["ls", "--json", &remote_path], b"").await;
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json[1]["fileName"], "file");
     assert_eq!(json[1]["size"], 5);
     assert_eq!(json[1]["path"], format!("{path}/file"));
     assert_eq!(json[2]["isSymlink"], true);
-    let one = outcome(&["ls", &format!("{there}/file")], b"").await;
+    let one = outcome(&["ls", &format!("{remote_path}/file")], b"").await;
     assert_eq!(text(&one.stdout), format!("{path}/file\n"));
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said_and_the_rest_is_shown() {
+async fn missing_file_is_reported_and_the_rest_is_shown() {
     let server = outpost().start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().to_str().unwrap();
-    fs::write(folder.path().join("a"), "one\n").unwrap();
-    fs::write(folder.path().join("b"), "two\n").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    fs::write(dir.path().join("a"), "one\n").unwrap();
+    fs::write(dir.path().join("b"), "two\n").unwrap();
     let url = &server.urls()[0];
     let [a, no, b] = ["a", "no", "b"].map(|name| format!("{path}/{name}"));
     let shown = outcome(&["cat", "--on", url, &a, &no, &b], b"").await;
@@ -67,9 +67,9 @@ async fn what_is_not_there_is_said_and_the_rest_is_shown() {
 }
 
 #[tokio::test]
-async fn a_reader_that_has_seen_enough_is_no_failure() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("large");
+async fn broken_pipe_is_not_a_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("large");
     fs::write(&path, vec![b'x'; 10_000_000]).unwrap();
     let binary = outpost();
     let script = format!(
@@ -83,32 +83,32 @@ async fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[tokio::test]
-async fn a_server_out_of_reach_has_a_code_of_its_own() {
+async fn unreachable_server_exits_with_255() {
     for verb in ["cat", "ls"] {
         let gone = outcome(&[verb, "ws://127.0.0.1:1/?token=secret:/x"], b"").await;
         assert_eq!(gone.status.code(), Some(255), "{verb}");
-        let said = text(&gone.stderr);
-        let words = "outpost: cannot connect to ws://127.0.0.1:1/: ";
-        assert!(said.starts_with(words), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let printed = text(&gone.stderr);
+        let message = "outpost: cannot connect to ws://127.0.0.1:1/: ";
+        assert!(printed.starts_with(message), "{printed}");
+        assert_eq!(printed.lines().count(), 1, "{printed}");
     }
-    let folder = tempfile::tempdir().unwrap();
-    let launched = Launched::new(folder.path());
-    let large = folder.path().join("large");
-    // More than is read while nobody takes it.
+    let dir = tempfile::tempdir().unwrap();
+    let launched = Launched::new(dir.path());
+    let large = dir.path().join("large");
+    // Larger than all buffers between the file and a reader that has stopped.
     fs::write(&large, vec![b'x'; 20_000_000]).unwrap();
-    let mark = Mark::new();
+    let tag = TestTag::new();
     let args = ["cat", "--on", &launched.on, large.to_str().unwrap()];
-    let child = command(&args, &mark).spawn().expect("it starts");
-    has_open(launched.pid().await, &large).await;
+    let child = command(&args, &tag).spawn().expect("spawn");
+    wait_for_open_file(launched.pid().await, &large).await;
     launched.kill().await;
-    let output = ended(child).await;
+    let output = finish(child).await;
     assert_eq!(output.status.code(), Some(255), "{}", text(&output.stderr));
-    mark.gone().await;
+    tag.gone().await;
 }
 
 #[tokio::test]
-async fn a_server_without_a_path_is_a_mistake() {
+async fn server_without_a_path_is_a_usage_error() {
     for args in [
         ["ls", "ws://127.0.0.1:1"],
         ["cat", "unix:///run/x"],

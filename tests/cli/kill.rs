@@ -1,89 +1,96 @@
-//! `outpost kill`: ends processes, or signals them.
+//! Tests `outpost kill`.
 
 use outpost_testkit::programs;
 
-use super::home;
+use super::new_user;
 use crate::outpost;
 
 #[tokio::test]
-async fn the_whole_tree_is_ended() {
-    let home = home();
-    let id = home.detach("sleep 1000 & echo ready; wait").await;
-    home.watch(&["logs", "-f", &id]).prints("ready").await;
-    let said = home.output(&["kill", &id[..5]]).await;
-    assert!(said.starts_with(&format!("{id} has ended with ")), "{said}");
-    // The server is left, and where there are no cgroups what keeps trees for it.
-    let ps = home.output(&["ps"]).await;
+async fn whole_tree_is_killed() {
+    let user = new_user();
+    let id = user.detach("sleep 1000 & echo ready; wait").await;
+    user.spawn(&["logs", "-f", &id])
+        .wait_for_stdout("ready")
+        .await;
+    let printed = user.output(&["kill", &id[..5]]).await;
+    assert!(
+        printed.starts_with(&format!("{id} has ended with ")),
+        "{printed}"
+    );
+    // The server is left, and its subreapers on hosts without cgroups.
+    let ps = user.output(&["ps"]).await;
     assert!(ps.contains(&format!("{id}  exited ")), "{ps}");
     let sleeps = |pid: &i32| {
         std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep"))
     };
-    assert!(!home.mark().living().iter().any(sleeps));
-    home.stop().await;
+    assert!(!user.tag().living().iter().any(sleeps));
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn one_that_does_not_listen_is_killed() {
-    let home = home();
-    let id = home.detach(programs::IGNORES_TERM).await;
-    home.watch(&["logs", "-f", &id]).prints("ready").await;
-    let said = home.output(&["kill", &id]).await;
-    assert_eq!(said, format!("{id} has ended with 137\n"));
-    let again = home.output(&["kill", &id]).await;
+async fn process_ignoring_sigterm_is_killed() {
+    let user = new_user();
+    let id = user.detach(programs::IGNORES_TERM).await;
+    user.spawn(&["logs", "-f", &id])
+        .wait_for_stdout("ready")
+        .await;
+    let printed = user.output(&["kill", &id]).await;
+    assert_eq!(printed, format!("{id} has ended with 137\n"));
+    let again = user.output(&["kill", &id]).await;
     assert_eq!(again, format!("{id} had already exited with 137\n"));
-    home.stop().await;
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn a_signal_is_sent_and_nothing_else() {
-    let home = home();
+async fn signal_is_sent_without_termination() {
+    let user = new_user();
     let script = "trap 'echo caught' USR1; echo ready; while :; do sleep 0.02; done";
-    let id = home.detach(script).await;
-    let follower = home.watch(&["logs", "-f", &id]);
-    follower.prints("ready").await;
-    let said = home.output(&["kill", "-s", "sigusr1", &id]).await;
-    assert_eq!(said, format!("{id} got USR1\n"));
-    follower.prints("caught").await;
-    let ps = home.output(&["ps"]).await;
+    let id = user.detach(script).await;
+    let follower = user.spawn(&["logs", "-f", &id]);
+    follower.wait_for_stdout("ready").await;
+    let printed = user.output(&["kill", "-s", "sigusr1", &id]).await;
+    assert_eq!(printed, format!("{id} got USR1\n"));
+    follower.wait_for_stdout("caught").await;
+    let ps = user.output(&["ps"]).await;
     assert!(ps.contains(&format!("{id}  running")), "{ps}");
-    home.stop().await;
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn a_signal_can_be_written_as_for_kill() {
-    let home = home();
+async fn signal_accepts_the_syntax_of_kill() {
+    let user = new_user();
     for (flag, name) in [("-9", "KILL"), ("-KILL", "KILL"), ("-INT", "INT")] {
-        let id = home.detach("exec sleep 1000").await;
-        let said = home.output(&["kill", flag, &id]).await;
-        assert_eq!(said, format!("{id} got {name}\n"));
-        home.run(&["logs", "-f", &id]).await;
+        let id = user.detach("exec sleep 1000").await;
+        let printed = user.output(&["kill", flag, &id]).await;
+        assert_eq!(printed, format!("{id} got {name}\n"));
+        user.run(&["logs", "-f", &id]).await;
     }
-    home.stop().await;
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn what_is_unknown_does_not_keep_the_others() {
-    let home = home();
-    let id = home.detach("exec sleep 1000").await;
-    let said = home.run(&["kill", "nope", &id]).await;
-    assert_eq!(said.code, Some(1));
+async fn unknown_id_does_not_affect_the_others() {
+    let user = new_user();
+    let id = user.detach("exec sleep 1000").await;
+    let output = user.run(&["kill", "nope", &id]).await;
+    assert_eq!(output.code, Some(1));
     assert!(
-        said.stdout.starts_with(&format!("{id} has ended with ")),
-        "{said:?}"
+        output.stdout.starts_with(&format!("{id} has ended with ")),
+        "{output:?}"
     );
-    assert!(said.stderr.contains("no process nope"), "{said:?}");
-    home.stop().await;
+    assert!(output.stderr.contains("no process nope"), "{output:?}");
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn signals_that_nobody_knows_are_a_misuse() {
+async fn unknown_signal_is_a_usage_error() {
     for args in [&["kill", "-s", "NOPE", "x"][..], &["kill"]] {
-        let misuse = outpost().run(args).await;
-        assert_eq!(misuse.code, Some(2), "{misuse:?}");
+        let output = outpost().run(args).await;
+        assert_eq!(output.code, Some(2), "{output:?}");
     }
-    let misuse = outpost().run(&["kill", "-s", "SEGV", "x"]).await;
+    let output = outpost().run(&["kill", "-s", "SEGV", "x"]).await;
     assert!(
-        misuse.stderr.contains("expected one of HUP, INT"),
-        "{misuse:?}"
+        output.stderr.contains("expected one of HUP, INT"),
+        "{output:?}"
     );
 }

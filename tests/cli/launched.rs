@@ -1,4 +1,4 @@
-//! `--on stdio:`: a server that is launched for a command.
+//! Tests `--on stdio:`, a server launched for one command.
 
 use outpost_testkit::{Client, Server, Start, sh};
 use serde_json::json;
@@ -6,12 +6,12 @@ use serde_json::json;
 use super::{outcome, text};
 use crate::{outpost, ready};
 
-/// A shell on a terminal that knows the program under test as `$OUTPOST`, and `$SERVE` as what
+/// Starts a shell on a terminal. `$OUTPOST` is the program under test, `$SERVE` the command that
 /// launches it as a server.
 async fn shell(script: &str) -> (Server, Client) {
     let (server, client) = ready().await;
     let binary = outpost();
-    let binary = binary.binary().to_str().expect("it is text").to_owned();
+    let binary = binary.binary().to_str().expect("UTF-8").to_owned();
     let serve = format!("{binary} serve --listen stdio:// --log-level off");
     let start: Start = sh("p", script)
         .tty()
@@ -22,7 +22,7 @@ async fn shell(script: &str) -> (Server, Client) {
 }
 
 #[tokio::test]
-async fn what_is_typed_to_end_it_is_for_the_command_and_not_for_its_server() {
+async fn ctrl_c_reaches_the_command_and_not_its_server() {
     for (launched, key, signal) in [
         ("$SERVE", b"\x03", "INT"),
         ("$SERVE", b"\x1c", "QUIT"),
@@ -34,7 +34,7 @@ async fn what_is_typed_to_end_it_is_for_the_command_and_not_for_its_server() {
              echo code $?",
         ))
         .await;
-        client.sees("p", "ready").await;
+        client.wait_output("p", "ready").await;
         client.write("p", key, "w").await;
         let text = client.closed("p").await.text();
         assert!(text.contains("caught"), "{launched} {signal}: {text}");
@@ -43,7 +43,7 @@ async fn what_is_typed_to_end_it_is_for_the_command_and_not_for_its_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_launched_may_ask_for_something_at_the_terminal() {
+async fn launched_server_can_use_the_terminal() {
     let (_server, client) = shell(
         "$OUTPOST run --on \"stdio:read -r word </dev/tty; echo got \\$word >&2; $SERVE\" -- \
          echo done; echo code $?",
@@ -56,7 +56,7 @@ async fn a_server_that_is_launched_may_ask_for_something_at_the_terminal() {
 }
 
 #[tokio::test]
-async fn it_is_launched_by_whatever_a_shell_understands() {
+async fn launch_command_is_shell_syntax() {
     let binary = outpost();
     let serve = format!("'{}' serve --listen stdio://", binary.binary().display());
     for line in [

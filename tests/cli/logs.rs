@@ -1,22 +1,22 @@
-//! `outpost logs`: what a process has written.
+//! Tests `outpost logs`.
 
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use super::home;
+use super::new_user;
 use crate::outpost;
 
 #[tokio::test]
-async fn each_stream_goes_to_its_own() {
-    let home = home();
-    let id = home
+async fn streams_are_kept_apart() {
+    let user = new_user();
+    let id = user
         .detach("printf 'out\\n'; printf 'err\\n' >&2; exec sleep 1000")
         .await;
-    let mut following = home.watch(&["logs", "-f", &id]);
-    following.prints("out").await;
+    let mut following = user.spawn(&["logs", "-f", &id]);
+    following.wait_for_stdout("out").await;
     let read = loop {
-        let read = home.run(&["logs", &id[..4]]).await;
+        let read = user.run(&["logs", &id[..4]]).await;
         if read.stderr.contains("err") {
             break read;
         }
@@ -26,81 +26,81 @@ async fn each_stream_goes_to_its_own() {
         (read.stdout.as_str(), read.stderr.as_str()),
         ("out\n", "err\n")
     );
-    home.output(&["kill", &id]).await;
-    let ended = following.ended().await;
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "err\n"));
-    home.stop().await;
+    user.output(&["kill", &id]).await;
+    let output = following.wait().await;
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), "err\n"));
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn bytes_are_left_as_they_are() {
-    let home = home();
-    let file = home.folder().join("bytes");
+async fn bytes_are_unchanged() {
+    let user = new_user();
+    let file = user.dir().join("bytes");
     let bytes: Vec<u8> = (0..300_000_u32).map(|n| (n * 7 % 251) as u8).collect();
     std::fs::write(&file, &bytes).unwrap();
-    let id = home.detach(&format!("cat {}", file.display())).await;
-    let copy = home.folder().join("copy");
-    home.output(&["logs", "-f", &id]).await;
+    let id = user.detach(&format!("cat {}", file.display())).await;
+    let copy = user.dir().join("copy");
+    user.output(&["logs", "-f", &id]).await;
     let script = format!("\"$0\" logs {id} > {}", copy.display());
     let binary = std::env::var_os("NEXTEST_BIN_EXE_outpost")
         .unwrap_or_else(|| env!("CARGO_BIN_EXE_outpost").into());
     let status = Command::new("sh")
         .args(["-c", &script])
         .arg(binary)
-        .env("XDG_RUNTIME_DIR", home.folder())
+        .env("XDG_RUNTIME_DIR", user.dir())
         .status()
         .unwrap();
     assert!(status.success());
     assert_eq!(std::fs::read(&copy).unwrap(), bytes);
-    home.stop().await;
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn several_follow_until_it_closes() {
-    let home = home();
-    let go = home.folder().join("go");
+async fn several_followers_read_until_the_close() {
+    let user = new_user();
+    let go = user.dir().join("go");
     let script = format!(
         "echo begun; while [ ! -e {} ]; do sleep 0.02; done; echo done; exit 3",
         go.display()
     );
-    let id = home.detach(&script).await;
+    let id = user.detach(&script).await;
     let mut followers: Vec<_> = (0..3)
-        .map(|_| home.watch(&["logs", "--follow", &id]))
+        .map(|_| user.spawn(&["logs", "--follow", &id]))
         .collect();
     for follower in &followers {
-        follower.prints("begun").await;
+        follower.wait_for_stdout("begun").await;
     }
     std::fs::write(&go, "").unwrap();
     for follower in &mut followers {
-        let ended = follower.ended().await;
-        assert_eq!(ended.stdout, "begun\ndone\n");
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        let output = follower.wait().await;
+        assert_eq!(output.stdout, "begun\ndone\n");
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
     }
-    home.stop().await;
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn ctrl_c_ends_the_following_and_not_the_process() {
-    let home = home();
-    let id = home.detach("echo begun; exec sleep 1000").await;
-    let mut follower = home.watch(&["logs", "-f", &id]);
-    follower.prints("begun").await;
+async fn ctrl_c_ends_logs_and_not_the_process() {
+    let user = new_user();
+    let id = user.detach("echo begun; exec sleep 1000").await;
+    let mut follower = user.spawn(&["logs", "-f", &id]);
+    follower.wait_for_stdout("begun").await;
     follower.signal(Signal::INT);
-    assert_eq!(follower.ended().await.code, Some(130));
-    let ps = home.output(&["ps"]).await;
+    assert_eq!(follower.wait().await.code, Some(130));
+    let ps = user.output(&["ps"]).await;
     assert!(ps.contains(&format!("{id}  running")), "{ps}");
-    home.stop().await;
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn what_is_no_longer_retained_is_said() {
-    let home = home();
-    // A terminal's worth more than the 16 MiB that are kept.
-    let id = home
+async fn evicted_output_is_reported() {
+    let user = new_user();
+    // More than the 16 MiB that are retained.
+    let id = user
         .detach("head -c 20000000 /dev/zero; echo; echo end")
         .await;
     let read = loop {
-        let read = home.run(&["logs", &id]).await;
+        let read = user.run(&["logs", &id]).await;
         if read.stdout.ends_with("\nend\n") {
             break read;
         }
@@ -109,66 +109,66 @@ async fn what_is_no_longer_retained_is_said() {
     let kept = read.stdout.len();
     assert!((15_000_000..17_000_000).contains(&kept), "{kept}");
     let lost = (20_000_005 - kept) as f64 / f64::from(1 << 20);
-    let words = format!("outpost: the first {lost:.1} MiB are no longer retained\n");
-    assert_eq!(read.stderr, words);
-    home.stop().await;
+    let message = format!("outpost: the first {lost:.1} MiB are no longer retained\n");
+    assert_eq!(read.stderr, message);
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn a_reader_that_has_seen_enough_is_no_failure() {
-    let home = home();
-    let id = home.detach("seq 100000; echo done").await;
-    let ended = home.run(&["logs", "-f", &id]).await;
-    assert!(ended.stdout.ends_with("done\n"));
+async fn broken_pipe_is_not_a_failure() {
+    let user = new_user();
+    let id = user.detach("seq 100000; echo done").await;
+    let output = user.run(&["logs", "-f", &id]).await;
+    assert!(output.stdout.ends_with("done\n"));
     let binary = std::env::var_os("NEXTEST_BIN_EXE_outpost")
         .unwrap_or_else(|| env!("CARGO_BIN_EXE_outpost").into());
     let script = format!("{{ \"$0\" logs {id}; echo code $? >&2; }} | head -n 1");
-    let said = Command::new("sh")
+    let output = Command::new("sh")
         .args(["-c", &script])
         .arg(binary)
-        .env("XDG_RUNTIME_DIR", home.folder())
+        .env("XDG_RUNTIME_DIR", user.dir())
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert_eq!(said.stdout, b"1\n");
-    assert_eq!(String::from_utf8_lossy(&said.stderr), "code 0\n");
-    home.stop().await;
+    assert_eq!(output.stdout, b"1\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "code 0\n");
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn a_follower_ends_with_the_server() {
-    let home = home();
-    let id = home.detach("echo begun; exec sleep 1000").await;
-    let mut follower = home.watch(&["logs", "-f", &id]);
-    follower.prints("begun").await;
-    home.stop().await;
-    let ended = follower.ended().await;
-    assert_eq!(ended.stdout, "begun\n");
-    // It may hear that the server has ended the process before it hears that the server is gone.
-    match ended.code {
-        Some(0) => assert_eq!(ended.stderr, ""),
+async fn follower_ends_with_the_server() {
+    let user = new_user();
+    let id = user.detach("echo begun; exec sleep 1000").await;
+    let mut follower = user.spawn(&["logs", "-f", &id]);
+    follower.wait_for_stdout("begun").await;
+    user.stop().await;
+    let output = follower.wait().await;
+    assert_eq!(output.stdout, "begun\n");
+    // The end of the process may arrive before the end of the connection.
+    match output.code {
+        Some(0) => assert_eq!(output.stderr, ""),
         Some(1) => assert!(
-            ended.stderr.starts_with("outpost: cannot read"),
-            "{ended:?}"
+            output.stderr.starts_with("outpost: cannot read"),
+            "{output:?}"
         ),
-        _ => panic!("{ended:?}"),
+        _ => panic!("{output:?}"),
     }
 }
 
 #[tokio::test]
-async fn what_is_unknown_is_an_error_and_a_missing_id_a_misuse() {
-    let home = home();
-    let none = home.run(&["logs", "nope"]).await;
+async fn unknown_id_is_an_error_and_missing_id_a_usage_error() {
+    let user = new_user();
+    let none = user.run(&["logs", "nope"]).await;
     assert_eq!(none.code, Some(1));
     assert!(
-        none.stderr.contains("no process nope: no server"),
+        none.stderr.contains("no process nope: your server"),
         "{none:?}"
     );
-    home.detach("true").await;
-    let unknown = home.run(&["logs", "nope"]).await;
+    user.detach("true").await;
+    let unknown = user.run(&["logs", "nope"]).await;
     assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(1), ""));
-    let words = "outpost: no process nope; `outpost ps` shows what there is\n";
-    assert_eq!(unknown.stderr, words);
+    let message = "outpost: no process nope; `outpost ps` lists the processes\n";
+    assert_eq!(unknown.stderr, message);
     assert_eq!(outpost().run(&["logs"]).await.code, Some(2));
-    home.stop().await;
+    user.stop().await;
 }

@@ -1,46 +1,46 @@
-//! Commands for people, as they are typed: on pipes and on a real terminal.
+//! Tests the command line for people, on pipes and on a real terminal.
 
 mod attach;
 mod completions;
 mod cp;
-mod cp_trouble;
+mod cp_errors;
 mod detached;
-mod elsewhere;
+mod detached_on;
 mod files;
-mod home;
 mod kill;
 mod launched;
-mod leaving;
 mod logs;
 mod ps;
 mod released;
 mod run;
 mod run_on;
+mod run_on_cleanup;
 mod sandbox;
 mod stop;
 mod terminal;
+mod user_server;
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use outpost_testkit::{Home, Mark, patience};
+use outpost_testkit::{TestTag, TestUser, deadline};
 use rustix::process::{Pid, Signal};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
 use crate::outpost;
 
-/// A user who has no server yet.
-fn home() -> Home {
-    Home::of(env!("CARGO_BIN_EXE_outpost"))
+/// Creates a user without a running server.
+fn new_user() -> TestUser {
+    TestUser::new(env!("CARGO_BIN_EXE_outpost"))
 }
 
-/// The program with these arguments, on pipes; what it starts carries the mark.
-fn command(args: &[&str], mark: &Mark) -> Command {
+/// Builds a command on pipes whose processes carry `tag`.
+fn command(args: &[&str], tag: &TestTag) -> Command {
     let mut command = Command::new(outpost().binary());
     command
         .args(args)
-        .env(Mark::VARIABLE, mark.as_str())
+        .env(TestTag::VARIABLE, tag.as_str())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -48,59 +48,59 @@ fn command(args: &[&str], mark: &Mark) -> Command {
     command
 }
 
-/// Runs it to its end with this input, and sees that nothing is left.
+/// Runs a command with this input until it exits, and checks that no process is left.
 async fn outcome(args: &[&str], input: &[u8]) -> Output {
-    let mark = Mark::new();
-    let mut child = command(args, &mark).spawn().expect("it starts");
-    let mut stdin = child.stdin.take().expect("it was asked for");
-    let feeding = async {
-        // One that isn't read to its end is no mistake of ours.
+    let tag = TestTag::new();
+    let mut child = command(args, &tag).spawn().expect("spawn");
+    let mut stdin = child.stdin.take().expect("piped");
+    let write_input = async {
+        // Fails if the program exits without reading all of it, which is fine.
         let _ = stdin.write_all(input).await;
         drop(stdin);
     };
-    let (output, ()) = tokio::join!(ended(child), feeding);
-    mark.gone().await;
+    let (output, ()) = tokio::join!(finish(child), write_input);
+    tag.gone().await;
     output
 }
 
-async fn ended(child: Child) -> Output {
-    patience::soon("the end of the program", child.wait_with_output())
+async fn finish(child: Child) -> Output {
+    deadline::expect_soon("the end of the program", child.wait_with_output())
         .await
-        .expect("it can be waited for")
+        .expect("wait")
 }
 
 fn send(child: &Child, signal: Signal) {
     let pid = child.id().and_then(|id| i32::try_from(id).ok());
     let pid = pid.and_then(Pid::from_raw).expect("it runs");
-    rustix::process::kill_process(pid, signal).expect("it is there");
+    rustix::process::kill_process(pid, signal).expect("it exists");
 }
 
 fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("it is text")
+    std::str::from_utf8(bytes).expect("UTF-8")
 }
 
-/// Waits until a process has something open in a folder, by whatever name.
-async fn has_open(pid: i32, folder: &Path) {
-    patience::seen("an open file", || {
+/// Waits until a process has an open file below `dir`.
+async fn wait_for_open_file(pid: i32, dir: &Path) {
+    deadline::poll_until("an open file", || {
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
         let mut paths = open.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
         paths
-            .any(|path: PathBuf| path.starts_with(folder))
+            .any(|path: PathBuf| path.starts_with(dir))
             .then_some(())
     })
     .await;
 }
 
-/// A server that a command launches, and that can be killed.
+/// A server launched by a command, which the test can kill.
 struct Launched {
-    /// What names it.
+    /// The value for `--on`.
     on: String,
     pid_file: PathBuf,
 }
 
 impl Launched {
-    fn new(folder: &Path) -> Self {
-        let pid_file = folder.join("pid");
+    fn new(dir: &Path) -> Self {
+        let pid_file = dir.join("pid");
         let on = format!(
             "stdio:sh -c 'echo $$ > {}; exec {} serve --listen stdio://'",
             pid_file.display(),
@@ -110,7 +110,7 @@ impl Launched {
     }
 
     async fn pid(&self) -> i32 {
-        patience::seen("a launched server", || {
+        deadline::poll_until("a launched server", || {
             let written = std::fs::read_to_string(&self.pid_file).ok()?;
             written.strip_suffix('\n')?.parse().ok()
         })
@@ -119,6 +119,6 @@ impl Launched {
 
     async fn kill(&self) {
         let pid = Pid::from_raw(self.pid().await).expect("a number");
-        rustix::process::kill_process(pid, Signal::KILL).expect("it is there");
+        rustix::process::kill_process(pid, Signal::KILL).expect("it exists");
     }
 }

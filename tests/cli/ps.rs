@@ -1,52 +1,52 @@
-//! `outpost ps`: what there is.
+//! Tests `outpost ps`.
 
 use outpost_testkit::{Transport, sh};
 use serde_json::Value;
 
-use super::home;
+use super::new_user;
 use crate::outpost;
 
 #[tokio::test]
-async fn without_a_server_there_is_nothing_and_none_is_started() {
-    let home = home();
-    let none = home.run(&["ps"]).await;
+async fn missing_server_is_not_started_by_ps() {
+    let user = new_user();
+    let none = user.run(&["ps"]).await;
     assert_eq!(none.code, Some(0));
     assert_eq!(none.stdout, "");
     assert_eq!(
         none.stderr,
-        "outpost: no server of this user is running; `outpost run --detach` starts one\n"
+        "outpost: your server is not running; `outpost run --detach` starts one\n"
     );
-    assert_eq!(home.output(&["ps", "--json"]).await, "[]\n");
-    assert!(home.mark().living().is_empty());
-    assert!(!home.folder().join("outpost").exists());
+    assert_eq!(user.output(&["ps", "--json"]).await, "[]\n");
+    assert!(user.tag().living().is_empty());
+    assert!(!user.dir().join("outpost").exists());
 }
 
 #[tokio::test]
-async fn what_runs_and_what_has_ended_is_shown() {
-    let home = home();
-    let runs = home.detach("exec sleep 1000").await;
-    let ended = home.detach("exit 7").await;
-    home.run(&["logs", "-f", &ended]).await;
-    let ps = home.output(&["ps"]).await;
+async fn running_and_exited_processes_are_shown() {
+    let user = new_user();
+    let runs = user.detach("exec sleep 1000").await;
+    let exited = user.detach("exit 7").await;
+    user.run(&["logs", "-f", &exited]).await;
+    let ps = user.output(&["ps"]).await;
     let lines: Vec<_> = ps.lines().collect();
     assert_eq!(lines.len(), 3, "{ps}");
     assert!(lines[0].starts_with("ID        STATE     STARTED"), "{ps}");
     assert!(lines[1].starts_with(&format!("{runs}  running   ")), "{ps}");
     assert!(lines[1].ends_with("sh -c 'exec sleep 1000'"), "{ps}");
     assert!(
-        lines[2].starts_with(&format!("{ended}  exited 7  ")),
+        lines[2].starts_with(&format!("{exited}  exited 7  ")),
         "{ps}"
     );
     assert!(!ps.contains('\u{1b}'), "no colours in a pipe");
-    home.stop().await;
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn programs_get_the_words_of_the_wire_and_no_keys() {
-    let home = home();
-    let id = home.detach("echo hi; exit 3").await;
-    home.run(&["logs", "-f", &id]).await;
-    let json = home.output(&["ps", "--json"]).await;
+async fn json_uses_wire_names_and_no_session_ids() {
+    let user = new_user();
+    let id = user.detach("echo hi; exit 3").await;
+    user.run(&["logs", "-f", &id]).await;
+    let json = user.output(&["ps", "--json"]).await;
     let list: Value = serde_json::from_str(&json).unwrap();
     let entry = &list[0];
     assert_eq!(entry["processId"], id.as_str());
@@ -57,15 +57,15 @@ async fn programs_get_the_words_of_the_wire_and_no_keys() {
         serde_json::json!(["sh", "-c", "echo hi; exit 3"])
     );
     assert_eq!(entry["command"], "sh -c 'echo hi; exit 3'");
-    assert_eq!(entry["label"], Value::Null, "that is for other clients");
+    assert_eq!(entry["label"], Value::Null, "only other clients set labels");
     assert_eq!(entry["attached"], false);
     assert_eq!(entry["bytesOut"], 3);
     assert!(entry.get("sessionId").is_none(), "{json}");
-    home.stop().await;
+    user.stop().await;
 }
 
 #[tokio::test]
-async fn what_other_clients_run_is_shown_if_asked_for() {
+async fn other_clients_processes_are_shown_on_request() {
     let server = outpost().on(Transport::Unix).start().await;
     let client = server.client().await;
     client.start(sh("theirs", "exec sleep 1000")).await;
@@ -77,38 +77,44 @@ async fn what_other_clients_run_is_shown_if_asked_for() {
         all.stdout.contains("theirs  running, attached  "),
         "{all:?}"
     );
-    client.end("theirs").await;
+    client.terminate_and_wait("theirs").await;
 }
 
 #[tokio::test]
-async fn a_list_needs_a_unix_socket() {
+async fn list_needs_a_unix_socket() {
     let server = outpost().start().await;
-    let refused = outpost().run(&["ps", "--on", &server.urls()[0]]).await;
-    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
-    assert!(refused.stderr.contains("over a unix socket"), "{refused:?}");
+    let rejected = outpost().run(&["ps", "--on", &server.urls()[0]]).await;
+    assert_eq!((rejected.code, rejected.stdout.as_str()), (Some(1), ""));
+    assert!(
+        rejected.stderr.contains("over a unix socket"),
+        "{rejected:?}"
+    );
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_an_error() {
-    let refused = outpost().run(&["ps", "--on", "unix:///nope/nope"]).await;
-    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
+async fn missing_server_given_by_on_is_an_error() {
+    let rejected = outpost().run(&["ps", "--on", "unix:///nope/nope"]).await;
+    assert_eq!((rejected.code, rejected.stdout.as_str()), (Some(1), ""));
     assert!(
-        refused
+        rejected
             .stderr
             .starts_with("outpost: cannot reach the server"),
-        "{refused:?}"
+        "{rejected:?}"
     );
-    assert!(refused.stderr.contains("unix:///nope/nope"), "{refused:?}");
+    assert!(
+        rejected.stderr.contains("unix:///nope/nope"),
+        "{rejected:?}"
+    );
 }
 
-/// Work that is forgotten may have left something running, which looking must not end.
+/// An expired process may have left processes running, which listing must not end.
 #[tokio::test]
-async fn looking_ends_nothing() {
+async fn listing_ends_nothing() {
     let args = ["--max-session-ttl", "unlimited", "--closed-retention", "0s"];
     let server = outpost().on(Transport::Unix).args(&args).start().await;
     let url = format!("unix://{}", server.socket_path().display());
     let script = "setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo $!";
-    let pid = server.folder().join("pid");
+    let pid = server.dir().join("pid");
     let script = format!("{script} > {}", pid.display());
     let started = outpost()
         .run(&["run", "--detach", "--on", &url, "--", "sh", "-c", &script])
@@ -128,8 +134,8 @@ async fn looking_ends_nothing() {
     }
     let listed = outpost().run(&["ps", "--on", &url]).await;
     assert_eq!(listed.code, Some(0), "{listed:?}");
-    assert!(forgotten().await, "the session is there");
+    assert!(forgotten().await, "the session is missing");
     let daemon = std::fs::read_to_string(&pid).unwrap();
     let line = std::fs::read(format!("/proc/{}/cmdline", daemon.trim_end())).unwrap();
-    assert!(line.starts_with(b"sleep"), "it lives");
+    assert!(line.starts_with(b"sleep"), "it was ended");
 }

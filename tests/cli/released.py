@@ -1,6 +1,6 @@
-"""A server that says no more than the released ones do, on its standard streams.
+"""A stand-in for the released servers, on stdio.
 
-What the first word of a command is decides what becomes of it.
+The first word of a command selects the outcome.
 """
 
 import base64
@@ -8,49 +8,49 @@ import json
 import os
 import sys
 
-CWD = os.environ.get("SAYS_CWD")
+CWD = os.environ.get("REPORTED_CWD")
 
 
 def path(params):
     return params["path"].removeprefix("file://")
 
 
-def tell(message):
+def send(message):
     print(json.dumps(message), flush=True)
 
 
-def note(method, process, seq, **more):
-    tell({"method": method, "params": {"processId": process, "seq": seq, **more}})
+def notify(method, process, seq, **more):
+    send({"method": method, "params": {"processId": process, "seq": seq, **more}})
 
 
-class Refused(Exception):
+class Rejected(Exception):
     pass
 
 
 def start(request, params):
     process, word = params["processId"], params["argv"][0]
     if word == "missing":
-        raise Refused(-32603, "No such file or directory (os error 2)")
-    tell({"id": request, "result": {"processId": process}})
+        raise Rejected(-32603, "No such file or directory (os error 2)")
+    send({"id": request, "result": {"processId": process}})
     chunk = base64.b64encode(params["cwd"].encode() + b"\n").decode()
-    note("process/output", process, 1, stream="stdout", chunk=chunk)
-    note("process/exited", process, 2, exitCode=int(word.rstrip("!")), sandboxDenied=False)
+    notify("process/output", process, 1, stream="stdout", chunk=chunk)
+    notify("process/exited", process, 2, exitCode=int(word.rstrip("!")), sandboxDenied=False)
     if word.endswith("!"):
         sys.exit()
-    note("process/closed", process, 3)
+    notify("process/closed", process, 3)
 
 
 def metadata(params):
     try:
         found = os.stat(path(params))
     except FileNotFoundError as error:
-        raise Refused(-32004, f"{error.strerror} (os error {error.errno})") from error
+        raise Rejected(-32004, f"{error.strerror} (os error {error.errno})") from error
     directory = os.path.isdir(path(params))
     return {"isDirectory": directory, "isFile": not directory, "isSymlink": False,
             "size": found.st_size, "createdAtMs": 0, "modifiedAtMs": 0}
 
 
-def answer(method, params):
+def handle(method, params):
     if method == "initialize":
         return {"sessionId": "0f0f0f0f-0f0f-4f0f-8f0f-0f0f0f0f0f0f"}
     if method == "environment/info":
@@ -66,7 +66,7 @@ def answer(method, params):
         with open(path(params), "wb") as file:
             file.write(base64.b64decode(params["dataBase64"]))
         return {}
-    raise Refused(-32601, f"exec-server stub does not implement `{method}` yet")
+    raise Rejected(-32601, f"exec-server stub does not implement `{method}` yet")
 
 
 for line in sys.stdin:
@@ -77,8 +77,8 @@ for line in sys.stdin:
         if message["method"] == "process/start":
             start(message["id"], message["params"])
         else:
-            result = answer(message["method"], message.get("params") or {})
-            tell({"id": message["id"], "result": result})
-    except Refused as refused:
-        code, words = refused.args
-        tell({"id": message["id"], "error": {"code": code, "message": words}})
+            result = handle(message["method"], message.get("params") or {})
+            send({"id": message["id"], "result": result})
+    except Rejected as rejected:
+        code, text = rejected.args
+        send({"id": message["id"], "error": {"code": code, "message": text}})

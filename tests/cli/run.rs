@@ -1,15 +1,15 @@
-//! `outpost run` without a server.
+//! Tests `outpost run` without a server.
 
 use std::os::unix::process::ExitStatusExt as _;
 
-use outpost_testkit::{CountedLines, Mark, patience};
+use outpost_testkit::{CountedLines, TestTag, deadline};
 use rustix::process::Signal;
 use tokio::io::AsyncReadExt as _;
 
-use super::{command, ended, outcome, send, text};
+use super::{command, finish, outcome, send, text};
 
 #[tokio::test]
-async fn output_and_errors_stay_apart_and_the_exit_code_is_the_commands() {
+async fn streams_are_separate_and_exit_code_is_passed_on() {
     let output = outcome(
         &["run", "--", "sh", "-c", "echo out; echo err >&2; exit 7"],
         b"",
@@ -21,8 +21,8 @@ async fn output_and_errors_stay_apart_and_the_exit_code_is_the_commands() {
 }
 
 #[tokio::test]
-async fn exit_codes_are_those_of_a_shell() {
-    for (command, code, said) in [
+async fn exit_codes_follow_shell_conventions() {
+    for (command, code, printed) in [
         (&["true"][..], 0, ""),
         (&["sh", "-c", "exit 255"], 255, ""),
         (&["sh", "-c", "kill -TERM $$"], 143, ""),
@@ -41,19 +41,19 @@ async fn exit_codes_are_those_of_a_shell() {
         let args: Vec<_> = ["run", "--"].iter().chain(command).copied().collect();
         let output = outcome(&args, b"").await;
         assert_eq!(output.status.code(), Some(code), "{command:?}");
-        assert_eq!(text(&output.stderr), said, "{command:?}");
+        assert_eq!(text(&output.stderr), printed, "{command:?}");
     }
 }
 
 #[tokio::test]
-async fn input_is_passed_on_to_its_end() {
+async fn input_is_forwarded_to_its_end() {
     let output = outcome(&["run", "--", "sort"], b"pear\napple\n").await;
     assert_eq!(text(&output.stdout), "apple\npear\n");
     assert_eq!(output.status.code(), Some(0));
 }
 
 #[tokio::test]
-async fn input_that_nobody_reads_is_no_obstacle() {
+async fn unread_input_does_not_block() {
     let much = vec![b'x'; 4 << 20];
     let output = outcome(&["run", "--", "sh", "-c", "exec 0<&-; exit 3"], &much).await;
     assert_eq!(output.status.code(), Some(3));
@@ -61,29 +61,29 @@ async fn input_that_nobody_reads_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn time_that_is_over_is_exit_code_124_and_leaves_nothing() {
+async fn timeout_exits_with_124_and_leaves_nothing() {
     let script = "setsid sleep 1000 & sleep 1000";
     let args = ["run", "--timeout", "200ms", "--", "sh", "-c", script];
     assert_eq!(outcome(&args, b"").await.status.code(), Some(124));
 }
 
 #[tokio::test]
-async fn a_command_that_ends_leaves_nothing_behind() {
+async fn exiting_command_leaves_nothing() {
     let script = "setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo done";
     let output = outcome(&["run", "--", "sh", "-c", script], b"").await;
     assert_eq!(text(&output.stdout), "done\n");
 }
 
 #[tokio::test]
-async fn the_environment_and_the_directory_are_ours_and_can_be_changed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path().canonicalize().expect("it is there");
+async fn environment_and_directory_are_inherited_and_can_be_set() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path().canonicalize().expect("it exists");
     let script = "pwd; echo $TERM $LC_ALL $A_TOKEN $B $C; command -v sh >/dev/null && echo path";
-    let mark = Mark::new();
+    let tag = TestTag::new();
     let args = [
         "run",
         "--cwd",
-        folder.to_str().expect("it is text"),
+        dir.to_str().expect("UTF-8"),
         "--env",
         "B=b",
         "--env",
@@ -95,56 +95,54 @@ async fn the_environment_and_the_directory_are_ours_and_can_be_changed() {
         "-c",
         script,
     ];
-    let child = command(&args, &mark)
+    let child = command(&args, &tag)
         .env("TERM", "xterm-test")
         .env("LC_ALL", "C.UTF-8")
         .env("A_TOKEN", "mine")
         .env("B", "other")
         .env("C", "c")
         .spawn()
-        .expect("it starts");
-    let output = ended(child).await;
-    let expected = format!("{}\nxterm-test C.UTF-8 mine b c\npath\n", folder.display());
+        .expect("spawn");
+    let output = finish(child).await;
+    let expected = format!("{}\nxterm-test C.UTF-8 mine b c\npath\n", dir.display());
     assert_eq!(text(&output.stdout), expected);
 }
 
 #[tokio::test]
-async fn a_hundred_megabytes_come_byte_for_byte() {
-    let mark = Mark::new();
-    let mut child = command(&["run", "--", "seq", "1", "12777778"], &mark)
+async fn hundred_megabytes_arrive_unchanged() {
+    let tag = TestTag::new();
+    let mut child = command(&["run", "--", "seq", "1", "12777778"], &tag)
         .spawn()
-        .expect("it starts");
-    let mut stdout = child.stdout.take().expect("it was asked for");
+        .expect("spawn");
+    let mut stdout = child.stdout.take().expect("piped");
     let mut lines = CountedLines::default();
     let mut buffer = vec![0; 256 * 1024];
     loop {
-        let read = patience::soon("more output", stdout.read(&mut buffer));
-        match read.await.expect("it can be read") {
+        let read = deadline::expect_soon("more output", stdout.read(&mut buffer));
+        match read.await.expect("readable") {
             0 => break,
             count => lines.take(&buffer[..count]),
         }
     }
     assert_eq!(lines.count(), 12_777_778);
-    assert_eq!(ended(child).await.status.code(), Some(0));
+    assert_eq!(finish(child).await.status.code(), Some(0));
 }
 
 #[tokio::test]
-async fn who_reads_no_further_ends_it_quietly() {
-    let mark = Mark::new();
-    let mut child = command(&["run", "--", "yes"], &mark)
-        .spawn()
-        .expect("it starts");
-    let mut stdout = child.stdout.take().expect("it was asked for");
+async fn broken_pipe_ends_the_command_quietly() {
+    let tag = TestTag::new();
+    let mut child = command(&["run", "--", "yes"], &tag).spawn().expect("spawn");
+    let mut stdout = child.stdout.take().expect("piped");
     stdout.read_exact(&mut [0; 100]).await.expect("it writes");
     drop(stdout);
-    let output = ended(child).await;
+    let output = finish(child).await;
     assert_eq!(output.status.code(), Some(141));
     assert_eq!(text(&output.stderr), "");
-    mark.gone().await;
+    tag.gone().await;
 }
 
 #[tokio::test]
-async fn who_asks_us_to_end_ends_the_command() {
+async fn sigterm_terminates_the_command() {
     for (script, code) in [
         ("echo ready; exec sleep 1000", 143),
         (
@@ -156,20 +154,20 @@ async fn who_asks_us_to_end_ends_the_command() {
             137,
         ),
     ] {
-        let mark = Mark::new();
-        let mut child = command(&["run", "--", "sh", "-c", script], &mark)
+        let tag = TestTag::new();
+        let mut child = command(&["run", "--", "sh", "-c", script], &tag)
             .spawn()
-            .expect("it starts");
-        let mut stdout = child.stdout.take().expect("it was asked for");
-        stdout.read_exact(&mut [0; 6]).await.expect("it is ready");
+            .expect("spawn");
+        let mut stdout = child.stdout.take().expect("piped");
+        stdout.read_exact(&mut [0; 6]).await.expect("ready");
         send(&child, Signal::TERM);
-        assert_eq!(ended(child).await.status.code(), Some(code), "{script}");
-        mark.gone().await;
+        assert_eq!(finish(child).await.status.code(), Some(code), "{script}");
+        tag.gone().await;
     }
 }
 
 #[tokio::test]
-async fn mistakes_on_the_command_line_are_exit_code_2() {
+async fn usage_errors_exit_with_2() {
     for args in [
         &["run"][..],
         &["run", "--env", "=x", "--", "true"],
@@ -187,34 +185,34 @@ async fn mistakes_on_the_command_line_are_exit_code_2() {
 }
 
 #[tokio::test]
-async fn a_slip_of_the_pen_is_not_a_command() {
+async fn misspelt_option_is_not_a_command() {
     let output = outcome(&["run", "--timeuot", "3s", "true"], b"").await;
     assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert!(
-        said.contains("--timeuot") && said.contains("'--timeout'"),
-        "{said}"
+        printed.contains("--timeuot") && printed.contains("'--timeout'"),
+        "{printed}"
     );
-    // Behind the command's name everything is the command's.
+    // All arguments after the command's name belong to the command.
     let output = outcome(&["run", "echo", "-n", "--timeuot", "--", "-t"], b"").await;
     assert_eq!(text(&output.stdout), "--timeuot -- -t");
 }
 
 #[tokio::test]
-async fn whoever_kills_us_kills_the_tree() {
-    let mark = Mark::new();
+async fn sigkill_of_outpost_kills_the_tree() {
+    let tag = TestTag::new();
     let script = "setsid sleep 1000 & echo ready; sleep 1000";
-    let mut child = command(&["run", "--", "sh", "-c", script], &mark)
+    let mut child = command(&["run", "--", "sh", "-c", script], &tag)
         .spawn()
-        .expect("it starts");
-    let mut stdout = child.stdout.take().expect("it was asked for");
-    stdout.read_exact(&mut [0; 6]).await.expect("it is ready");
+        .expect("spawn");
+    let mut stdout = child.stdout.take().expect("piped");
+    stdout.read_exact(&mut [0; 6]).await.expect("ready");
     send(&child, Signal::KILL);
-    mark.gone().await;
+    tag.gone().await;
 }
 
 #[tokio::test]
-async fn a_daemon_that_holds_the_output_is_not_waited_for() {
+async fn daemon_holding_the_output_is_not_waited_for() {
     for flags in [&[][..], &["--timeout", "500ms"]] {
         let command = ["--", "sh", "-c", "sleep 1000 & echo done; exit 3"];
         let args: Vec<_> = ["run"]
@@ -230,16 +228,16 @@ async fn a_daemon_that_holds_the_output_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn output_that_nobody_takes_is_no_reason_to_stay() {
-    let mark = Mark::new();
+async fn blocked_stdout_does_not_delay_the_exit() {
+    let tag = TestTag::new();
     let script = "trap '' TERM HUP; head -c 20000000 /dev/zero";
-    let mut child = command(&["run", "--", "sh", "-c", script], &mark)
+    let mut child = command(&["run", "--", "sh", "-c", script], &tag)
         .spawn()
-        .expect("it starts");
-    let mut stdout = child.stdout.take().expect("it was asked for");
+        .expect("spawn");
+    let mut stdout = child.stdout.take().expect("piped");
     stdout.read_exact(&mut [0; 100]).await.expect("it writes");
-    let status = patience::seen("the end of the program", || {
-        let status = child.try_wait().expect("it can be asked");
+    let status = deadline::poll_until("the end of the program", || {
+        let status = child.try_wait().expect("try_wait");
         if status.is_none() {
             send(&child, Signal::TERM);
         }
@@ -247,11 +245,11 @@ async fn output_that_nobody_takes_is_no_reason_to_stay() {
     })
     .await;
     assert_eq!(status.code(), Some(143));
-    mark.gone().await;
+    tag.gone().await;
 }
 
 #[tokio::test]
-async fn what_an_interrupt_has_ended_ends_us_the_same_way() {
+async fn interrupted_command_makes_outpost_die_of_sigint() {
     for (script, code, signal) in [
         ("echo ready; exec sleep 1000", None, Some(2)),
         (
@@ -260,46 +258,46 @@ async fn what_an_interrupt_has_ended_ends_us_the_same_way() {
             None,
         ),
     ] {
-        let mark = Mark::new();
-        let mut child = command(&["run", "--", "sh", "-c", script], &mark)
+        let tag = TestTag::new();
+        let mut child = command(&["run", "--", "sh", "-c", script], &tag)
             .spawn()
-            .expect("it starts");
-        let mut stdout = child.stdout.take().expect("it was asked for");
-        stdout.read_exact(&mut [0; 6]).await.expect("it is ready");
+            .expect("spawn");
+        let mut stdout = child.stdout.take().expect("piped");
+        stdout.read_exact(&mut [0; 6]).await.expect("ready");
         send(&child, Signal::INT);
-        let status = ended(child).await.status;
+        let status = finish(child).await.status;
         assert_eq!((status.code(), status.signal()), (code, signal), "{script}");
-        mark.gone().await;
+        tag.gone().await;
     }
 }
 
 #[tokio::test]
-async fn a_directory_that_is_not_there_is_no_missing_program() {
+async fn missing_directory_is_not_a_missing_program() {
     let output = outcome(&["run", "--cwd", "/no/such", "--", "true"], b"").await;
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         text(&output.stderr),
         "outpost: cannot enter directory \"/no/such\": No such file or directory (os error 2)\n"
     );
-    let folder = tempfile::tempdir().expect("a folder");
-    let mark = Mark::new();
+    let dir = tempfile::tempdir().expect("a directory");
+    let tag = TestTag::new();
     let mut shell = tokio::process::Command::new("sh");
     let child = shell
         .args(["-c", "rmdir \"$PWD\" && exec \"$0\" run -- true"])
         .arg(crate::outpost().binary())
-        .current_dir(folder.path())
-        .env(Mark::VARIABLE, mark.as_str())
+        .current_dir(dir.path())
+        .env(TestTag::VARIABLE, tag.as_str())
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
-        .expect("it starts");
-    let output = ended(child).await;
+        .expect("spawn");
+    let output = finish(child).await;
     assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert!(
-        said.contains("the current directory has been deleted"),
-        "{said}"
+        printed.contains("the current directory has been deleted"),
+        "{printed}"
     );
-    mark.gone().await;
+    tag.gone().await;
 }

@@ -1,16 +1,16 @@
-//! `outpost run --on` a server.
+//! Tests `outpost run --on`.
 
 use std::time::Duration;
 
-use outpost_testkit::{CountedLines, Direction, Link, Mark, Transport, patience};
+use outpost_testkit::{CountedLines, Direction, FaultyLink, TestTag, Transport, deadline};
 use rustix::process::Signal;
 use tokio::io::AsyncReadExt as _;
 
-use super::{command, ended, outcome, send, text};
+use super::{command, finish, outcome, send, text};
 use crate::outpost;
 
 #[tokio::test]
-async fn every_way_to_a_server_is_the_same_to_the_command() {
+async fn every_transport_behaves_the_same() {
     let tcp = outpost().start().await;
     let unix = outpost().on(Transport::Unix).start().await;
     let binary = outpost();
@@ -29,7 +29,7 @@ async fn every_way_to_a_server_is_the_same_to_the_command() {
 }
 
 #[tokio::test]
-async fn the_environment_is_the_servers_with_a_persons_language() {
+async fn environment_is_the_servers_with_the_users_language() {
     let server = outpost()
         .env("SERVERS", "own")
         .env("A_TOKEN", "secret")
@@ -38,30 +38,30 @@ async fn the_environment_is_the_servers_with_a_persons_language() {
         .await;
     let script = "echo $SERVERS:$A_TOKEN:$LC_ALL:$TERM:$MINE";
     let args = ["run", "--on", &server.urls()[0], "--", "sh", "-c", script];
-    let child = command(&args, server.mark())
+    let child = command(&args, server.tag())
         .env("LC_ALL", "C.UTF-8")
         .env("TERM", "mine")
         .env("MINE", "mine")
         .spawn()
-        .expect("it starts");
-    assert_eq!(text(&ended(child).await.stdout), "own::C.UTF-8:servers:\n");
+        .expect("spawn");
+    assert_eq!(text(&finish(child).await.stdout), "own::C.UTF-8:servers:\n");
 }
 
 #[tokio::test]
-async fn the_command_notices_nothing_of_ten_cuts() {
+async fn command_survives_ten_cuts() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
+    let link = FaultyLink::to(server.address()).await;
     let total = 2_000_000;
     let script = format!("seq 1 {total}; exit 9");
     let args = ["run", "--on", link.url(), "--", "sh", "-c", &script];
-    let mut child = command(&args, server.mark()).spawn().expect("it starts");
-    let mut stdout = child.stdout.take().expect("it was asked for");
+    let mut child = command(&args, server.tag()).spawn().expect("spawn");
+    let mut stdout = child.stdout.take().expect("piped");
     let mut lines = CountedLines::default();
     let mut buffer = vec![0; 64 * 1024];
     let mut cuts = 0;
     loop {
-        let read = patience::soon("more output", stdout.read(&mut buffer));
-        match read.await.expect("it can be read") {
+        let read = deadline::expect_soon("more output", stdout.read(&mut buffer));
+        match read.await.expect("readable") {
             0 => break,
             count => lines.take(&buffer[..count]),
         }
@@ -71,61 +71,64 @@ async fn the_command_notices_nothing_of_ten_cuts() {
         }
     }
     assert_eq!((lines.count(), cuts), (total, 10));
-    let output = ended(child).await;
+    let output = finish(child).await;
     assert_eq!(output.status.code(), Some(9));
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert!(
-        said.contains("outpost: connection lost, reconnecting…\n"),
-        "{said}"
+        printed.contains("outpost: connection lost, reconnecting…\n"),
+        "{printed}"
     );
-    assert!(said.contains("outpost: connected again\n"), "{said}");
+    assert!(printed.contains("outpost: connected again\n"), "{printed}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_exit_code_255() {
+async fn unreachable_server_exits_with_255() {
     let args = ["run", "--on", "unix:///no/such/socket", "--", "true"];
     let output = outcome(&args, b"").await;
     assert_eq!(output.status.code(), Some(255));
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert!(
-        said.starts_with("outpost: --on unix:///no/such/socket: "),
-        "{said}"
+        printed.starts_with("outpost: --on unix:///no/such/socket: "),
+        "{printed}"
     );
-    assert!(said.contains("No such file or directory"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(printed.contains("No such file or directory"), "{printed}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
 
     let output = outcome(&["run", "--on", "nonsense", "--", "true"], b"").await;
-    let said = text(&output.stderr);
-    assert!(said.contains("ws://, wss://, unix:// or stdio:"), "{said}");
+    let printed = text(&output.stderr);
+    assert!(
+        printed.contains("ws://, wss://, unix:/// or stdio:"),
+        "{printed}"
+    );
     assert_eq!(output.status.code(), Some(2));
     let output = outcome(&["run", "--on", "ws://127.0.0.1:x", "--", "true"], b"").await;
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
 #[tokio::test]
-async fn a_slow_connection_is_no_reason_to_give_up() {
+async fn slow_connection_is_not_given_up() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
+    let link = FaultyLink::to(server.address()).await;
     let script = "trap 'exit 6' INT; echo ready; while :; do sleep 0.02; done";
     let args = ["run", "--on", link.url(), "--", "sh", "-c", script];
-    let mut child = command(&args, server.mark()).spawn().expect("it starts");
-    let mut stdout = child.stdout.take().expect("it was asked for");
+    let mut child = command(&args, server.tag()).spawn().expect("spawn");
+    let mut stdout = child.stdout.take().expect("piped");
     let mut ready = [0; 6];
-    let read = patience::soon("its output", stdout.read_exact(&mut ready));
-    read.await.expect("it is ready");
+    let read = deadline::expect_soon("its output", stdout.read_exact(&mut ready));
+    read.await.expect("ready");
     link.stall(Direction::ToServer);
     for _ in 0..3 {
         send(&child, Signal::INT);
-        // sleep: two that come at once are one; nothing tells that one was heard
+        // sleep: two pending signals merge into one, and nothing reports that one was handled
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     link.open();
-    let output = ended(child).await;
+    let output = finish(child).await;
     assert_eq!(output.status.code(), Some(6), "{output:?}");
 }
 
 #[tokio::test]
-async fn who_waits_for_a_connection_can_be_ended() {
+async fn signal_ends_waiting_for_a_connection() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a port");
@@ -135,41 +138,41 @@ async fn who_waits_for_a_connection_can_be_ended() {
         (&["run", "--on", &url, "--", "true"], Signal::TERM, 143),
         (&["attach", "--on", &url, "s/p"], Signal::TERM, 143),
     ] {
-        let mark = Mark::new();
-        let child = command(args, &mark).spawn().expect("it starts");
-        let held = patience::soon("somebody who knocks", listener.accept()).await;
+        let tag = TestTag::new();
+        let child = command(args, &tag).spawn().expect("spawn");
+        let held = deadline::expect_soon("a connection", listener.accept()).await;
         send(&child, signal);
-        assert_eq!(ended(child).await.status.code(), Some(code), "{args:?}");
+        assert_eq!(finish(child).await.status.code(), Some(code), "{args:?}");
         drop(held);
     }
 }
 
 #[tokio::test]
-async fn who_gives_a_lost_server_up_is_told_by_which_signal() {
+async fn exit_code_names_the_signal_that_ended_a_reconnect() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let server = outpost().start().await;
-        let link = Link::to(server.address()).await;
+        let link = FaultyLink::to(server.address()).await;
         let script = "echo ready; exec sleep 1000";
         let args = ["run", "--on", link.url(), "--", "sh", "-c", script];
-        let mut child = command(&args, server.mark()).spawn().expect("it starts");
-        let mut stdout = child.stdout.take().expect("it was asked for");
+        let mut child = command(&args, server.tag()).spawn().expect("spawn");
+        let mut stdout = child.stdout.take().expect("piped");
         let mut ready = [0; 6];
-        let read = patience::soon("its output", stdout.read_exact(&mut ready));
-        read.await.expect("it is ready");
-        let mut stderr = child.stderr.take().expect("it was asked for");
+        let read = deadline::expect_soon("its output", stdout.read_exact(&mut ready));
+        read.await.expect("ready");
+        let mut stderr = child.stderr.take().expect("piped");
         link.cut().await;
         drop(link);
-        let mut said = String::new();
-        while !said.contains("reconnecting") {
+        let mut printed = String::new();
+        while !printed.contains("reconnecting") {
             let mut piece = [0; 256];
-            let read = patience::soon("words", stderr.read(&mut piece)).await;
-            said.push_str(text(&piece[..read.expect("it can be read")]));
+            let read = deadline::expect_soon("text", stderr.read(&mut piece)).await;
+            printed.push_str(text(&piece[..read.expect("readable")]));
         }
-        while child.try_wait().expect("it can be asked").is_none() {
+        while child.try_wait().expect("try_wait").is_none() {
             send(&child, signal);
-            // sleep: two that come at once are one; nothing tells that one was heard
+            // sleep: two pending signals merge into one, and nothing reports that one was handled
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        assert_eq!(ended(child).await.status.code(), Some(code));
+        assert_eq!(finish(child).await.status.code(), Some(code));
     }
 }

@@ -1,43 +1,43 @@
-//! `outpost sandbox` and `outpost doctor`.
+//! Tests `outpost sandbox` and `outpost doctor`.
 
 use std::{fs, path::Path};
 
-use outpost_testkit::Mark;
+use outpost_testkit::TestTag;
 use serde_json::Value;
 
-use super::{command, ended, outcome, text};
+use super::{command, finish, outcome, text};
 
-/// What it says with these arguments and without bubblewrap.
+/// Runs the program on a host without bubblewrap.
 async fn without_bubblewrap(args: &[&str]) -> std::process::Output {
     with_path(args, Path::new("/nowhere")).await
 }
 
 async fn with_path(args: &[&str], path: &Path) -> std::process::Output {
-    let mark = Mark::new();
-    let child = command(args, &mark).env("PATH", path).spawn();
-    let output = ended(child.expect("it starts")).await;
-    mark.gone().await;
+    let tag = TestTag::new();
+    let child = command(args, &tag).env("PATH", path).spawn();
+    let output = finish(child.expect("spawn")).await;
+    tag.gone().await;
     output
 }
 
-/// The arguments of a script that is confined in a folder.
-fn script<'a>(folder: &'a str, flags: &[&'a str], script: &'a str) -> Vec<&'a str> {
-    let mut args = vec!["sandbox", "--cwd", folder];
+/// Builds the arguments of a script that is confined to a directory.
+fn script<'a>(dir: &'a str, flags: &[&'a str], script: &'a str) -> Vec<&'a str> {
+    let mut args = vec!["sandbox", "--cwd", dir];
     args.extend(flags);
     args.extend(["--", "/bin/sh", "-c", script]);
     args
 }
 
 #[tokio::test]
-async fn streams_and_exit_codes_are_the_commands_own() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path().to_str().expect("text");
+async fn streams_and_exit_code_are_the_commands() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path().to_str().expect("text");
     let output = outcome(
-        &script(folder, &[], "cat; echo err >&2; pwd; exit 7"),
+        &script(dir, &[], "cat; echo err >&2; pwd; exit 7"),
         b"typed\n",
     )
     .await;
-    assert_eq!(text(&output.stdout), format!("typed\n{folder}\n"));
+    assert_eq!(text(&output.stdout), format!("typed\n{dir}\n"));
     assert_eq!(text(&output.stderr), "err\n");
     assert_eq!(output.status.code(), Some(7));
     for (command, code) in [
@@ -52,14 +52,14 @@ async fn streams_and_exit_codes_are_the_commands_own() {
 }
 
 #[tokio::test]
-async fn what_is_granted_works_and_the_rest_does_not() {
-    let folder = tempfile::tempdir().expect("a folder");
+async fn granted_access_works_and_other_access_fails() {
+    let dir = tempfile::tempdir().expect("a directory");
     for name in ["ws", "more"] {
-        fs::create_dir(folder.path().join(name)).expect("a folder");
+        fs::create_dir(dir.path().join(name)).expect("a directory");
     }
-    fs::write(folder.path().join("ws/key.pem"), "secret").expect("a file");
-    fs::write(folder.path().join("ws/notes"), "private").expect("a file");
-    let ws = folder.path().join("ws");
+    fs::write(dir.path().join("ws/key.pem"), "secret").expect("a file");
+    fs::write(dir.path().join("ws/notes"), "private").expect("a file");
+    let ws = dir.path().join("ws");
     let ws = ws.to_str().expect("text");
     let read_only = ["--profile", ":read-only"];
     let with = |more: &[&'static str]| [&read_only[..], more].concat();
@@ -76,8 +76,12 @@ async fn what_is_granted_works_and_the_rest_does_not() {
         (vec!["--deny", "absent"], "echo x > absent", false),
     ] {
         let output = outcome(&script(ws, &flags, line), b"").await;
-        let said = text(&output.stderr);
-        assert_eq!(output.status.success(), works, "{flags:?} {line}: {said}");
+        let printed = text(&output.stderr);
+        assert_eq!(
+            output.status.success(),
+            works,
+            "{flags:?} {line}: {printed}"
+        );
     }
     let left: Vec<_> = [".git", ".codex", ".agents", ".aws", "absent", "b"]
         .into_iter()
@@ -87,15 +91,15 @@ async fn what_is_granted_works_and_the_rest_does_not() {
 }
 
 #[tokio::test]
-async fn a_name_with_brackets_is_denied_as_it_is() {
-    let folder = tempfile::tempdir().expect("a folder");
+async fn name_with_brackets_is_denied_literally() {
+    let dir = tempfile::tempdir().expect("a directory");
     for name in ["x[1]", "{a,b}", "to"] {
-        fs::create_dir(folder.path().join(name)).expect("a folder");
-        fs::write(folder.path().join(name).join("s.pem"), "secret").expect("a file");
+        fs::create_dir(dir.path().join(name)).expect("a directory");
+        fs::write(dir.path().join(name).join("s.pem"), "secret").expect("a file");
     }
-    std::os::unix::fs::symlink("to", folder.path().join("l[1]")).expect("a link");
-    let path = folder.path().to_str().expect("text");
-    for (deny, place) in [
+    std::os::unix::fs::symlink("to", dir.path().join("l[1]")).expect("a link");
+    let path = dir.path().to_str().expect("text");
+    for (deny, name) in [
         ("x[1]", "x[1]"),
         ("{a,b}", "{a,b}"),
         ("x[1]/*.pem", "x[1]"),
@@ -103,7 +107,7 @@ async fn a_name_with_brackets_is_denied_as_it_is() {
         ("{a,b}/*", "{a,b}"),
         ("l[1]/*.pem", "to"),
     ] {
-        let line = format!("cat '{place}/s.pem'");
+        let line = format!("cat '{name}/s.pem'");
         let flags = ["--profile", ":read-only"];
         let output = outcome(&script(path, &flags, &line), b"").await;
         assert_eq!(text(&output.stdout), "secret", "{line}");
@@ -118,166 +122,168 @@ async fn a_name_with_brackets_is_denied_as_it_is() {
 }
 
 #[tokio::test]
-async fn the_network_is_the_hosts_only_if_it_is_granted() {
-    let ours = fs::read_link("/proc/self/ns/net").expect("a namespace");
+async fn host_network_needs_a_grant() {
+    let outside = fs::read_link("/proc/self/ns/net").expect("a namespace");
     for (flags, same) in [(&[][..], false), (&["--net"], true)] {
         let line = "readlink /proc/self/ns/net";
         let output = outcome(&script("/", flags, line), b"").await;
-        let theirs = text(&output.stdout).trim();
-        assert_eq!(theirs == ours.to_str().expect("text"), same, "{flags:?}");
+        let inside = text(&output.stdout).trim();
+        assert_eq!(inside == outside.to_str().expect("text"), same, "{flags:?}");
     }
 }
 
 #[tokio::test]
-async fn what_can_not_be_enforced_is_not_run() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("text");
+async fn unenforceable_policy_does_not_run() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().to_str().expect("text");
     let output = without_bubblewrap(&script(path, &[], "> touched")).await;
     assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     let expected = "outpost: sandbox intent cannot be enforced on this executor: ";
-    assert!(said.starts_with(expected), "{said}");
-    assert!(said.contains("package bubblewrap"), "{said}");
-    assert!(!folder.path().join("touched").exists());
-    let output = outcome(&["sandbox", "--profile", "nobody-s", "--", "true"], b"").await;
+    assert!(printed.starts_with(expected), "{printed}");
+    assert!(printed.contains("package bubblewrap"), "{printed}");
+    assert!(!dir.path().join("touched").exists());
+    let output = outcome(&["sandbox", "--profile", "unknown", "--", "true"], b"").await;
     assert_eq!(
         text(&output.stderr),
-        "outpost: there is no profile \"nobody-s\"; there are :read-only, :workspace, :danger-full-access\n"
+        "outpost: there is no profile \"unknown\"; there are :read-only, :workspace, :danger-full-access\n"
     );
     assert_eq!(output.status.code(), Some(1));
 }
 
 #[tokio::test]
-async fn an_explanation_runs_nothing_and_tells_the_plan_and_the_walls() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("text");
+async fn explain_runs_nothing_and_shows_plan_and_enforcement() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().to_str().expect("text");
     let args = ["sandbox", "--cwd", path, "--deny", "secret", "--explain"];
     let output = outcome(&args, b"").await;
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let said = text(&output.stdout);
-    assert!(!said.contains('\x1b'), "a pipe gets no colours");
+    let printed = text(&output.stdout);
+    assert!(!printed.contains('\x1b'), "a pipe gets no colours");
     for expected in [
         "profile     :workspace\n".to_owned(),
         format!("write   {path}"),
         "protected: can't be created\n".to_owned(),
         format!("{path}/secret"),
         "namespaces  user, mount, PID, IPC and network, by bubblewrap ".to_owned(),
-        "mounts      what is listed, by the helper of outpost ".to_owned(),
+        "mounts      the listed paths, by the outpost helper".to_owned(),
         "seccomp     ".to_owned(),
     ] {
-        assert!(said.contains(&expected), "{expected} in {said}");
+        assert!(printed.contains(&expected), "{expected} in {printed}");
     }
     let output = outcome(&[&args[..], &["--json", "--", "touch", "x"]].concat(), b"").await;
-    let told: Value = serde_json::from_str(text(&output.stdout)).expect("JSON");
-    assert_eq!(told["network"], "restricted");
-    assert_eq!(told["refusal"], Value::Null);
-    let rules = told["rules"].as_array().expect("rules");
+    let report: Value = serde_json::from_str(text(&output.stdout)).expect("JSON");
+    assert_eq!(report["network"], "restricted");
+    assert_eq!(report["refusal"], Value::Null);
+    let rules = report["rules"].as_array().expect("rules");
     let own = |rule: &&Value| rule["path"] == path;
-    assert_eq!(
-        rules.iter().find(own).expect("one for it")["access"],
-        "write"
-    );
+    assert_eq!(rules.iter().find(own).expect("an entry")["access"], "write");
     let output = without_bubblewrap(&args).await;
     assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stdout);
+    let printed = text(&output.stdout);
     assert!(
-        said.contains("It can't be enforced here: bwrap isn't found"),
-        "{said}"
+        printed.contains("Cannot be enforced on this host: bwrap isn't found"),
+        "{printed}"
     );
 }
 
-/// A folder with a `bwrap` that does this before it is the real one, and a workspace.
-fn with_another_bubblewrap(does: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::create_dir(folder.path().join("ws")).expect("a folder");
-    let bwrap = folder.path().join("bwrap");
+/// Creates a directory with a workspace and a `bwrap` that runs a shell command before the real
+/// one.
+fn with_fake_bubblewrap(does: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::create_dir(dir.path().join("ws")).expect("a directory");
+    let bwrap = dir.path().join("bwrap");
     let script = format!("#!/bin/sh\n{does}\nexec /usr/bin/bwrap \"$@\"\n");
-    fs::write(&bwrap, script).expect("it is written");
+    fs::write(&bwrap, script).expect("written");
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(&bwrap, executable).expect("it is a program");
-    folder
+    dir
 }
 
-/// Else one that was short of memory for a moment would keep less from then on.
+/// Otherwise a momentary shortage of memory would weaken the sandbox for good.
 #[tokio::test]
-async fn what_fails_otherwise_is_no_reason_for_less() {
+async fn other_failures_do_not_weaken_the_sandbox() {
     let fails = "case $* in *--cap-add*) echo 'bwrap: no more of it' >&2; exit 1;; esac";
-    let folder = with_another_bubblewrap(fails);
-    let workspace = folder.path().join("ws");
+    let dir = with_fake_bubblewrap(fails);
+    let workspace = dir.path().join("ws");
     let workspace = workspace.to_str().expect("text");
-    let output = with_path(&script(workspace, &[], "> made"), folder.path()).await;
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no more of it"), "{said}");
-    assert!(!folder.path().join("ws/made").exists());
+    let output = with_path(&script(workspace, &[], "> made"), dir.path()).await;
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("no more of it"), "{printed}");
+    assert!(!dir.path().join("ws/made").exists());
 }
 
-/// As where a security module takes every capability from what bubblewrap starts.
+/// As on hosts where a security module takes all capabilities from bubblewrap's children.
 #[tokio::test]
-async fn where_only_bubblewrap_may_mount_it_does() {
+async fn bubblewrap_mounts_where_the_helper_may_not() {
     let takes = "for word; do shift; \
                  [ \"$word\" = --cap-add ] && word=--cap-drop; set -- \"$@\" \"$word\"; done";
-    let folder = with_another_bubblewrap(takes);
-    let workspace = folder.path().join("ws");
+    let dir = with_fake_bubblewrap(takes);
+    let workspace = dir.path().join("ws");
     let workspace = workspace.to_str().expect("text");
 
-    let output = with_path(&["doctor"], folder.path()).await;
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("only bubblewrap may mount"), "{said}");
+    let output = with_path(&["doctor"], dir.path()).await;
+    let printed = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(printed.contains("only bubblewrap may mount"), "{printed}");
     let args = ["sandbox", "--cwd", workspace, "--explain"];
-    let output = with_path(&args, folder.path()).await;
-    let said = text(&output.stdout);
+    let output = with_path(&args, dir.path()).await;
+    let printed = text(&output.stdout);
     assert!(
-        said.contains("mounts      what is listed, by bubblewrap"),
-        "{said}"
+        printed.contains("mounts      the listed paths, by bubblewrap"),
+        "{printed}"
     );
-    let tries = "> made && ! > /usr/made && /bin/mkdir .git/x";
-    let output = with_path(&script(workspace, &[], tries), folder.path()).await;
-    let said = text(&output.stderr);
-    assert_eq!(said.matches("Read-only file system").count(), 2, "{said}");
-    let left: Vec<_> = fs::read_dir(workspace).expect("a folder").collect();
+    let line = "> made && ! > /usr/made && /bin/mkdir .git/x";
+    let output = with_path(&script(workspace, &[], line), dir.path()).await;
+    let printed = text(&output.stderr);
+    assert_eq!(
+        printed.matches("Read-only file system").count(),
+        2,
+        "{printed}"
+    );
+    let left: Vec<_> = fs::read_dir(workspace).expect("a directory").collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
-/// As in a tree for `chroot`, within what is granted.
+/// As in a chroot tree below a granted path.
 #[tokio::test]
-async fn what_the_kernel_shows_elsewhere_is_hidden_or_read_only() {
+async fn foreign_proc_and_sysfs_are_hidden_or_read_only() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let workspace = folder.path().join("ws");
+    let dir = tempfile::tempdir().expect("a directory");
+    let workspace = dir.path().join("ws");
     for name in ["proc", "sys"] {
-        fs::create_dir_all(workspace.join(name)).expect("folders");
+        fs::create_dir_all(workspace.join(name)).expect("directories");
     }
     let launch = crate::outpost();
     let outpost = launch.binary().to_str().expect("text");
-    let tries = "ls proc; test -e proc/1 || echo hidden; echo x > sys/x";
-    let around = format!(
+    let script = "ls proc; test -e proc/1 || echo hidden; echo x > sys/x";
+    let script_with_mounts = format!(
         "mount -t proc proc proc && mount -t sysfs sysfs sys && test -e proc/1 && \
-         exec {outpost} sandbox -- /bin/sh -c '{tries}'"
+         exec {outpost} sandbox -- /bin/sh -c '{script}'"
     );
-    // With mounts of its own, which nobody else sees.
+    // The mounts are made in a private mount namespace.
     let output = tokio::process::Command::new("unshare")
-        .args(["-m", "sh", "-c", &around])
+        .args(["-m", "sh", "-c", &script_with_mounts])
         .current_dir(&workspace)
         .output();
     let output = output.await.expect("it runs");
-    let said = (text(&output.stdout), text(&output.stderr));
-    assert!(said.1.contains("Permission denied"), "{said:?}");
-    assert!(said.1.contains("Read-only file system"), "{said:?}");
-    assert_eq!(said.0, "hidden\n", "{said:?}");
+    let printed = (text(&output.stdout), text(&output.stderr));
+    assert!(printed.1.contains("Permission denied"), "{printed:?}");
+    assert!(printed.1.contains("Read-only file system"), "{printed:?}");
+    assert_eq!(printed.0, "hidden\n", "{printed:?}");
 }
 
 #[tokio::test]
-async fn the_doctor_tells_what_works_and_what_to_do() {
+async fn doctor_reports_state_and_remedies() {
     let output = outcome(&["doctor"], b"").await;
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let printed = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
     assert!(
-        said.ends_with("\nProcesses can be confined here.\n"),
-        "{said}"
+        printed.ends_with("\nSandboxing works on this host.\n"),
+        "{printed}"
     );
     for check in [
         "bubblewrap",
@@ -287,19 +293,22 @@ async fn the_doctor_tells_what_works_and_what_to_do() {
         "cgroups",
         "network",
     ] {
-        assert!(said.contains(&format!("\n{check}")), "{check} in {said}");
+        assert!(
+            printed.contains(&format!("\n{check}")),
+            "{check} in {printed}"
+        );
     }
     let output = without_bubblewrap(&["doctor"]).await;
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("bubblewrap  missing"), "{said}");
+    let printed = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("bubblewrap  missing"), "{printed}");
     assert!(
-        said.contains("bubblewrap: install the package bubblewrap"),
-        "{said}"
+        printed.contains("bubblewrap: install the package bubblewrap"),
+        "{printed}"
     );
     let output = without_bubblewrap(&["doctor", "--json"]).await;
-    let told: Value = serde_json::from_str(text(&output.stdout)).expect("JSON");
-    assert_eq!(told["works"], false);
-    assert_eq!(told["checks"][0]["state"], "missing");
-    assert_eq!(told["checks"][1]["state"], "unknown");
+    let report: Value = serde_json::from_str(text(&output.stdout)).expect("JSON");
+    assert_eq!(report["works"], false);
+    assert_eq!(report["checks"][0]["state"], "missing");
+    assert_eq!(report["checks"][1]["state"], "unknown");
 }

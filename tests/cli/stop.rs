@@ -1,41 +1,40 @@
-//! `outpost stop`: ends the user's server.
+//! Tests `outpost stop`.
 
 use outpost_testkit::programs;
 
-use super::home;
+use super::new_user;
 
 #[tokio::test]
-async fn without_a_server_there_is_nothing_to_end() {
-    let home = home();
-    assert_eq!(home.stop().await, "no server of this user is running\n");
-    assert!(home.mark().living().is_empty());
+async fn stop_without_a_server_does_nothing() {
+    let user = new_user();
+    assert_eq!(user.stop().await, "your server is not running\n");
+    assert!(user.tag().living().is_empty());
 }
 
 #[tokio::test]
-async fn everything_ends_with_the_server() {
-    let home = home();
-    let runs = home.detach(programs::DAEMON).await;
-    home.watch(&["logs", "-f", &runs]).prints("ready").await;
-    let ended = home.detach("true").await;
-    home.run(&["logs", "-f", &ended]).await;
-    let said = home.stop().await;
-    assert!(
-        said.ends_with("the server of this user has ended\n"),
-        "{said}"
-    );
-    assert!(!said.contains(&ended), "{said}");
-    // At once, and not only when the test ends.
-    home.mark().gone().await;
-    assert!(!home.socket().exists());
-    assert_eq!(home.stop().await, "no server of this user is running\n");
+async fn stop_ends_every_process() {
+    let user = new_user();
+    let runs = user.detach(programs::DAEMON).await;
+    user.spawn(&["logs", "-f", &runs])
+        .wait_for_stdout("ready")
+        .await;
+    let exited = user.detach("true").await;
+    user.run(&["logs", "-f", &exited]).await;
+    let printed = user.stop().await;
+    assert!(printed.ends_with("stopped your server\n"), "{printed}");
+    assert!(!printed.contains(&exited), "{printed}");
+    // The server ends now, not when the test ends.
+    user.tag().gone().await;
+    assert!(!user.socket().exists());
+    assert_eq!(user.stop().await, "your server is not running\n");
 }
 
 #[tokio::test]
-async fn what_ran_is_named() {
-    let home = home();
-    let id = home.detach("exec sleep 1000").await;
+async fn stop_names_the_ended_processes() {
+    let user = new_user();
+    let id = user.detach("exec sleep 1000").await;
     assert_eq!(
-        home.stop().await,
-        format!("ended {id}  sh -c 'exec sleep 1000'\nthe server of this user has ended\n")
+        user.stop().await,
+        format!("ended {id}  sh -c 'exec sleep 1000'\nstopped your server\n")
     );
 }

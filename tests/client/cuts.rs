@@ -1,31 +1,33 @@
-//! The link is cut, again and again, and nobody notices.
+//! Tests that the client reconnects without loss after the link is cut.
 
 use std::sync::{Arc, Mutex};
 
-use outpost_client::{DeliveryChoice, Event, Place as _, Remote, RemoteOptions, Standing};
-use outpost_testkit::{CountedLines, Direction, Link, patience};
+use outpost_client::{
+    ConnectionState, DeliveryMode, Event, Executor as _, RemoteExecutor, RemoteOptions,
+};
+use outpost_testkit::{CountedLines, Direction, FaultyLink, deadline};
 
 use super::{connect, run, script};
 use crate::outpost;
 
-/// Waits until the client has lost its connection and has one again.
-async fn lost_and_found(remote: &Remote, cut: impl Future<Output = ()>) {
-    let mut standing = remote.standing();
+/// Waits until the client has lost its connection and is connected again.
+async fn wait_reconnected(remote: &RemoteExecutor, cut: impl Future<Output = ()>) {
+    let mut state = remote.connection_state();
     cut.await;
-    let lost = standing.wait_for(|now| *now == Standing::Recovering);
-    drop(patience::soon("the loss", lost).await.unwrap());
-    let found = standing.wait_for(|now| *now != Standing::Recovering);
-    let found = patience::soon("the connection", found)
+    let lost = state.wait_for(|now| *now == ConnectionState::Recovering);
+    drop(deadline::expect_soon("the loss", lost).await.unwrap());
+    let found = state.wait_for(|now| *now != ConnectionState::Recovering);
+    let found = deadline::expect_soon("the connection", found)
         .await
         .unwrap()
         .clone();
-    assert_eq!(found, Standing::Connected);
+    assert_eq!(found, ConnectionState::Connected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn output_is_whole_over_twenty_cuts() {
+async fn output_is_complete_over_twenty_cuts() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
+    let link = FaultyLink::to(server.address()).await;
     let remote = connect(link.url()).await.unwrap();
     let total = 3_000_000;
     let process = remote
@@ -37,7 +39,7 @@ async fn output_is_whole_over_twenty_cuts() {
     let mut events = process.events();
     let reading = tokio::spawn(async move {
         let (mut last, mut code) = (0, None);
-        while let Some(event) = patience::soon("an event", events.next()).await {
+        while let Some(event) = deadline::expect_soon("an event", events.next()).await {
             last += 1;
             match event {
                 Event::Output { seq, bytes, .. } => {
@@ -46,7 +48,7 @@ async fn output_is_whole_over_twenty_cuts() {
                 }
                 Event::Exited { code: exit, .. } => code = Some(exit),
                 Event::Closed { .. } => return code,
-                Event::Failed { message } => panic!("{message}"),
+                Event::Failed { error } => panic!("{error}"),
             }
         }
         panic!("it was never closed");
@@ -54,7 +56,7 @@ async fn output_is_whole_over_twenty_cuts() {
     for round in 0..20 {
         let due = total * (round + 1) / 22;
         let count = || lines.lock().unwrap().count();
-        patience::seen("more lines", || (count() >= due).then_some(())).await;
+        deadline::poll_until("more lines", || (count() >= due).then_some(())).await;
         let cut = async {
             match round % 3 {
                 0 => link.stall(Direction::ToClient),
@@ -64,7 +66,7 @@ async fn output_is_whole_over_twenty_cuts() {
             link.cut().await;
             link.open();
         };
-        lost_and_found(&remote, cut).await;
+        wait_reconnected(&remote, cut).await;
     }
     assert_eq!(reading.await.unwrap(), Some(9));
     assert_eq!(lines.lock().unwrap().count(), total);
@@ -73,7 +75,7 @@ async fn output_is_whole_over_twenty_cuts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn input_arrives_once_over_cuts() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
+    let link = FaultyLink::to(server.address()).await;
     let remote = connect(link.url()).await.unwrap();
     let process = remote
         .start(script(&server, "exec cat").stdin())
@@ -85,7 +87,7 @@ async fn input_arrives_once_over_cuts() {
         expected.push_str(&line);
         if number % 20 == 19 {
             let (written, ()) =
-                tokio::join!(process.write(line), lost_and_found(&remote, link.cut()));
+                tokio::join!(process.write(line), wait_reconnected(&remote, link.cut()));
             written.unwrap();
         } else {
             process.write(line).await.unwrap();
@@ -96,28 +98,25 @@ async fn input_arrives_once_over_cuts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pushed_output_is_caught_up_with_by_reading() {
+async fn pushed_output_is_completed_by_reads() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
-    let options = RemoteOptions {
-        delivery: DeliveryChoice::Push,
-        ..RemoteOptions::default()
-    };
-    let remote = Remote::connect(link.url(), options).await.unwrap();
+    let link = FaultyLink::to(server.address()).await;
+    let options = RemoteOptions::default().delivery(DeliveryMode::Push);
+    let remote = RemoteExecutor::connect(link.url(), options).await.unwrap();
     let start = script(
         &server,
         "read x; seq 1 20000; read x; seq 20001 40000; exit 3",
     );
     let process = remote.start(start.stdin()).await.unwrap();
     let reading = super::output(&process);
-    let typing = async {
-        lost_and_found(&remote, link.cut()).await;
+    let write_input = async {
+        wait_reconnected(&remote, link.cut()).await;
         process.write("\n").await.unwrap();
-        lost_and_found(&remote, link.cut()).await;
+        wait_reconnected(&remote, link.cut()).await;
         process.write("\n").await.unwrap();
-        lost_and_found(&remote, link.cut()).await;
+        wait_reconnected(&remote, link.cut()).await;
     };
-    let ((text, code), ()) = tokio::join!(reading, typing);
+    let ((text, code), ()) = tokio::join!(reading, write_input);
     assert_eq!(code, 3);
     assert_eq!(text.lines().count(), 40_000);
     let expected: String = (1..=40_000).map(|n| format!("{n}\n")).collect();
@@ -125,11 +124,13 @@ async fn pushed_output_is_caught_up_with_by_reading() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_was_killed_takes_everything_along() {
+async fn killed_server_fails_every_process() {
     let mut server = outpost().start().await;
     let mut options = RemoteOptions::default();
-    options.limits.recover_within = std::time::Duration::from_millis(300);
-    let remote = Remote::connect(&server.urls()[0], options).await.unwrap();
+    options.limits.reconnect_timeout = std::time::Duration::from_millis(300);
+    let remote = RemoteExecutor::connect(&server.urls()[0], options)
+        .await
+        .unwrap();
     assert_eq!(
         run(&remote, script(&server, "echo hi")).await,
         ("hi\n".to_owned(), 0)
@@ -139,22 +140,22 @@ async fn a_server_that_was_killed_takes_everything_along() {
         .await
         .unwrap();
     server.signal(rustix::process::Signal::TERM);
-    server.ended().await;
-    let error = patience::soon("the failure", process.wait()).await;
-    // It may have heard of the end of the process before that of the server.
+    server.wait().await;
+    let error = deadline::expect_soon("the failure", process.wait()).await;
+    // The end of the process may arrive before the end of the connection.
     if let Err(error) = error {
-        let words = error.to_string();
+        let message = error.to_string();
         assert!(
-            words.starts_with("exec-server transport disconnected: "),
-            "{words}"
+            message.starts_with("exec-server transport disconnected: "),
+            "{message}"
         );
     }
-    let mut standing = remote.standing();
-    let failed = standing.wait_for(|now| matches!(now, Standing::Failed { .. }));
-    drop(patience::soon("the failure", failed).await.unwrap());
-    let refused = remote.start(script(&server, "true")).await.unwrap_err();
+    let mut state = remote.connection_state();
+    let failed = state.wait_for(|now| matches!(now, ConnectionState::Failed { .. }));
+    drop(deadline::expect_soon("the failure", failed).await.unwrap());
+    let rejected = remote.start(script(&server, "true")).await.unwrap_err();
     assert!(
-        refused
+        rejected
             .to_string()
             .starts_with("exec-server transport disconnected: ")
     );

@@ -1,37 +1,38 @@
-//! Our own client with the real server.
+//! Tests the Rust client against the real server.
 
 mod cuts;
 mod sandboxes;
 mod sessions;
 mod transports;
 
-use outpost_client::{Error, Place as _, Process, Remote, RemoteOptions, Start};
-use outpost_testkit::{Mark, Server};
+use outpost_client::{Error, Executor as _, Process, RemoteExecutor, RemoteOptions, Start};
+use outpost_testkit::{Server, TestTag};
 
-/// A script whose process carries the server's mark.
+/// A script whose process carries the server's tag.
 fn script(server: &Server, script: &str) -> Start {
     Start::shell(script)
         .cwd("/tmp")
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .env(Mark::VARIABLE, server.mark().as_str())
+        .env(TestTag::VARIABLE, server.tag().as_str())
 }
 
-async fn connect(url: &str) -> Result<Remote, Error> {
-    Remote::connect(url, RemoteOptions::default()).await
+async fn connect(url: &str) -> Result<RemoteExecutor, Error> {
+    RemoteExecutor::connect(url, RemoteOptions::default()).await
 }
 
-/// What a process writes, all of it, and its exit code.
+/// Collects all output of a process and its exit code.
 async fn output(process: &Process) -> (String, i32) {
     let mut events = process.events();
     let mut text = Vec::new();
     let mut exit = None;
     let mut closed = false;
-    while let Some(event) = outpost_testkit::patience::soon("an event", events.next()).await {
+    while let Some(event) = outpost_testkit::deadline::expect_soon("an event", events.next()).await
+    {
         match event {
             outpost_client::Event::Output { bytes, .. } => text.extend_from_slice(&bytes),
             outpost_client::Event::Exited { code, .. } => exit = Some(code),
             outpost_client::Event::Closed { .. } => closed = true,
-            outpost_client::Event::Failed { message } => panic!("{message}"),
+            outpost_client::Event::Failed { error } => panic!("{error}"),
         }
     }
     assert!(closed);
@@ -39,8 +40,8 @@ async fn output(process: &Process) -> (String, i32) {
     (text, exit.unwrap_or_else(|| panic!("no exit")))
 }
 
-/// One command, from its start to its end.
-async fn run(remote: &Remote, start: Start) -> (String, i32) {
+/// Runs a command until it exits.
+async fn run(remote: &RemoteExecutor, start: Start) -> (String, i32) {
     let process = remote.start(start).await;
     let process = process.unwrap_or_else(|error| panic!("{error}"));
     output(&process).await

@@ -1,129 +1,128 @@
-//! A sandbox said in Rust, enforced by a server and in this program alike.
+//! Tests sandboxes requested through the Rust API, enforced by a server and locally.
 
 use std::{fs, path::Path};
 
-use outpost_client::{FileErrorKind, Local, LocalOptions, Place, Sandbox, StageCommand, Start};
-use outpost_testkit::{Server, patience};
+use outpost_client::{
+    Executor, FileErrorKind, HelperCommand, LocalExecutor, LocalOptions, Sandbox, Start,
+};
+use outpost_testkit::{Server, deadline};
 
 use super::{connect, script};
 use crate::outpost;
 
-/// What this program can't be itself: the built one stands in for it.
-fn local() -> Local {
-    let stages = StageCommand {
+/// A local executor. The test binary can't be the sandbox helper, so the built program is.
+fn local() -> LocalExecutor {
+    let sandbox_helper = HelperCommand {
         program: outpost().binary().to_owned(),
         args: vec!["confine".to_owned()],
     };
     let options = LocalOptions {
-        stages: Some(stages),
+        sandbox_helper: Some(sandbox_helper),
         ..LocalOptions::default()
     };
-    Local::new(options).expect("a place")
+    LocalExecutor::new(options).expect("an executor")
 }
 
-/// The exit code of a script, and whether the sandbox was in its way.
-async fn ended(place: &dyn Place, start: Start) -> (i32, bool) {
-    let process = place.start(start).await.expect("it starts");
-    let exit = patience::soon("its end", process.wait()).await;
-    let exit = exit.expect("it is told");
+/// Returns the exit code and whether the sandbox denied something.
+async fn run(executor: &dyn Executor, start: Start) -> (i32, bool) {
+    let process = executor.start(start).await.expect("spawn");
+    let exit = deadline::expect_soon("its exit", process.wait()).await;
+    let exit = exit.expect("reported");
     (exit.code, exit.sandbox_denied)
 }
 
-async fn check(place: &dyn Place, server: &Server, folder: &Path) {
-    let told = place.environment().await.expect("it is told").sandbox;
-    assert_eq!(told.expect("it is told").reason, None);
-    let start = |line: &str| script(server, line).cwd(folder);
-    let workspace = || Sandbox::read_only(folder).write(folder);
+async fn check(executor: &dyn Executor, server: &Server, dir: &Path) {
+    let support = executor.environment().await.expect("reported").sandbox;
+    assert_eq!(support.expect("reported").reason, None);
+    let start = |line: &str| script(server, line).cwd(dir);
+    let workspace = || Sandbox::read_only(dir).write(dir);
     let granted = start("echo x > made").sandbox(workspace());
-    assert_eq!(ended(place, granted).await, (0, false));
-    assert!(folder.join("made").exists());
+    assert_eq!(run(executor, granted).await, (0, false));
+    assert!(dir.join("made").exists());
     for (line, sandbox) in [
-        ("echo x > made", Sandbox::read_only(folder)),
+        ("echo x > made", Sandbox::read_only(dir)),
         ("mkdir .git", workspace()),
-        ("cat secret", workspace().deny(folder.join("secret"))),
+        ("cat secret", workspace().deny(dir.join("secret"))),
         ("cat secret", workspace().deny_matching("sec*")),
     ] {
-        let (code, _) = ended(place, start(line).sandbox(sandbox)).await;
+        let (code, _) = run(executor, start(line).sandbox(sandbox)).await;
         assert_ne!(code, 0, "{line}");
     }
-    let denied = start("echo x > made").sandbox(Sandbox::read_only(folder));
-    let (code, told) = ended(place, denied).await;
-    assert!(code != 0 && told, "{code} {told}");
-    let read = start("cat secret").sandbox(Sandbox::minimal(folder).read(folder));
-    assert_eq!(ended(place, read).await, (0, false));
-    // What isn't named isn't even there.
-    let line = format!("test ! -e {}", folder.display());
-    let elsewhere = start(&line).cwd("/usr").sandbox(Sandbox::minimal("/usr"));
-    assert_eq!(ended(place, elsewhere).await, (0, false));
-    fs::remove_file(folder.join("made")).expect("it was made");
+    let denied = start("echo x > made").sandbox(Sandbox::read_only(dir));
+    let (code, denied_by_sandbox) = run(executor, denied).await;
+    assert!(code != 0 && denied_by_sandbox, "{code} {denied_by_sandbox}");
+    let read = start("cat secret").sandbox(Sandbox::minimal(dir).read(dir));
+    assert_eq!(run(executor, read).await, (0, false));
+    // A path that isn't granted doesn't exist inside.
+    let line = format!("test ! -e {}", dir.display());
+    let minimal = start(&line).cwd("/usr").sandbox(Sandbox::minimal("/usr"));
+    assert_eq!(run(executor, minimal).await, (0, false));
+    fs::remove_file(dir.join("made")).expect("created");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_the_same_here_and_there() {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("secret"), "x").expect("a file");
+async fn sandbox_works_locally_and_remotely() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("secret"), "x").expect("a file");
     let server = outpost().start().await;
     let local = local();
-    check(&local, &server, folder.path()).await;
+    check(&local, &server, dir.path()).await;
     local.close().await.expect("it ends");
-    let remote = connect(&server.urls()[0]).await.expect("it is there");
-    check(&remote, &server, folder.path()).await;
+    let remote = connect(&server.urls()[0]).await.expect("it exists");
+    check(&remote, &server, dir.path()).await;
     remote.close().await.expect("it ends");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_confined_here_and_there() {
-    let folder = tempfile::tempdir().expect("a folder");
+async fn files_are_confined_locally_and_remotely() {
+    let dir = tempfile::tempdir().expect("a directory");
     let server = outpost().start().await;
     let local = local();
-    check_files(&local, folder.path()).await;
+    check_files(&local, dir.path()).await;
     local.close().await.expect("it ends");
-    let remote = connect(&server.urls()[0]).await.expect("it is there");
-    check_files(&remote, folder.path()).await;
+    let remote = connect(&server.urls()[0]).await.expect("it exists");
+    check_files(&remote, dir.path()).await;
     remote.close().await.expect("it ends");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_keeps_a_name_absent_is_seen_neither_here_nor_there() {
-    let folder = tempfile::tempdir().expect("a folder");
+async fn placeholders_are_invisible_locally_and_remotely() {
+    let dir = tempfile::tempdir().expect("a directory");
     let server = outpost().start().await;
-    let remote = connect(&server.urls()[0]).await.expect("it is there");
-    for place in [&local() as &dyn Place, &remote] {
-        let sandbox = Sandbox::read_only(folder.path()).write(folder.path());
-        let start = script(&server, "exec sleep 1000").cwd(folder.path());
-        let process = place.start(start.sandbox(sandbox)).await;
-        let _process = process.expect("it starts");
-        let git = folder.path().join(".git");
+    let remote = connect(&server.urls()[0]).await.expect("it exists");
+    for executor in [&local() as &dyn Executor, &remote] {
+        let sandbox = Sandbox::read_only(dir.path()).write(dir.path());
+        let start = script(&server, "exec sleep 1000").cwd(dir.path());
+        let process = executor.start(start.sandbox(sandbox)).await;
+        let _process = process.expect("spawn");
+        let git = dir.path().join(".git");
         assert!(git.exists());
-        let missing = place.files().metadata(&git).await;
-        let error = missing.expect_err("it isn't there");
+        let missing = executor.files().metadata(&git).await;
+        let error = missing.expect_err("it doesn't exist");
         assert_eq!(error.kind(), FileErrorKind::NotFound);
-        let listed = place.files().read_directory(folder.path()).await;
-        assert!(listed.expect("it is there").is_empty());
-        place.close().await.expect("it ends");
+        let listed = executor.files().read_directory(dir.path()).await;
+        assert!(listed.expect("it exists").is_empty());
+        executor.close().await.expect("it ends");
     }
 }
 
-async fn check_files(place: &dyn Place, folder: &Path) {
-    let granted = folder.join("granted");
-    fs::create_dir(&granted).expect("a folder");
-    fs::write(folder.join("outside"), "old").expect("a file");
+async fn check_files(executor: &dyn Executor, dir: &Path) {
+    let granted = dir.join("granted");
+    fs::create_dir(&granted).expect("a directory");
+    fs::write(dir.join("outside"), "old").expect("a file");
     std::os::unix::fs::symlink("../outside", granted.join("link")).expect("a link");
     let sandbox = Sandbox::read_only(&granted).write(&granted);
-    let files = place.files().confined(sandbox.into());
+    let files = executor.files().confined(sandbox.into());
     files
         .write(granted.join("made"), "new")
         .await
-        .expect("it is granted");
-    let made = files.read(granted.join("made")).await.expect("it is there");
+        .expect("granted");
+    let made = files.read(granted.join("made")).await.expect("it exists");
     assert_eq!(&made[..], b"new");
-    for path in [folder.join("outside"), granted.join("link")] {
-        let free = place.files().write(&path, "old").await;
-        free.expect("nobody is in the way");
-        let error = files
-            .write(&path, "new")
-            .await
-            .expect_err("it isn't granted");
+    for path in [dir.join("outside"), granted.join("link")] {
+        let free = executor.files().write(&path, "old").await;
+        free.expect("written unconfined");
+        let error = files.write(&path, "new").await.expect_err("not granted");
         assert!(
             error.to_string().contains("Read-only file system"),
             "{error}"
@@ -132,8 +131,8 @@ async fn check_files(place: &dyn Place, folder: &Path) {
     files
         .create(granted.join(".git"))
         .await
-        .expect_err("it is protected");
-    assert!(!granted.join(".git").exists(), "nothing is left of it");
-    assert_eq!(fs::read(folder.join("outside")).expect("a file"), b"old");
-    fs::remove_dir_all(&granted).expect("it is there");
+        .expect_err("protected");
+    assert!(!granted.join(".git").exists(), "the placeholder is left");
+    assert_eq!(fs::read(dir.join("outside")).expect("a file"), b"old");
+    fs::remove_dir_all(&granted).expect("it exists");
 }

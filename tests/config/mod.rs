@@ -1,49 +1,49 @@
-//! Files, variables and flags; what is shown of them, and what is told.
+//! Tests configuration from files, variables and flags, and the commands that show it.
 
-mod mistakes;
+mod errors;
 mod precedence;
 mod read;
 mod show;
 
 use std::path::{Path, PathBuf};
 
-use outpost_testkit::Launch;
+use outpost_testkit::ServerCommand;
 
 use crate::outpost;
 
-/// A user with a configuration folder of their own.
+/// A user with a private configuration directory.
 struct User {
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl User {
-    /// Whose `outpost.toml` has this text.
+    /// Creates a user with this text in `outpost.toml`.
     fn with_file(text: &str) -> Self {
         let user = Self::new();
-        std::fs::create_dir(user.folder.path().join("outpost")).expect("a folder");
+        std::fs::create_dir(user.dir.path().join("outpost")).expect("a directory");
         std::fs::write(user.file(), text).expect("a file");
         user
     }
 
-    /// Who has no file.
+    /// Creates a user without a configuration file.
     fn new() -> Self {
         User {
-            folder: tempfile::tempdir().expect("a folder"),
+            dir: tempfile::tempdir().expect("a directory"),
         }
     }
 
     fn file(&self) -> PathBuf {
-        self.folder.path().join("outpost/outpost.toml")
+        self.dir.path().join("outpost/outpost.toml")
     }
 
-    /// The program, run by this user.
-    fn outpost(&self) -> Launch {
+    /// The program under test, run by this user.
+    fn outpost(&self) -> ServerCommand {
         outpost()
             .env("OUTPOST_CONFIG", "")
-            .env("XDG_CONFIG_HOME", text(self.folder.path()))
+            .env("XDG_CONFIG_HOME", text(self.dir.path()))
     }
 }
 
 fn text(path: &Path) -> &str {
-    path.to_str().expect("a path in UTF-8")
+    path.to_str().expect("a UTF-8 path")
 }

@@ -1,21 +1,21 @@
-//! Who prevails, seen by what the server does.
+//! Tests the precedence of configuration sources by the server's behaviour.
 
-use outpost_testkit::{Start, Story};
+use outpost_testkit::{EventLog, Start};
 use serde_json::json;
 
 use super::{User, text};
 use crate::outpost;
 
-/// The longest lease that this server grants: it names it when more is asked for.
-async fn longest_lease(launch: outpost_testkit::Launch) -> String {
+/// Returns the longest lease this server grants, which it reports when asked for more.
+async fn longest_lease(launch: outpost_testkit::ServerCommand) -> String {
     let server = launch.start().await;
     let client = server.connect().await;
     let params = json!({"clientName": "t", "detachedTtlMs": 9_007_199_254_740_991_u64});
-    client.fails("initialize", params).await.message
+    client.call_fails("initialize", params).await.message
 }
 
 #[tokio::test]
-async fn the_command_line_is_above_the_environment_and_that_above_the_file() {
+async fn command_line_precedes_environment_precedes_file() {
     let user = User::with_file("max_session_ttl = \"3s\"");
     let file = longest_lease(user.outpost()).await;
     assert!(file.ends_with(" 3000"), "{file}");
@@ -29,38 +29,38 @@ async fn the_command_line_is_above_the_environment_and_that_above_the_file() {
 }
 
 #[tokio::test]
-async fn a_named_file_takes_the_place_of_the_users() {
+async fn named_file_replaces_the_users_file() {
     let user = User::with_file("max_session_ttl = \"3s\"\nsession_ttl = \"3s\"");
     let other = User::with_file("max_session_ttl = \"4s\"");
     let named = longest_lease(user.outpost().args(&["--config", text(&other.file())])).await;
     assert!(named.ends_with(" 4000"), "{named}");
     let named = longest_lease(user.outpost().env("OUTPOST_CONFIG", text(&other.file()))).await;
     assert!(named.ends_with(" 4000"), "{named}");
-    let shown = user
+    let output = user
         .outpost()
         .run(&["config", "show", "--config", text(&other.file())])
         .await;
-    let session_ttl = shown
+    let session_ttl = output
         .stdout
         .lines()
         .find(|line| line.starts_with("session_ttl"));
     assert!(
         session_ttl.is_some_and(|line| line.ends_with("= \"30s\"")),
         "{}",
-        shown.stdout
+        output.stdout
     );
 }
 
 #[tokio::test]
-async fn a_server_listens_where_its_file_says() {
+async fn server_listens_where_its_file_says() {
     let user = User::with_file("listen = [\"stdio://\"]\n[log]\nlevel = \"off\"");
-    let ended = user.outpost().run(&["serve"]).await;
-    // The end of its input is the end of a server on stdio.
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let output = user.outpost().run(&["serve"]).await;
+    // A server on stdio ends with its input.
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
 }
 
 #[tokio::test]
-async fn numbers_may_be_as_large_as_can_be_said() {
+async fn largest_numbers_are_accepted() {
     let times = "500000000000years";
     let most = i64::MAX;
     let user = User::with_file(&format!(
@@ -70,14 +70,14 @@ async fn numbers_may_be_as_large_as_can_be_said() {
     ));
     let server = user.outpost().start().await;
     let client = server.connect().await;
-    let session = client.shake_hands().await["sessionId"].clone();
+    let session = client.handshake().await["sessionId"].clone();
     client.run(Start::new("p", &["echo", "out"])).await;
     client.cut().await;
-    // It was let go and taken up again, which both need a time.
+    // Detaching and resuming both compute a deadline from these durations.
     let client = server.connect().await;
     client.take_over(&session).await;
     assert_eq!(
-        Story::page_bytes(&client.read("p", json!({})).await),
+        EventLog::page_bytes(&client.read("p", json!({})).await),
         b"out\n"
     );
 }

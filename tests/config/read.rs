@@ -1,4 +1,4 @@
-//! `config/read`.
+//! Tests `config/read`.
 
 use serde_json::{Value, json};
 
@@ -6,28 +6,28 @@ use super::{User, text};
 use crate::over_each_transport;
 
 #[tokio::test]
-async fn it_answers_after_initialize_and_needs_no_initialized() {
+async fn config_read_needs_initialize_only() {
     over_each_transport(async |_, client| {
-        let refusal = client.fails("config/read", json!({})).await;
-        assert_eq!(refusal.parts(), (-32600, "Not initialized"));
+        let error = client.call_fails("config/read", json!({})).await;
+        assert_eq!(error.parts(), (-32600, "Not initialized"));
         client.call("initialize", json!({"clientName": "t"})).await;
-        let answer = client
+        let response = client
             .call("config/read", json!({"includeLayers": false}))
             .await;
-        assert_eq!(answer["config"]["max_sessions"], 4096);
-        assert_eq!(answer.get("layers"), None);
+        assert_eq!(response["config"]["max_sessions"], 4096);
+        assert_eq!(response.get("layers"), None);
         let absent = client.call("config/read", Value::Null).await;
-        assert_eq!(absent, answer);
+        assert_eq!(absent, response);
         let null = client
             .call("config/read", json!({"includeLayers": null}))
             .await;
-        assert_eq!(null, answer);
+        assert_eq!(null, response);
     })
     .await;
 }
 
 #[tokio::test]
-async fn every_value_has_its_origin_and_layers_are_told_if_asked_for() {
+async fn values_have_origins_and_layers_are_optional() {
     let user = User::with_file(
         "retain_bytes = \"64KiB\"\n[shell_environment_policy]\nset = { PASSWORD = \"hush\" }",
     );
@@ -38,7 +38,7 @@ async fn every_value_has_its_origin_and_layers_are_told_if_asked_for() {
         .start()
         .await;
     let client = server.client().await;
-    let answer = client
+    let response = client
         .call("config/read", json!({"includeLayers": true}))
         .await;
     let file = user.file();
@@ -49,9 +49,9 @@ async fn every_value_has_its_origin_and_layers_are_told_if_asked_for() {
         {"type": "system", "file": "/etc/outpost/outpost.toml"},
         {"type": "default"},
     ]);
-    let layers = answer["layers"].as_array().expect("layers");
-    let told: Vec<_> = layers.iter().map(|layer| layer["name"].clone()).collect();
-    assert_eq!(Value::from(told), names);
+    let layers = response["layers"].as_array().expect("layers");
+    let layer_names: Vec<_> = layers.iter().map(|layer| layer["name"].clone()).collect();
+    assert_eq!(Value::from(layer_names), names);
     for (key, layer) in [
         ("window_bytes", 0),
         ("listen", 0),
@@ -60,11 +60,11 @@ async fn every_value_has_its_origin_and_layers_are_told_if_asked_for() {
         ("shell_environment_policy.set", 2),
         ("log.level", 4),
     ] {
-        let origin = &answer["origins"][key];
+        let origin = &response["origins"][key];
         assert_eq!(origin["name"], names[layer], "{key}");
         assert_eq!(origin["version"], layers[layer]["version"], "{key}");
     }
-    let config = &answer["config"];
+    let config = &response["config"];
     assert_eq!(
         (
             &config["window_bytes"],
@@ -80,22 +80,19 @@ async fn every_value_has_its_origin_and_layers_are_told_if_asked_for() {
         layers[2]["config"]["shell_environment_policy"]["set"],
         masked
     );
-    assert!(!answer.to_string().contains("hush"), "{answer}");
+    assert!(!response.to_string().contains("hush"), "{response}");
 }
 
 #[tokio::test]
-async fn params_that_make_no_sense_are_refused_in_the_app_servers_words() {
+async fn invalid_params_are_rejected_in_the_app_servers_words() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         for params in [json!({"includeLayers": "yes"}), json!([true])] {
-            let refusal = client.fails("config/read", params).await;
-            assert_eq!(refusal.code, -32600, "{refusal:?}");
-            assert!(
-                refusal.message.starts_with("Invalid request: "),
-                "{refusal:?}"
-            );
+            let error = client.call_fails("config/read", params).await;
+            assert_eq!(error.code, -32600, "{error:?}");
+            assert!(error.message.starts_with("Invalid request: "), "{error:?}");
         }
-        client.is_alive().await;
+        client.check_alive().await;
     })
     .await;
 }

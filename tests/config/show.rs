@@ -1,4 +1,4 @@
-//! `outpost config show` and `outpost config path`.
+//! Tests `outpost config show` and `outpost config path`.
 
 use outpost_testkit::Start;
 use serde_json::{Value, json};
@@ -13,11 +13,11 @@ set = { PASSWORD = \"hush\" }
 ";
 
 #[tokio::test]
-async fn people_see_what_is_in_force_and_where_to_change_it() {
+async fn effective_values_are_shown_with_their_origin() {
     let user = User::with_file(FILE);
     let launch = user.outpost().env("OUTPOST_MAX_SESSIONS", "12");
-    let shown = launch.run(&["config", "show", "--origins"]).await;
-    assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""));
+    let output = launch.run(&["config", "show", "--origins"]).await;
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
     let file = user.file();
     let file = text(&file);
     for (key, value, origin) in [
@@ -30,21 +30,21 @@ async fn people_see_what_is_in_force_and_where_to_change_it() {
             format!("{file}:4"),
         ),
     ] {
-        let line = shown
+        let line = output
             .stdout
             .lines()
             .find(|line| line.starts_with(&format!("{key} ")));
-        let line = line.unwrap_or_else(|| panic!("no {key} in {}", shown.stdout));
-        let (said, from) = line.split_once("  # ").expect("an origin");
-        let (_, said) = said.split_once(" = ").expect("a value");
-        assert_eq!((said.trim_end(), from), (value, origin.as_str()));
+        let line = line.unwrap_or_else(|| panic!("no {key} in {}", output.stdout));
+        let (printed, from) = line.split_once("  # ").expect("an origin");
+        let (_, printed) = printed.split_once(" = ").expect("a value");
+        assert_eq!((printed.trim_end(), from), (value, origin.as_str()));
     }
-    assert!(!shown.stdout.contains("hush"), "{}", shown.stdout);
-    assert!(!shown.stdout.contains('\x1b'), "colours are for terminals");
+    assert!(!output.stdout.contains("hush"), "{}", output.stdout);
+    assert!(!output.stdout.contains('\x1b'), "colours are for terminals");
 }
 
 #[tokio::test]
-async fn on_a_terminal_there_are_colours_unless_somebody_wants_none() {
+async fn terminal_output_is_coloured_unless_no_color() {
     let (server, client) = ready().await;
     let program = std::fs::read_link(format!("/proc/{}/exe", server.pid())).expect("a program");
     let argv = [text(&program), "config", "show"];
@@ -53,47 +53,47 @@ async fn on_a_terminal_there_are_colours_unless_somebody_wants_none() {
         ("none", &[("TERM", "xterm"), ("NO_COLOR", "1")], false),
     ] {
         let start = Start::new(id, &argv).env(env).with("tty", true);
-        let shown = client.run(start).await.text();
-        assert!(shown.contains("retain_bytes"), "{shown}");
-        assert_eq!(shown.contains('\x1b'), coloured, "{id}: {shown}");
+        let output = client.run(start).await.text();
+        assert!(output.contains("retain_bytes"), "{output}");
+        assert_eq!(output.contains('\x1b'), coloured, "{id}: {output}");
     }
 }
 
 #[tokio::test]
-async fn what_is_shown_can_be_put_into_a_file() {
-    let shown = User::new().outpost().run(&["config", "show"]).await;
-    let again = User::with_file(&shown.stdout);
+async fn shown_configuration_is_valid_toml() {
+    let output = User::new().outpost().run(&["config", "show"]).await;
+    let again = User::with_file(&output.stdout);
     let again = again.outpost().run(&["config", "show"]).await;
-    assert_eq!(again.stdout, shown.stdout);
+    assert_eq!(again.stdout, output.stdout);
     assert_eq!(again.stderr, "");
 }
 
 #[tokio::test]
-async fn programs_get_json() {
+async fn json_output_is_available() {
     let user = User::with_file(FILE);
-    let shown = user.outpost().run(&["config", "show", "--json"]).await;
-    let plain: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let output = user.outpost().run(&["config", "show", "--json"]).await;
+    let plain: Value = serde_json::from_str(&output.stdout).expect("JSON");
     assert_eq!(plain["config"]["retain_bytes"], "64KiB");
     assert_eq!(
         plain["config"]["log"],
         json!({"level": "info", "format": "text"})
     );
     assert_eq!(plain.get("origins"), None);
-    let shown = user
+    let output = user
         .outpost()
         .run(&["config", "show", "--json", "--origins"])
         .await;
-    let with_origins: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let with_origins: Value = serde_json::from_str(&output.stdout).expect("JSON");
     assert_eq!(with_origins["config"], plain["config"]);
     assert_eq!(
         with_origins["origins"]["retain_bytes"]["name"],
         json!({"type": "user", "file": text(&user.file())})
     );
-    assert!(!shown.stdout.contains("hush"), "{}", shown.stdout);
+    assert!(!output.stdout.contains("hush"), "{}", output.stdout);
 }
 
 #[tokio::test]
-async fn the_files_can_be_found() {
+async fn paths_of_the_files_are_printed() {
     let user = User::new();
     let file = user.file();
     let paths = user.outpost().run(&["config", "path"]).await;
@@ -101,8 +101,8 @@ async fn the_files_can_be_found() {
     assert_eq!(lines.len(), 2, "{}", paths.stdout);
     assert_eq!(lines[0], format!("user    {}  (absent)", text(&file)));
     assert!(lines[1].starts_with("system  /etc/outpost/outpost.toml"));
-    // One that is there and can't be read is not absent.
-    std::fs::create_dir_all(&file).expect("a folder where a file should be");
+    // An unreadable file is not reported as absent.
+    std::fs::create_dir_all(&file).expect("a directory in place of the file");
     let paths = user.outpost().run(&["config", "path"]).await;
     let first = paths.stdout.lines().next();
     let unreadable = format!(
@@ -115,18 +115,18 @@ async fn the_files_can_be_found() {
 }
 
 #[tokio::test]
-async fn a_number_is_a_time_in_seconds_wherever_it_is_written() {
+async fn bare_number_is_a_time_in_seconds() {
     let user = User::with_file("session_ttl = 30\nmax_session_ttl = 3600");
     let launch = user.outpost().env("OUTPOST_CLOSED_RETENTION", "5");
-    let shown = launch.run(&["config", "show"]).await;
-    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let output = launch.run(&["config", "show"]).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
     for (key, value) in [
         ("session_ttl", "\"30s\""),
         ("max_session_ttl", "\"1h\""),
         ("closed_retention", "\"5s\""),
     ] {
-        let line = shown.stdout.lines().find(|line| line.starts_with(key));
-        let line = line.unwrap_or_else(|| panic!("no {key}: {}", shown.stdout));
+        let line = output.stdout.lines().find(|line| line.starts_with(key));
+        let line = line.unwrap_or_else(|| panic!("no {key}: {}", output.stdout));
         assert!(line.contains(value), "{line}");
     }
 }

@@ -1,75 +1,75 @@
-//! `outputBytesCap`.
+//! Tests `outputBytesCap`.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::face::{Face, everywhere, introduce};
-use crate::free;
+use super::dialect::{Dialect, app_handshake, with_every_dialect};
+use crate::unconfined_outpost;
 
-fn reached(outcome: &Value) -> (bool, bool) {
+fn cap_reached(outcome: &Value) -> (bool, bool) {
     let flag = |name: &str| outcome[name].as_bool().expect("a flag");
     (flag("stdoutCapReached"), flag("stderrCapReached"))
 }
 
 #[tokio::test]
 async fn each_stream_is_cut_at_the_cap() {
-    everywhere(async |face, _, client| {
+    with_every_dialect(async |dialect, _, client| {
         let more = json!({"outputBytesCap": 3});
         let script = "printf abcdef; printf uv >&2; exit 4";
-        let outcome = face.run(client, "p", script, more).await;
+        let outcome = dialect.run(client, "p", script, more).await;
         assert_eq!((&*outcome.stdout, &*outcome.stderr), ("abc", "uv"));
         assert_eq!(outcome.exit_code, 4);
-        if face == Face::Spawn {
-            assert_eq!(reached(&outcome.whole), (true, false));
+        if dialect == Dialect::Spawn {
+            assert_eq!(cap_reached(&outcome.whole), (true, false));
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn output_that_ends_exactly_at_the_cap_has_reached_it() {
-    everywhere(async |face, _, client| {
+async fn output_ending_at_the_cap_has_reached_it() {
+    with_every_dialect(async |dialect, _, client| {
         let more = json!({"outputBytesCap": 3});
-        let outcome = face
+        let outcome = dialect
             .run(client, "p", "printf abc; printf uvw >&2", more)
             .await;
         assert_eq!((&*outcome.stdout, &*outcome.stderr), ("abc", "uvw"));
-        if face == Face::Spawn {
-            assert_eq!(reached(&outcome.whole), (true, true));
+        if dialect == Dialect::Spawn {
+            assert_eq!(cap_reached(&outcome.whole), (true, true));
         }
         let more = json!({"outputBytesCap": 3, "streamStdoutStderr": true});
-        let outcome = face
+        let outcome = dialect
             .run(client, "q", "printf abc; printf uvw >&2", more)
             .await;
         for stream in ["stdout", "stderr"] {
-            let deltas = face.deltas(client, "q");
+            let deltas = dialect.deltas(client, "q");
             let last = deltas.iter().rfind(|delta| delta["stream"] == stream);
             assert_eq!(last.expect("a delta")["capReached"], true);
         }
-        if face == Face::Spawn {
-            assert_eq!(reached(&outcome.whole), (true, true));
+        if dialect == Dialect::Spawn {
+            assert_eq!(cap_reached(&outcome.whole), (true, true));
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn the_last_delta_of_a_capped_stream_says_so_and_the_process_runs_on() {
-    everywhere(async |face, _, client| {
+async fn last_delta_of_a_capped_stream_is_marked() {
+    with_every_dialect(async |dialect, _, client| {
         let more = json!({"outputBytesCap": 3, "streamStdoutStderr": true, "streamStdin": true});
-        // It writes far more than any window, and has to live through it.
+        // It writes far more than any window and must not be blocked.
         let script = "printf a; read x; printf bcdef; head -c 8000000 /dev/zero; \
                       printf xy >&2; read y; exit 6";
-        let run = face.begin(client, "p", script, more).await;
-        face.sees(client, "p", "a").await;
-        face.types(client, "p", "\n").await;
-        face.sees(client, "p", "xy").await;
-        face.types(client, "p", "\n").await;
+        let run = dialect.begin(client, "p", script, more).await;
+        dialect.wait_output(client, "p", "a").await;
+        dialect.write_text(client, "p", "\n").await;
+        dialect.wait_output(client, "p", "xy").await;
+        dialect.write_text(client, "p", "\n").await;
         let outcome = run.end(client).await;
         assert_eq!(outcome.exit_code, 6);
-        assert_eq!(face.told(client, "p", "stdout"), "abc");
-        assert_eq!(face.told(client, "p", "stderr"), "xy");
-        let deltas = face.deltas(client, "p");
+        assert_eq!(dialect.received_output(client, "p", "stdout"), "abc");
+        assert_eq!(dialect.received_output(client, "p", "stderr"), "xy");
+        let deltas = dialect.deltas(client, "p");
         let flags: Vec<_> = deltas
             .iter()
             .filter(|delta| delta["stream"] == "stdout")
@@ -78,38 +78,41 @@ async fn the_last_delta_of_a_capped_stream_says_so_and_the_process_runs_on() {
         let (last, others) = flags.split_last().expect("there are some");
         assert_eq!(*last, Some(true));
         assert!(others.iter().all(|flag| *flag == Some(false)), "{flags:?}");
-        if face == Face::Spawn {
-            assert_eq!(reached(&outcome.whole), (true, false));
+        if dialect == Dialect::Spawn {
+            assert_eq!(cap_reached(&outcome.whole), (true, false));
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_mebibyte_without_one() {
-    everywhere(async |face, _, client| {
+async fn default_cap_is_a_mebibyte() {
+    with_every_dialect(async |dialect, _, client| {
         let script = "head -c 1048577 /dev/zero | tr '\\0' x";
-        let outcome = face.run(client, "p", script, json!({})).await;
+        let outcome = dialect.run(client, "p", script, json!({})).await;
         assert_eq!(outcome.stdout.len(), 1024 * 1024);
-        if face == Face::Spawn {
-            assert_eq!(reached(&outcome.whole), (true, false));
+        if dialect == Dialect::Spawn {
+            assert_eq!(cap_reached(&outcome.whole), (true, false));
         }
         let more = json!({"streamStdoutStderr": true});
-        face.run(client, "q", script, more).await;
-        assert_eq!(face.told(client, "q", "stdout").len(), 1024 * 1024);
+        dialect.run(client, "q", script, more).await;
+        assert_eq!(
+            dialect.received_output(client, "q", "stdout").len(),
+            1024 * 1024
+        );
     })
     .await;
 }
 
 #[tokio::test]
-async fn nothing_at_all_with_a_cap_of_zero() {
-    everywhere(async |face, _, client| {
+async fn cap_of_zero_returns_nothing() {
+    with_every_dialect(async |dialect, _, client| {
         let more = json!({"outputBytesCap": 0});
-        let outcome = face.run(client, "p", "echo x; exit 2", more).await;
+        let outcome = dialect.run(client, "p", "echo x; exit 2", more).await;
         assert_eq!((outcome.exit_code, &*outcome.stdout), (2, ""));
         let more = json!({"outputBytesCap": 0, "streamStdoutStderr": true});
-        face.run(client, "q", "echo x", more).await;
-        let deltas = face.deltas(client, "q");
+        dialect.run(client, "q", "echo x", more).await;
+        let deltas = dialect.deltas(client, "q");
         assert_eq!(deltas.len(), 1, "{deltas:?}");
         assert_eq!(
             (&deltas[0]["deltaBase64"], &deltas[0]["capReached"]),
@@ -120,46 +123,50 @@ async fn nothing_at_all_with_a_cap_of_zero() {
 }
 
 #[tokio::test]
-async fn without_a_cap_there_is_none() {
-    everywhere(async |face, _, client| {
-        let uncapped = match face {
-            Face::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
-            Face::Command => json!({"outputBytesCap": u64::MAX, "disableTimeout": true}),
+async fn disabled_cap_returns_everything() {
+    with_every_dialect(async |dialect, _, client| {
+        let uncapped = match dialect {
+            Dialect::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
+            Dialect::Command => json!({"outputBytesCap": u64::MAX, "disableTimeout": true}),
         };
         let script = "head -c 20000000 /dev/zero | tr '\\0' x; exit 3";
-        let outcome = face.run(client, "p", script, uncapped).await;
+        let outcome = dialect.run(client, "p", script, uncapped).await;
         assert_eq!(outcome.exit_code, 3);
-        assert_eq!(outcome.stdout.len(), 20_000_000, "without a cap it is all");
+        assert_eq!(
+            outcome.stdout.len(),
+            20_000_000,
+            "without a cap all output is kept"
+        );
     })
     .await;
 }
 
 #[tokio::test]
-async fn no_answer_is_larger_than_a_message() {
-    let mut server = free().start().await;
+async fn response_fits_a_message() {
+    let mut server = unconfined_outpost().start().await;
     let client = server.connect().await;
-    introduce(&client).await;
-    let uncapped = |face| match face {
-        Face::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
-        Face::Command => json!({"disableOutputCap": true, "disableTimeout": true}),
+    app_handshake(&client).await;
+    let uncapped = |dialect| match dialect {
+        Dialect::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
+        Dialect::Command => json!({"disableOutputCap": true, "disableTimeout": true}),
     };
-    // What a quote takes on the wire is two bytes. The error comes last, and has its room.
+    // A quote takes two bytes in JSON. stderr comes last and still has room.
     let script = "head -c 40000000 /dev/zero | tr '\\0' '\"'; echo late >&2; exit 3";
-    for face in [Face::Spawn, Face::Command] {
-        let outcome = face.run(&client, "p", script, uncapped(face)).await;
-        assert_eq!(outcome.exit_code, 3, "the process doesn't notice");
+    for dialect in [Dialect::Spawn, Dialect::Command] {
+        let outcome = dialect.run(&client, "p", script, uncapped(dialect)).await;
+        assert_eq!(outcome.exit_code, 3, "the process is not affected");
         assert_eq!(outcome.stderr, "late\n");
         let kept = outcome.stdout.len();
         assert!((31 << 20..32 << 20).contains(&kept), "{kept}");
-        if face == Face::Spawn {
-            assert_eq!(reached(&outcome.whole), (true, false));
+        if dialect == Dialect::Spawn {
+            assert_eq!(cap_reached(&outcome.whole), (true, false));
         }
     }
-    // An answer of one has no word for it, so the log has.
+    // The `command/exec` response has no field for the truncation, so it is logged.
     server.signal(Signal::TERM);
-    let log = server.ended().await.stderr;
+    let log = server.wait().await.stderr;
     assert_eq!(
-        log.matches("output beyond the largest answer was dropped")
+        log.matches("buffered output truncated to the largest response")
             .count(),
         2,
         "{log}"

@@ -1,28 +1,32 @@
-//! `process/writeStdin` and `command/exec/write`.
+//! Tests `process/writeStdin` and `command/exec/write`.
 
 use outpost_testkit::base64;
 use serde_json::json;
 
-use super::face::{Face, everywhere};
+use super::dialect::{Dialect, with_every_dialect};
 
 #[tokio::test]
-async fn what_is_written_arrives_in_order_and_the_end_behind_it() {
-    everywhere(async |face, _, client| {
-        let run = face
+async fn writes_arrive_in_order_before_the_end() {
+    with_every_dialect(async |dialect, _, client| {
+        let run = dialect
             .begin(client, "p", "cat; echo over", json!({"streamStdin": true}))
             .await;
         let mut expected = String::new();
         let mut requests = Vec::new();
         for number in 0..200 {
             let line = format!("line {number}\n");
-            let params = face.about("p", json!({"deltaBase64": base64(&line)}));
-            requests.push(client.request(face.write(), params).await);
+            let params = dialect.params_for("p", json!({"deltaBase64": base64(&line)}));
+            requests.push(client.request(dialect.write(), params).await);
             expected += &line;
         }
         let last = json!({"deltaBase64": base64("last\n"), "closeStdin": true});
-        requests.push(client.request(face.write(), face.about("p", last)).await);
+        requests.push(
+            client
+                .request(dialect.write(), dialect.params_for("p", last))
+                .await,
+        );
         for request in requests {
-            assert_eq!(client.answer(request).await, Ok(json!({})));
+            assert_eq!(client.response(request).await, Ok(json!({})));
         }
         assert_eq!(run.end(client).await.stdout, expected + "last\nover\n");
     })
@@ -30,81 +34,97 @@ async fn what_is_written_arrives_in_order_and_the_end_behind_it() {
 }
 
 #[tokio::test]
-async fn the_end_may_come_alone_and_again_but_nothing_behind_it() {
-    everywhere(async |face, _, client| {
+async fn end_is_idempotent_and_rejects_later_bytes() {
+    with_every_dialect(async |dialect, _, client| {
         let more = json!({"streamStdin": true, "streamStdoutStderr": true});
         let script = "cat; echo over; exec sleep 1000";
-        let run = face.begin(client, "p", script, more).await;
-        let close = face.about("p", json!({"closeStdin": true}));
-        assert_eq!(client.call(face.write(), close.clone()).await, json!({}));
-        face.sees(client, "p", "over").await;
-        assert_eq!(client.call(face.write(), close).await, json!({}));
+        let run = dialect.begin(client, "p", script, more).await;
+        let close = dialect.params_for("p", json!({"closeStdin": true}));
+        assert_eq!(client.call(dialect.write(), close.clone()).await, json!({}));
+        dialect.wait_output(client, "p", "over").await;
+        assert_eq!(client.call(dialect.write(), close).await, json!({}));
         for close in [false, true] {
             let more = json!({"deltaBase64": base64("x"), "closeStdin": close});
-            let error = client.fails(face.write(), face.about("p", more)).await;
+            let error = client
+                .call_fails(dialect.write(), dialect.params_for("p", more))
+                .await;
             assert_eq!(error.parts(), (-32600, "stdin is already closed"));
         }
-        client.call(face.kill(), face.about("p", json!({}))).await;
+        client
+            .call(dialect.kill(), dialect.params_for("p", json!({})))
+            .await;
         assert_eq!(run.end(client).await.exit_code, 137);
     })
     .await;
 }
 
 #[tokio::test]
-async fn without_streaming_there_is_none() {
-    everywhere(async |face, _, client| {
+async fn input_needs_streaming() {
+    with_every_dialect(async |dialect, _, client| {
         let more = json!({"streamStdoutStderr": true});
         let script = "read x || echo none; exec sleep 1000";
-        let run = face.begin(client, "p", script, more).await;
-        face.sees(client, "p", "none").await;
-        let expected = match face {
-            Face::Spawn => "stdin streaming is not enabled for this process",
-            Face::Command => "stdin streaming is not enabled for this command/exec",
+        let run = dialect.begin(client, "p", script, more).await;
+        dialect.wait_output(client, "p", "none").await;
+        let expected = match dialect {
+            Dialect::Spawn => "stdin streaming is not enabled for this process",
+            Dialect::Command => "stdin streaming is not enabled for this command/exec",
         };
         for more in [json!({"deltaBase64": ""}), json!({"closeStdin": true})] {
-            let error = client.fails(face.write(), face.about("p", more)).await;
+            let error = client
+                .call_fails(dialect.write(), dialect.params_for("p", more))
+                .await;
             assert_eq!(error.parts(), (-32600, expected));
         }
-        client.call(face.kill(), face.about("p", json!({}))).await;
+        client
+            .call(dialect.kill(), dialect.params_for("p", json!({})))
+            .await;
         run.end(client).await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn one_of_the_two_is_required_and_base64_is_base64() {
-    everywhere(async |face, _, client| {
-        let run = face
+async fn write_needs_bytes_or_end_in_valid_base64() {
+    with_every_dialect(async |dialect, _, client| {
+        let run = dialect
             .begin(client, "p", "cat", json!({"streamStdin": true}))
             .await;
         for more in [json!({}), json!({"deltaBase64": null, "closeStdin": false})] {
-            let error = client.fails(face.write(), face.about("p", more)).await;
-            let expected = format!("{} requires deltaBase64 or closeStdin", face.write());
+            let error = client
+                .call_fails(dialect.write(), dialect.params_for("p", more))
+                .await;
+            let expected = format!("{} requires deltaBase64 or closeStdin", dialect.write());
             assert_eq!(error.parts(), (-32602, &*expected));
         }
         for text in ["!", "YQ", "YQ===", "a b="] {
             let more = json!({"deltaBase64": text, "closeStdin": true});
-            let error = client.fails(face.write(), face.about("p", more)).await;
+            let error = client
+                .call_fails(dialect.write(), dialect.params_for("p", more))
+                .await;
             assert_eq!(error.code, -32602);
             assert!(
                 error.message.starts_with("invalid deltaBase64: "),
                 "{error:?}"
             );
         }
-        // Nothing of that has reached it.
+        // None of the rejected bytes reached the process.
         let last = json!({"deltaBase64": base64("fine"), "closeStdin": true});
-        client.call(face.write(), face.about("p", last)).await;
+        client
+            .call(dialect.write(), dialect.params_for("p", last))
+            .await;
         assert_eq!(run.end(client).await.stdout, "fine");
     })
     .await;
 }
 
 #[tokio::test]
-async fn who_is_unknown_takes_none() {
-    everywhere(async |face, _, client| {
+async fn unknown_process_rejects_input() {
+    with_every_dialect(async |dialect, _, client| {
         let more = json!({"deltaBase64": "YQ=="});
-        let error = client.fails(face.write(), face.about("H", more)).await;
-        assert_eq!(error.parts(), (-32600, &*face.unknown("H")));
+        let error = client
+            .call_fails(dialect.write(), dialect.params_for("H", more))
+            .await;
+        assert_eq!(error.parts(), (-32600, &*dialect.unknown("H")));
     })
     .await;
 }

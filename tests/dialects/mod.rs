@@ -1,17 +1,17 @@
-//! The faces whose processes belong to a connection.
+//! Tests the dialects whose processes belong to a connection.
 //!
-//! - [`face`] is what two of them have in common, so that the same is expected of both
-//! - [`v0`] is the third, which is different enough
+//! - [`dialect`]: support for behaviour that `process/spawn` and `command/exec` share
+//! - [`v0`]: the third dialect, which has its own tests
 
 mod caps;
 mod commands;
 mod connections;
+mod dialect;
 mod ends;
 mod environments;
-mod face;
+mod errors;
 mod inputs;
 mod outputs;
-mod refusals;
 mod sandboxes;
 mod slow_reader;
 mod spawns;

@@ -1,38 +1,38 @@
-//! What a command is confined to: what its call says, or else the server's default.
+//! Tests the sandbox of a command: from its params, or else the server's default.
 
 use std::{fs, path::Path};
 
 use outpost_testkit::Client;
 use serde_json::{Value, json};
 
-use super::face::introduce;
-use crate::{free, outpost};
+use super::dialect::app_handshake;
+use crate::{outpost, unconfined_outpost};
 
-/// Runs a script in a directory and gives its exit code.
+/// Runs a script in a directory and returns its exit code.
 async fn sh(client: &Client, cwd: &Path, script: &str, more: &Value) -> i64 {
     let mut params = more.clone();
     params["command"] = json!(["/bin/sh", "-c", script]);
     params["cwd"] = json!(cwd);
-    let answer = client.call("command/exec", params).await;
-    answer["exitCode"].as_i64().expect("a number")
+    let response = client.call("command/exec", params).await;
+    response["exitCode"].as_i64().expect("a number")
 }
 
-/// Folders that are neither `/tmp` nor `$TMPDIR`, as far as the policy is concerned.
+/// A policy that grants neither `/tmp` nor `$TMPDIR`.
 fn workspace_write(more: Value) -> Value {
     let mut policy = json!({
         "type": "workspaceWrite", "excludeTmpdirEnvVar": true, "excludeSlashTmp": true,
     });
-    for (name, value) in more.as_object().expect("members") {
+    for (name, value) in more.as_object().expect("an object") {
         policy[name] = value.clone();
     }
     json!({"sandboxPolicy": policy})
 }
 
 #[tokio::test]
-async fn what_asks_for_no_sandbox_of_ours_runs_free() {
+async fn unconfined_policies_run_unconfined() {
     let server = outpost().start().await;
     let client = server.connect().await;
-    introduce(&client).await;
+    app_handshake(&client).await;
     for more in [
         json!({"sandboxPolicy": {"type": "dangerFullAccess"}}),
         json!({"sandboxPolicy": {"type": "externalSandbox"}}),
@@ -40,28 +40,28 @@ async fn what_asks_for_no_sandbox_of_ours_runs_free() {
         json!({"sandboxPolicy": {"type": "externalSandbox", "networkAccess": "enabled"}}),
         json!({"permissionProfile": ":danger-full-access"}),
     ] {
-        let file = server.folder().join("touched");
+        let file = server.dir().join("touched");
         let script = format!("touch {} && exit 5", file.display());
         assert_eq!(
             sh(&client, Path::new("/"), &script, &more).await,
             5,
             "{more}"
         );
-        fs::remove_file(&file).expect("it was made");
+        fs::remove_file(&file).expect("created");
     }
 }
 
 #[tokio::test]
-async fn a_command_writes_what_its_policy_grants() {
-    let server = free().start().await;
+async fn command_writes_what_its_policy_grants() {
+    let server = unconfined_outpost().start().await;
     let client = server.connect().await;
-    introduce(&client).await;
-    let folder = server.folder();
+    app_handshake(&client).await;
+    let dir = server.dir();
     for name in ["ws", "more", "outside"] {
-        fs::create_dir(folder.join(name)).expect("a folder");
+        fs::create_dir(dir.join(name)).expect("a directory");
     }
-    let cwd = folder.join("ws");
-    let granted = workspace_write(json!({"writableRoots": [folder.join("more")]}));
+    let cwd = dir.join("ws");
+    let granted = workspace_write(json!({"writableRoots": [dir.join("more")]}));
     let read_only = json!({"sandboxPolicy": {"type": "readOnly"}});
     let by_profile = json!({"permissionProfile": ":read-only"});
     for (more, path, works) in [
@@ -73,29 +73,29 @@ async fn a_command_writes_what_its_policy_grants() {
         (&read_only, "ws/b", false),
         (&by_profile, "ws/b", false),
     ] {
-        let file = folder.join(path);
+        let file = dir.join(path);
         let script = format!("echo x > {}", file.display());
         let code = sh(&client, &cwd, &script, more).await;
         assert_eq!((code == 0, file.exists()), (works, works), "{path} {more}");
     }
-    // Reading is allowed by all of them.
-    fs::write(folder.join("outside/seen"), "x").expect("a file");
+    // All of them allow reading.
+    fs::write(dir.join("outside/seen"), "x").expect("a file");
     for more in [&granted, &read_only, &by_profile] {
         assert_eq!(sh(&client, &cwd, "cat ../outside/seen", more).await, 0);
     }
 }
 
 #[tokio::test]
-async fn the_temporary_directories_are_granted_unless_they_are_excluded() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let tmpdir = folder.path().join("of-child");
-    fs::create_dir(&tmpdir).expect("a folder");
-    let server = free()
+async fn temporary_directories_are_granted_unless_excluded() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let tmpdir = dir.path().join("of-child");
+    fs::create_dir(&tmpdir).expect("a directory");
+    let server = unconfined_outpost()
         .env("TMPDIR", tmpdir.to_str().expect("text"))
         .start()
         .await;
     let client = server.connect().await;
-    introduce(&client).await;
+    app_handshake(&client).await;
     for (excludes, works) in [
         (json!({"excludeTmpdirEnvVar": false}), true),
         (json!({}), false),
@@ -107,11 +107,11 @@ async fn the_temporary_directories_are_granted_unless_they_are_excluded() {
 }
 
 #[tokio::test]
-async fn the_network_is_there_only_if_it_is_granted() {
-    let server = free().start().await;
+async fn network_needs_a_grant() {
+    let server = unconfined_outpost().start().await;
     let client = server.connect().await;
-    introduce(&client).await;
-    let ours = fs::read_link("/proc/self/ns/net").expect("a namespace");
+    app_handshake(&client).await;
+    let outside = fs::read_link("/proc/self/ns/net").expect("a namespace");
     for (more, same) in [
         (workspace_write(json!({"networkAccess": true})), true),
         (workspace_write(json!({"networkAccess": false})), false),
@@ -123,19 +123,19 @@ async fn the_network_is_there_only_if_it_is_granted() {
     ] {
         let mut params = more.clone();
         params["command"] = json!(["readlink", "/proc/self/ns/net"]);
-        params["cwd"] = json!(server.folder());
-        let answer = client.call("command/exec", params).await;
-        let theirs = answer["stdout"].as_str().expect("text").trim();
-        assert_eq!(theirs == ours.to_str().expect("text"), same, "{more}");
+        params["cwd"] = json!(server.dir());
+        let response = client.call("command/exec", params).await;
+        let inside = response["stdout"].as_str().expect("text").trim();
+        assert_eq!(inside == outside.to_str().expect("text"), same, "{more}");
     }
 }
 
 #[tokio::test]
-async fn who_says_nothing_gets_the_workspace() {
+async fn default_is_the_workspace_profile() {
     let server = outpost().start().await;
     let client = server.client().await;
     let nothing = json!({});
-    let cwd = server.folder();
+    let cwd = server.dir();
     assert_eq!(
         sh(&client, cwd, "echo x > made && mkdir sub", &nothing).await,
         0
@@ -147,9 +147,9 @@ async fn who_says_nothing_gets_the_workspace() {
 }
 
 #[tokio::test]
-async fn profiles_and_the_default_can_be_configured() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("outpost.toml");
+async fn profiles_and_default_are_configurable() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("outpost.toml");
     let text = r#"
         [sandbox]
         default_profile = "docs"
@@ -164,9 +164,9 @@ async fn profiles_and_the_default_can_be_configured() {
         .start()
         .await;
     let client = server.connect().await;
-    introduce(&client).await;
-    let cwd = server.folder();
-    fs::create_dir(cwd.join("docs")).expect("a folder");
+    app_handshake(&client).await;
+    let cwd = server.dir();
+    fs::create_dir(cwd.join("docs")).expect("a directory");
     fs::write(cwd.join("key.pem"), "secret").expect("a file");
     for more in [json!({}), json!({"permissionProfile": "docs"})] {
         assert_eq!(sh(&client, cwd, "echo x > docs/page", &more).await, 0);
@@ -178,12 +178,12 @@ async fn profiles_and_the_default_can_be_configured() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_enforced_does_not_start_and_says_what_is_missing() {
-    // Without a PATH there is no bubblewrap.
+async fn unenforceable_policy_is_rejected_with_the_missing_part() {
+    // Without a PATH, bubblewrap isn't found.
     let server = outpost().env("PATH", "/nowhere").start().await;
     let client = server.connect().await;
-    introduce(&client).await;
-    let file = server.folder().join("touched");
+    app_handshake(&client).await;
+    let file = server.dir().join("touched");
     let command = json!(["/bin/sh", "-c", format!("> {}", file.display())]);
     for (more, what) in [
         (json!({}), "permission profile"),
@@ -202,7 +202,7 @@ async fn what_can_not_be_enforced_does_not_start_and_says_what_is_missing() {
     ] {
         let mut params = more.clone();
         params["command"] = command.clone();
-        let error = client.fails("command/exec", params).await;
+        let error = client.call_fails("command/exec", params).await;
         assert_eq!(error.code, -32600, "{more}");
         let expected = format!(
             "invalid {what}: sandbox intent cannot be enforced on this executor: bwrap isn't found"
@@ -213,18 +213,18 @@ async fn what_can_not_be_enforced_does_not_start_and_says_what_is_missing() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_policy_is_rejected() {
     let server = outpost().start().await;
     let client = server.connect().await;
-    introduce(&client).await;
-    let file = server.folder().join("touched");
-    let params = json!({"command": ["touch", file], "permissionProfile": "nobody-s"});
-    let error = client.fails("command/exec", params).await;
-    let expected = "invalid permission profile: there is no profile \"nobody-s\"";
+    app_handshake(&client).await;
+    let file = server.dir().join("touched");
+    let params = json!({"command": ["touch", file], "permissionProfile": "unknown"});
+    let error = client.call_fails("command/exec", params).await;
+    let expected = "invalid permission profile: there is no profile \"unknown\"";
     assert_eq!(error.parts(), (-32600, expected));
     let gone = json!({"type": "workspaceWrite", "writableRoots": ["/no/such/folder"]});
     let params = json!({"command": ["touch", file], "cwd": "/usr", "sandboxPolicy": gone});
-    let error = client.fails("command/exec", params).await;
+    let error = client.call_fails("command/exec", params).await;
     let expected = "invalid sandbox policy: failed to prepare process sandbox: /no/such/folder is to be written and does not exist";
     assert_eq!(error.parts(), (-32600, expected));
     for policy in [
@@ -236,7 +236,7 @@ async fn what_makes_no_sense_is_refused() {
         json!({"type": "externalSandbox", "networkAccess": "some"}),
     ] {
         let params = json!({"command": ["touch", file], "sandboxPolicy": policy});
-        let error = client.fails("command/exec", params).await;
+        let error = client.call_fails("command/exec", params).await;
         assert_eq!(error.code, -32600, "{policy}");
         assert!(error.message.starts_with("Invalid request: "), "{error:?}");
     }
@@ -244,15 +244,15 @@ async fn what_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn a_policy_and_a_profile_exclude_each_other() {
+async fn policy_and_profile_exclude_each_other() {
     let server = outpost().start().await;
     let client = server.connect().await;
-    introduce(&client).await;
+    app_handshake(&client).await;
     let params = json!({
         "command": ["true"], "sandboxPolicy": {"type": "dangerFullAccess"},
         "permissionProfile": ":danger-full-access",
     });
-    let error = client.fails("command/exec", params).await;
+    let error = client.call_fails("command/exec", params).await;
     let expected = "`permissionProfile` cannot be combined with `sandboxPolicy`";
     assert_eq!(error.parts(), (-32600, expected));
 }
@@ -262,7 +262,7 @@ async fn profiles_need_the_experimental_api() {
     let server = outpost().start().await;
     let client = server.client().await;
     let params = json!({"command": ["true"], "permissionProfile": ":danger-full-access"});
-    let error = client.fails("command/exec", params).await;
+    let error = client.call_fails("command/exec", params).await;
     let expected = "command/exec.permissionProfile requires experimentalApi capability";
     assert_eq!(error.parts(), (-32600, expected));
     let params = json!({"command": ["true"], "sandboxPolicy": {"type": "dangerFullAccess"}});
@@ -270,10 +270,10 @@ async fn profiles_need_the_experimental_api() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_not_there_is_told_alike_everywhere() {
+async fn missing_directory_is_reported_alike_everywhere() {
     let server = outpost().start().await;
     let client = server.client().await;
-    fs::write(server.folder().join("file"), "").expect("a file");
+    fs::write(server.dir().join("file"), "").expect("a file");
     let policies = [
         json!({}),
         json!({"sandboxPolicy": {"type": "workspaceWrite"}}),
@@ -282,27 +282,27 @@ async fn a_directory_that_is_not_there_is_told_alike_everywhere() {
     ];
     for cwd in [
         Path::new("/no/such/place"),
-        &server.folder().join("missing"),
-        &server.folder().join("file"),
+        &server.dir().join("missing"),
+        &server.dir().join("file"),
     ] {
-        let mut told = Vec::new();
+        let mut errors = Vec::new();
         for more in &policies {
             let mut params = more.clone();
             params["command"] = json!(["true"]);
             params["cwd"] = json!(cwd);
-            told.push(client.fails("command/exec", params).await);
+            errors.push(client.call_fails("command/exec", params).await);
         }
-        let (code, words) = told[3].parts();
+        let (code, message) = errors[3].parts();
         let start = format!("failed to spawn command: cannot enter directory {cwd:?}: ");
-        assert!(code == -32603 && words.starts_with(&start), "{words}");
-        for error in &told {
-            assert_eq!(error.parts(), (code, words), "{cwd:?}");
+        assert!(code == -32603 && message.starts_with(&start), "{message}");
+        for error in &errors {
+            assert_eq!(error.parts(), (code, message), "{cwd:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn where_the_kernel_tells_of_itself_a_command_runs_as_anywhere() {
+async fn command_runs_in_proc_and_sys() {
     let server = outpost().start().await;
     let client = server.client().await;
     for cwd in ["/proc", "/sys"] {

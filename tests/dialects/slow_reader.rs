@@ -1,45 +1,48 @@
-//! A client that doesn't read holds back what it is told of, and nothing else.
+//! Tests that a client that doesn't read blocks only the processes it streams.
 
 use std::time::Duration;
 
-use outpost_testkit::{Vitals, patience};
+use outpost_testkit::{ProcStats, deadline};
 use serde_json::json;
 
-use super::face::{Face, introduce};
-use crate::free;
+use super::dialect::{Dialect, app_handshake};
+use crate::unconfined_outpost;
 
-/// The window, what fits into the sockets' buffers at most, and the child's pipe.
-const AHEAD: u64 = 16 * 1024 * 1024;
-/// How long nothing must have been written to say that a process is held back.
+/// The window, the largest socket buffers, and the child's pipe.
+const MAX_BUFFERED: u64 = 16 * 1024 * 1024;
+/// A process that has written nothing for this long is blocked.
 const QUIET: Duration = Duration::from_millis(400);
 
 #[tokio::test]
-async fn streams_are_held_back_and_then_go_on() {
-    for face in [Face::Spawn, Face::Command] {
-        let server = free().start().await;
+async fn streams_block_and_resume_with_the_reader() {
+    for dialect in [Dialect::Spawn, Dialect::Command] {
+        let server = unconfined_outpost().start().await;
         let client = server.connect().await;
-        introduce(&client).await;
-        let before = server.vitals().peak_rss_kib();
-        let more = match face {
-            Face::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
-            Face::Command => json!({"disableOutputCap": true, "disableTimeout": true}),
+        app_handshake(&client).await;
+        let before = server.stats().peak_rss_kib();
+        let more = match dialect {
+            Dialect::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
+            Dialect::Command => json!({"disableOutputCap": true, "disableTimeout": true}),
         };
         let mut more = more;
         more["streamStdoutStderr"] = json!(true);
         more["streamStdin"] = json!(true);
         let bytes = 24 * 1024 * 1024;
         let script = format!("echo $$ >&2; read x; exec head -c {bytes} /dev/zero");
-        let run = face.begin(&client, "p", &script, more).await;
-        face.sees(&client, "p", "\n").await;
-        let pid = face.told(&client, "p", "stderr").trim().parse();
-        let process = Vitals::of(pid.expect("a number"));
+        let run = dialect.begin(&client, "p", &script, more).await;
+        dialect.wait_output(&client, "p", "\n").await;
+        let pid = dialect
+            .received_output(&client, "p", "stderr")
+            .trim()
+            .parse();
+        let process = ProcStats::of(pid.expect("a number"));
         client.stop_reading();
-        let go = face.about("p", json!({"deltaBase64": "Cg=="}));
-        client.request(face.write(), go).await;
-        let written = patience::soon("it to be held back", async {
+        let go = dialect.params_for("p", json!({"deltaBase64": "Cg=="}));
+        client.request(dialect.write(), go).await;
+        let written = deadline::expect_soon("it to be blocked", async {
             let mut before = process.written();
             loop {
-                // sleep: being held back shows in nothing happening
+                // sleep: a blocked process produces no event
                 tokio::time::sleep(QUIET).await;
                 let now = process.written();
                 if now == before && now > 0 {
@@ -49,53 +52,57 @@ async fn streams_are_held_back_and_then_go_on() {
             }
         })
         .await;
-        assert!(written < AHEAD, "{written} bytes");
-        let grown = server.vitals().peak_rss_kib().saturating_sub(before);
+        assert!(written < MAX_BUFFERED, "{written} bytes");
+        let grown = server.stats().peak_rss_kib().saturating_sub(before);
         assert!(grown < 24 * 1024, "the server grew by {grown} KiB");
-        client.read_on();
+        client.resume_reading();
         assert_eq!(run.end(&client).await.exit_code, 0);
-        assert_eq!(face.told(&client, "p", "stdout").len(), bytes);
+        assert_eq!(dialect.received_output(&client, "p", "stdout").len(), bytes);
     }
 }
 
 #[tokio::test]
-async fn what_is_told_at_the_end_or_not_at_all_is_not_held_back() {
-    for face in [Face::Spawn, Face::Command] {
+async fn unstreamed_output_is_not_blocked() {
+    for dialect in [Dialect::Spawn, Dialect::Command] {
         for more in [json!({}), json!({"streamStdoutStderr": true})] {
-            let server = free().start().await;
+            let server = unconfined_outpost().start().await;
             let client = server.connect().await;
-            introduce(&client).await;
-            let file = server.folder().join("done");
+            app_handshake(&client).await;
+            let file = server.dir().join("done");
             let streamed = more["streamStdoutStderr"] == true;
             let mut more = more;
             more["outputBytesCap"] = json!(10);
             more["streamStdin"] = json!(true);
-            // A flood on the same connection, of which the client reads nothing.
-            let mut flood = match face {
-                Face::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
-                Face::Command => json!({"disableOutputCap": true, "disableTimeout": true}),
+            // Much output on this connection, which the client doesn't read.
+            let mut flood = match dialect {
+                Dialect::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
+                Dialect::Command => json!({"disableOutputCap": true, "disableTimeout": true}),
             };
             flood["streamStdoutStderr"] = json!(true);
             let script = format!(
                 "printf 0123456789; read x; head -c 30000000 /dev/zero; touch '{}'",
                 file.display()
             );
-            let run = face.begin(&client, "p", &script, more).await;
-            let flood = face.begin(&client, "f", "exec cat /dev/zero", flood).await;
-            face.sees(&client, "f", "\0").await;
+            let run = dialect.begin(&client, "p", &script, more).await;
+            let flood = dialect
+                .begin(&client, "f", "exec cat /dev/zero", flood)
+                .await;
+            dialect.wait_output(&client, "f", "\0").await;
             if streamed {
-                face.sees(&client, "p", "0123456789").await;
+                dialect.wait_output(&client, "p", "0123456789").await;
             }
             client.stop_reading();
-            let go = face.about("p", json!({"deltaBase64": "Cg=="}));
-            client.request(face.write(), go).await;
-            patience::seen("the end of what is not held back", || {
+            let go = dialect.params_for("p", json!({"deltaBase64": "Cg=="}));
+            client.request(dialect.write(), go).await;
+            deadline::poll_until("the end of unblocked processes", || {
                 file.exists().then_some(())
             })
             .await;
-            client.read_on();
+            client.resume_reading();
             assert_eq!(run.end(&client).await.exit_code, 0);
-            client.call(face.kill(), face.about("f", json!({}))).await;
+            client
+                .call(dialect.kill(), dialect.params_for("f", json!({})))
+                .await;
             assert_eq!(flood.end(&client).await.exit_code, 137);
         }
     }

@@ -1,37 +1,37 @@
-//! `process/spawn`: acknowledged at once, told of when it has exited.
+//! Tests `process/spawn`: a response at once and a notification at the exit.
 
 use outpost_testkit::{Client, base64};
 use serde_json::{Value, json};
 
-use super::face::{Face, introduce};
-use crate::{free, over_each_transport};
+use super::dialect::{Dialect, app_handshake};
+use crate::{over_each_transport, unconfined_outpost};
 
-const SPAWN: Face = Face::Spawn;
+const SPAWN: Dialect = Dialect::Spawn;
 
-async fn everywhere(test: impl AsyncFn(&Client)) {
+async fn on_every_transport(test: impl AsyncFn(&Client)) {
     over_each_transport(async |_, client| {
-        introduce(client).await;
+        app_handshake(client).await;
         test(client).await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn it_is_answered_before_its_child_has_exited() {
-    everywhere(async |client| {
+async fn response_precedes_the_exit() {
+    on_every_transport(async |client| {
         let more = json!({"streamStdin": true});
-        // The answer is waited for in here, and only then the child is let go.
+        // `begin` waits for the response. Only then the child may exit.
         let run = SPAWN.begin(client, "p", "read x; exit 3", more).await;
         assert!(!run.is_over(client));
-        SPAWN.types(client, "p", "go\n").await;
+        SPAWN.write_text(client, "p", "go\n").await;
         assert_eq!(run.end(client).await.exit_code, 3);
     })
     .await;
 }
 
 #[tokio::test]
-async fn the_exit_has_all_its_members_and_no_others() {
-    everywhere(async |client| {
+async fn exit_has_exactly_its_members() {
+    on_every_transport(async |client| {
         let script = "printf out; printf err >&2; exit 7";
         let outcome = SPAWN.run(client, "p", script, json!({})).await;
         let expected = json!({
@@ -44,8 +44,8 @@ async fn the_exit_has_all_its_members_and_no_others() {
 }
 
 #[tokio::test]
-async fn everything_a_client_may_send_is_understood() {
-    everywhere(async |client| {
+async fn every_released_param_is_accepted() {
+    on_every_transport(async |client| {
         let more = json!({
             "cwd": "/", "env": {"A": "b", "PWD": null}, "tty": false, "streamStdin": false,
             "streamStdoutStderr": false, "size": null, "outputBytesCap": 1_048_576,
@@ -63,15 +63,15 @@ async fn everything_a_client_may_send_is_understood() {
 }
 
 #[tokio::test]
-async fn it_and_its_siblings_need_the_experimental_api() {
-    let server = free().start().await;
+async fn methods_need_the_experimental_api() {
+    let server = unconfined_outpost().start().await;
     let introductions = [
         json!({"clientName": "x"}),
         json!({"clientInfo": {"name": "x", "version": "1"}}),
         json!({"clientInfo": {"name": "x", "version": "1"}, "capabilities": {}}),
         json!({"clientInfo": {"name": "x"}, "capabilities": {"experimentalApi": false}}),
     ];
-    let file = server.folder().join("touched");
+    let file = server.dir().join("touched");
     for introduction in introductions {
         let client = server.connect().await;
         client.call("initialize", introduction).await;
@@ -85,18 +85,18 @@ async fn it_and_its_siblings_need_the_experimental_api() {
                 "command": ["touch", file], "processHandle": "p", "cwd": "/tmp",
                 "size": {"rows": 1, "cols": 1}, "closeStdin": true,
             });
-            let error = client.fails(method, params).await;
+            let error = client.call_fails(method, params).await;
             let expected = format!("{method} requires experimentalApi capability");
             assert_eq!(error.parts(), (-32600, &*expected));
         }
-        // The other face doesn't need it.
-        let answer = client
+        // `command/exec` doesn't need the capability.
+        let response = client
             .call("command/exec", json!({"command": ["true"]}))
             .await;
-        assert_eq!(answer["exitCode"], 0);
+        assert_eq!(response["exitCode"], 0);
     }
     assert!(!file.exists());
-    // Whoever asks for it has it, however it introduces itself.
+    // The capability counts with either form of the handshake.
     let client = server.connect().await;
     let introduction = json!({"clientName": "x", "capabilities": {"experimentalApi": true}});
     client.call("initialize", introduction).await;
@@ -107,8 +107,8 @@ async fn it_and_its_siblings_need_the_experimental_api() {
 }
 
 #[tokio::test]
-async fn a_handle_in_use_is_refused_and_free_after_the_exit() {
-    everywhere(async |client| {
+async fn handle_in_use_is_rejected_and_free_after_the_exit() {
+    on_every_transport(async |client| {
         let more = json!({"streamStdin": true});
         for round in 0..20 {
             let script = format!("read x; exit {round}");
@@ -116,14 +116,14 @@ async fn a_handle_in_use_is_refused_and_free_after_the_exit() {
                 .begin(client, "the \"one\"", &script, more.clone())
                 .await;
             let again = SPAWN.sh("the \"one\"", "true", json!({}));
-            let error = SPAWN.fails(client, again).await;
+            let error = SPAWN.call_fails(client, again).await;
             let expected = r#"duplicate active process handle: "the \"one\"""#;
             assert_eq!(error.parts(), (-32600, expected));
             let close = json!({"processHandle": "the \"one\"", "closeStdin": true});
             client.call("process/writeStdin", close).await;
             assert_eq!(run.end(client).await.exit_code, round);
             let gone = json!({"processHandle": "the \"one\""});
-            let error = client.fails("process/kill", gone).await;
+            let error = client.call_fails("process/kill", gone).await;
             let expected = r#"no active process for process handle "the \"one\"""#;
             assert_eq!(error.parts(), (-32600, expected));
         }
@@ -132,8 +132,8 @@ async fn a_handle_in_use_is_refused_and_free_after_the_exit() {
 }
 
 #[tokio::test]
-async fn what_is_sent_behind_it_waits_for_it() {
-    everywhere(async |client| {
+async fn later_requests_wait_for_the_start() {
+    on_every_transport(async |client| {
         for round in 0..10 {
             let id = format!("p{round}");
             let more = json!({"streamStdin": true, "tty": round % 2 == 0});
@@ -146,7 +146,7 @@ async fn what_is_sent_behind_it_waits_for_it() {
                 ids.push(client.request(method, params).await);
             }
             for id in ids {
-                assert_eq!(client.answer(id).await, Ok(json!({})));
+                assert_eq!(client.response(id).await, Ok(json!({})));
             }
             let exited = client
                 .until("the exit", |seen| {
@@ -166,8 +166,8 @@ async fn what_is_sent_behind_it_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_kill_right_behind_it_finds_it() {
-    everywhere(async |client| {
+async fn kill_right_after_start_finds_the_process() {
+    on_every_transport(async |client| {
         for round in 0..10 {
             let id = format!("p{round}");
             let start = SPAWN.sh(&id, "sleep 1000", json!({}));
@@ -175,8 +175,8 @@ async fn a_kill_right_behind_it_finds_it() {
             let kill = client
                 .request("process/kill", json!({"processHandle": id}))
                 .await;
-            assert_eq!(client.answer(spawn).await, Ok(json!({})));
-            assert_eq!(client.answer(kill).await, Ok(json!({})));
+            assert_eq!(client.response(spawn).await, Ok(json!({})));
+            assert_eq!(client.response(kill).await, Ok(json!({})));
             let code = client
                 .until("the exit", |seen| {
                     let mut messages = seen.messages.iter();

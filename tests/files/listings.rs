@@ -1,4 +1,4 @@
-//! `fs/readDirectory` and `fs/walk`.
+//! Tests `fs/readDirectory` and `fs/walk`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{about, failed, fifo, file, invalid, link, missing, refused, uri};
+use super::{error_of, failed, fifo, file, invalid, link, not_found, params_for, uri};
 use crate::ready;
 
 fn options(others: &Value) -> Value {
@@ -24,7 +24,7 @@ fn walk(path: &Path, others: &Value) -> Value {
     json!({"path": uri(path), "options": options(others)})
 }
 
-/// Paths from the root on, directories with a slash.
+/// Paths relative to the root, directories with a trailing slash.
 fn listed(root: &Path, found: &Value) -> Vec<String> {
     let prefix = format!("{}/", uri(root));
     let line = |entry: &Value| {
@@ -45,9 +45,9 @@ fn listed(root: &Path, found: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_in_a_directory() {
+async fn directory_is_listed() {
     let (server, client) = ready().await;
-    let root = server.folder().join("root");
+    let root = server.dir().join("root");
     file(&server, "root/file", "");
     fs::create_dir(root.join("sub")).unwrap();
     fifo(&server, "root/fifo");
@@ -56,7 +56,7 @@ async fn what_is_in_a_directory() {
     link(&server, "root/broken", "nowhere");
     fs::write(root.join(OsStr::from_bytes(b"z\xe9")), "").unwrap();
     let found = client
-        .call("fs/readDirectory", about(&root, &json!({})))
+        .call("fs/readDirectory", params_for(&root, &json!({})))
         .await;
     let entry = |name, is_directory, is_file| json!({"fileName": name, "isDirectory": is_directory, "isFile": is_file});
     let expected = json!({"entries": [
@@ -68,7 +68,7 @@ async fn what_is_in_a_directory() {
         entry("z\u{fffd}", false, true),
     ]});
     assert_eq!(found, expected);
-    let all = about(&root, &json!({"brokenLinks": true}));
+    let all = params_for(&root, &json!({"brokenLinks": true}));
     let all = client.call("fs/readDirectory", all).await;
     let all = all["entries"].as_array().unwrap();
     let broken = |entry: &&Value| entry.get("isBrokenLink").is_some();
@@ -78,23 +78,23 @@ async fn what_is_in_a_directory() {
         "fileName": "broken", "isDirectory": false, "isFile": false, "isBrokenLink": true,
     });
     assert_eq!(broken, [&expected]);
-    let nowhere = about(&root.join("no"), &json!({}));
+    let missing = params_for(&root.join("no"), &json!({}));
     assert_eq!(
-        refused(&client, "fs/readDirectory", nowhere).await,
-        missing()
+        error_of(&client, "fs/readDirectory", missing).await,
+        not_found()
     );
-    let no_directory = about(&root.join("file"), &json!({}));
-    let words = "Not a directory (os error 20)";
+    let no_directory = params_for(&root.join("file"), &json!({}));
+    let message = "Not a directory (os error 20)";
     assert_eq!(
-        refused(&client, "fs/readDirectory", no_directory).await,
-        failed(words)
+        error_of(&client, "fs/readDirectory", no_directory).await,
+        failed(message)
     );
 }
 
 #[tokio::test]
-async fn a_walk() {
+async fn tree_is_walked() {
     let (server, client) = ready().await;
-    let root = server.folder().join("root");
+    let root = server.dir().join("root");
     file(&server, "root/b/file", "");
     file(&server, "root/.git/config", "");
     file(&server, "root/a b", "");
@@ -123,7 +123,11 @@ async fn a_walk() {
         "b/file",
         "b/up/",
     ];
-    assert_eq!(listed(&root, &found), expected, "a circle ends");
+    assert_eq!(
+        listed(&root, &found),
+        expected,
+        "a link cycle is not followed"
+    );
     let found = call(json!({"maxDepth": 0})).await;
     assert_eq!(listed(&root, &found), [".git/", "a%20b", "b/"]);
     let found = call(json!({"maxEntries": 2})).await;
@@ -138,39 +142,53 @@ async fn a_walk() {
 }
 
 #[tokio::test]
-async fn walks_that_are_refused() {
+async fn invalid_walks_are_rejected() {
     let (server, client) = ready().await;
-    let nowhere = server.folder().join("no");
-    let refuse = async |others: Value| refused(&client, "fs/walk", walk(&nowhere, &others)).await;
+    let missing = server.dir().join("no");
+    let walk_error =
+        async |others: Value| error_of(&client, "fs/walk", walk(&missing, &others)).await;
     let zero = "filesystem walk limits must be greater than zero";
-    assert_eq!(refuse(json!({"maxDirectories": 0})).await, invalid(zero));
-    assert_eq!(refuse(json!({"maxEntries": 0})).await, invalid(zero));
-    assert_eq!(refuse(json!({"maxDirectories": -1})).await, invalid(zero));
-    assert_eq!(refuse(json!({"maxEntries": -1})).await, invalid(zero));
-    let far = "filesystem walk limits exceed maximums: depth=64, directories=10000, entries=50000";
-    assert_eq!(refuse(json!({"maxDepth": 65})).await, invalid(far));
     assert_eq!(
-        refuse(json!({"maxDirectories": 10_001})).await,
+        walk_error(json!({"maxDirectories": 0})).await,
+        invalid(zero)
+    );
+    assert_eq!(walk_error(json!({"maxEntries": 0})).await, invalid(zero));
+    assert_eq!(
+        walk_error(json!({"maxDirectories": -1})).await,
+        invalid(zero)
+    );
+    assert_eq!(walk_error(json!({"maxEntries": -1})).await, invalid(zero));
+    let far = "filesystem walk limits exceed maximums: depth=64, directories=10000, entries=50000";
+    assert_eq!(walk_error(json!({"maxDepth": 65})).await, invalid(far));
+    assert_eq!(
+        walk_error(json!({"maxDirectories": 10_001})).await,
         invalid(far)
     );
-    assert_eq!(refuse(json!({"maxEntries": 50_001})).await, invalid(far));
-    assert_eq!(refuse(json!({})).await, missing());
+    assert_eq!(
+        walk_error(json!({"maxEntries": 50_001})).await,
+        invalid(far)
+    );
+    assert_eq!(walk_error(json!({})).await, not_found());
     for name in [
         "maxDepth",
         "maxDirectories",
         "maxEntries",
         "followDirectorySymlinks",
     ] {
-        let mut params = walk(server.folder(), &json!({}));
+        let mut params = walk(server.dir(), &json!({}));
         params["options"].as_object_mut().unwrap().remove(name);
-        assert_eq!(client.fails("fs/walk", params).await.code, -32602, "{name}");
+        assert_eq!(
+            client.call_fails("fs/walk", params).await.code,
+            -32602,
+            "{name}"
+        );
     }
 }
 
 #[tokio::test]
-async fn names_that_are_not_utf8_are_reported() {
+async fn invalid_utf8_names_are_reported() {
     let (server, client) = ready().await;
-    let root = server.folder().join("root");
+    let root = server.dir().join("root");
     file(&server, "root/a", "");
     fs::write(root.join(OsStr::from_bytes(b"caf\xe9")), "").unwrap();
     let found = client.call("fs/walk", walk(&root, &json!({}))).await;
@@ -181,24 +199,24 @@ async fn names_that_are_not_utf8_are_reported() {
 }
 
 #[tokio::test]
-async fn fifty_thousand_names_and_one_more() {
+async fn listing_is_limited_to_50000_names() {
     let (server, client) = ready().await;
-    let root = server.folder().join("root");
+    let root = server.dir().join("root");
     fs::create_dir(&root).unwrap();
     for number in 0..50_000 {
         fs::File::create(root.join(number.to_string())).unwrap();
     }
     let found = client
-        .call("fs/readDirectory", about(&root, &json!({})))
+        .call("fs/readDirectory", params_for(&root, &json!({})))
         .await;
     assert_eq!(found["entries"].as_array().unwrap().len(), 50_000);
     let found = client.call("fs/walk", walk(&root, &json!({}))).await;
     let entries = found["entries"].as_array().unwrap().len();
-    // 4 MiB may come first, where the folder of tests has a long path.
+    // If the temporary directory has a long path, the limit of 4 MiB is reached first.
     assert_eq!(entries < 50_000, found["truncated"].as_bool().unwrap());
     assert!(entries > 20_000, "{entries}");
     assert!(found.to_string().len() <= 4 * 1024 * 1024);
     file(&server, "root/more", "");
-    let answer = refused(&client, "fs/readDirectory", about(&root, &json!({}))).await;
-    assert_eq!(answer, failed("directory has more than 50000 entries"));
+    let error = error_of(&client, "fs/readDirectory", params_for(&root, &json!({}))).await;
+    assert_eq!(error, failed("directory has more than 50000 entries"));
 }

@@ -1,11 +1,11 @@
-//! `fs/createStream`, `fs/writeBlock`, `fs/commit`.
+//! Tests `fs/createStream`, `fs/writeBlock` and `fs/commit`.
 
 use std::fs;
 
 use outpost_testkit::{Client, Server};
 use serde_json::{Value, json};
 
-use super::{encoded, failed, fifo, file, invalid, missing, refused, uri};
+use super::{encoded, error_of, failed, fifo, file, invalid, not_found, uri};
 use crate::{over_each_transport, ready};
 
 async fn write(client: &Client, offset: u64, bytes: &str) {
@@ -14,13 +14,13 @@ async fn write(client: &Client, offset: u64, bytes: &str) {
 }
 
 async fn create(server: &Server, client: &Client, name: &str) {
-    let path = uri(&server.folder().join(name));
+    let path = uri(&server.dir().join(name));
     let params = json!({"handleId": "s", "path": path, "sandbox": null});
     assert_eq!(client.call("fs/createStream", params).await, json!({}));
 }
 
 fn names(server: &Server) -> Vec<String> {
-    let entries = fs::read_dir(server.folder()).unwrap();
+    let entries = fs::read_dir(server.dir()).unwrap();
     let mut names: Vec<_> = entries
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
@@ -37,10 +37,10 @@ fn commit() -> Value {
 }
 
 #[tokio::test]
-async fn a_file_is_replaced_all_at_once() {
+async fn commit_replaces_the_file_atomically() {
     over_each_transport(async |server, client| {
-        let answer = client.shake_hands().await;
-        assert_eq!(answer["capabilities"]["fsWriteStream"], true);
+        let response = client.handshake().await;
+        assert_eq!(response["capabilities"]["fsWriteStream"], true);
         let path = file(server, "a", "old");
         let before = names(server);
         create(server, client, "a").await;
@@ -50,13 +50,13 @@ async fn a_file_is_replaced_all_at_once() {
         assert_eq!(client.call("fs/commit", commit()).await, json!({}));
         assert_eq!(fs::read(&path).unwrap(), b"hello world");
         assert_eq!(names(server), before);
-        assert_eq!(refused(client, "fs/commit", commit()).await, unknown());
+        assert_eq!(error_of(client, "fs/commit", commit()).await, unknown());
     })
     .await;
 }
 
 #[tokio::test]
-async fn closing_it_leaves_the_old_file_and_no_trace() {
+async fn close_leaves_the_old_file_only() {
     let (server, client) = ready().await;
     let path = file(&server, "a", "old");
     let before = names(&server);
@@ -64,38 +64,38 @@ async fn closing_it_leaves_the_old_file_and_no_trace() {
         create(&server, &client, name).await;
         write(&client, 0, "new").await;
         client.call("fs/close", commit()).await;
-        assert_eq!(refused(&client, "fs/commit", commit()).await, unknown());
+        assert_eq!(error_of(&client, "fs/commit", commit()).await, unknown());
     }
     assert_eq!(fs::read(&path).unwrap(), b"old");
     assert_eq!(names(&server), before);
 }
 
 #[tokio::test]
-async fn a_lost_connection_leaves_the_old_file_and_no_trace() {
+async fn lost_connection_leaves_the_old_file_only() {
     let (server, client) = ready().await;
     let path = file(&server, "a", "old");
     let before = names(&server);
     create(&server, &client, "a").await;
     write(&client, 0, "new").await;
     let descriptors = format!("/proc/{}/fd", server.pid());
-    let folder = server.folder().canonicalize().unwrap();
+    let dir = server.dir().canonicalize().unwrap();
     let open = || {
         let links = fs::read_dir(&descriptors).unwrap();
         let links = links.filter_map(|link| fs::read_link(link.ok()?.path()).ok());
-        links.filter(|target| target.starts_with(&folder)).count()
+        links.filter(|target| target.starts_with(&dir)).count()
     };
     let with_stream = open();
     drop(client);
     let gone = || (open() < with_stream).then_some(());
-    outpost_testkit::patience::seen("the end of the stream", gone).await;
+    outpost_testkit::deadline::poll_until("the end of the stream", gone).await;
     assert_eq!(fs::read(&path).unwrap(), b"old");
     assert_eq!(names(&server), before);
 }
 
 #[tokio::test]
-async fn all_of_it_in_one_go() {
+async fn pipelined_stream_succeeds() {
     let (server, client) = ready().await;
-    let path = uri(&server.folder().join("new"));
+    let path = uri(&server.dir().join("new"));
     let mut ids = Vec::new();
     let params = json!({"handleId": "s", "path": path});
     ids.push(client.request("fs/createStream", params).await);
@@ -105,45 +105,48 @@ async fn all_of_it_in_one_go() {
     }
     ids.push(client.request("fs/commit", commit()).await);
     for id in ids {
-        assert_eq!(client.answer(id).await, Ok(json!({})));
+        assert_eq!(client.response(id).await, Ok(json!({})));
     }
-    assert_eq!(fs::read(server.folder().join("new")).unwrap(), [b'x'; 20]);
+    assert_eq!(fs::read(server.dir().join("new")).unwrap(), [b'x'; 20]);
 }
 
 #[tokio::test]
-async fn what_is_refused() {
+async fn invalid_streams_are_rejected() {
     let (server, client) = ready().await;
     let create = |path| json!({"handleId": "s", "path": uri(path)});
-    let nowhere = server.folder().join("no/file");
+    let missing = server.dir().join("no/file");
     assert_eq!(
-        refused(&client, "fs/createStream", create(&nowhere)).await,
-        missing()
+        error_of(&client, "fs/createStream", create(&missing)).await,
+        not_found()
     );
-    let folder = refused(&client, "fs/createStream", create(server.folder())).await;
-    assert_eq!(folder, failed("Is a directory (os error 21)"));
+    let dir = error_of(&client, "fs/createStream", create(server.dir())).await;
+    assert_eq!(dir, failed("Is a directory (os error 21)"));
     let pipe = fifo(&server, "fifo");
-    let pipe = refused(&client, "fs/createStream", create(&pipe)).await;
+    let pipe = error_of(&client, "fs/createStream", create(&pipe)).await;
     assert_eq!(pipe, invalid("path is not a regular file"));
     let params = json!({"handleId": "s", "offset": 0, "chunk": ""});
-    assert_eq!(refused(&client, "fs/writeBlock", params).await, unknown());
+    assert_eq!(error_of(&client, "fs/writeBlock", params).await, unknown());
 
-    // What is open for one isn't for the other.
+    // Read handles and write streams don't mix.
     let path = file(&server, "a", "a");
     client.call("fs/open", create(&path)).await;
-    assert_eq!(refused(&client, "fs/commit", commit()).await, unknown());
-    let words = "file read handle `s` already exists";
+    assert_eq!(error_of(&client, "fs/commit", commit()).await, unknown());
+    let message = "file read handle `s` already exists";
     assert_eq!(
-        refused(&client, "fs/createStream", create(&path)).await,
-        invalid(words)
+        error_of(&client, "fs/createStream", create(&path)).await,
+        invalid(message)
     );
     client.call("fs/close", commit()).await;
     client.call("fs/createStream", create(&path)).await;
     let read = json!({"handleId": "s", "offset": 0, "len": 1});
-    let words = "unknown file read handle `s`".to_owned();
+    let message = "unknown file read handle `s`".to_owned();
     assert_eq!(
-        refused(&client, "fs/readBlock", read).await,
-        (-32004, words)
+        error_of(&client, "fs/readBlock", read).await,
+        (-32004, message)
     );
     let params = json!({"handleId": "s", "offset": 0, "chunk": "a!"});
-    assert_eq!(client.fails("fs/writeBlock", params).await.code, -32602);
+    assert_eq!(
+        client.call_fails("fs/writeBlock", params).await.code,
+        -32602
+    );
 }

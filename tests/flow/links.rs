@@ -1,44 +1,40 @@
-//! Connections that break on the way.
+//! Tests connections that break.
 
-use outpost_testkit::{Direction, Goodbye, Link, Start, patience, sh};
+use outpost_testkit::{ConnectionEnd, Direction, FaultyLink, Start, deadline, sh};
 
 use crate::outpost;
 
 #[tokio::test]
-async fn a_cut_link_costs_the_connection_and_not_the_process() {
+async fn cut_link_ends_the_connection_and_not_the_process() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
+    let link = FaultyLink::to(server.address()).await;
     let client = server.connect_to(link.url()).await;
-    client.shake_hands().await;
-    let file = server.folder().join("done");
+    client.handshake().await;
+    let file = server.dir().join("done");
     let script = format!("read x; echo $x > {}; exec sleep 1000", file.display());
     client.start(sh("p", &script).stdin()).await;
     client.write("p", "written\n", "w").await;
     link.cut().await;
-    assert_eq!(client.goodbye().await, Goodbye::Silent);
-    patience::seen("what was written before the cut", || {
+    assert_eq!(client.connection_end().await, ConnectionEnd::Abrupt);
+    deadline::poll_until("what was written before the cut", || {
         std::fs::read_to_string(&file)
             .ok()
             .filter(|text| text == "written\n")
     })
     .await;
-    assert_eq!(
-        server.mark().living().len(),
-        2,
-        "the server and its process"
-    );
-    // The way is open for the next.
+    assert_eq!(server.tag().living().len(), 2, "the server and its process");
+    // The link accepts the next connection.
     let next = server.connect_to(link.url()).await;
-    next.shake_hands().await;
+    next.handshake().await;
     next.run(Start::new("p", &["true"])).await;
 }
 
 #[tokio::test]
-async fn a_stalled_link_holds_back_what_is_behind_it_and_loses_nothing() {
+async fn stalled_link_blocks_and_loses_nothing() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
+    let link = FaultyLink::to(server.address()).await;
     let client = server.connect_to(link.url()).await;
-    client.shake_hands().await;
+    client.handshake().await;
     client.only_count("p");
     let bytes = 8 * 1024 * 1024;
     link.stall(Direction::ToClient);
@@ -50,31 +46,31 @@ async fn a_stalled_link_holds_back_what_is_behind_it_and_loses_nothing() {
     }
     assert_eq!(client.counted("p").bytes, 0);
     link.open();
-    client.counts("p", bytes).await;
+    client.wait_count("p", bytes).await;
     client
-        .story_until("p", "the close", |story| story.is_closed())
+        .event_log_until("p", "the close", |log| log.is_closed())
         .await;
 }
 
 #[tokio::test]
-async fn a_link_closed_on_the_clients_side_ends_the_connection() {
+async fn client_half_close_ends_the_connection() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
+    let link = FaultyLink::to(server.address()).await;
     let client = server.connect_to(link.url()).await;
-    client.shake_hands().await;
+    client.handshake().await;
     link.half_close(Direction::ToServer);
-    client.goodbye().await;
+    client.connection_end().await;
 }
 
 #[tokio::test]
-async fn a_slow_link_gets_everything() {
+async fn slow_link_receives_everything() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
+    let link = FaultyLink::to(server.address()).await;
     let client = server.connect_to(link.url()).await;
-    client.shake_hands().await;
+    client.handshake().await;
     link.throttle(Direction::ToClient, 2 * 1024 * 1024);
     let bytes = 1024 * 1024;
     let head = ["head", "-c", &bytes.to_string(), "/dev/zero"];
-    let story = client.run(Start::new("p", &head)).await;
-    assert_eq!(story.bytes(), bytes);
+    let log = client.run(Start::new("p", &head)).await;
+    assert_eq!(log.bytes(), bytes);
 }

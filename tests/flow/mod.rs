@@ -1,4 +1,4 @@
-//! Order, limits, slow readers.
+//! Tests ordering, limits and slow readers.
 
 mod fairness;
 mod in_flight;

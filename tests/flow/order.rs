@@ -1,16 +1,16 @@
-//! Requests that name the same process take effect in the order they were sent.
+//! Tests that requests for one process take effect in the order they were sent.
 
 use std::collections::{HashMap, HashSet};
 
-use outpost_testkit::{Client, Start, Story, base64, sh};
+use outpost_testkit::{Client, EventLog, Start, base64, sh};
 use serde_json::json;
 
-use crate::{free, over_each_transport, ready};
+use crate::{over_each_transport, ready, unconfined_outpost};
 
 #[tokio::test]
-async fn writes_and_reads_behind_a_start_wait_for_it() {
+async fn writes_and_reads_wait_for_the_start() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         for n in 0..20 {
             let id = format!("p{n}");
             let start = client
@@ -23,15 +23,15 @@ async fn writes_and_reads_behind_a_start_wait_for_it() {
             let last = json!({"processId": id, "chunk": "", "closeStdin": true});
             let last = client.request("process/write", last).await;
 
-            assert!(client.answer(start).await.is_ok());
+            assert!(client.response(start).await.is_ok());
             for write in [one, two, last] {
                 assert_eq!(
-                    client.answer(write).await,
+                    client.response(write).await,
                     Ok(json!({"status": "accepted"}))
                 );
             }
-            let read = client.answer(read).await.expect("a page");
-            assert!(Story::page_bytes(&read).starts_with(b"one\n"), "{read}");
+            let read = client.response(read).await.expect("a page");
+            assert!(EventLog::page_bytes(&read).starts_with(b"one\n"), "{read}");
             assert_eq!(client.closed(&id).await.text(), "one\ntwo\n");
         }
     })
@@ -39,21 +39,21 @@ async fn writes_and_reads_behind_a_start_wait_for_it() {
 }
 
 #[tokio::test]
-async fn a_signal_behind_a_start_waits_for_it() {
+async fn signal_waits_for_the_start() {
     let (_server, client) = ready().await;
     for n in 0..20 {
         let id = format!("p{n}");
         let start = client.request_start(sh(&id, "exec sleep 1000")).await;
         let signal = json!({"processId": id, "signal": "kill"});
         let signal = client.request("process/signal", signal).await;
-        assert!(client.answer(start).await.is_ok());
-        assert_eq!(client.answer(signal).await, Ok(json!({})));
+        assert!(client.response(start).await.is_ok());
+        assert_eq!(client.response(signal).await, Ok(json!({})));
         assert_eq!(client.closed(&id).await.code(), 137);
     }
 }
 
 #[tokio::test]
-async fn a_resize_behind_a_start_waits_for_it() {
+async fn resize_waits_for_the_start() {
     let (_server, client) = ready().await;
     for n in 0..60 {
         let id = format!("p{n}");
@@ -62,20 +62,20 @@ async fn a_resize_behind_a_start_waits_for_it() {
         let resize = json!({"processId": id, "size": {"rows": 50, "cols": 100}});
         let resize = client.request("process/resize", resize).await;
         let write = client.request_write(&id, "hi\n", "w").await;
-        assert!(client.answer(start).await.is_ok());
-        assert_eq!(client.answer(resize).await, Ok(json!({})));
-        assert!(client.answer(write).await.is_ok());
-        let story = client.closed(&id).await;
+        assert!(client.response(start).await.is_ok());
+        assert_eq!(client.response(resize).await, Ok(json!({})));
+        assert!(client.response(write).await.is_ok());
+        let log = client.closed(&id).await;
         assert!(
-            story.text().ends_with("50 100\r\ngot hi\r\n"),
+            log.text().ends_with("50 100\r\ngot hi\r\n"),
             "{}",
-            story.text()
+            log.text()
         );
     }
 }
 
 #[tokio::test]
-async fn requests_behind_a_start_that_fails_hear_of_nobody() {
+async fn requests_after_a_failed_start_find_no_process() {
     let (_server, client) = ready().await;
     for n in 0..20 {
         let id = format!("p{n}");
@@ -90,25 +90,25 @@ async fn requests_behind_a_start_that_fails_hear_of_nobody() {
         let signal = client.request("process/signal", signal).await;
         let again = client.request_start(Start::new(&id, &["true"])).await;
 
-        assert_eq!(client.answer(start).await.unwrap_err().code, -32603);
+        assert_eq!(client.response(start).await.unwrap_err().code, -32603);
         assert_eq!(
-            client.answer(write).await,
+            client.response(write).await,
             Ok(json!({"status": "unknownProcess"}))
         );
-        let error = client.answer(read).await.unwrap_err();
+        let error = client.response(read).await.unwrap_err();
         let expected = format!("unknown process id {id}");
         assert_eq!(error.parts(), (-32600, &*expected));
-        assert_eq!(client.answer(signal).await, Ok(json!({})));
+        assert_eq!(client.response(signal).await, Ok(json!({})));
         assert!(
-            client.answer(again).await.is_ok(),
-            "the id is free for the next in line"
+            client.response(again).await.is_ok(),
+            "the id is free for the next request"
         );
         client.closed(&id).await;
     }
 }
 
 #[tokio::test]
-async fn a_read_behind_a_write_sees_a_state_after_it() {
+async fn read_after_a_write_sees_a_later_state() {
     let (_server, client) = ready().await;
     client.start(Start::new("p", &["cat"]).stdin()).await;
     let mut requests = Vec::new();
@@ -121,10 +121,10 @@ async fn a_read_behind_a_write_sees_a_state_after_it() {
     }
     let mut seen = 0;
     for request in requests {
-        let answer = client.answer(request).await.expect("an answer");
-        if answer.get("chunks").is_some() {
-            let bytes = Story::page_bytes(&answer).len();
-            assert!(bytes >= seen, "what was seen once stays seen");
+        let response = client.response(request).await.expect("a response");
+        if response.get("chunks").is_some() {
+            let bytes = EventLog::page_bytes(&response).len();
+            assert!(bytes >= seen, "a later read returned less");
             seen = bytes;
         }
     }
@@ -132,7 +132,7 @@ async fn a_read_behind_a_write_sees_a_state_after_it() {
 }
 
 #[tokio::test]
-async fn different_processes_do_not_wait_for_each_other() {
+async fn processes_do_not_wait_for_each_other() {
     let (_server, client) = ready().await;
     client.start(sh("slow", "read x; echo done").stdin()).await;
     let read = json!({"processId": "slow", "waitMs": 600_000});
@@ -146,16 +146,16 @@ async fn different_processes_do_not_wait_for_each_other() {
         );
     }
     for (n, start) in starts.into_iter().enumerate() {
-        assert!(client.answer(start).await.is_ok());
+        assert!(client.response(start).await.is_ok());
         client.closed(&format!("p{n}")).await;
     }
-    assert!(!client.is_answered(waits));
+    assert!(!client.has_response(waits));
     client.write("slow", "\n", "w").await;
-    assert!(client.answer(waits).await.is_ok());
+    assert!(client.response(waits).await.is_ok());
 }
 
-/// Which of the answered requests had an event of their process before their answer.
-fn events_before_answers(client: &Client, asked: &HashMap<String, i64>) -> Vec<String> {
+/// Lists events that arrived before the response to their process's start.
+fn events_before_responses(client: &Client, requests: &HashMap<String, i64>) -> Vec<String> {
     let mut answered = HashSet::new();
     let mut early = Vec::new();
     for message in client.received() {
@@ -166,8 +166,8 @@ fn events_before_answers(client: &Client, asked: &HashMap<String, i64>) -> Vec<S
         let params = &message["params"];
         let name = params["processId"].as_str();
         let name = name.or(params["processHandle"].as_str());
-        let name = name.unwrap_or_else(|| panic!("whose is it: {message}"));
-        if !answered.contains(&asked[name]) {
+        let name = name.unwrap_or_else(|| panic!("no process id: {message}"));
+        if !answered.contains(&requests[name]) {
             early.push(format!("{} of {name}", message["method"]));
         }
     }
@@ -175,21 +175,21 @@ fn events_before_answers(client: &Client, asked: &HashMap<String, i64>) -> Vec<S
 }
 
 #[tokio::test]
-async fn no_event_of_a_process_comes_before_the_answer_to_its_start() {
-    let server = free().start().await;
+async fn no_event_precedes_the_start_response() {
+    let server = unconfined_outpost().start().await;
     let kinds = [
         ("process/start", "process/closed"),
         ("process/spawn", "process/exited"),
         ("command/exec", "command/exec/exited"),
     ];
-    // Often, because both have to come while the wire is being filled.
+    // Repeated, because the race needs both messages while the output buffer is being filled.
     for (method, end) in kinds.into_iter().cycle().take(6) {
         let client = server.connect().await;
         let hello = json!({"clientInfo": {"name": "t", "version": "1"},
             "capabilities": {"experimentalApi": true}});
         client.call("initialize", hello).await;
         client.notify("initialized", json!({})).await;
-        let mut asked = HashMap::new();
+        let mut requests = HashMap::new();
         for n in 0..300 {
             let name = format!("p{n}");
             let params = match method {
@@ -200,14 +200,18 @@ async fn no_event_of_a_process_comes_before_the_answer_to_its_start() {
                 _ => json!({"processId": name, "argv": ["echo", "x"], "cwd": "file:///",
                     "env": {}}),
             };
-            asked.insert(name, client.request(method, params).await);
+            requests.insert(name, client.request(method, params).await);
         }
         client
-            .until("the ends of all", |seen| {
+            .until("all exits", |seen| {
                 let ends = seen.messages.iter().filter(|m| m["method"] == end);
-                (ends.count() == asked.len()).then_some(())
+                (ends.count() == requests.len()).then_some(())
             })
             .await;
-        assert_eq!(events_before_answers(&client, &asked), [""; 0], "{method}");
+        assert_eq!(
+            events_before_responses(&client, &requests),
+            [""; 0],
+            "{method}"
+        );
     }
 }

@@ -1,23 +1,23 @@
-//! A client that asks and asks and doesn't read the answers.
+//! Tests a client that sends requests and doesn't read the responses.
 
 use std::time::Duration;
 
-use outpost_testkit::{Client, Start, patience};
+use outpost_testkit::{Client, Start, deadline};
 use serde_json::{Value, json};
 
 use crate::{outpost, ready};
 
-/// What the server may need for a client that doesn't read.
+/// The memory that the server may use for a client that doesn't read.
 const MEMORY_KIB: u64 = 48 * 1024;
 
-/// How long memory must not have grown to say that it won't.
+/// Memory that hasn't grown for this long won't grow further.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// A send that takes longer than this won't end.
+/// A send that takes longer than this is blocked.
 const STUCK: Duration = Duration::from_millis(500);
 
-/// Sends requests until the server doesn't take any more; says how many went.
-async fn ask_until_stuck(client: &Client, method: &str, params: &Value) -> usize {
+/// Sends requests until the server stops reading, and returns their number.
+async fn send_until_blocked(client: &Client, method: &str, params: &Value) -> usize {
     let pad = "x".repeat(2000);
     for sent in 0..40_000 {
         let id = client.fresh_id();
@@ -30,30 +30,30 @@ async fn ask_until_stuck(client: &Client, method: &str, params: &Value) -> usize
             Err(_) => return sent,
         }
     }
-    panic!("the server takes in requests without end");
+    panic!("the server never stops reading requests");
 }
 
 #[tokio::test]
-async fn requests_without_end_are_bounded_in_memory() {
+async fn endless_requests_use_bounded_memory() {
     for (method, params) in [
         ("environment/info", json!({})),
         ("process/list", json!({})),
         ("no/such/method", json!({})),
     ] {
         let (server, client) = ready().await;
-        let before = server.vitals().peak_rss_kib();
+        let before = server.stats().peak_rss_kib();
         client.stop_reading();
-        let sent = ask_until_stuck(&client, method, &params).await;
+        let sent = send_until_blocked(&client, method, &params).await;
         assert!(sent > 1000, "only {sent} were taken in");
-        let grown = server.vitals().peak_rss_kib().saturating_sub(before);
+        let grown = server.stats().peak_rss_kib().saturating_sub(before);
         assert!(grown < MEMORY_KIB, "{method}: grew by {grown} KiB");
 
-        // Others don't feel it, and whoever reads again is answered.
+        // Other clients aren't affected, and a client that reads again gets its responses.
         let other = server.client().await;
         other.run(Start::new("p", &["true"])).await;
-        client.read_on();
+        client.resume_reading();
         client
-            .until("all answers", |seen| {
+            .until("all responses", |seen| {
                 (seen.messages.len() >= sent).then_some(())
             })
             .await;
@@ -61,25 +61,25 @@ async fn requests_without_end_are_bounded_in_memory() {
 }
 
 #[tokio::test]
-async fn reads_of_much_without_end_are_bounded_in_memory() {
+async fn endless_large_reads_use_bounded_memory() {
     let (server, client) = ready().await;
     client
         .run(Start::new("p", &["head", "-c", "1M", "/dev/zero"]))
         .await;
-    let before = server.vitals().peak_rss_kib();
+    let before = server.stats().peak_rss_kib();
     client.stop_reading();
-    // Each of them would be answered with 1.4 MB.
+    // Each response has 1.4 MB.
     for _ in 0..500 {
         client
             .request("process/read", json!({"processId": "p"}))
             .await;
     }
     let mut grown = 0;
-    patience::soon("the server to have done what it will do", async {
+    deadline::expect_soon("stable memory of the server", async {
         loop {
-            // sleep: that nothing more is done shows in nothing happening
+            // sleep: a server that has stopped reading produces no event
             tokio::time::sleep(QUIET).await;
-            let now = server.vitals().peak_rss_kib().saturating_sub(before);
+            let now = server.stats().peak_rss_kib().saturating_sub(before);
             if now == grown {
                 break;
             }
@@ -93,10 +93,10 @@ async fn reads_of_much_without_end_are_bounded_in_memory() {
 }
 
 #[tokio::test]
-async fn garbage_without_end_is_bounded_in_memory() {
+async fn endless_garbage_uses_bounded_memory() {
     let server = outpost().start().await;
     let client = server.connect().await;
-    let before = server.vitals().peak_rss_kib();
+    let before = server.stats().peak_rss_kib();
     client.stop_reading();
     let garbage = "x".repeat(2000);
     let mut sent = 0;
@@ -105,15 +105,15 @@ async fn garbage_without_end_is_bounded_in_memory() {
         .is_ok()
     {
         sent += 1;
-        assert!(sent < 40_000, "the server takes in garbage without end");
+        assert!(sent < 40_000, "the server never stops reading garbage");
     }
-    let grown = server.vitals().peak_rss_kib().saturating_sub(before);
+    let grown = server.stats().peak_rss_kib().saturating_sub(before);
     assert!(grown < MEMORY_KIB, "grew by {grown} KiB");
     let other = server.client().await;
     other.run(Start::new("p", &["true"])).await;
-    client.read_on();
+    client.resume_reading();
     client
-        .until("all answers", |seen| {
+        .until("all responses", |seen| {
             (seen.messages.len() >= sent).then_some(())
         })
         .await;

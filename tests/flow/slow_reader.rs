@@ -1,31 +1,31 @@
-//! A client that stops reading costs bounded memory and holds back its own process alone.
+//! Tests that a client that stops reading costs bounded memory and blocks only its own process.
 
 use std::time::Duration;
 
-use outpost_testkit::{Client, Server, Start, Vitals, patience, programs, sh};
+use outpost_testkit::{Client, ProcStats, Server, Start, deadline, programs, sh};
 
 use crate::{outpost, ready, ready_with};
 
-/// The window, what fits into the sockets' buffers at most, and the child's pipe.
-const AHEAD: u64 = 16 * 1024 * 1024;
+/// The window, the largest socket buffers, and the child's pipe.
+const MAX_BUFFERED: u64 = 16 * 1024 * 1024;
 
-/// What the server may need for a client that doesn't read.
+/// The memory that the server may use for a client that doesn't read.
 const MEMORY_KIB: u64 = 24 * 1024;
 
-/// How long nothing must have been written to say that a process is held back.
+/// A process that has written nothing for this long is blocked.
 const QUIET: Duration = Duration::from_millis(400);
 
-async fn pid(client: &Client, id: &str) -> Vitals {
+async fn pid(client: &Client, id: &str) -> ProcStats {
     let entry = client.listed(id).await.expect("an entry");
-    Vitals::of(i32::try_from(entry["pid"].as_i64().expect("a pid")).expect("a pid"))
+    ProcStats::of(i32::try_from(entry["pid"].as_i64().expect("a pid")).expect("a pid"))
 }
 
-/// Waits until a process can't write any more; says how much it has written.
-async fn held_back(process: Vitals) -> u64 {
-    patience::soon("a process to be held back", async {
+/// Waits until a process is blocked and returns how much it has written.
+async fn wait_until_blocked(process: ProcStats) -> u64 {
+    deadline::expect_soon("a process to be blocked", async {
         let mut before = process.written();
         loop {
-            // sleep: being held back shows in nothing happening
+            // sleep: a blocked process produces no event
             tokio::time::sleep(QUIET).await;
             let now = process.written();
             if now == before {
@@ -37,15 +37,15 @@ async fn held_back(process: Vitals) -> u64 {
     .await
 }
 
-fn bounded(server: &Server, before: u64) {
-    let grown = server.vitals().peak_rss_kib().saturating_sub(before);
+fn check_memory_growth(server: &Server, before: u64) {
+    let grown = server.stats().peak_rss_kib().saturating_sub(before);
     assert!(grown < MEMORY_KIB, "the server grew by {grown} KiB");
 }
 
 #[tokio::test]
-async fn a_reader_that_stops_holds_back_its_process_in_bounded_memory() {
+async fn stopped_reader_blocks_its_process_in_bounded_memory() {
     let (server, client) = ready().await;
-    let before = server.vitals().peak_rss_kib();
+    let before = server.stats().peak_rss_kib();
     client.only_count("flood");
     client
         .start(sh("flood", "read x; exec cat /dev/zero").stdin())
@@ -53,20 +53,22 @@ async fn a_reader_that_stops_holds_back_its_process_in_bounded_memory() {
     let flood = pid(&client, "flood").await;
     client.stop_reading();
     client.request_write("flood", "\n", "w").await;
-    let written = held_back(flood).await;
-    assert!(written > 0 && written < AHEAD, "{written} bytes");
-    bounded(&server, before);
+    let written = wait_until_blocked(flood).await;
+    assert!(written > 0 && written < MAX_BUFFERED, "{written} bytes");
+    check_memory_growth(&server, before);
 
-    // Who reads again gets all of it, and more.
-    client.read_on();
-    client.counts("flood", written as usize + 1024 * 1024).await;
+    // A client that reads again receives all of it, and more.
+    client.resume_reading();
+    client
+        .wait_count("flood", written as usize + 1024 * 1024)
+        .await;
     assert!(client.terminate("flood").await);
     client.exited("flood").await;
-    bounded(&server, before);
+    check_memory_growth(&server, before);
 }
 
 #[tokio::test]
-async fn nothing_is_lost_to_a_reader_that_comes_back() {
+async fn returning_reader_loses_nothing() {
     let (_server, client) = ready().await;
     let bytes = 24 * 1024 * 1024;
     client.only_count("p");
@@ -75,17 +77,17 @@ async fn nothing_is_lost_to_a_reader_that_comes_back() {
     let process = pid(&client, "p").await;
     client.stop_reading();
     client.request_write("p", "\n", "w").await;
-    held_back(process).await;
-    client.read_on();
-    client.counts("p", bytes).await;
-    let story = client
-        .story_until("p", "the close", |story| story.is_closed())
+    wait_until_blocked(process).await;
+    client.resume_reading();
+    client.wait_count("p", bytes).await;
+    let log = client
+        .event_log_until("p", "the close", |log| log.is_closed())
         .await;
-    assert_eq!((story.code(), client.counted("p").bytes), (0, bytes));
+    assert_eq!((log.code(), client.counted("p").bytes), (0, bytes));
 }
 
 #[tokio::test]
-async fn the_window_can_be_chosen() {
+async fn window_is_configurable() {
     let (_server, client) =
         ready_with(&["--window-bytes", "64KiB", "--retain-bytes", "64KiB"]).await;
     let (server, wide) = ready_with(&["--window-bytes", "16MiB", "--retain-bytes", "64KiB"]).await;
@@ -98,22 +100,22 @@ async fn the_window_can_be_chosen() {
         let flood = pid(client, "flood").await;
         client.stop_reading();
         client.request_write("flood", "\n", "w").await;
-        written.push(held_back(flood).await);
+        written.push(wait_until_blocked(flood).await);
     }
     let difference = written[1].saturating_sub(written[0]);
     assert!(difference > 8 * 1024 * 1024, "{written:?}");
-    let rss = server.vitals().peak_rss_kib();
+    let rss = server.stats().peak_rss_kib();
     assert!(rss < 64 * 1024, "{rss} KiB");
 }
 
 #[tokio::test]
-async fn other_processes_of_the_same_connection_are_not_held_back() {
+async fn other_processes_of_the_connection_are_not_blocked() {
     let (server, client) = ready().await;
     client.only_count("flood");
     client
         .start(sh("flood", "read x; exec cat /dev/zero").stdin())
         .await;
-    let file = server.folder().join("ticks");
+    let file = server.dir().join("ticks");
     let script = format!(
         "while read x; do echo $x; echo $x >> {}; done",
         file.display()
@@ -122,27 +124,27 @@ async fn other_processes_of_the_same_connection_are_not_held_back() {
     let flood = pid(&client, "flood").await;
     client.stop_reading();
     client.request_write("flood", "\n", "w").await;
-    held_back(flood).await;
+    wait_until_blocked(flood).await;
     for n in 0..20 {
         client
             .request_write("quiet", format!("tick{n}\n"), &format!("w{n}"))
             .await;
-        patience::seen(&format!("tick {n}"), || {
+        deadline::poll_until(&format!("tick {n}"), || {
             let text = std::fs::read_to_string(&file).ok()?;
             text.ends_with(&format!("tick{n}\n")).then_some(())
         })
         .await;
     }
-    client.read_on();
-    client.sees("quiet", "tick19\n").await;
-    client.end("quiet").await;
+    client.resume_reading();
+    client.wait_output("quiet", "tick19\n").await;
+    client.terminate_and_wait("quiet").await;
     client.terminate("flood").await;
 }
 
 #[tokio::test]
-async fn other_connections_do_not_feel_it() {
+async fn other_connections_are_not_affected() {
     let server = outpost().start().await;
-    let mut stuck = Vec::new();
+    let mut blocked = Vec::new();
     for _ in 0..5 {
         let client = server.client().await;
         client.only_count("flood");
@@ -152,7 +154,7 @@ async fn other_connections_do_not_feel_it() {
         let flood = pid(&client, "flood").await;
         client.stop_reading();
         client.request_write("flood", "\n", "w").await;
-        stuck.push((client, flood));
+        blocked.push((client, flood));
     }
     let client = server.client().await;
     client.start(Start::new("cat", &["cat"]).stdin()).await;
@@ -160,40 +162,40 @@ async fn other_connections_do_not_feel_it() {
         client
             .write("cat", format!("echo{n}\n"), &format!("w{n}"))
             .await;
-        client.sees("cat", &format!("echo{n}\n")).await;
+        client.wait_output("cat", &format!("echo{n}\n")).await;
     }
-    for (_, flood) in &stuck {
-        held_back(*flood).await;
+    for (_, flood) in &blocked {
+        wait_until_blocked(*flood).await;
     }
-    client.end("cat").await;
-    let rss = server.vitals().peak_rss_kib();
+    client.terminate_and_wait("cat").await;
+    let rss = server.stats().peak_rss_kib();
     assert!(rss < 5 * MEMORY_KIB, "{rss} KiB");
 }
 
 #[tokio::test]
-async fn a_process_held_back_can_be_ended() {
+async fn blocked_process_can_be_terminated() {
     let (server, client) = ready().await;
     client.only_count("flood");
     client.start(sh("flood", programs::FLOODS)).await;
     let flood = pid(&client, "flood").await;
     client.stop_reading();
-    held_back(flood).await;
+    wait_until_blocked(flood).await;
     client
         .request(
             "process/terminate",
             serde_json::json!({"processId": "flood"}),
         )
         .await;
-    server.mark().alive(1).await;
-    client.read_on();
+    server.tag().alive(1).await;
+    client.resume_reading();
     assert_eq!(client.exited("flood").await.code(), 137);
 }
 
 #[tokio::test]
-async fn while_nobody_is_attached_a_process_is_not_held_back() {
+async fn detached_process_is_not_blocked() {
     let (server, client) = ready().await;
-    let before = server.vitals().peak_rss_kib();
-    let file = server.folder().join("done");
+    let before = server.stats().peak_rss_kib();
+    let file = server.dir().join("done");
     let script = format!(
         "read x; head -c 64M /dev/zero; echo over > {}; exec sleep 1000",
         file.display()
@@ -202,20 +204,17 @@ async fn while_nobody_is_attached_a_process_is_not_held_back() {
     client.start(sh("p", &script).stdin()).await;
     client.stop_reading();
     client.request_write("p", "\n", "w").await;
-    held_back(pid_of_child(&server).await).await;
+    wait_until_blocked(pid_of_child(&server).await).await;
     assert!(!file.exists());
     client.cut().await;
-    patience::seen("all of it to be written to nobody", || {
-        file.exists().then_some(())
-    })
-    .await;
-    bounded(&server, before);
+    deadline::poll_until("all output written", || file.exists().then_some(())).await;
+    check_memory_growth(&server, before);
 }
 
-/// The only child that the server has.
-async fn pid_of_child(server: &Server) -> Vitals {
-    let pid = patience::seen("the writer", || {
-        let living = server.mark().living();
+/// The server's only child.
+async fn pid_of_child(server: &Server) -> ProcStats {
+    let pid = deadline::poll_until("the writer", || {
+        let living = server.tag().living();
         let head = living.iter().find(|pid| {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
             name.is_ok_and(|name| name == "head\n")
@@ -223,5 +222,5 @@ async fn pid_of_child(server: &Server) -> Vitals {
         head.copied()
     })
     .await;
-    Vitals::of(pid)
+    ProcStats::of(pid)
 }

@@ -1,16 +1,19 @@
-//! A request and its response, each in one piece.
+//! Tests requests and responses with unstreamed bodies.
 
-use outpost_testkit::{base64, web};
+use outpost_testkit::{base64, http_test_server};
 use serde_json::json;
 
-use super::{asking, body, get, text};
+use super::{body, get, get_params, text};
 use crate::{over_each_transport, ready};
 
 #[tokio::test]
-async fn over_each_transport_what_was_asked_comes_back() {
+async fn body_round_trips_over_each_transport() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
-        let web = web::Web::start(|_| web::page("201 Created", &["X-A: b"], b"made")).await;
+        client.handshake().await;
+        let web = http_test_server::HttpTestServer::start(|_| {
+            http_test_server::page("201 Created", &["X-A: b"], b"made")
+        })
+        .await;
         let params = json!({
             "method": "POST",
             "url": web.url("/things?of=mine#here"),
@@ -33,49 +36,53 @@ async fn over_each_transport_what_was_asked_comes_back() {
                 "bodyBase64": base64(b"made"),
             })
         );
-        let asked = web.asked(0).await;
+        let request = web.request(0).await;
         assert_eq!(
-            (&*asked.method, &*asked.target),
+            (&*request.method, &*request.target),
             ("POST", "/things?of=mine")
         );
-        assert_eq!(asked.body, b"a thing");
-        assert_eq!(asked.values("content-type"), ["text/plain"]);
-        assert_eq!(asked.values("host"), [web.address().to_string()]);
+        assert_eq!(request.body, b"a thing");
+        assert_eq!(request.values("content-type"), ["text/plain"]);
+        assert_eq!(request.values("host"), [web.address().to_string()]);
     })
     .await;
 }
 
 #[tokio::test]
-async fn little_has_to_be_said() {
+async fn minimal_request_succeeds() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|_| web::page("200 OK", &[], b"")).await;
+    let web =
+        http_test_server::HttpTestServer::start(|_| http_test_server::page("200 OK", &[], b""))
+            .await;
     let params = json!({"method": "DELETE", "url": web.url("")});
     let result = client.call("http/request", params).await;
     assert_eq!((&result["status"], &*text(&result)), (&json!(200), ""));
-    let asked = web.asked(0).await;
-    assert_eq!((&*asked.method, &*asked.target), ("DELETE", "/"));
-    assert!(asked.values("content-length").is_empty(), "{asked:?}");
+    let request = web.request(0).await;
+    assert_eq!((&*request.method, &*request.target), ("DELETE", "/"));
+    assert!(request.values("content-length").is_empty(), "{request:?}");
 }
 
 #[tokio::test]
-async fn bytes_come_as_they_were_sent() {
+async fn binary_body_is_unchanged() {
     let (_server, client) = ready().await;
     let all: Vec<u8> = (0..=255).collect();
-    let web = web::Web::start(|asked| match &*asked.target {
-        // Nothing is decompressed, be it what it says it is or not.
-        "/zipped" => web::page("200 OK", &["Content-Encoding: gzip"], b"\x1f\x8bno gzip"),
+    let web = http_test_server::HttpTestServer::start(|request| match &*request.target {
+        // Nothing is decompressed, whether it is valid or not.
+        "/zipped" => {
+            http_test_server::page("200 OK", &["Content-Encoding: gzip"], b"\x1f\x8bno gzip")
+        }
         "/chunked" => vec![
-            web::head("200 OK", &["Transfer-Encoding: chunked"]),
-            web::chunk(b"one "),
-            web::chunk(b"two"),
-            web::chunk(b""),
+            http_test_server::head("200 OK", &["Transfer-Encoding: chunked"]),
+            http_test_server::chunk(b"one "),
+            http_test_server::chunk(b"two"),
+            http_test_server::chunk(b""),
         ],
         "/until-the-end" => vec![
-            web::head("200 OK", &[]),
-            web::Say::Bytes(b"all".to_vec()),
-            web::Say::Close,
+            http_test_server::head("200 OK", &[]),
+            http_test_server::ResponseStep::Bytes(b"all".to_vec()),
+            http_test_server::ResponseStep::Close,
         ],
-        _ => web::page("404 Not Found", &[], &asked.body),
+        _ => http_test_server::page("404 Not Found", &[], &request.body),
     })
     .await;
     let zipped = get(&client, &web.url("/zipped")).await;
@@ -87,10 +94,10 @@ async fn bytes_come_as_they_were_sent() {
             .expect("headers")
             .contains(&encoding)
     );
-    assert!(web.asked(0).await.values("accept-encoding").is_empty());
+    assert!(web.request(0).await.values("accept-encoding").is_empty());
     assert_eq!(text(&get(&client, &web.url("/chunked")).await), "one two");
     assert_eq!(text(&get(&client, &web.url("/until-the-end")).await), "all");
-    let echo = asking(
+    let echo = get_params(
         &web.url("/x"),
         json!({"method": "PUT", "bodyBase64": base64(&all)}),
     );
@@ -99,43 +106,45 @@ async fn bytes_come_as_they_were_sent() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_no_body() {
+async fn truncated_body_is_an_error() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|_| {
-        let head = web::head("200 OK", &["Content-Length: 100"]);
+    let web = http_test_server::HttpTestServer::start(|_| {
+        let head = http_test_server::head("200 OK", &["Content-Length: 100"]);
         vec![
             head,
-            web::Say::Bytes(b"ten bytes.".to_vec()),
-            web::Say::Close,
+            http_test_server::ResponseStep::Bytes(b"ten bytes.".to_vec()),
+            http_test_server::ResponseStep::Close,
         ]
     })
     .await;
-    let error = super::refusal(&client, asking(&web.url("/"), json!({}))).await;
+    let error = super::request_fails(&client, get_params(&web.url("/"), json!({}))).await;
     assert_eq!(error.code, -32603);
-    let words = "http/request failed: the body broke off: ";
-    assert!(error.message.starts_with(words), "{error:?}");
-    assert!(error.message.len() > words.len(), "{error:?}");
+    let message = "http/request failed: the body broke off: ";
+    assert!(error.message.starts_with(message), "{error:?}");
+    assert!(error.message.len() > message.len(), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_client_that_goes_takes_its_request_along() {
+async fn lost_client_cancels_its_request() {
     let (server, client) = ready().await;
-    let web = web::Web::start(|_| vec![web::Say::Silence]).await;
+    let web =
+        http_test_server::HttpTestServer::start(|_| vec![http_test_server::ResponseStep::Silence])
+            .await;
     client
-        .request("http/request", asking(&web.url("/"), json!({})))
+        .request("http/request", get_params(&web.url("/"), json!({})))
         .await;
-    web.asked(0).await;
+    web.request(0).await;
     client.cut().await;
-    web.all_over().await;
-    server.client().await.is_alive().await;
+    web.wait_idle().await;
+    server.client().await.check_alive().await;
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|asked| {
-        let port = asked.values("x-port").join("");
-        web::page("200 OK", &[], port.as_bytes())
+    let web = http_test_server::HttpTestServer::start(|request| {
+        let port = request.values("x-port").join("");
+        http_test_server::page("200 OK", &[], port.as_bytes())
     })
     .await;
     for _ in 0..3 {

@@ -1,73 +1,76 @@
-//! A body that is larger than anybody would want to keep, for a reader that takes its time.
+//! Tests that a large body streamed to a slow reader takes little memory.
 
 use std::time::Duration;
 
-use outpost_client::{HttpRequest, Place as _, Remote, RemoteOptions, Start};
-use outpost_testkit::{Vitals, patience, web};
+use outpost_client::{Executor as _, HttpRequest, RemoteExecutor, RemoteOptions, Start};
+use outpost_testkit::{ProcStats, deadline, http_test_server};
 
 use crate::outpost;
 
 const GIB: u64 = 1024 * 1024 * 1024;
-/// How often the reader stops on the way.
+/// The number of times the reader pauses.
 const PAUSES: u64 = 4;
-/// How long nothing must have come to say that a body is held back.
+/// A body of which nothing was read for this long is blocked.
 const QUIET: Duration = Duration::from_millis(300);
-/// What either side may need besides: windows, buffers of sockets, and what an allocator keeps.
+/// The memory that either side may use besides: windows, socket buffers, allocator slack.
 const MOST_GROWTH_KIB: u64 = 32 * 1024;
 
-/// Waits until nothing more is read of the body.
-async fn held_back(web: &web::Web) {
+/// Waits until the server reads no more of the body.
+async fn wait_until_blocked(web: &http_test_server::HttpTestServer) {
     let quiet = async {
-        let mut before = web.flooded();
+        let mut before = web.dots_written();
         loop {
-            // sleep: being held back shows in nothing happening
+            // sleep: a blocked body produces no event
             tokio::time::sleep(QUIET).await;
-            let now = web.flooded();
+            let now = web.dots_written();
             if now == before {
                 return;
             }
             before = now;
         }
     };
-    patience::soon("the body to be held back", quiet).await;
+    deadline::expect_soon("the body to be blocked", quiet).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gibibyte_for_a_slow_reader_takes_no_memory_and_nobodys_time() {
+async fn gibibyte_for_a_slow_reader_uses_bounded_memory() {
     let server = outpost().start().await;
-    let web = web::Web::start(|_| {
+    let web = http_test_server::HttpTestServer::start(|_| {
         let length = format!("Content-Length: {GIB}");
-        vec![web::head("200 OK", &[&length]), web::Say::Dots(GIB)]
+        vec![
+            http_test_server::head("200 OK", &[&length]),
+            http_test_server::ResponseStep::Dots(GIB),
+        ]
     })
     .await;
-    let remote = Remote::connect(&server.urls()[0], RemoteOptions::default()).await;
+    let remote = RemoteExecutor::connect(&server.urls()[0], RemoteOptions::default()).await;
     let remote = remote.expect("a connection");
-    let ours = Vitals::of(std::process::id().try_into().expect("a number"));
+    let ours = ProcStats::of(std::process::id().try_into().expect("a number"));
     let request = remote.http(HttpRequest::get(web.url("/")));
-    let response = patience::soon("the response", request).await;
+    let response = deadline::expect_soon("the response", request).await;
     let mut response = response.expect("a response");
-    let before = (server.vitals().peak_rss_kib(), ours.peak_rss_kib());
+    let before = (server.stats().peak_rss_kib(), ours.peak_rss_kib());
     let mut got: u64 = 0;
     for pause in 1..=PAUSES {
         while got < GIB / PAUSES * pause {
-            let piece = patience::soon("a piece", response.body.next()).await;
-            let piece = piece.expect("more of it").expect("no failure");
+            let piece = deadline::expect_soon("a piece", response.body.next()).await;
+            let piece = piece.expect("more output").expect("no failure");
             assert!(piece.iter().all(|byte| *byte == b'.'));
             got += piece.len() as u64;
         }
-        held_back(&web).await;
-        // Somebody types meanwhile.
+        wait_until_blocked(&web).await;
+        // A process on the same connection stays usable.
         let process = remote.start(Start::new(["cat"]).cwd("/").stdin()).await;
         let process = process.expect("a process");
-        process.write("x").await.expect("it is written");
+        process.write("x").await.expect("written");
         let mut events = process.events();
-        patience::soon("the echo", events.next()).await;
+        deadline::expect_soon("the echo", events.next()).await;
     }
     assert!(response.body.next().await.is_none());
     assert_eq!(got, GIB);
-    let grown = server.vitals().peak_rss_kib() - before.0;
+    let grown = server.stats().peak_rss_kib() - before.0;
     assert!(grown < MOST_GROWTH_KIB, "the server grew by {grown} KiB");
     let grown = ours.peak_rss_kib() - before.1;
     assert!(grown < MOST_GROWTH_KIB, "the client grew by {grown} KiB");
-    remote.close().await.expect("a good end");
+    remote.close().await.expect("a clean exit");
 }

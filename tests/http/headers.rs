@@ -1,9 +1,9 @@
-//! Headers: their order, their repetition, and values that only the server knows.
+//! Tests headers: order, repetition, and values that only the server knows.
 
-use outpost_testkit::web;
+use outpost_testkit::http_test_server;
 use serde_json::{Value, json};
 
-use super::{asking, get, refusal};
+use super::{get, get_params, request_fails};
 use crate::{outpost, ready};
 
 fn header(name: &str, value: &str, variable: Option<&str>) -> Value {
@@ -11,9 +11,11 @@ fn header(name: &str, value: &str, variable: Option<&str>) -> Value {
 }
 
 #[tokio::test]
-async fn order_and_repetition_are_kept_on_the_way_out() {
+async fn request_header_order_is_kept() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|_| web::page("200 OK", &[], b"")).await;
+    let web =
+        http_test_server::HttpTestServer::start(|_| http_test_server::page("200 OK", &[], b""))
+            .await;
     let headers = json!([
         header("X-Second", "1", None),
         header("X-Repeated", "a", None),
@@ -22,27 +24,27 @@ async fn order_and_repetition_are_kept_on_the_way_out() {
         header("Accept", "text/html", None),
         header("X-First", "grün", None),
     ]);
-    let params = asking(&web.url("/"), json!({"headers": headers}));
+    let params = get_params(&web.url("/"), json!({"headers": headers}));
     client.call("http/request", params).await;
-    let asked = web.asked(0).await;
-    assert_eq!(asked.values("x-repeated"), ["a", "", "b, c"]);
-    assert_eq!(asked.values("accept"), ["text/html"]);
+    let request = web.request(0).await;
+    assert_eq!(request.values("x-repeated"), ["a", "", "b, c"]);
+    assert_eq!(request.values("accept"), ["text/html"]);
     let ours = ["x-second", "x-repeated", "accept", "x-first"];
-    let names = asked.headers.iter().map(|(name, _)| name.to_lowercase());
+    let names = request.headers.iter().map(|(name, _)| name.to_lowercase());
     let mut names: Vec<_> = names.filter(|name| ours.contains(&&**name)).collect();
     names.dedup();
     assert_eq!(names, ours);
-    assert_eq!(asked.values("x-first"), ["grün"]);
+    assert_eq!(request.values("x-first"), ["grün"]);
 }
 
 #[tokio::test]
-async fn and_on_the_way_back() {
+async fn response_header_order_is_kept() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|_| {
-        let mut answer =
+    let web = http_test_server::HttpTestServer::start(|_| {
+        let mut response =
             b"HTTP/1.1 200 OK\r\nX-B: 1\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n".to_vec();
-        answer.extend(b"X-A: gr\xfcn\r\nX-Empty: \r\nContent-Length: 0\r\n\r\n");
-        vec![web::Say::Bytes(answer)]
+        response.extend(b"X-A: gr\xfcn\r\nX-Empty: \r\nContent-Length: 0\r\n\r\n");
+        vec![http_test_server::ResponseStep::Bytes(response)]
     })
     .await;
     let result = get(&client, &web.url("/")).await;
@@ -59,7 +61,7 @@ async fn and_on_the_way_back() {
 }
 
 #[tokio::test]
-async fn a_variable_of_the_server_completes_a_value() {
+async fn header_value_comes_from_a_server_variable() {
     let server = outpost()
         .env("GITHUB_TOKEN", "t0ken")
         .env("EMPTY", "")
@@ -70,22 +72,24 @@ async fn a_variable_of_the_server_completes_a_value() {
         .start()
         .await;
     let client = server.client().await;
-    let web = web::Web::start(|_| web::page("200 OK", &[], b"")).await;
+    let web =
+        http_test_server::HttpTestServer::start(|_| http_test_server::page("200 OK", &[], b""))
+            .await;
     let headers = json!([
         header("Authorization", "Bearer ", Some("GITHUB_TOKEN")),
         {"name": "X-Key", "valueEnvVar": "GITHUB_TOKEN"},
     ]);
-    let params = asking(&web.url("/"), json!({"headers": headers}));
+    let params = get_params(&web.url("/"), json!({"headers": headers}));
     client.call("http/request", params).await;
-    let asked = web.asked(0).await;
-    assert_eq!(asked.values("authorization"), ["Bearer t0ken"]);
-    assert_eq!(asked.values("x-key"), ["t0ken"]);
+    let request = web.request(0).await;
+    assert_eq!(request.values("authorization"), ["Bearer t0ken"]);
+    assert_eq!(request.values("x-key"), ["t0ken"]);
 
     let requires = "http/request header H requires executor environment variable NOT_THERE";
     let not_empty =
         "http/request header H requires a non-empty executor environment variable EMPTY";
     let cannot = "http/request header H cannot use executor environment variable";
-    for (variable, words) in [
+    for (variable, message) in [
         ("NOT_THERE", requires.to_owned()),
         ("EMPTY", not_empty.to_owned()),
         ("OPENAI_API_KEY", format!("{cannot} OPENAI_API_KEY")),
@@ -105,9 +109,9 @@ async fn a_variable_of_the_server_completes_a_value() {
         ),
     ] {
         let headers = json!([header("H", "", Some(variable))]);
-        let params = asking(&web.url("/"), json!({"headers": headers}));
-        let error = refusal(&client, params).await;
-        assert_eq!(error.parts(), (-32602, &*words));
+        let params = get_params(&web.url("/"), json!({"headers": headers}));
+        let error = request_fails(&client, params).await;
+        assert_eq!(error.parts(), (-32602, &*message));
     }
     assert_eq!(web.count(), 1, "nothing was sent");
 }

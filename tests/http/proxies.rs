@@ -1,26 +1,26 @@
-//! The proxies of the system.
+//! Tests proxies configured in the server's environment.
 
-use outpost_testkit::{Launch, web};
+use outpost_testkit::{ServerCommand, http_test_server};
 use serde_json::json;
 
-use super::{asking, get, refusal, text};
+use super::{get, get_params, request_fails, text};
 use crate::outpost;
 
-/// A proxy that answers itself.
-async fn proxy() -> web::Web {
-    web::Web::start(|asked| match &*asked.method {
-        "CONNECT" => web::page("403 Forbidden", &[], b""),
-        _ => web::page("200 OK", &[], b"by proxy"),
+/// Starts a proxy that sends its own responses.
+async fn proxy() -> http_test_server::HttpTestServer {
+    http_test_server::HttpTestServer::start(|request| match &*request.method {
+        "CONNECT" => http_test_server::page("403 Forbidden", &[], b""),
+        _ => http_test_server::page("200 OK", &[], b"by proxy"),
     })
     .await
 }
 
-fn through(proxy: &web::Web) -> Launch {
+fn server_with_proxy(proxy: &http_test_server::HttpTestServer) -> ServerCommand {
     outpost().env("HTTP_PROXY", &proxy.url("/"))
 }
 
 #[tokio::test]
-async fn requests_go_through_them() {
+async fn proxies_are_used() {
     let proxy = proxy().await;
     let credentials = format!("http://me:s3cret@{}", proxy.address());
     for (name, value) in [
@@ -34,21 +34,27 @@ async fn requests_go_through_them() {
         let client = server.client().await;
         let result = get(&client, "http://nowhere.example/a?b").await;
         assert_eq!(text(&result), "by proxy");
-        let asked = proxy.asked(number).await;
-        assert_eq!(asked.target, "http://nowhere.example/a?b");
-        let proven = asked.values("proxy-authorization");
+        let request = proxy.request(number).await;
+        assert_eq!(request.target, "http://nowhere.example/a?b");
+        let authorization = request.values("proxy-authorization");
         match value.contains('@') {
-            true => assert_eq!(proven, ["Basic bWU6czNjcmV0"]),
-            false => assert!(proven.is_empty(), "{asked:?}"),
+            true => assert_eq!(authorization, ["Basic bWU6czNjcmV0"]),
+            false => assert!(authorization.is_empty(), "{request:?}"),
         }
     }
 }
 
 #[tokio::test]
-async fn but_not_where_they_should_not() {
+async fn no_proxy_is_respected() {
     let proxy = proxy().await;
-    let web = web::Web::start(|_| web::page("200 OK", &[], b"direct")).await;
-    let server = through(&proxy).env("NO_PROXY", "127.0.0.1").start().await;
+    let web = http_test_server::HttpTestServer::start(|_| {
+        http_test_server::page("200 OK", &[], b"direct")
+    })
+    .await;
+    let server = server_with_proxy(&proxy)
+        .env("NO_PROXY", "127.0.0.1")
+        .start()
+        .await;
     let client = server.client().await;
     assert_eq!(text(&get(&client, &web.url("/")).await), "direct");
     assert_eq!(
@@ -58,16 +64,16 @@ async fn but_not_where_they_should_not() {
 }
 
 #[tokio::test]
-async fn one_that_refuses_is_an_error_that_tells_no_secrets() {
+async fn proxy_error_contains_no_secrets() {
     let proxy = proxy().await;
     let value = format!("http://me:s3cret@{}", proxy.address());
     let server = outpost().env("HTTPS_PROXY", &value).start().await;
     let client = server.client().await;
     let url = "https://nowhere.example/s3cret?s3cret";
-    let error = refusal(&client, asking(url, json!({}))).await;
+    let error = request_fails(&client, get_params(url, json!({}))).await;
     assert_eq!(error.code, -32603);
-    let words = "http/request failed: cannot connect to nowhere.example: ";
-    assert!(error.message.starts_with(words), "{error:?}");
+    let message = "http/request failed: cannot connect to nowhere.example: ";
+    assert!(error.message.starts_with(message), "{error:?}");
     assert!(!error.message.contains("s3cret"), "{error:?}");
-    assert_eq!(proxy.asked(0).await.target, "nowhere.example:443");
+    assert_eq!(proxy.request(0).await.target, "nowhere.example:443");
 }

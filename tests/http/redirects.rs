@@ -1,23 +1,23 @@
-//! Responses that point elsewhere.
+//! Tests redirects.
 
-use outpost_testkit::{base64, web};
+use outpost_testkit::{base64, http_test_server};
 use serde_json::json;
 
-use super::{asking, get, refusal, text};
+use super::{get, get_params, request_fails, text};
 use crate::{outpost, ready};
 
 #[tokio::test]
-async fn they_are_followed_unless_that_is_not_wanted() {
+async fn redirects_are_followed_unless_disabled() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|asked| match &*asked.target {
-        "/a" => web::page("302 Found", &["Location: b?c=d#e"], b"not here"),
-        "/b?c=d" => web::page("200 OK", &[], b"here"),
-        _ => web::page("404 Not Found", &[], b""),
+    let web = http_test_server::HttpTestServer::start(|request| match &*request.target {
+        "/a" => http_test_server::page("302 Found", &["Location: b?c=d#e"], b"not here"),
+        "/b?c=d" => http_test_server::page("200 OK", &[], b"here"),
+        _ => http_test_server::page("404 Not Found", &[], b""),
     })
     .await;
     let result = get(&client, &web.url("/a")).await;
     assert_eq!((&result["status"], &*text(&result)), (&json!(200), "here"));
-    let params = asking(&web.url("/a"), json!({"redirectPolicy": "stop"}));
+    let params = get_params(&web.url("/a"), json!({"redirectPolicy": "stop"}));
     let result = client.call("http/request", params).await;
     assert_eq!(
         (&result["status"], &*text(&result)),
@@ -28,14 +28,16 @@ async fn they_are_followed_unless_that_is_not_wanted() {
 }
 
 #[tokio::test]
-async fn some_keep_the_body_and_some_do_not() {
+async fn body_is_kept_by_status_code() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|asked| match asked.target.strip_prefix("/to/") {
-        Some(status) => web::page(status, &["Location: /there"], b""),
-        None => {
-            let kind = asked.values("content-type").join("");
-            let seen = format!("{} {kind} {}", asked.method, asked.body.len());
-            web::page("200 OK", &[], seen.as_bytes())
+    let web = http_test_server::HttpTestServer::start(|request| {
+        match request.target.strip_prefix("/to/") {
+            Some(status) => http_test_server::page(status, &["Location: /there"], b""),
+            None => {
+                let kind = request.values("content-type").join("");
+                let seen = format!("{} {kind} {}", request.method, request.body.len());
+                http_test_server::page("200 OK", &[], seen.as_bytes())
+            }
         }
     })
     .await;
@@ -58,14 +60,17 @@ async fn some_keep_the_body_and_some_do_not() {
 }
 
 #[tokio::test]
-async fn what_was_for_one_host_is_not_for_another() {
+async fn credentials_are_dropped_across_origins() {
     let server = outpost().env("SERVICE_KEY", "k3y").start().await;
     let client = server.client().await;
-    let other = web::Web::start(|_| web::page("200 OK", &[], b"other")).await;
+    let other = http_test_server::HttpTestServer::start(|_| {
+        http_test_server::page("200 OK", &[], b"other")
+    })
+    .await;
     let to_other = format!("Location: {}", other.url("/"));
-    let web = web::Web::start(move |asked| match &*asked.target {
-        "/same" => web::page("307 Temporary Redirect", &["Location: /other"], b""),
-        _ => web::page("307 Temporary Redirect", &[&to_other], b""),
+    let web = http_test_server::HttpTestServer::start(move |request| match &*request.target {
+        "/same" => http_test_server::page("307 Temporary Redirect", &["Location: /other"], b""),
+        _ => http_test_server::page("307 Temporary Redirect", &[&to_other], b""),
     })
     .await;
     let headers = json!([
@@ -74,34 +79,34 @@ async fn what_was_for_one_host_is_not_for_another() {
         {"name": "X-Service-Key", "value": "", "valueEnvVar": "SERVICE_KEY"},
         {"name": "X-Plain", "value": "plain"},
     ]);
-    let params = asking(&web.url("/same"), json!({"headers": headers}));
+    let params = get_params(&web.url("/same"), json!({"headers": headers}));
     assert_eq!(text(&client.call("http/request", params).await), "other");
     for number in [0, 1] {
-        let asked = web.asked(number).await;
-        assert_eq!(asked.values("authorization"), ["Bearer a"]);
-        assert_eq!(asked.values("x-service-key"), ["k3y"]);
+        let request = web.request(number).await;
+        assert_eq!(request.values("authorization"), ["Bearer a"]);
+        assert_eq!(request.values("x-service-key"), ["k3y"]);
     }
-    let asked = other.asked(0).await;
+    let request = other.request(0).await;
     for secret in ["authorization", "cookie", "x-service-key", "referer"] {
-        assert!(asked.values(secret).is_empty(), "{asked:?}");
+        assert!(request.values(secret).is_empty(), "{request:?}");
     }
-    assert_eq!(asked.values("x-plain"), ["plain"]);
+    assert_eq!(request.values("x-plain"), ["plain"]);
 }
 
 #[tokio::test]
-async fn there_is_an_end_to_it() {
+async fn redirects_are_bounded() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|asked| match &*asked.target {
-        "/out" => web::page("302 Found", &["Location: file:///etc/passwd"], b""),
-        _ => web::page("302 Found", &["Location: /again"], b""),
+    let web = http_test_server::HttpTestServer::start(|request| match &*request.target {
+        "/out" => http_test_server::page("302 Found", &["Location: file:///etc/passwd"], b""),
+        _ => http_test_server::page("302 Found", &["Location: /again"], b""),
     })
     .await;
-    let error = refusal(&client, asking(&web.url("/"), json!({}))).await;
-    let words = "http/request failed: it was redirected more than 10 times";
-    assert_eq!(error.parts(), (-32603, words));
+    let error = request_fails(&client, get_params(&web.url("/"), json!({}))).await;
+    let message = "http/request failed: it was redirected more than 10 times";
+    assert_eq!(error.parts(), (-32603, message));
     assert_eq!(web.count(), 11);
-    let error = refusal(&client, asking(&web.url("/out"), json!({}))).await;
-    let words =
+    let error = request_fails(&client, get_params(&web.url("/out"), json!({}))).await;
+    let message =
         "http/request failed: it was redirected to something that is neither http nor https";
-    assert_eq!(error.parts(), (-32603, words));
+    assert_eq!(error.parts(), (-32603, message));
 }

@@ -1,34 +1,40 @@
-//! Bodies that come piece by piece.
+//! Tests streamed response bodies.
 
-use outpost_testkit::{sh, web};
+use outpost_testkit::{http_test_server, sh};
 use serde_json::json;
 
-use super::{asking, get, refusal, so_far, streamed, streaming, text};
+use super::{get, get_params, request_fails, streamed, streaming, text, wait_for_bytes};
 use crate::{over_each_transport, ready};
 
 #[tokio::test]
-async fn the_answer_is_first_and_the_end_is_last() {
+async fn response_is_first_and_end_is_last() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
-        let web = web::Web::start(|_| web::page("200 OK", &["X-A: b"], &[7; 300_000])).await;
+        client.handshake().await;
+        let web = http_test_server::HttpTestServer::start(|_| {
+            http_test_server::page("200 OK", &["X-A: b"], &[7; 300_000])
+        })
+        .await;
         let id = client
             .request("http/request", streaming(&web.url("/"), "s"))
             .await;
-        let result = client.answer(id).await.expect("a response");
+        let result = client.response(id).await.expect("a response");
         assert_eq!(
             (&result["status"], &result["bodyBase64"]),
             (&json!(200), &json!(""))
         );
-        let story = streamed(client, "s").await;
-        assert_eq!((story.bytes, story.error), (vec![7; 300_000], None));
+        let log = streamed(client, "s").await;
+        assert_eq!((log.bytes, log.error), (vec![7; 300_000], None));
         let received = client.received();
         let place = |is: &dyn Fn(&serde_json::Value) -> bool| {
-            received.iter().position(|message| is(message)).expect("it")
+            received
+                .iter()
+                .position(|message| is(message))
+                .expect("a process")
         };
-        let answer = place(&|message| message["id"] == id);
+        let response = place(&|message| message["id"] == id);
         let first = place(&|message| message["params"]["requestId"] == "s");
-        assert!(answer < first);
-        // What is over can be asked for again.
+        assert!(response < first);
+        // The id of a finished stream can be used again.
         let again = client
             .call("http/request", streaming(&web.url("/"), "t"))
             .await;
@@ -39,33 +45,36 @@ async fn the_answer_is_first_and_the_end_is_last() {
 }
 
 #[tokio::test]
-async fn pieces_come_when_they_are_there() {
+async fn chunks_are_sent_as_they_arrive() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|_| {
+    let web = http_test_server::HttpTestServer::start(|_| {
         vec![
-            web::head("200 OK", &["Transfer-Encoding: chunked"]),
-            web::Say::Wait,
-            web::chunk(b"one"),
-            web::Say::Wait,
-            web::chunk(b"two"),
-            web::chunk(b""),
+            http_test_server::head("200 OK", &["Transfer-Encoding: chunked"]),
+            http_test_server::ResponseStep::Wait,
+            http_test_server::chunk(b"one"),
+            http_test_server::ResponseStep::Wait,
+            http_test_server::chunk(b"two"),
+            http_test_server::chunk(b""),
         ]
     })
     .await;
     client
         .call("http/request", streaming(&web.url("/"), "s"))
         .await;
-    web.go_on();
-    assert_eq!(so_far(&client, "s", 1).await, b"one");
-    web.go_on();
-    let story = streamed(&client, "s").await;
-    assert_eq!((story.pieces, story.error), (vec![3, 3], None));
+    web.resume();
+    assert_eq!(wait_for_bytes(&client, "s", 1).await, b"one");
+    web.resume();
+    let log = streamed(&client, "s").await;
+    assert_eq!((log.pieces, log.error), (vec![3, 3], None));
 }
 
 #[tokio::test]
-async fn an_empty_body_has_only_an_end() {
+async fn empty_body_has_only_an_end() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|_| web::page("204 No Content", &[], b"")).await;
+    let web = http_test_server::HttpTestServer::start(|_| {
+        http_test_server::page("204 No Content", &[], b"")
+    })
+    .await;
     client
         .call("http/request", streaming(&web.url("/"), "s"))
         .await;
@@ -73,32 +82,36 @@ async fn an_empty_body_has_only_an_end() {
 }
 
 #[tokio::test]
-async fn one_that_breaks_off_says_so() {
+async fn truncated_stream_reports_an_error() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|_| {
-        let head = web::head("200 OK", &["Content-Length: 10"]);
-        vec![head, web::Say::Bytes(b"five.".to_vec()), web::Say::Close]
+    let web = http_test_server::HttpTestServer::start(|_| {
+        let head = http_test_server::head("200 OK", &["Content-Length: 10"]);
+        vec![
+            head,
+            http_test_server::ResponseStep::Bytes(b"five.".to_vec()),
+            http_test_server::ResponseStep::Close,
+        ]
     })
     .await;
     client
         .call("http/request", streaming(&web.url("/"), "s"))
         .await;
-    let story = streamed(&client, "s").await;
-    assert_eq!(story.bytes, b"five.");
-    let error = story.error.expect("an error");
+    let log = streamed(&client, "s").await;
+    assert_eq!(log.bytes, b"five.");
+    let error = log.error.expect("an error");
     assert!(error.starts_with("the body broke off: "), "{error}");
 }
 
 #[tokio::test]
-async fn a_name_is_used_once_at_a_time() {
+async fn request_id_is_unique_while_active() {
     let (server, client) = ready().await;
-    let web = web::Web::start(|asked| match &*asked.target {
-        "/never" => vec![web::Say::Silence],
-        "/failing" => vec![web::Say::Close],
+    let web = http_test_server::HttpTestServer::start(|request| match &*request.target {
+        "/never" => vec![http_test_server::ResponseStep::Silence],
+        "/failing" => vec![http_test_server::ResponseStep::Close],
         _ => vec![
-            web::head("200 OK", &["Content-Length: 1"]),
-            web::Say::Wait,
-            web::Say::Bytes(vec![b'.']),
+            http_test_server::head("200 OK", &["Content-Length: 1"]),
+            http_test_server::ResponseStep::Wait,
+            http_test_server::ResponseStep::Bytes(vec![b'.']),
         ],
     })
     .await;
@@ -109,54 +122,57 @@ async fn a_name_is_used_once_at_a_time() {
         .request("http/request", streaming(&web.url("/never"), "n"))
         .await;
     for id in ["s", "n"] {
-        let words = format!("http/request requestId {id} is in use by a stream");
+        let error_text = format!("http/request requestId {id} is in use by a stream");
         for params in [
             streaming(&web.url("/"), id),
-            asking(&web.url("/"), json!({"requestId": id})),
+            get_params(&web.url("/"), json!({"requestId": id})),
         ] {
-            assert_eq!(refusal(&client, params).await.parts(), (-32602, &*words));
+            assert_eq!(
+                request_fails(&client, params).await.parts(),
+                (-32602, &*error_text)
+            );
         }
     }
-    // Names are a connection's own.
+    // Request ids belong to one connection.
     let other = server.client().await;
     other
         .call("http/request", streaming(&web.url("/"), "s"))
         .await;
-    web.go_on();
+    web.resume();
     streamed(&client, "s").await;
     client
         .call("http/request", streaming(&web.url("/"), "s"))
         .await;
-    // One that failed is free as well.
+    // The id of a failed request can be used again.
     for _ in 0..2 {
-        let error = refusal(&client, streaming(&web.url("/failing"), "f")).await;
+        let error = request_fails(&client, streaming(&web.url("/failing"), "f")).await;
         assert_eq!(error.code, -32603);
     }
-    // Requests that aren't streamed have no use for theirs.
-    let same = || asking(&web.url("/never"), json!({"requestId": "same"}));
+    // Requests that aren't streamed may share an id.
+    let same = || get_params(&web.url("/never"), json!({"requestId": "same"}));
     let first = client.request("http/request", same()).await;
     let second = client.request("http/request", same()).await;
-    client.is_alive().await;
-    assert!(!client.is_answered(first) && !client.is_answered(second));
+    client.check_alive().await;
+    assert!(!client.has_response(first) && !client.has_response(second));
 }
 
 #[tokio::test]
-async fn a_connection_that_goes_ends_its_streams_and_no_others() {
+async fn lost_connection_ends_only_its_streams() {
     let (server, client) = ready().await;
-    let web = web::Web::start(|_| {
-        let head = web::head("200 OK", &["Content-Length: 10"]);
+    let web = http_test_server::HttpTestServer::start(|_| {
+        let head = http_test_server::head("200 OK", &["Content-Length: 10"]);
         vec![
             head,
-            web::Say::Bytes(b"five.".to_vec()),
-            web::Say::Wait,
-            web::Say::Bytes(b"five.".to_vec()),
+            http_test_server::ResponseStep::Bytes(b"five.".to_vec()),
+            http_test_server::ResponseStep::Wait,
+            http_test_server::ResponseStep::Bytes(b"five.".to_vec()),
         ]
     })
     .await;
-    let flood = web::Web::start(|_| {
+    let flood = http_test_server::HttpTestServer::start(|_| {
         vec![
-            web::head("200 OK", &["Content-Length: 100000000"]),
-            web::Say::Dots(100_000_000),
+            http_test_server::head("200 OK", &["Content-Length: 100000000"]),
+            http_test_server::ResponseStep::Dots(100_000_000),
         ]
     })
     .await;
@@ -167,33 +183,36 @@ async fn a_connection_that_goes_ends_its_streams_and_no_others() {
     client
         .call("http/request", streaming(&flood.url("/"), "s"))
         .await;
-    so_far(&client, "s", 1).await;
+    wait_for_bytes(&client, "s", 1).await;
     client.cut().await;
-    flood.all_over().await;
-    web.go_on();
+    flood.wait_idle().await;
+    web.resume();
     assert_eq!(streamed(&other, "s").await.bytes, b"five.five.");
 }
 
 #[tokio::test]
-async fn who_acknowledges_gets_a_window_and_no_more() {
+async fn acked_stream_respects_its_window() {
     let (_server, client) = ready().await;
     let size = 8_000_000;
-    let web = web::Web::start(move |_| {
+    let web = http_test_server::HttpTestServer::start(move |_| {
         let length = format!("Content-Length: {size}");
-        vec![web::head("200 OK", &[&length]), web::Say::Dots(size)]
+        vec![
+            http_test_server::head("200 OK", &[&length]),
+            http_test_server::ResponseStep::Dots(size),
+        ]
     })
     .await;
     let mut params = streaming(&web.url("/"), "s");
     params["acked"] = json!(true);
     client.call("http/request", params).await;
-    let got = so_far(&client, "s", 256 * 1024).await;
-    // What was asked behind it is answered, and the body has not gone on.
+    let got = wait_for_bytes(&client, "s", 256 * 1024).await;
+    // Later requests complete meanwhile, and the body stays blocked.
     client.run(sh("p", "echo hello")).await;
     assert!(got.len() < 320 * 1024, "{}", got.len());
-    assert_eq!(so_far(&client, "s", 1).await.len(), got.len());
+    assert_eq!(wait_for_bytes(&client, "s", 1).await.len(), got.len());
     let mut acked = 0;
-    let story = loop {
-        let (last, story) = client
+    let log = loop {
+        let (last, log) = client
             .until("more to acknowledge", |seen| {
                 let deltas = seen
                     .messages
@@ -202,116 +221,119 @@ async fn who_acknowledges_gets_a_window_and_no_more() {
                 let last = deltas
                     .filter_map(|delta| delta["params"]["seq"].as_u64())
                     .max()?;
-                (last > acked).then(|| (last, super::story(&seen.messages, "s")))
+                (last > acked).then(|| (last, super::log(&seen.messages, "s")))
             })
             .await;
-        if let Some(story) = story {
-            break story;
+        if let Some(log) = log {
+            break log;
         }
         acked = last;
         client
             .notify("http/request/ack", json!({"requestId": "s", "seq": acked}))
             .await;
     };
-    assert_eq!((story.bytes.len() as u64, story.error), (size, None));
-    // Nobody is there to hear this, and nobody minds.
+    assert_eq!((log.bytes.len() as u64, log.error), (size, None));
+    // An acknowledgement of a finished stream is ignored.
     client
         .notify("http/request/ack", json!({"requestId": "s", "seq": 1}))
         .await;
-    client.is_alive().await;
+    client.check_alive().await;
 }
 
 #[tokio::test]
-async fn what_is_not_wanted_any_more_ends() {
+async fn cancelled_stream_ends() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|asked| match &*asked.target {
-        "/never" => vec![web::Say::Silence],
+    let web = http_test_server::HttpTestServer::start(|request| match &*request.target {
+        "/never" => vec![http_test_server::ResponseStep::Silence],
         _ => vec![
-            web::head("200 OK", &["Content-Length: 100000000"]),
-            web::Say::Dots(100_000_000),
+            http_test_server::head("200 OK", &["Content-Length: 100000000"]),
+            http_test_server::ResponseStep::Dots(100_000_000),
         ],
     })
     .await;
     let mut params = streaming(&web.url("/"), "s");
     params["acked"] = json!(true);
     client.call("http/request", params).await;
-    so_far(&client, "s", 256 * 1024).await;
+    wait_for_bytes(&client, "s", 256 * 1024).await;
     client
         .notify("http/request/cancel", json!({"requestId": "s"}))
         .await;
-    let story = streamed(&client, "s").await;
-    assert_eq!(story.error.as_deref(), Some("it was cancelled"));
-    web.all_over().await;
+    let log = streamed(&client, "s").await;
+    assert_eq!(log.error.as_deref(), Some("it was cancelled"));
+    web.wait_idle().await;
     let id = client
         .request("http/request", streaming(&web.url("/never"), "s"))
         .await;
-    web.asked(1).await;
+    web.request(1).await;
     client
         .notify("http/request/cancel", json!({"requestId": "s"}))
         .await;
-    let error = client.answer(id).await.expect_err("an error");
+    let error = client.response(id).await.expect_err("an error");
     assert_eq!(
         error.parts(),
         (-32603, "http/request failed: it was cancelled")
     );
-    web.all_over().await;
+    web.wait_idle().await;
 }
 
 #[tokio::test]
-async fn nor_is_what_would_come_in_one_piece() {
+async fn cancelled_whole_body_request_ends() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|asked| match &*asked.target {
-        "/never" => vec![web::Say::Silence],
+    let web = http_test_server::HttpTestServer::start(|request| match &*request.target {
+        "/never" => vec![http_test_server::ResponseStep::Silence],
         _ => vec![
-            web::head("200 OK", &["Content-Length: 100"]),
-            web::Say::Bytes(b"half".to_vec()),
-            web::Say::Silence,
+            http_test_server::head("200 OK", &["Content-Length: 100"]),
+            http_test_server::ResponseStep::Bytes(b"half".to_vec()),
+            http_test_server::ResponseStep::Silence,
         ],
     })
     .await;
-    // Their names needn't differ, and then nobody can tell them apart.
-    let mut asked = Vec::new();
+    // Requests that aren't streamed may share an id; a cancel ends all of them.
+    let mut requests = Vec::new();
     for (path, name) in [("/never", "r1"), ("/half", "r1"), ("/never", "r2")] {
-        let params = asking(&web.url(path), json!({"requestId": name}));
-        asked.push(client.request("http/request", params).await);
-        web.asked(asked.len() - 1).await;
+        let params = get_params(&web.url(path), json!({"requestId": name}));
+        requests.push(client.request("http/request", params).await);
+        web.request(requests.len() - 1).await;
     }
-    let words = "http/request failed: it was cancelled";
-    for (name, ended) in [("r1", &asked[..2]), ("r2", &asked[2..])] {
+    let error_text = "http/request failed: it was cancelled";
+    for (name, ids) in [("r1", &requests[..2]), ("r2", &requests[2..])] {
         client
             .notify("http/request/cancel", json!({"requestId": name}))
             .await;
-        for id in ended {
-            let error = client.answer(*id).await.expect_err("an error");
-            assert_eq!(error.parts(), (-32603, words));
+        for id in ids {
+            let error = client.response(*id).await.expect_err("an error");
+            assert_eq!(error.parts(), (-32603, error_text));
         }
         if name == "r1" {
-            // The other goes on.
-            web.left(1).await;
+            // The request with the other id goes on.
+            web.wait_answering(1).await;
         }
     }
-    web.all_over().await;
+    web.wait_idle().await;
 }
 
 #[tokio::test]
-async fn a_stream_delays_nothing_else() {
+async fn stream_delays_nothing_else() {
     let (_server, client) = ready().await;
     let size = 30_000_000;
-    let web = web::Web::start(move |asked| match &*asked.target {
-        "/small" => web::page("200 OK", &[], b"small"),
+    let web = http_test_server::HttpTestServer::start(move |request| match &*request.target {
+        "/small" => http_test_server::page("200 OK", &[], b"small"),
         _ => {
             let length = format!("Content-Length: {size}");
-            vec![web::head("200 OK", &[&length]), web::Say::Dots(size)]
+            vec![
+                http_test_server::head("200 OK", &[&length]),
+                http_test_server::ResponseStep::Dots(size),
+            ]
         }
     })
     .await;
     client
         .call("http/request", streaming(&web.url("/"), "s"))
         .await;
-    // All of these come between its pieces.
+    // All of these complete between the pieces of the stream.
     client.run(sh("p", "echo hello")).await;
     assert_eq!(text(&get(&client, &web.url("/small")).await), "small");
-    let over = super::story(&client.received(), "s").is_some();
-    assert!(!over, "the body was over before anything else came");
+    let over = super::log(&client.received(), "s").is_some();
+    assert!(!over, "the body ended before other messages");
     assert_eq!(streamed(&client, "s").await.bytes.len() as u64, size);
 }

@@ -1,62 +1,68 @@
-//! Time is limited only if somebody says so, and then for all of it.
+//! Tests timeouts: none by default, else for the whole request.
 
-use outpost_testkit::web;
+use outpost_testkit::http_test_server;
 use serde_json::json;
 
-use super::{asking, refusal, so_far, streamed, streaming};
+use super::{get_params, request_fails, streamed, streaming, wait_for_bytes};
 use crate::ready;
 
-const WORDS: &str = "it took longer than 150 ms";
+const MESSAGE: &str = "it took longer than 150 ms";
 
 #[tokio::test]
-async fn a_response_that_never_comes() {
+async fn missing_response_times_out() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|_| vec![web::Say::Silence]).await;
+    let web =
+        http_test_server::HttpTestServer::start(|_| vec![http_test_server::ResponseStep::Silence])
+            .await;
     for streams in [false, true] {
         let more = json!({"timeoutMs": 150, "streamResponse": streams});
-        let error = refusal(&client, asking(&web.url("/"), more)).await;
-        let words = format!("http/request failed: {WORDS}");
-        assert_eq!(error.parts(), (-32603, &*words));
-        web.all_over().await;
+        let error = request_fails(&client, get_params(&web.url("/"), more)).await;
+        let message = format!("http/request failed: {MESSAGE}");
+        assert_eq!(error.parts(), (-32603, &*message));
+        web.wait_idle().await;
     }
 }
 
 #[tokio::test]
-async fn a_body_that_never_ends() {
+async fn endless_body_times_out() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|_| {
-        let head = web::head("200 OK", &["Content-Length: 10"]);
-        vec![head, web::Say::Bytes(b"five.".to_vec()), web::Say::Silence]
+    let web = http_test_server::HttpTestServer::start(|_| {
+        let head = http_test_server::head("200 OK", &["Content-Length: 10"]);
+        vec![
+            head,
+            http_test_server::ResponseStep::Bytes(b"five.".to_vec()),
+            http_test_server::ResponseStep::Silence,
+        ]
     })
     .await;
-    let params = asking(&web.url("/"), json!({"timeoutMs": 150}));
-    let error = refusal(&client, params).await;
-    let words = format!("http/request failed: {WORDS}");
-    assert_eq!(error.parts(), (-32603, &*words));
+    let params = get_params(&web.url("/"), json!({"timeoutMs": 150}));
+    let error = request_fails(&client, params).await;
+    let message = format!("http/request failed: {MESSAGE}");
+    assert_eq!(error.parts(), (-32603, &*message));
     let mut params = streaming(&web.url("/"), "s");
     params["timeoutMs"] = json!(150);
     client.call("http/request", params).await;
-    let story = streamed(&client, "s").await;
-    assert_eq!(story.bytes, b"five.");
-    assert_eq!(story.error.as_deref(), Some(WORDS));
-    web.all_over().await;
+    let log = streamed(&client, "s").await;
+    assert_eq!(log.bytes, b"five.");
+    assert_eq!(log.error.as_deref(), Some(MESSAGE));
+    web.wait_idle().await;
 }
 
 #[tokio::test]
-async fn without_one_it_takes_as_long_as_it_takes() {
+async fn request_without_timeout_waits() {
     let (_server, client) = ready().await;
-    let web = web::Web::start(|_| {
-        let head = web::head("200 OK", &["Content-Length: 10"]);
-        let five = || web::Say::Bytes(b"five.".to_vec());
-        vec![head, five(), web::Say::Wait, five()]
+    let web = http_test_server::HttpTestServer::start(|_| {
+        let head = http_test_server::head("200 OK", &["Content-Length: 10"]);
+        let five = || http_test_server::ResponseStep::Bytes(b"five.".to_vec());
+        vec![head, five(), http_test_server::ResponseStep::Wait, five()]
     })
     .await;
     let huge = json!({"timeoutMs": u64::MAX, "streamResponse": true, "requestId": "s"});
     client
-        .call("http/request", asking(&web.url("/"), huge))
+        .call("http/request", get_params(&web.url("/"), huge))
         .await;
-    assert_eq!(so_far(&client, "s", 5).await, b"five.");
-    web.go_on();
-    let story = streamed(&client, "s").await;
-    assert_eq!((&*story.bytes, story.error), (&b"five.five."[..], None));
+    assert_eq!(wait_for_bytes(&client, "s", 5).await, b"five.");
+    web.resume();
+    let log = streamed(&client, "s").await;
+    assert_eq!((&*log.bytes, log.error), (&b"five.five."[..], None));
 }

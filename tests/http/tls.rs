@@ -1,4 +1,4 @@
-//! `https`, and whom the server trusts.
+//! Tests `https` and the certificates the server trusts.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -14,34 +14,32 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use super::{asking, get, refusal, text};
+use super::{get, get_params, request_fails, text};
 use crate::outpost;
 
-/// A web server for `localhost` that nobody trusts yet. It ends with its task.
-struct Secure {
+/// A web server for `localhost` with a self-signed certificate. It ends with its task.
+struct TlsServer {
     port: u16,
-    /// Its certificate, for who wants to trust it.
+    /// Its certificate, as a file for the trust store.
     certificate: NamedTempFile,
     serving: JoinHandle<()>,
 }
 
-impl Secure {
+impl TlsServer {
     async fn start() -> Self {
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
         let certified = certified.expect("a certificate");
         let mut certificate = NamedTempFile::new().expect("a file");
         let text = base64(certified.cert.der());
         let pem = format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
-        certificate
-            .write_all(pem.as_bytes())
-            .expect("it is written");
+        certificate.write_all(pem.as_bytes()).expect("written");
         let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
         let acceptor = TlsAcceptor::from(Arc::new(config(certified.cert.der().clone(), key)));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let serving = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                // Who doesn't trust us hangs up.
+                // A client that doesn't trust the certificate aborts the handshake.
                 let Ok(mut stream) = acceptor.accept(socket).await else {
                     continue;
                 };
@@ -57,7 +55,7 @@ impl Secure {
                 let _ = stream.shutdown().await;
             }
         });
-        Secure {
+        TlsServer {
             port,
             certificate,
             serving,
@@ -69,7 +67,7 @@ impl Secure {
     }
 }
 
-impl Drop for Secure {
+impl Drop for TlsServer {
     fn drop(&mut self) {
         self.serving.abort();
     }
@@ -85,24 +83,24 @@ fn config(certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) -> 
 }
 
 #[tokio::test]
-async fn whom_the_system_trusts_is_talked_to() {
-    let secure = Secure::start().await;
-    let file = secure.certificate.path().to_str().expect("a path in UTF-8");
+async fn trusted_certificate_is_accepted() {
+    let secure = TlsServer::start().await;
+    let file = secure.certificate.path().to_str().expect("a UTF-8 path");
     let server = outpost().env("SSL_CERT_FILE", file).start().await;
     let client = server.client().await;
     assert_eq!(text(&get(&client, &secure.url()).await), "secure");
 }
 
 #[tokio::test]
-async fn and_nobody_else() {
-    let secure = Secure::start().await;
+async fn untrusted_certificate_is_rejected() {
+    let secure = TlsServer::start().await;
     let server = outpost().start().await;
     let client = server.client().await;
-    let error = refusal(&client, asking(&secure.url(), json!({}))).await;
+    let error = request_fails(&client, get_params(&secure.url(), json!({}))).await;
     assert_eq!(error.code, -32603);
-    let words = format!(
+    let message = format!(
         "http/request failed: cannot connect to localhost:{}: invalid peer certificate: ",
         secure.port
     );
-    assert!(error.message.starts_with(&words), "{error:?}");
+    assert!(error.message.starts_with(&message), "{error:?}");
 }

@@ -1,11 +1,11 @@
-"""A client we didn't write, which calls something off.
+"""Cancels a tool call with the client of the Python SDK.
 
     cancel.py MODE LONG SHORT PROGRAM ARGS…
 
-MODE is how it begins: `legacy` with a handshake, `auto` in the newest way. LONG and
-SHORT are JSON lists of [tool, arguments]: the first is called off as soon as it tells
-of its progress, with "ready" if it says anything, and then the second is called. Printed is a JSON object with what the
-second has answered and told on the way.
+MODE selects the protocol: `legacy` with a handshake, `auto` with the newest revision.
+LONG and SHORT are JSON lists of [tool, arguments]. The first call is cancelled at its
+first progress notification without a message or with "ready" in it; then the second is
+called. Prints a JSON object with the second call's result and progress.
 """
 
 import asyncio
@@ -24,26 +24,26 @@ async def main():
     async with Client(stdio_client(server), mode=mode) as client:
         with anyio.CancelScope() as scope:
 
-            async def enough(done, total, message):
+            async def cancel(done, total, message):
                 if message is None or "ready" in message:
                     scope.cancel()
 
             tool, arguments = json.loads(long)
-            await client.call_tool(tool, arguments, progress_callback=enough)
-        heard = []
+            await client.call_tool(tool, arguments, progress_callback=cancel)
+        received = []
 
         async def progress(done, total, message):
-            heard.append([done, total])
+            received.append([done, total])
 
         tool, arguments = json.loads(short)
         result = await client.call_tool(tool, arguments, progress_callback=progress)
-        said = {
-            "called_off": scope.cancelled_caught,
+        report = {
+            "cancelled": scope.cancelled_caught,
             "failed": bool(result.is_error),
-            "words": result.content[0].text,
-            "progress": heard,
+            "text": result.content[0].text,
+            "progress": received,
         }
-    print(json.dumps(said))
+    print(json.dumps(report))
 
 
 asyncio.run(main())

@@ -1,13 +1,13 @@
-//! Calls that are called off through the proxy, whoever the host is and whoever the server.
+//! Tests cancelled calls through the proxy, with several hosts and servers.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use outpost_client::{Local, LocalOptions};
-use outpost_mcp::{Ensemble, Launchers, Limits, LocalLauncher, ServerConfig, model::ContentBlock};
-use outpost_testkit::mcp::Wiretap;
-use outpost_testkit::{Link, Mark, patience};
+use outpost_client::{LocalExecutor, LocalOptions};
+use outpost_mcp::{Launcher, Launchers, Limits, ServerConfig, ServerPool, model::ContentBlock};
+use outpost_testkit::mcp_server::StdinRecorder;
+use outpost_testkit::{FaultyLink, TestTag, deadline};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::sync::mpsc;
@@ -15,17 +15,17 @@ use tokio::sync::mpsc;
 use super::{Host, everything, installed, waiting};
 use crate::outpost;
 
-/// It tells of its steps all the while, and doesn't care whether it was called off.
+/// A tool that reports progress all the time and ignores cancellation.
 const LONG: &str = "trigger-long-running-operation";
 
 fn call(tool: &str, arguments: &Value, token: &str) -> Value {
     json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": token}})
 }
 
-/// Waits for the first word about a call.
-async fn under_way(host: &mut Host, token: &str) {
+/// Waits for the first progress notification of a call.
+async fn wait_for_progress(host: &mut Host, token: &str) {
     loop {
-        let message = host.next().await.expect("more of it");
+        let message = host.next().await.expect("more output");
         if message["method"] == "notifications/progress"
             && message["params"]["progressToken"] == token
         {
@@ -34,7 +34,7 @@ async fn under_way(host: &mut Host, token: &str) {
     }
 }
 
-async fn call_off(host: &mut Host, id: u64) {
+async fn cancel(host: &mut Host, id: u64) {
     let method = "notifications/cancelled";
     let params = json!({"requestId": id});
     host.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
@@ -42,32 +42,32 @@ async fn call_off(host: &mut Host, id: u64) {
 }
 
 #[tokio::test]
-async fn it_is_passed_on_to_a_server_on_node() {
+async fn cancellation_reaches_a_node_server() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
-    let straight = ["--on", server.urls()[0].as_str()];
+    let link = FaultyLink::to(server.address()).await;
+    let direct = ["--on", server.urls()[0].as_str()];
     let cut = ["--on", link.url()];
-    for args in [&[][..], &straight, &cut] {
-        let tap = Wiretap::new();
-        let mut host = Host::start(args, &tap.on(&everything()));
-        host.shake_hands().await;
+    for args in [&[][..], &direct, &cut] {
+        let recorder = StdinRecorder::new();
+        let mut host = Host::start(args, &recorder.wrap(&everything()));
+        host.handshake().await;
         let first = call(LONG, &json!({"duration": 0.5, "steps": 50}), "first");
-        let first = host.ask("tools/call", first).await;
-        under_way(&mut host, "first").await;
+        let first = host.send_request("tools/call", first).await;
+        wait_for_progress(&mut host, "first").await;
         if args == cut {
             link.cut().await;
         }
-        call_off(&mut host, first).await;
-        assert_eq!(tap.called_off(LONG).await, json!(first));
-        // This one takes longer than what is left of the first, so an answer to that would be
-        // among what comes before.
+        cancel(&mut host, first).await;
+        assert_eq!(recorder.cancelled_call(LONG).await, json!(first));
+        // This call takes longer than the rest of the first, so a response to the first would come
+        // before its own.
         let second = call(LONG, &json!({"duration": 1, "steps": 4}), "second");
-        let second = host.ask("tools/call", second).await;
-        let (answer, before) = host.answer(second).await;
-        let words = answer["result"]["content"][0]["text"].as_str();
+        let second = host.send_request("tools/call", second).await;
+        let (response, before) = host.wait_response(second).await;
+        let text_content = response["result"]["content"][0]["text"].as_str();
         assert!(
-            words.is_some_and(|words| words.contains("Steps: 4.")),
-            "{answer}"
+            text_content.is_some_and(|text_content| text_content.contains("Steps: 4.")),
+            "{response}"
         );
         let of_first = |message: &&Value| message["id"] == json!(first);
         assert_eq!(before.iter().find(of_first), None);
@@ -76,38 +76,40 @@ async fn it_is_passed_on_to_a_server_on_node() {
 }
 
 #[tokio::test]
-async fn it_is_passed_on_to_a_server_on_python() {
+async fn cancellation_reaches_a_python_server() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
-    let straight = ["--on", server.urls()[0].as_str()];
+    let link = FaultyLink::to(server.address()).await;
+    let direct = ["--on", server.urls()[0].as_str()];
     let cut = ["--on", link.url()];
-    for args in [&[][..], &straight, &cut] {
+    for args in [&[][..], &direct, &cut] {
         let mut host = Host::start(args, &waiting());
-        host.shake_hands().await;
+        host.handshake().await;
         let first = call("wait", &json!({}), "first");
-        let first = host.ask("tools/call", first).await;
-        under_way(&mut host, "first").await;
+        let first = host.send_request("tools/call", first).await;
+        wait_for_progress(&mut host, "first").await;
         if args == cut {
             link.cut().await;
         }
-        call_off(&mut host, first).await;
-        let told = host.ask(
-            "tools/call",
-            call("who_was_called_off", &json!({}), "second"),
-        );
-        let told = told.await;
-        let (told, before) = host.answer(told).await;
-        assert_eq!(told["result"]["content"][0]["text"], first.to_string());
+        cancel(&mut host, first).await;
+        let second = call("cancelled_request", &json!({}), "second");
+        let second = host.send_request("tools/call", second).await;
+        let (response, before) = host.wait_response(second).await;
+        assert_eq!(response["result"]["content"][0]["text"], first.to_string());
         let of_first = |message: &&Value| message["id"] == json!(first);
         assert_eq!(before.iter().find(of_first), None);
         assert_eq!(host.close().await.status.code(), Some(0));
     }
 }
 
-/// Has the SDK for Python call something off through the proxy.
-async fn from_python(mode: &str, on: &[&str], command: &[String], calls: [Value; 2]) -> Value {
-    let mark = Mark::new();
-    let variable = format!("{}={}", Mark::VARIABLE, mark.as_str());
+/// Runs the Python SDK as host, which cancels a call through the proxy.
+async fn cancel_from_python(
+    mode: &str,
+    on: &[&str],
+    command: &[String],
+    calls: [Value; 2],
+) -> Value {
+    let tag = TestTag::new();
+    let variable = format!("{}={}", TestTag::VARIABLE, tag.as_str());
     let [long, short] = calls.map(|call| call.to_string());
     let child = Command::new(installed("python/bin/python3"))
         .args(["-c", include_str!("cancel.py"), mode, &long, &short])
@@ -121,68 +123,68 @@ async fn from_python(mode: &str, on: &[&str], command: &[String], calls: [Value;
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .expect("it starts");
-    let output = patience::soon("the client", child.wait_with_output()).await;
-    let output = output.expect("it can be waited for");
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words}");
-    mark.gone().await;
-    serde_json::from_slice(&output.stdout).expect("what it heard")
+        .expect("spawn");
+    let output = deadline::expect_soon("the client", child.wait_with_output()).await;
+    let output = output.expect("wait");
+    let text_content = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text_content}");
+    tag.gone().await;
+    serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
 #[tokio::test]
-async fn the_sdk_for_python_calls_off_through_the_proxy() {
+async fn python_sdk_cancels_through_the_proxy() {
     let server = outpost().start().await;
     let on = ["--on", server.urls()[0].as_str()];
     for args in [&[][..], &on] {
-        let tap = Wiretap::new();
+        let recorder = StdinRecorder::new();
         let calls = [
             json!([LONG, {"duration": 1000, "steps": 100_000}]),
             json!([LONG, {"duration": 0.2, "steps": 4}]),
         ];
-        let heard = from_python("legacy", args, &tap.on(&everything()), calls).await;
-        tap.called_off(LONG).await;
-        assert_eq!(heard["called_off"], true, "{heard}");
+        let report = cancel_from_python("legacy", args, &recorder.wrap(&everything()), calls).await;
+        recorder.cancelled_call(LONG).await;
+        assert_eq!(report["cancelled"], true, "{report}");
         assert!(
-            heard["words"]
+            report["text"]
                 .as_str()
-                .is_some_and(|words| words.contains("Steps: 4.")),
-            "{heard}"
+                .is_some_and(|text_content| text_content.contains("Steps: 4.")),
+            "{report}"
         );
-        let steps = heard["progress"].as_array().expect("a list");
-        assert!(steps.iter().all(|step| step[1] == 4.0), "{heard}");
+        let steps = report["progress"].as_array().expect("a list");
+        assert!(steps.iter().all(|step| step[1] == 4.0), "{report}");
 
         for mode in ["legacy", "auto"] {
-            let tap = Wiretap::new();
-            let calls = [json!(["wait", {}]), json!(["who_was_called_off", {}])];
-            let heard = from_python(mode, args, &tap.on(&waiting()), calls).await;
-            let off = tap.called_off("wait").await;
-            assert_eq!(heard["words"], off.to_string(), "{heard}");
-            assert_eq!(heard["called_off"], true, "{heard}");
+            let recorder = StdinRecorder::new();
+            let calls = [json!(["wait", {}]), json!(["cancelled_request", {}])];
+            let report = cancel_from_python(mode, args, &recorder.wrap(&waiting()), calls).await;
+            let off = recorder.cancelled_call("wait").await;
+            assert_eq!(report["text"], off.to_string(), "{report}");
+            assert_eq!(report["cancelled"], true, "{report}");
         }
     }
 }
 
-/// Our own client, whose server is in truth the proxy.
-fn ensemble(on: &[&str], command: &[String], mark: &Mark) -> Ensemble {
-    let variable = format!("{}={}", Mark::VARIABLE, mark.as_str());
+/// A pool of our own client whose server is the proxy.
+fn pool(on: &[&str], command: &[String], tag: &TestTag) -> ServerPool {
+    let variable = format!("{}={}", TestTag::VARIABLE, tag.as_str());
     let mut args = vec!["mcp", "proxy", "-e", &variable];
     args.extend(on);
     args.push("--");
     args.extend(command.iter().map(String::as_str));
     let program = outpost().binary().display().to_string();
-    let server = ServerConfig::read("one", &json!({"command": program, "args": args}));
-    let servers = BTreeMap::from([("one".to_owned(), server.expect("it makes sense"))]);
-    let here = Local::new(LocalOptions::default()).expect("a place");
+    let server = ServerConfig::parse("one", &json!({"command": program, "args": args}));
+    let servers = BTreeMap::from([("one".to_owned(), server.expect("valid"))]);
+    let local = LocalExecutor::new(LocalOptions::default()).expect("an executor");
     let launchers = Launchers {
-        local: Arc::new(LocalLauncher::new(Arc::new(here))),
+        local: Launcher::local(Arc::new(local)),
         remote: None,
     };
-    Ensemble::start(servers, &launchers, &Limits::default())
+    ServerPool::start(servers, &launchers, &Limits::default())
 }
 
 #[tokio::test]
-async fn our_own_client_calls_off_through_the_proxy() {
+async fn our_client_cancels_through_the_proxy() {
     let server = outpost().start().await;
     let on = ["--on", server.urls()[0].as_str()];
     for args in [&[][..], &on] {
@@ -193,35 +195,37 @@ async fn our_own_client_calls_off_through_the_proxy() {
                 json!({"duration": 1000, "steps": 100_000}),
                 "echo",
             ),
-            (waiting(), "wait", json!({}), "who_was_called_off"),
+            (waiting(), "wait", json!({}), "cancelled_request"),
         ] {
-            let (tap, mark) = (Wiretap::new(), Mark::new());
-            let ensemble = ensemble(args, &tap.on(&command), &mark);
+            let (recorder, tag) = (StdinRecorder::new(), TestTag::new());
+            let pool = pool(args, &recorder.wrap(&command), &tag);
             let (sender, mut steps) = mpsc::channel(64);
             let arguments = arguments.as_object().expect("an object").clone();
-            patience::soon("a step", async {
+            deadline::expect_soon("a step", async {
                 tokio::select! {
-                    answer = ensemble.call("one", long, arguments, Some(&sender)) => {
-                        panic!("nobody waited for {answer:?}")
+                    response = pool.call("one", long, arguments, Some(&sender)) => {
+                        panic!("unexpected response {response:?}")
                     }
                     step = steps.recv() => assert!(step.is_some()),
                 }
             })
             .await;
-            let off = tap.called_off(long).await;
+            let off = recorder.cancelled_call(long).await;
             let hello = json!({"message": "hello"});
             let hello = hello.as_object().expect("an object").clone();
-            let next = ensemble.call("one", short, hello, None);
-            let next = patience::soon("an answer", next).await.expect("one");
-            let ContentBlock::Text(words) = &next.content[0] else {
+            let next = pool.call("one", short, hello, None);
+            let next = deadline::expect_soon("a response", next)
+                .await
+                .expect("one");
+            let ContentBlock::Text(text_content) = &next.content[0] else {
                 panic!("{next:?}")
             };
             match short {
-                "echo" => assert_eq!(words.text, "Echo: hello"),
-                _ => assert_eq!(words.text, off.to_string()),
+                "echo" => assert_eq!(text_content.text, "Echo: hello"),
+                _ => assert_eq!(text_content.text, off.to_string()),
             }
-            patience::soon("its end", ensemble.close()).await;
-            mark.gone().await;
+            deadline::expect_soon("its exit", pool.close()).await;
+            tag.gone().await;
         }
     }
 }

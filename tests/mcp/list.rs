@@ -1,8 +1,8 @@
-//! `outpost mcp list`.
+//! Tests `outpost mcp list`.
 
 use serde_json::{Value, json};
 
-use super::{Configured, everything, text, time};
+use super::{McpConfig, everything, text, time};
 use crate::outpost;
 
 fn sh(script: &str) -> Vec<String> {
@@ -10,9 +10,9 @@ fn sh(script: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_server_is_listed_with_how_it_stands_and_why() {
+async fn servers_are_listed_with_status_and_reason() {
     let server = outpost().start().await;
-    let configured = Configured::with(&[
+    let config = McpConfig::with(&[
         ("everything", &everything(), ""),
         ("time", &time(), "environment = \"remote\""),
         ("broken", &sh("echo oh no >&2; exit 3"), ""),
@@ -23,7 +23,7 @@ async fn every_server_is_listed_with_how_it_stands_and_why() {
         ),
         ("off", &sh("exit"), "enabled = false"),
     ]);
-    let listed = configured
+    let listed = config
         .run(&["mcp", "list", "--on", &server.urls()[0]])
         .await;
     assert_eq!(listed.status.code(), Some(0), "{listed:?}");
@@ -39,14 +39,14 @@ async fn every_server_is_listed_with_how_it_stands_and_why() {
     assert_eq!(lines[4], ["off", "disabled", "local", "-"]);
     assert_eq!(lines[5], ["time", "ready", "remote", "2"]);
     for why in [
-        "broken: the server has ended with exit code 3; it said: oh no",
-        "garbage: the server wasn't ready within 1s; it wrote a line that is no message: what",
+        "broken: the server exited with code 3; last line on stderr: oh no",
+        "garbage: the server was not ready within 1s; it wrote 1 line that is not a message: what",
     ] {
         assert!(stdout.lines().any(|line| line == why), "{why}: {stdout}");
     }
     assert!(!stdout.contains('\x1b'), "colours are for terminals");
 
-    let listed = configured
+    let listed = config
         .run(&["mcp", "list", "--json", "--on", &server.urls()[0]])
         .await;
     let listed: Vec<Value> = serde_json::from_slice(&listed.stdout).expect("JSON");
@@ -74,40 +74,41 @@ async fn every_server_is_listed_with_how_it_stands_and_why() {
 }
 
 #[tokio::test]
-async fn one_that_is_required_decides_the_exit_code() {
-    let configured = Configured::with(&[("broken", &sh("exit 3"), "required = true")]);
-    let listed = configured.run(&["mcp", "list"]).await;
+async fn required_server_decides_the_exit_code() {
+    let config = McpConfig::with(&[("broken", &sh("exit 3"), "required = true")]);
+    let listed = config.run(&["mcp", "list"]).await;
     assert_eq!(listed.status.code(), Some(1), "{listed:?}");
 }
 
 #[tokio::test]
-async fn remote_needs_a_place_and_can_be_told_one_in_the_configuration() {
-    let configured = Configured::with(&[("time", &time(), "environment = \"remote\"")]);
-    let listed = configured.run(&["mcp", "list"]).await;
+async fn remote_server_needs_a_configured_executor() {
+    let config = McpConfig::with(&[("time", &time(), "environment = \"remote\"")]);
+    let listed = config.run(&["mcp", "list"]).await;
     let stdout = text(&listed.stdout);
     assert!(
-        stdout.contains("MCP server time is to run remotely"),
+        stdout.contains("MCP server time has environment = \"remote\""),
         "{stdout}"
     );
 
     let server = outpost().start().await;
-    let mut command = configured.command(&["mcp", "list"]);
+    let mut command = config.command(&["mcp", "list"]);
     command.env("OUTPOST_MCP_ON", &server.urls()[0]);
     let listed = command.output().await.expect("it runs");
     assert!(text(&listed.stdout).contains("ready"), "{listed:?}");
 }
 
 #[tokio::test]
-async fn mistakes_name_the_server_and_nothing_is_a_note() {
-    let configured = Configured::with(&[("docs", &sh("exit"), "environment = \"moon\"")]);
-    let listed = configured.run(&["mcp", "list"]).await;
+async fn errors_name_the_server_and_empty_config_is_noted() {
+    let config = McpConfig::with(&[("docs", &sh("exit"), "environment = \"moon\"")]);
+    let listed = config.run(&["mcp", "list"]).await;
     assert_eq!(listed.status.code(), Some(1));
-    let words = text(&listed.stderr);
+    let text_content = text(&listed.stderr);
     assert!(
-        words.contains("MCP server docs: cannot use environment: there is no environment \"moon\""),
-        "{words}"
+        text_content
+            .contains("MCP server docs: invalid environment: there is no environment \"moon\""),
+        "{text_content}"
     );
-    let listed = Configured::with(&[]).run(&["mcp", "list"]).await;
+    let listed = McpConfig::with(&[]).run(&["mcp", "list"]).await;
     assert_eq!(listed.status.code(), Some(0));
     assert_eq!(text(&listed.stdout), "");
     assert!(text(&listed.stderr).contains("no MCP servers are configured"));

@@ -1,18 +1,18 @@
-//! MCP servers through the built program: real ones, here and on a server.
+//! Tests MCP servers through the built program: real ones, local and remote.
 
 mod call;
 mod cancelling;
 mod cuts;
 mod endings;
+mod errors;
 mod list;
 mod proxy;
-mod refusals;
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use outpost_testkit::mcp::WAITING;
-use outpost_testkit::{Mark, patience};
+use outpost_testkit::mcp_server::WAITING;
+use outpost_testkit::{TestTag, deadline};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -20,14 +20,14 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::outpost;
 
 fn installed(path: &str) -> String {
-    let folder = std::env::current_dir().expect("a folder");
-    let path: PathBuf = folder.join("../../target/mcp-servers").join(path);
+    let dir = std::env::current_dir().expect("a directory");
+    let path: PathBuf = dir.join("../../target/mcp-servers").join(path);
     assert!(
         Path::new(&path).exists(),
         "{} is missing: run `cargo xtask setup`",
         path.display()
     );
-    path.to_str().expect("a path in UTF-8").to_owned()
+    path.to_str().expect("a UTF-8 path").to_owned()
 }
 
 /// A real server on Node.js, which speaks the revisions with a handshake.
@@ -36,7 +36,7 @@ fn everything() -> Vec<String> {
     vec!["node".to_owned(), installed(script)]
 }
 
-/// A real server on Python, which speaks the newest revision too.
+/// A real server on Python, which also speaks the newest revision.
 fn time() -> Vec<String> {
     ["python/bin/python3"]
         .map(installed)
@@ -45,52 +45,51 @@ fn time() -> Vec<String> {
         .collect()
 }
 
-/// One on the SDK for Python, with something to call off.
+/// A server on the Python SDK with a tool that can be cancelled.
 fn waiting() -> Vec<String> {
     let python = installed("python/bin/python3");
     vec![python, "-c".to_owned(), WAITING.to_owned()]
 }
 
-/// A file that configures these servers.
-struct Configured {
-    folder: tempfile::TempDir,
-    mark: Mark,
+/// A configuration file with MCP servers.
+struct McpConfig {
+    dir: tempfile::TempDir,
+    tag: TestTag,
 }
 
-impl Configured {
-    /// Each by its name, its command and what else is said of it. What is
-    /// started carries a mark.
+impl McpConfig {
+    /// Writes the file from names, commands and further settings. The servers carry a tag.
     fn with(servers: &[(&str, &[String], &str)]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mark = Mark::new();
+        let dir = tempfile::tempdir().expect("a directory");
+        let tag = TestTag::new();
         let mut text = String::new();
         for (name, command, more) in servers {
             text.push_str(&format!(
                 "[mcp_servers.{name}]\ncommand = {:?}\nargs = {:?}\nenv = {{ {} = {:?} }}\n{more}\n",
                 command[0],
                 &command[1..],
-                Mark::VARIABLE,
-                mark.as_str(),
+                TestTag::VARIABLE,
+                tag.as_str(),
             ));
         }
-        std::fs::write(folder.path().join("o.toml"), text).expect("a file");
-        Configured { folder, mark }
+        std::fs::write(dir.path().join("o.toml"), text).expect("a file");
+        McpConfig { dir, tag }
     }
 
-    /// Runs the program with these arguments, and sees that nothing is left.
+    /// Runs the program with these arguments and checks that no process is left.
     async fn run(&self, args: &[&str]) -> Output {
-        let child = self.command(args).spawn().expect("it starts");
-        let ended = child.wait_with_output();
-        let output = patience::soon("the end of the program", ended).await;
-        self.mark.gone().await;
-        output.expect("it can be waited for")
+        let child = self.command(args).spawn().expect("spawn");
+        let output = child.wait_with_output();
+        let output = deadline::expect_soon("the exit of the program", output).await;
+        self.tag.gone().await;
+        output.expect("wait")
     }
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(outpost().binary());
         command
             .args(args)
-            .env("OUTPOST_CONFIG", self.folder.path().join("o.toml"))
+            .env("OUTPOST_CONFIG", self.dir.path().join("o.toml"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -100,23 +99,23 @@ impl Configured {
 }
 
 fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("it is text")
+    std::str::from_utf8(bytes).expect("UTF-8")
 }
 
-/// An MCP host that was pointed at the proxy. It speaks the protocol by itself.
+/// An MCP host that uses the proxy, with a protocol implementation of its own.
 struct Host {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Lines<BufReader<ChildStdout>>,
-    mark: Mark,
+    tag: TestTag,
     ids: u64,
 }
 
 impl Host {
     /// Starts the proxy with these arguments before the `--`.
     fn start(args: &[&str], command: &[String]) -> Self {
-        let mark = Mark::new();
-        let variable = format!("{}={}", Mark::VARIABLE, mark.as_str());
+        let tag = TestTag::new();
+        let variable = format!("{}={}", TestTag::VARIABLE, tag.as_str());
         let mut program = Command::new(outpost().binary());
         program
             .args(["mcp", "proxy", "-e", &variable])
@@ -127,12 +126,12 @@ impl Host {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let mut child = program.spawn().expect("it starts");
+        let mut child = program.spawn().expect("spawn");
         Host {
             stdin: child.stdin.take(),
-            stdout: BufReader::new(child.stdout.take().expect("asked for")).lines(),
+            stdout: BufReader::new(child.stdout.take().expect("piped")).lines(),
             child,
-            mark,
+            tag,
             ids: 0,
         }
     }
@@ -140,17 +139,17 @@ impl Host {
     async fn send(&mut self, message: &Value) {
         let stdin = self.stdin.as_mut().expect("not closed");
         let line = format!("{message}\n");
-        stdin.write_all(line.as_bytes()).await.expect("it is taken");
+        stdin.write_all(line.as_bytes()).await.expect("written");
     }
 
-    /// The next message, whatever it is; nothing at the end.
+    /// Returns the next message, or `None` at the end.
     async fn next(&mut self) -> Option<Value> {
-        let line = patience::soon("a message", self.stdout.next_line()).await;
+        let line = deadline::expect_soon("a message", self.stdout.next_line()).await;
         let line = line.expect("a line")?;
         Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line}")))
     }
 
-    async fn ask(&mut self, method: &str, params: Value) -> u64 {
+    async fn send_request(&mut self, method: &str, params: Value) -> u64 {
         self.ids += 1;
         let id = self.ids;
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -158,11 +157,11 @@ impl Host {
         id
     }
 
-    /// The answer, with what came before it.
-    async fn answer(&mut self, id: u64) -> (Value, Vec<Value>) {
+    /// Returns the response and the messages before it.
+    async fn wait_response(&mut self, id: u64) -> (Value, Vec<Value>) {
         let mut before = Vec::new();
         loop {
-            let message = self.next().await.expect("an answer");
+            let message = self.next().await.expect("a response");
             if message["id"] == json!(id) && message.get("method").is_none() {
                 return (message, before);
             }
@@ -171,8 +170,8 @@ impl Host {
     }
 
     async fn call(&mut self, method: &str, params: Value) -> Value {
-        let id = self.ask(method, params).await;
-        self.answer(id).await.0
+        let id = self.send_request(method, params).await;
+        self.wait_response(id).await.0
     }
 
     async fn tool(&mut self, name: &str, arguments: Value) -> Value {
@@ -181,35 +180,35 @@ impl Host {
             .clone()
     }
 
-    async fn shake_hands(&mut self) {
+    async fn handshake(&mut self) {
         let hello = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": {},
             "clientInfo": {"name": "host", "version": "1"},
         });
-        let welcome = self.call("initialize", hello).await;
-        assert_eq!(welcome["result"]["protocolVersion"], "2025-06-18");
+        let response = self.call("initialize", hello).await;
+        assert_eq!(response["result"]["protocolVersion"], "2025-06-18");
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             .await;
     }
 
-    /// Ends the input, and waits for the end of everything.
+    /// Closes the input and waits until all processes have ended.
     async fn close(mut self) -> Output {
         self.stdin = None;
-        self.ended().await
+        self.finish().await
     }
 
-    async fn ended(self) -> Output {
+    async fn finish(self) -> Output {
         let Host {
             child,
             stdin,
             stdout: _stdout,
-            mark,
+            tag,
             ..
         } = self;
-        let output = patience::soon("the end of the proxy", child.wait_with_output()).await;
+        let output = deadline::expect_soon("the end of the proxy", child.wait_with_output()).await;
         drop(stdin);
-        mark.gone().await;
-        output.expect("it can be waited for")
+        tag.gone().await;
+        output.expect("wait")
     }
 }

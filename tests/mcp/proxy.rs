@@ -1,6 +1,6 @@
-//! A server that is in truth running elsewhere.
+//! Tests `outpost mcp proxy`.
 
-use outpost_testkit::{Link, patience};
+use outpost_testkit::{FaultyLink, deadline};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 
@@ -12,12 +12,12 @@ fn sh(script: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_host_sees_no_difference() {
+async fn proxied_server_behaves_like_a_local_one() {
     let server = outpost().start().await;
     let on = ["--on", server.urls()[0].as_str()];
     for args in [&[][..], &on[..]] {
         let mut host = Host::start(args, &everything());
-        host.shake_hands().await;
+        host.handshake().await;
         let tools = host.call("tools/list", json!({})).await;
         let tools = tools["result"]["tools"].as_array().expect("a list").clone();
         assert!(tools.iter().any(|tool| tool["name"] == "get-sum"));
@@ -40,8 +40,8 @@ async fn a_host_sees_no_difference() {
             "arguments": {"duration": 0.4, "steps": 4},
             "_meta": {"progressToken": "p"},
         });
-        let slow = host.ask("tools/call", slow).await;
-        let (_, before) = host.answer(slow).await;
+        let slow = host.send_request("tools/call", slow).await;
+        let (_, before) = host.wait_response(slow).await;
         let steps: Vec<_> = before
             .iter()
             .filter(|message| message["params"]["progressToken"] == "p")
@@ -53,13 +53,13 @@ async fn a_host_sees_no_difference() {
         assert!(echo["content"][0]["text"] == format!("Echo: {message}"));
         let output = host.close().await;
         assert_eq!(output.status.code(), Some(0), "{output:?}");
-        // What the server says beside its messages is said beside them here, too.
+        // The server's stderr is passed on to the proxy's.
         assert!(text(&output.stderr).contains("STDIO"), "{output:?}");
     }
 }
 
 #[tokio::test]
-async fn the_newest_revision_goes_through_as_well() {
+async fn newest_revision_passes_through() {
     let server = outpost().start().await;
     let mut host = Host::start(&["--on", &server.urls()[0]], &time());
     let meta = json!({"_meta": {
@@ -85,21 +85,21 @@ async fn the_newest_revision_goes_through_as_well() {
 }
 
 #[tokio::test]
-async fn a_cut_in_the_middle_of_a_call_goes_unnoticed() {
+async fn cut_during_a_call_is_transparent() {
     let server = outpost().start().await;
-    let link = Link::to(server.address()).await;
+    let link = FaultyLink::to(server.address()).await;
     let mut host = Host::start(&["--on", link.url()], &everything());
-    host.shake_hands().await;
+    host.handshake().await;
     let params = json!({
         "name": "trigger-long-running-operation",
         "arguments": {"duration": 1, "steps": 10},
         "_meta": {"progressToken": "p"},
     });
-    let id = host.ask("tools/call", params).await;
-    // It is under way, and goes on after each cut.
+    let id = host.send_request("tools/call", params).await;
+    // The call is running and continues after each cut.
     let mut steps = Vec::new();
     let result = loop {
-        let message = host.next().await.expect("more of it");
+        let message = host.next().await.expect("more output");
         if message["method"] == "notifications/progress" {
             steps.push(message["params"]["progress"].clone());
             if steps.len() % 3 == 1 {
@@ -120,10 +120,10 @@ async fn a_cut_in_the_middle_of_a_call_goes_unnoticed() {
 }
 
 #[tokio::test]
-async fn a_lost_executor_ends_it_with_a_word() {
-    // One that was launched for this can't be reached again, so it is lost at once.
-    let folder = tempfile::tempdir().expect("a folder");
-    let pid = folder.path().join("pid");
+async fn lost_executor_is_reported() {
+    // A launched server can't be reached again, so its loss is final at once.
+    let dir = tempfile::tempdir().expect("a directory");
+    let pid = dir.path().join("pid");
     let launched = format!(
         "stdio:sh -c 'echo $$ > {}; exec {} serve --listen stdio://'",
         pid.display(),
@@ -132,25 +132,30 @@ async fn a_lost_executor_ends_it_with_a_word() {
     let script = "echo '{\"ready\":true}'; exec cat";
     let mut host = Host::start(&["--on", &launched], &sh(script));
     assert_eq!(host.next().await, Some(json!({"ready": true})));
-    let pid = std::fs::read_to_string(pid).expect("it was written");
+    let pid = std::fs::read_to_string(pid).expect("written");
     let pid = pid.trim().parse().ok().and_then(Pid::from_raw);
-    rustix::process::kill_process(pid.expect("a number"), Signal::TERM).expect("it is there");
-    let output = host.ended().await;
+    rustix::process::kill_process(pid.expect("a number"), Signal::TERM).expect("it exists");
+    let output = host.finish().await;
     assert_eq!(output.status.code(), Some(255), "{output:?}");
-    let words = text(&output.stderr);
+    let text_content = text(&output.stderr);
     let line = "outpost: exec-server transport disconnected: ";
-    assert!(words.lines().any(|said| said.starts_with(line)), "{words}");
+    assert!(
+        text_content
+            .lines()
+            .any(|printed| printed.starts_with(line)),
+        "{text_content}"
+    );
 }
 
 #[tokio::test]
-async fn what_is_no_message_goes_elsewhere() {
+async fn non_messages_go_to_stderr() {
     let script =
         "echo hello; echo '{\"a\":1}'; printf '{broken\\r\\n'; echo oops >&2; printf '{\"b\":2}'";
     let mut host = Host::start(&[], &sh(script));
     assert_eq!(host.next().await, Some(json!({"a": 1})));
     assert_eq!(host.next().await, Some(json!({"b": 2})));
     assert_eq!(host.next().await, None);
-    let output = host.ended().await;
+    let output = host.finish().await;
     assert_eq!(output.status.code(), Some(0));
     let mut lines: Vec<_> = text(&output.stderr).lines().collect();
     lines.sort_unstable();
@@ -158,11 +163,11 @@ async fn what_is_no_message_goes_elsewhere() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_input_ends_whoever_is_left() {
+async fn end_of_input_ends_the_server() {
     let server = outpost().start().await;
     let on = ["--on", server.urls()[0].as_str()];
     for args in [&[][..], &on[..]] {
-        // It doesn't care about its input, and not about signals.
+        // It ignores the end of its input, and signals.
         let script = "trap '' TERM HUP INT; echo '{}'; while :; do sleep 1000; done";
         let mut host = Host::start(args, &sh(script));
         assert_eq!(host.next().await, Some(json!({})));
@@ -171,22 +176,22 @@ async fn the_end_of_the_input_ends_whoever_is_left() {
 }
 
 #[tokio::test]
-async fn it_ends_as_its_server_does() {
+async fn exit_code_is_the_servers() {
     let server = outpost().start().await;
     let on = ["--on", server.urls()[0].as_str()];
     for args in [&[][..], &on[..]] {
         let host = Host::start(args, &sh("echo why >&2; exit 7"));
-        let output = host.ended().await;
+        let output = host.finish().await;
         assert_eq!(output.status.code(), Some(7));
         assert_eq!(text(&output.stderr), "why\n");
         let host = Host::start(args, &["/nowhere/at/all".to_owned()]);
-        let output = host.ended().await;
+        let output = host.finish().await;
         assert_eq!(output.status.code(), Some(127), "{output:?}");
     }
 }
 
 #[tokio::test]
-async fn a_signal_ends_both() {
+async fn signal_ends_proxy_and_server() {
     let server = outpost().start().await;
     let on = ["--on", server.urls()[0].as_str()];
     for args in [&[][..], &on[..]] {
@@ -194,21 +199,21 @@ async fn a_signal_ends_both() {
         assert_eq!(host.next().await, Some(json!({})));
         let pid = host.child.id().and_then(|id| i32::try_from(id).ok());
         let pid = pid.and_then(Pid::from_raw).expect("it runs");
-        rustix::process::kill_process(pid, Signal::TERM).expect("it is there");
-        let output = patience::soon("its end", host.ended()).await;
+        rustix::process::kill_process(pid, Signal::TERM).expect("it exists");
+        let output = deadline::expect_soon("its exit", host.finish()).await;
         assert_eq!(output.status.code(), Some(143), "{output:?}");
     }
 }
 
 #[tokio::test]
-async fn a_server_elsewhere_has_what_it_was_given() {
+async fn remote_server_has_the_given_variables() {
     let server = outpost().env("ITS_OWN", "theirs").start().await;
     let script = "echo \"[{\\\"own\\\":\\\"$ITS_OWN\\\",\\\"given\\\":\\\"$GIVEN\\\",\\\"home\\\":\\\"$HOME\\\"}]\"";
     let on = ["--on", server.urls()[0].as_str(), "-e", "GIVEN=ours"];
     let mut host = Host::start(&on, &sh(script));
-    let told = host.next().await.expect("a message");
-    assert_eq!(told[0]["own"], "");
-    assert_eq!(told[0]["given"], "ours");
-    assert_ne!(told[0]["home"], "");
-    host.ended().await;
+    let message = host.next().await.expect("a message");
+    assert_eq!(message[0]["own"], "");
+    assert_eq!(message[0]["given"], "ours");
+    assert_ne!(message[0]["home"], "");
+    host.finish().await;
 }

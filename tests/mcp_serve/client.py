@@ -1,11 +1,10 @@
-"""A client we didn't write, told what to call.
+"""Calls tools with the client of the Python SDK.
 
     client.py MODE CALLS PROGRAM ARGS…
 
-MODE is how it begins: `legacy` with a handshake, `auto` in the newest way. CALLS is
-a JSON list of [tool, arguments]; an argument "@N.member" is a member of the Nth
-answer. Printed is a JSON object: the revision, the tools, and for each call what it
-has answered.
+MODE selects the protocol: `legacy` with a handshake, `auto` with the newest revision.
+CALLS is a JSON list of [tool, arguments]; an argument "@N.member" stands for a member
+of the Nth result. Prints a JSON object with the revision, the tools and the results.
 """
 
 import asyncio
@@ -17,11 +16,11 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 
-def filled(arguments, answers):
+def fill_in(arguments, results):
     def fill(value):
         if isinstance(value, str) and value.startswith("@"):
             number, member = value[1:].split(".")
-            return answers[int(number)]["members"][member]
+            return results[int(number)]["structured"][member]
         return value
 
     return {name: fill(value) for name, value in arguments.items()}
@@ -30,34 +29,34 @@ def filled(arguments, answers):
 async def main():
     mode, calls, program, *args = sys.argv[1:]
     server = StdioServerParameters(command=program, args=args, env=dict(os.environ))
-    answers = []
+    results = []
     async with Client(stdio_client(server), mode=mode) as client:
         tools = await client.list_tools()
         for tool, arguments in json.loads(calls):
-            heard = []
+            received = []
 
             async def progress(done, total, message):
-                heard.append([done, total, message])
-                # For a command that waits until it was heard of.
-                open("heard", "w").close()
+                received.append([done, total, message])
+                # For a command that waits until its progress was received.
+                open("progressed", "w").close()
 
             result = await client.call_tool(
-                tool, filled(arguments, answers), progress_callback=progress
+                tool, fill_in(arguments, results), progress_callback=progress
             )
-            answers.append(
+            results.append(
                 {
                     "failed": bool(result.is_error),
-                    "members": result.structured_content,
-                    "words": result.content[0].text,
-                    "progress": heard,
+                    "structured": result.structured_content,
+                    "text": result.content[0].text,
+                    "progress": received,
                 }
             )
-        said = {
+        report = {
             "revision": client.protocol_version,
             "tools": [tool.name for tool in tools.tools],
-            "answers": answers,
+            "results": results,
         }
-    print(json.dumps(said))
+    print(json.dumps(report))
 
 
 asyncio.run(main())

@@ -1,8 +1,8 @@
-//! By hand, and how it ends.
+//! Tests `outpost mcp serve` line by line, and how it ends.
 
 use std::process::Stdio;
 
-use outpost_testkit::{Mark, patience};
+use outpost_testkit::{TestTag, deadline};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
@@ -10,64 +10,67 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::outpost;
 
-/// The program, spoken to line by line.
-struct Spoken {
+/// The program, with JSON lines on its stdio.
+struct LineClient {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Lines<BufReader<ChildStdout>>,
-    mark: Mark,
+    tag: TestTag,
 }
 
-impl Spoken {
+impl LineClient {
     fn start() -> Self {
-        let mark = Mark::new();
+        let tag = TestTag::new();
         let mut child = Command::new(outpost().binary())
             .args(["mcp", "serve"])
-            .env(Mark::VARIABLE, mark.as_str())
+            .env(TestTag::VARIABLE, tag.as_str())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .expect("it starts");
-        let stdout = child.stdout.take().expect("it was asked for");
-        Spoken {
+            .expect("spawn");
+        let stdout = child.stdout.take().expect("piped");
+        LineClient {
             stdin: child.stdin.take(),
             stdout: BufReader::new(stdout).lines(),
             child,
-            mark,
+            tag,
         }
     }
 
-    /// One that a client of the oldest revision has greeted.
-    async fn greeted() -> Self {
-        let mut spoken = Spoken::start();
+    /// Starts the program and performs the handshake of the oldest revision.
+    async fn initialized() -> Self {
+        let mut program = LineClient::start();
         let hello = json!({
             "protocolVersion": "2024-11-05",
             "capabilities": {},
             "clientInfo": {"name": "by hand", "version": "1"},
         });
-        spoken.ask(1, "initialize", hello).await;
-        let answer = spoken.heard().await;
-        assert_eq!(answer["result"]["protocolVersion"], "2024-11-05");
-        assert_eq!(answer["result"]["serverInfo"]["name"], "outpost");
-        let greeted = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        spoken.say(&greeted.to_string()).await;
-        spoken
+        program.send_request(1, "initialize", hello).await;
+        let response = program.receive().await;
+        assert_eq!(response["result"]["protocolVersion"], "2024-11-05");
+        assert_eq!(response["result"]["serverInfo"]["name"], "outpost");
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        program.send_line(&initialized.to_string()).await;
+        program
     }
 
-    async fn say(&mut self, line: &str) {
-        let stdin = self.stdin.as_mut().expect("it isn't ended");
+    async fn send_line(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
         let line = format!("{line}\n");
-        stdin.write_all(line.as_bytes()).await.expect("it listens");
+        stdin
+            .write_all(line.as_bytes())
+            .await
+            .expect("stdin is open");
     }
 
-    async fn ask(&mut self, id: u64, method: &str, params: Value) {
+    async fn send_request(&mut self, id: u64, method: &str, params: Value) {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.say(&request.to_string()).await;
+        self.send_line(&request.to_string()).await;
     }
 
     async fn call(&mut self, id: u64, tool: &str, arguments: Value) {
-        self.ask(
+        self.send_request(
             id,
             "tools/call",
             json!({"name": tool, "arguments": arguments}),
@@ -75,96 +78,96 @@ impl Spoken {
         .await;
     }
 
-    async fn heard(&mut self) -> Value {
-        let line = patience::soon("an answer", self.stdout.next_line()).await;
-        let line = line.expect("it can be read").expect("it speaks");
+    async fn receive(&mut self) -> Value {
+        let line = deadline::expect_soon("a response", self.stdout.next_line()).await;
+        let line = line.expect("readable").expect("a line");
         serde_json::from_str(&line).expect("a message")
     }
 
     fn signal(&self, signal: Signal) {
         let pid = self.child.id().and_then(|id| i32::try_from(id).ok());
         let pid = pid.and_then(Pid::from_raw).expect("it runs");
-        kill_process(pid, signal).expect("it is there");
+        kill_process(pid, signal).expect("it exists");
     }
 
-    /// Its exit code, when nothing of what it started is left.
-    async fn ended(mut self) -> Option<i32> {
-        let status = patience::soon("its end", self.child.wait()).await;
-        self.mark.gone().await;
-        status.expect("it can be waited for").code()
+    /// Returns its exit code once all its processes have ended.
+    async fn finish(mut self) -> Option<i32> {
+        let status = deadline::expect_soon("its exit", self.child.wait()).await;
+        self.tag.gone().await;
+        status.expect("wait").code()
     }
 }
 
 #[tokio::test]
-async fn what_is_asked_at_the_last_moment_is_answered() {
-    let mut spoken = Spoken::greeted().await;
-    spoken
+async fn last_request_before_the_end_is_answered() {
+    let mut program = LineClient::initialized().await;
+    program
         .call(2, "run_command", json!({"command": "echo hi"}))
         .await;
-    spoken.stdin = None;
-    let answer = spoken.heard().await;
-    assert_eq!(answer["result"]["structuredContent"]["stdout"], "hi\n");
-    assert_eq!(spoken.ended().await, Some(0));
+    program.stdin = None;
+    let response = program.receive().await;
+    assert_eq!(response["result"]["structuredContent"]["stdout"], "hi\n");
+    assert_eq!(program.finish().await, Some(0));
 }
 
 #[tokio::test]
-async fn the_end_of_the_input_ends_a_long_command() {
-    let mut spoken = Spoken::greeted().await;
-    spoken
+async fn end_of_input_ends_a_long_command() {
+    let mut program = LineClient::initialized().await;
+    program
         .call(2, "run_command", json!({"argv": ["sleep", "1000"]}))
         .await;
-    spoken
+    program
         .call(
             3,
             "start_process",
             json!({"argv": ["sleep", "1000"], "wait_ms": 0}),
         )
         .await;
-    spoken.heard().await;
-    spoken.stdin = None;
-    assert_eq!(spoken.ended().await, Some(0));
+    program.receive().await;
+    program.stdin = None;
+    assert_eq!(program.finish().await, Some(0));
 }
 
 #[tokio::test]
-async fn a_signal_ends_it_and_what_it_runs() {
-    let mut spoken = Spoken::greeted().await;
-    spoken
+async fn signal_ends_the_server_and_its_processes() {
+    let mut program = LineClient::initialized().await;
+    program
         .call(2, "run_command", json!({"argv": ["sleep", "1000"]}))
         .await;
-    spoken
+    program
         .call(
             3,
             "start_process",
             json!({"argv": ["sleep", "1000"], "wait_ms": 0}),
         )
         .await;
-    spoken.heard().await;
-    spoken.signal(Signal::TERM);
-    assert_eq!(spoken.ended().await, Some(143));
+    program.receive().await;
+    program.signal(Signal::TERM);
+    assert_eq!(program.finish().await, Some(143));
 }
 
 #[tokio::test]
-async fn nothing_outlives_it_even_if_it_is_killed() {
-    let mut spoken = Spoken::greeted().await;
+async fn sigkill_leaves_no_process() {
+    let mut program = LineClient::initialized().await;
     let script = "setsid sleep 1000 & wait";
-    spoken
+    program
         .call(2, "start_process", json!({"command": script, "wait_ms": 0}))
         .await;
-    spoken.heard().await;
-    spoken.signal(Signal::KILL);
-    assert_eq!(spoken.ended().await, None);
+    program.receive().await;
+    program.signal(Signal::KILL);
+    assert_eq!(program.finish().await, None);
 }
 
 #[tokio::test]
-async fn who_says_nothing_may_go() {
-    let mut spoken = Spoken::start();
-    spoken.stdin = None;
-    assert_eq!(spoken.ended().await, Some(0));
+async fn client_may_disconnect_without_a_message() {
+    let mut program = LineClient::start();
+    program.stdin = None;
+    assert_eq!(program.finish().await, Some(0));
 }
 
 #[tokio::test]
-async fn nonsense_is_no_reason_to_end() {
-    let mut spoken = Spoken::greeted().await;
+async fn malformed_messages_do_not_end_the_server() {
+    let mut program = LineClient::initialized().await;
     for nonsense in [
         "nonsense",
         "{}",
@@ -172,35 +175,35 @@ async fn nonsense_is_no_reason_to_end() {
         "",
         "{\"jsonrpc\": \"2.0\", \"id\": 9}",
     ] {
-        spoken.say(nonsense).await;
+        program.send_line(nonsense).await;
     }
-    spoken.call(2, "list_processes", json!({})).await;
+    program.call(2, "list_processes", json!({})).await;
     loop {
-        let answer = spoken.heard().await;
-        if answer["id"] == 2 {
-            assert_eq!(answer["result"]["isError"], false);
+        let response = program.receive().await;
+        if response["id"] == 2 {
+            assert_eq!(response["result"]["isError"], false);
             break;
         }
-        // What came in a list is answered with one.
-        let refusal = answer.get(0).unwrap_or(&answer);
-        assert!(refusal["error"].is_object(), "{answer}");
+        // A batch gets a batch as response.
+        let error = response.get(0).unwrap_or(&response);
+        assert!(error["error"].is_object(), "{response}");
     }
-    spoken.stdin = None;
-    assert_eq!(spoken.ended().await, Some(0));
+    program.stdin = None;
+    assert_eq!(program.finish().await, Some(0));
 }
 
 #[tokio::test]
-async fn a_host_that_reads_nothing_does_not_hold_up_the_end() {
-    let mut spoken = Spoken::greeted().await;
+async fn unread_output_does_not_delay_the_exit() {
+    let mut program = LineClient::initialized().await;
     let much = json!({"command": "seq 1 100000", "max_output_bytes": 200_000});
     for id in 2..6 {
-        spoken.call(id, "run_command", much.clone()).await;
+        program.call(id, "run_command", much.clone()).await;
     }
-    // A first byte is there, so more of it is stuck than a pipe holds.
-    let filled = spoken.stdout.get_mut().fill_buf();
-    patience::soon("an answer", filled)
+    // A first byte has arrived; the rest is more than the pipe holds.
+    let filled = program.stdout.get_mut().fill_buf();
+    deadline::expect_soon("a response", filled)
         .await
-        .expect("it can be read");
-    spoken.stdin = None;
-    assert_eq!(spoken.ended().await, Some(0));
+        .expect("readable");
+    program.stdin = None;
+    assert_eq!(program.finish().await, Some(0));
 }

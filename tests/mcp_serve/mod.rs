@@ -1,46 +1,46 @@
-//! `outpost mcp serve`: used by the client of another SDK, and by hand.
+//! Tests `outpost mcp serve`, with the client of another SDK and line by line.
 
 mod ends;
+mod executors;
 mod hosts;
-mod places;
 
 use std::path::Path;
 use std::process::Stdio;
 
-use outpost_testkit::{Mark, patience};
+use outpost_testkit::{TestTag, deadline};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::outpost;
 
-/// What drives the SDK for Python.
+/// A host on the Python SDK.
 const CLIENT: &str = include_str!("client.py");
 
-/// A host that uses the program, and nothing of what it started is left.
+/// Runs hosts that use the program, and checks that no process is left.
 struct Host {
-    mark: Mark,
-    folder: tempfile::TempDir,
+    tag: TestTag,
+    dir: tempfile::TempDir,
     env: Vec<(&'static str, &'static str)>,
 }
 
-/// What a host has heard.
-struct Heard(Value);
+/// The report of a host.
+struct HostReport(Value);
 
 impl Host {
     fn new() -> Self {
         Host {
-            mark: Mark::new(),
-            folder: tempfile::tempdir().expect("a folder"),
+            tag: TestTag::new(),
+            dir: tempfile::tempdir().expect("a directory"),
             env: Vec::new(),
         }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
-        self.folder.path().join(name)
+        self.dir.path().join(name)
     }
 
-    /// Calls these tools, one after the other, of the program with these arguments.
-    async fn calls(&self, mode: &str, args: &[&str], calls: &[(&str, Value)]) -> Heard {
+    /// Starts the program with `args` and calls these tools one after the other.
+    async fn calls(&self, mode: &str, args: &[&str], calls: &[(&str, Value)]) -> HostReport {
         let calls: Vec<_> = calls
             .iter()
             .map(|(tool, with)| json!([tool, with]))
@@ -52,46 +52,46 @@ impl Host {
             .arg(binary.binary())
             .args(["mcp", "serve"])
             .args(args)
-            .current_dir(self.folder.path())
-            .env(Mark::VARIABLE, self.mark.as_str())
+            .current_dir(self.dir.path())
+            .env(TestTag::VARIABLE, self.tag.as_str())
             .envs(self.env.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let child = command.spawn().expect("it starts");
-        let output = patience::soon("the client", child.wait_with_output()).await;
-        let output = output.expect("it can be waited for");
-        let words = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words}");
-        self.mark.gone().await;
-        Heard(serde_json::from_slice(&output.stdout).expect("what it heard"))
+        let child = command.spawn().expect("spawn");
+        let output = deadline::expect_soon("the client", child.wait_with_output()).await;
+        let output = output.expect("wait");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{message}");
+        self.tag.gone().await;
+        HostReport(serde_json::from_slice(&output.stdout).expect("JSON"))
     }
 }
 
-impl Heard {
-    /// What the Nth call has answered, which has to be an answer.
-    fn members(&self, call: usize) -> &Value {
-        let answer = &self.0["answers"][call];
-        assert_eq!(answer["failed"], false, "{answer}");
-        &answer["members"]
+impl HostReport {
+    /// The structured result of a call, which must have succeeded.
+    fn structured(&self, call: usize) -> &Value {
+        let response = &self.0["results"][call];
+        assert_eq!(response["failed"], false, "{response}");
+        &response["structured"]
     }
 
-    /// What the Nth call has refused.
-    fn refusal(&self, call: usize) -> &str {
-        let answer = &self.0["answers"][call];
-        assert_eq!(answer["failed"], true, "{answer}");
-        answer["words"].as_str().expect("words")
+    /// The error text of a call, which must have failed.
+    fn error_text(&self, call: usize) -> &str {
+        let response = &self.0["results"][call];
+        assert_eq!(response["failed"], true, "{response}");
+        response["text"].as_str().expect("text")
     }
 }
 
-/// The interpreter with the SDK.
+/// The Python interpreter that has the SDK.
 fn python() -> std::path::PathBuf {
-    let folder = std::env::current_dir().expect("a folder");
-    let path = folder.join("../../target/mcp-servers/python/bin/python3");
-    let there = Path::new(&path).exists();
+    let dir = std::env::current_dir().expect("a directory");
+    let path = dir.join("../../target/mcp-servers/python/bin/python3");
+    let exists = Path::new(&path).exists();
     assert!(
-        there,
+        exists,
         "{} is missing: run `cargo xtask setup`",
         path.display()
     );

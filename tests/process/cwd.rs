@@ -1,4 +1,4 @@
-//! `cwd`: a `file:` URI that is absolute on this host.
+//! Tests `cwd`: a `file:` URI that is absolute on this host.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,14 +8,14 @@ use outpost_testkit::{Start, file_uri};
 use crate::ready;
 
 #[tokio::test]
-async fn a_file_uri_is_where_the_child_runs() {
+async fn file_uri_is_the_working_directory() {
     let (server, client) = ready().await;
-    let folder = fs::canonicalize(server.folder()).expect("a folder");
-    let odd = folder.join("with space & ünï %41 #?");
-    fs::create_dir(&odd).expect("a folder");
-    let plain = folder.display();
+    let dir = fs::canonicalize(server.dir()).expect("a directory");
+    let special_path = dir.join("with space & ünï %41 #?");
+    fs::create_dir(&special_path).expect("a directory");
+    let plain = dir.display();
     let uris = [
-        (file_uri(&odd), odd.display().to_string()),
+        (file_uri(&special_path), special_path.display().to_string()),
         (format!("file://{plain}"), plain.to_string()),
         (format!("file://localhost{plain}"), plain.to_string()),
         (format!("file://LOCALHOST{plain}"), plain.to_string()),
@@ -31,29 +31,29 @@ async fn a_file_uri_is_where_the_child_runs() {
     ];
     for (n, (uri, expected)) in uris.into_iter().enumerate() {
         let start = Start::new(&format!("p{n}"), &["/bin/pwd"]).with("cwd", uri.as_str());
-        let story = client.run(start).await;
-        assert_eq!(story.text(), format!("{expected}\n"), "{uri}");
+        let log = client.run(start).await;
+        assert_eq!(log.text(), format!("{expected}\n"), "{uri}");
     }
 }
 
 #[tokio::test]
-async fn dots_are_resolved_before_anybody_follows_a_link() {
+async fn dot_segments_are_resolved_textually() {
     let (server, client) = ready().await;
-    let folder = fs::canonicalize(server.folder()).expect("a folder");
-    fs::create_dir_all(folder.join("far/away")).expect("a folder");
-    symlink(folder.join("far/away"), folder.join("link")).expect("a link");
-    let uri = format!("file://{}/link/..", folder.display());
+    let dir = fs::canonicalize(server.dir()).expect("a directory");
+    fs::create_dir_all(dir.join("far/away")).expect("a directory");
+    symlink(dir.join("far/away"), dir.join("link")).expect("a link");
+    let uri = format!("file://{}/link/..", dir.display());
     let start = Start::new("p", &["/bin/pwd"]).with("cwd", uri.as_str());
     assert_eq!(
         client.run(start).await.text(),
-        format!("{}\n", folder.display())
+        format!("{}\n", dir.display())
     );
 }
 
 #[tokio::test]
-async fn anything_else_is_32602() {
+async fn other_uris_are_32602() {
     let (_server, client) = ready().await;
-    let refused = [
+    let rejected = [
         "",
         "/tmp",
         "tmp",
@@ -74,7 +74,7 @@ async fn anything_else_is_32602() {
         "https://localhost/tmp",
         "ssh://localhost/tmp",
     ];
-    for uri in refused {
+    for uri in rejected {
         let start = Start::new("p", &["true"]).with("cwd", uri);
         let error = client.start_fails(start).await;
         assert_eq!(error.code, -32602, "{uri:?}: {}", error.message);
@@ -83,13 +83,13 @@ async fn anything_else_is_32602() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_is_32603() {
+async fn missing_directory_is_32603() {
     let (server, client) = ready().await;
-    let missing = server.folder().join("missing");
+    let missing = server.dir().join("missing");
     let error = client
         .start_fails(Start::new("p", &["true"]).cwd(&missing))
         .await;
     assert_eq!(error.code, -32603);
-    let words = "No such file or directory (os error 2)";
-    assert!(error.message.contains(words), "{}", error.message);
+    let message = "No such file or directory (os error 2)";
+    assert!(error.message.contains(message), "{}", error.message);
 }

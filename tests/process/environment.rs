@@ -1,14 +1,14 @@
-//! `env` and `envPolicy`: what the child finds in its environment.
+//! Tests `env` and `envPolicy`: the environment of the child.
 
 use std::collections::BTreeMap;
 
-use outpost_testkit::{Client, Mark, Server, Start};
+use outpost_testkit::{Client, Server, Start, TestTag};
 use serde_json::{Value, json};
 
 use crate::{outpost, ready};
 
-/// What the server has, besides the mark.
-const OF_THE_SERVER: &[(&str, &str)] = &[
+/// The server's environment, besides the tag.
+const SERVER_ENV: &[(&str, &str)] = &[
     ("PATH", "/usr/bin:/bin"),
     ("SHELL", "/bin/sh"),
     ("TMPDIR", "/tmp"),
@@ -38,7 +38,7 @@ const CORE: &[&str] = &[
 
 async fn server() -> (Server, Client) {
     let mut launch = outpost().env_clear();
-    for (name, value) in OF_THE_SERVER {
+    for (name, value) in SERVER_ENV {
         launch = launch.env(name, value);
     }
     let server = launch.start().await;
@@ -46,7 +46,7 @@ async fn server() -> (Server, Client) {
     (server, client)
 }
 
-/// The environment of a child with this policy, without the mark.
+/// The environment of a child with this policy, without the tag.
 async fn with_policy(
     client: &Client,
     policy: Value,
@@ -61,7 +61,7 @@ async fn with_policy(
         .split_terminator('\0')
         .filter_map(|pair| pair.split_once('='));
     pairs
-        .filter(|(name, _)| *name != Mark::VARIABLE)
+        .filter(|(name, _)| *name != TestTag::VARIABLE)
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
@@ -71,7 +71,7 @@ fn names(env: &BTreeMap<String, String>) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn without_a_policy_the_environment_is_exactly_what_was_sent() {
+async fn environment_without_policy_is_exact() {
     let (_server, client) = ready().await;
     for (id, tty) in [("pipes", false), ("pty", true)] {
         let env = [("ONLY", "this"), ("EMPTY", ""), ("odd name", "a=b\nc ünï")];
@@ -92,7 +92,7 @@ async fn without_a_policy_the_environment_is_exactly_what_was_sent() {
 }
 
 #[tokio::test]
-async fn step_1_inherits_all_core_or_nothing() {
+async fn step_1_inherits_all_core_or_none() {
     let (_server, client) = server().await;
     let all = with_policy(
         &client,
@@ -100,9 +100,9 @@ async fn step_1_inherits_all_core_or_nothing() {
         &[],
     )
     .await;
-    let expected: BTreeMap<_, _> = OF_THE_SERVER
+    let expected: BTreeMap<_, _> = SERVER_ENV
         .iter()
-        // What is the server's own is never inherited.
+        // The server's own settings are never inherited.
         .filter(|(name, _)| !name.starts_with("OUTPOST_"))
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
@@ -114,7 +114,7 @@ async fn step_1_inherits_all_core_or_nothing() {
 }
 
 #[tokio::test]
-async fn step_2_drops_what_looks_like_a_secret_unless_told_not_to() {
+async fn step_2_drops_likely_secrets_unless_disabled() {
     let (_server, client) = server().await;
     let env = with_policy(&client, json!({"inherit": "all"}), &[]).await;
     for secret in [
@@ -133,7 +133,7 @@ async fn step_2_drops_what_looks_like_a_secret_unless_told_not_to() {
 }
 
 #[tokio::test]
-async fn step_3_drops_what_is_excluded() {
+async fn step_3_drops_excluded_names() {
     let (_server, client) = server().await;
     let policy = json!({
         "inherit": "all", "ignoreDefaultExcludes": true, "exclude": ["aws_*", "LC_?????", "PLAI"],
@@ -148,7 +148,7 @@ async fn step_3_drops_what_is_excluded() {
 }
 
 #[tokio::test]
-async fn step_4_sets_and_is_not_excluded() {
+async fn step_4_sets_variables_regardless_of_exclusion() {
     let (_server, client) = server().await;
     let policy = json!({
         "inherit": "core", "exclude": ["HOME", "MY_KEY"],
@@ -162,7 +162,7 @@ async fn step_4_sets_and_is_not_excluded() {
 }
 
 #[tokio::test]
-async fn step_5_keeps_only_what_is_included() {
+async fn step_5_keeps_only_included_names() {
     let (_server, client) = server().await;
     let policy = json!({
         "inherit": "all", "set": {"A": "1", "B": "2"}, "includeOnly": ["a", "lc_*"],
@@ -174,7 +174,7 @@ async fn step_5_keeps_only_what_is_included() {
 }
 
 #[tokio::test]
-async fn step_6_lays_the_request_on_top_of_it_all() {
+async fn step_6_applies_the_requests_env_last() {
     let (_server, client) = server().await;
     let policy = json!({
         "inherit": "core", "exclude": ["TOP*"], "set": {"A": "set", "HOME": "/set"},
@@ -195,7 +195,7 @@ async fn step_6_lays_the_request_on_top_of_it_all() {
 }
 
 #[tokio::test]
-async fn the_lookup_of_a_program_uses_the_path_that_the_policy_gives() {
+async fn program_lookup_uses_the_policys_path() {
     let (_server, client) = server().await;
     let start = Start::new("p", &["env"]).env(&[]).with(
         "envPolicy",

@@ -1,4 +1,4 @@
-//! What is told of a process, and in which order.
+//! Tests the events of a process and their order.
 
 use outpost_testkit::{Event, Start, programs, sh};
 
@@ -7,13 +7,13 @@ use crate::{over_each_transport, ready, ready_with};
 #[tokio::test]
 async fn output_exit_and_close_come_in_order() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         client
             .start(sh("p", "printf out; read x; printf err >&2; exit 7").stdin())
             .await;
-        client.sees("p", "out").await;
+        client.wait_output("p", "out").await;
         client.write("p", "\n", "w").await;
-        let story = client.closed("p").await;
+        let log = client.closed("p").await;
         let output = |seq, stream: &str, bytes: &str| Event::Output {
             seq,
             stream: stream.to_owned(),
@@ -29,20 +29,20 @@ async fn output_exit_and_close_come_in_order() {
             },
             Event::Closed { seq: 4 },
         ];
-        assert_eq!(story.events, expected);
+        assert_eq!(log.events, expected);
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_process_without_output_has_two_events() {
+async fn silent_process_has_two_events() {
     let (_server, client) = ready().await;
-    let story = client.run(Start::new("p", &["true"])).await;
-    assert_eq!(story.kinds(), ["exited", "closed"]);
+    let log = client.run(Start::new("p", &["true"])).await;
+    assert_eq!(log.kinds(), ["exited", "closed"]);
 }
 
 #[tokio::test]
-async fn what_was_written_before_the_exit_is_numbered_before_it() {
+async fn output_before_the_exit_is_numbered_before_it() {
     let (_server, client) = ready().await;
     let count = 40;
     for n in 0..count {
@@ -50,57 +50,57 @@ async fn what_was_written_before_the_exit_is_numbered_before_it() {
         client.request_start(sh(&format!("p{n}"), script)).await;
     }
     for n in 0..count {
-        let story = client.closed(&format!("p{n}")).await;
-        assert_eq!(story.stream("stdout").len(), 100_000);
-        assert_eq!(story.stream("stderr").len(), 3000);
-        let (exit, _) = story.exit().expect("an exit");
-        assert_eq!(exit, story.events.len() as u64 - 1, "{:?}", story.kinds());
+        let log = client.closed(&format!("p{n}")).await;
+        assert_eq!(log.stream("stdout").len(), 100_000);
+        assert_eq!(log.stream("stderr").len(), 3000);
+        let (exit, _) = log.exit().expect("an exit");
+        assert_eq!(exit, log.events.len() as u64 - 1, "{:?}", log.kinds());
     }
 }
 
 #[tokio::test]
-async fn a_grandchild_that_holds_the_output_keeps_the_process_open() {
+async fn grandchild_holding_the_output_keeps_the_process_open() {
     let (server, client) = ready().await;
-    let go = server.folder().join("go");
+    let go = server.dir().join("go");
     let script = format!(
         "(while [ ! -e {} ]; do sleep 0.02; done; echo late) & echo early; exit 0",
         go.display()
     );
     client.start(sh("p", &script)).await;
-    let story = client.exited("p").await;
-    assert_eq!((story.text().as_str(), story.code()), ("early\n", 0));
-    // Something else happens meanwhile, and the process is still not closed.
+    let log = client.exited("p").await;
+    assert_eq!((log.text().as_str(), log.code()), ("early\n", 0));
+    // Another process has started and ended, and this one is still not closed.
     client.run(Start::new("q", &["true"])).await;
-    assert!(!client.story("p").is_closed());
+    assert!(!client.event_log("p").is_closed());
 
     std::fs::write(&go, "").expect("a file");
-    let story = client.closed("p").await;
-    assert_eq!(story.text(), "early\nlate\n");
-    let kinds = story.kinds();
+    let log = client.closed("p").await;
+    assert_eq!(log.text(), "early\nlate\n");
+    let kinds = log.kinds();
     let exit = kinds.iter().position(|kind| *kind == "exited");
     assert_eq!(exit, Some(1), "{kinds:?}");
     assert_eq!(kinds[2..], ["output", "closed"], "{kinds:?}");
 }
 
 #[tokio::test]
-async fn a_natural_exit_kills_nothing() {
+async fn natural_exit_kills_nothing() {
     let (server, client) = ready().await;
-    let story = client.run(sh("p", programs::FORKS_AND_LEAVES)).await;
-    assert_eq!(story.code(), 0);
-    // The server and what the process left.
-    server.mark().alive(2).await;
+    let log = client.run(sh("p", programs::FORKS_AND_LEAVES)).await;
+    assert_eq!(log.code(), 0);
+    // The server and the leftover process.
+    server.tag().alive(2).await;
     client.run(Start::new("q", &["true"])).await;
     assert!(!client.terminate("p").await);
-    assert_eq!(server.mark().living().len(), 2);
+    assert_eq!(server.tag().living().len(), 2);
 }
 
 #[tokio::test]
-async fn small_outputs_go_out_at_once() {
+async fn small_output_is_sent_at_once() {
     let (_server, client) = ready().await;
     client
         .start(sh("p", "printf 'name? '; read name; printf \"hello $name\"").stdin())
         .await;
-    client.sees("p", "name? ").await;
+    client.wait_output("p", "name? ").await;
     client.write("p", "you\n", "w").await;
     assert_eq!(client.closed("p").await.text(), "name? hello you");
 }
@@ -108,28 +108,24 @@ async fn small_outputs_go_out_at_once() {
 #[tokio::test]
 async fn no_byte_is_altered() {
     over_each_transport(async |server, client| {
-        client.shake_hands().await;
-        let file = server.folder().join("bytes");
-        // Each value, at each distance from the borders of buffers and of base64.
+        client.handshake().await;
+        let file = server.dir().join("bytes");
+        // Every byte value at every offset from the boundaries of buffers and base64 groups.
         let bytes: Vec<u8> = (0..1024 * 1024_u32).map(|n| (n ^ (n >> 8)) as u8).collect();
         std::fs::write(&file, &bytes).expect("a file");
         let file = file.to_str().expect("UTF-8");
-        let story = client.run(Start::new("p", &["cat", file])).await;
-        assert!(
-            story.stream("stdout") == bytes,
-            "{} bytes came",
-            story.bytes()
-        );
+        let log = client.run(Start::new("p", &["cat", file])).await;
+        assert!(log.stream("stdout") == bytes, "{} bytes came", log.bytes());
         let script = format!("stty raw; cat {file}");
-        let story = client.run(sh("pty", &script).tty()).await;
-        assert!(story.stream("pty") == bytes, "{} bytes came", story.bytes());
+        let log = client.run(sh("pty", &script).tty()).await;
+        assert!(log.stream("pty") == bytes, "{} bytes came", log.bytes());
     })
     .await;
 }
 
 #[tokio::test]
-async fn nothing_is_lost_between_the_start_and_its_answer() {
-    // Little is retained, so that what nobody has taken in time is gone.
+async fn nothing_is_lost_before_the_start_response() {
+    // Little is retained, so output that isn't read in time is dropped.
     let (_server, client) = ready_with(&["--retain-bytes", "64KiB"]).await;
     for n in 0..60 {
         let id = format!("p{n}");
@@ -139,21 +135,21 @@ async fn nothing_is_lost_between_the_start_and_its_answer() {
 }
 
 #[tokio::test]
-async fn two_streams_side_by_side_lose_nothing() {
+async fn concurrent_streams_lose_nothing() {
     let (_server, client) = ready().await;
     let script = "i=0; while [ $i -lt 3000 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done";
-    let story = client.run(sh("p", script)).await;
+    let log = client.run(sh("p", script)).await;
     let expected = |letter| {
         (0..3000)
             .map(|i| format!("{letter}{i}\n"))
             .collect::<String>()
     };
-    assert_eq!(story.stdout(), expected('o'));
-    assert_eq!(story.stderr(), expected('e'));
+    assert_eq!(log.stdout(), expected('o'));
+    assert_eq!(log.stderr(), expected('e'));
 }
 
 #[tokio::test]
-async fn a_flood_is_gathered_into_large_chunks() {
+async fn flood_is_sent_in_large_chunks() {
     let (_server, client) = ready().await;
     let mebibytes = 32;
     client.only_count("p");
@@ -161,30 +157,30 @@ async fn a_flood_is_gathered_into_large_chunks() {
     client
         .start(Start::new("p", &["head", "-c", &size, "/dev/zero"]))
         .await;
-    client.counts("p", mebibytes * 1024 * 1024).await;
+    client.wait_count("p", mebibytes * 1024 * 1024).await;
     let counted = client.counted("p");
     let average = counted.bytes / counted.chunks as usize;
     assert!(average > 4096, "{average} bytes on average");
     client
-        .story_until("p", "the close", |story| story.is_closed())
+        .event_log_until("p", "the close", |log| log.is_closed())
         .await;
 }
 
 #[tokio::test]
-async fn events_of_many_processes_are_in_order_for_each() {
+async fn events_are_ordered_per_process() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         for n in 0..40 {
             let script = "echo a; echo b >&2; echo c; exit 3";
             client.request_start(sh(&format!("p{n}"), script)).await;
         }
         for n in 0..40 {
-            let story = client.closed(&format!("p{n}")).await;
+            let log = client.closed(&format!("p{n}")).await;
             assert_eq!(
-                (story.stdout().as_str(), story.stderr().as_str()),
+                (log.stdout().as_str(), log.stderr().as_str()),
                 ("a\nc\n", "b\n")
             );
-            assert_eq!(story.code(), 3);
+            assert_eq!(log.code(), 3);
         }
     })
     .await;

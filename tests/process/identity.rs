@@ -1,12 +1,12 @@
-//! `processId`: the client's own key.
+//! Tests `processId`, which the client chooses.
 
-use outpost_testkit::{patience, sh};
+use outpost_testkit::{deadline, sh};
 use serde_json::json;
 
 use crate::{ready, ready_with};
 
 #[tokio::test]
-async fn an_id_in_use_by_a_running_process_is_refused() {
+async fn id_of_a_running_process_is_rejected() {
     let (_server, client) = ready().await;
     client.start(sh("dup", "read x; echo first").stdin()).await;
     let error = client.start_fails(sh("dup", "echo second")).await;
@@ -16,7 +16,7 @@ async fn an_id_in_use_by_a_running_process_is_refused() {
 }
 
 #[tokio::test]
-async fn an_id_in_use_by_a_closed_process_is_refused_while_it_is_retained() {
+async fn id_of_a_retained_closed_process_is_rejected() {
     let (_server, client) = ready().await;
     client.run(sh("dup", "echo first")).await;
     let error = client.start_fails(sh("dup", "echo second")).await;
@@ -26,28 +26,28 @@ async fn an_id_in_use_by_a_closed_process_is_refused_while_it_is_retained() {
 }
 
 #[tokio::test]
-async fn an_id_is_free_again_once_evicted() {
+async fn id_is_free_after_eviction() {
     let (_server, client) = ready_with(&["--closed-retention", "100ms"]).await;
     client.run(sh("dup", "echo first")).await;
-    let deadline = std::time::Instant::now() + patience::PATIENCE;
+    let deadline = std::time::Instant::now() + deadline::DEADLINE;
     while client.listed("dup").await.is_some() {
         assert!(std::time::Instant::now() < deadline, "never evicted");
     }
     let error = client
-        .fails("process/read", json!({"processId": "dup"}))
+        .call_fails("process/read", json!({"processId": "dup"}))
         .await;
     assert_eq!(error.parts(), (-32600, "unknown process id dup"));
     client.start(sh("dup", "echo second; read x").stdin()).await;
     client
-        .until("the second one", |seen| {
-            seen.stories
+        .until("the second exit", |seen| {
+            seen.event_logs
                 .get("dup")
-                .filter(|story| story.text().contains("second"))
+                .filter(|log| log.text().contains("second"))
                 .map(drop)
         })
         .await;
     let numbers: Vec<_> = client
-        .story("dup")
+        .event_log("dup")
         .events
         .iter()
         .map(|event| event.seq())
@@ -57,22 +57,22 @@ async fn an_id_is_free_again_once_evicted() {
 }
 
 #[tokio::test]
-async fn of_two_starts_in_flight_the_first_has_the_id() {
+async fn first_of_two_starts_gets_the_id() {
     let (_server, client) = ready().await;
     for n in 0..10 {
         let id = format!("p{n}");
         let first = client.request_start(sh(&id, "echo first")).await;
         let second = client.request_start(sh(&id, "echo second")).await;
-        let error = client.answer(second).await.unwrap_err();
+        let error = client.response(second).await.unwrap_err();
         let expected = format!("process {id} already exists");
         assert_eq!(error.parts(), (-32600, &*expected));
-        assert!(client.answer(first).await.is_ok());
+        assert!(client.response(first).await.is_ok());
         assert_eq!(client.closed(&id).await.text(), "first\n");
     }
 }
 
 #[tokio::test]
-async fn an_id_is_any_text_of_1_to_256_bytes() {
+async fn id_has_1_to_256_bytes() {
     let (_server, client) = ready().await;
     let long = "x".repeat(256);
     let wide = "ü".repeat(128);
@@ -88,8 +88,8 @@ async fn an_id_is_any_text_of_1_to_256_bytes() {
         &wide,
     ];
     for id in ids {
-        let story = client.run(sh(id, "echo hello")).await;
-        assert_eq!(story.text(), "hello\n", "{id:?}");
+        let log = client.run(sh(id, "echo hello")).await;
+        assert_eq!(log.text(), "hello\n", "{id:?}");
         assert!(client.listed(id).await.is_some(), "{id:?}");
     }
     for id in ["", &"x".repeat(257), &"ü".repeat(129)] {

@@ -1,8 +1,8 @@
-//! `process/list`.
+//! Tests `process/list`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outpost_testkit::{Start, Vitals, file_uri, sh};
+use outpost_testkit::{ProcStats, Start, file_uri, sh};
 use serde_json::{Value, json};
 
 use crate::{over_each_transport, ready};
@@ -13,22 +13,22 @@ fn now_ms() -> u64 {
 }
 
 #[tokio::test]
-async fn an_entry_says_all_about_its_process() {
+async fn entry_describes_its_process() {
     over_each_transport(async |server, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         assert_eq!(
             client.call("process/list", json!({})).await,
             json!({"processes": []})
         );
         let before = now_ms();
         let argv = ["/bin/sh", "-c", "echo hello; read x; echo bye >&2; exit 5"];
-        let start = Start::new("p", &argv).stdin().cwd(server.folder());
+        let start = Start::new("p", &argv).stdin().cwd(server.dir());
         client.start(start).await;
-        client.sees("p", "hello").await;
+        client.wait_output("p", "hello").await;
         let entry = client.listed("p").await.expect("an entry");
         let (pid, started) = (entry["pid"].clone(), entry["startedAtMs"].clone());
         let expected = json!({
-            "processId": "p", "pid": pid, "argv": argv, "cwd": file_uri(server.folder()),
+            "processId": "p", "pid": pid, "argv": argv, "cwd": file_uri(server.dir()),
             "tty": false, "startedAtMs": started, "state": "running", "exitCode": null,
             "nextSeq": 2, "bytesOut": 6,
         });
@@ -36,8 +36,8 @@ async fn an_entry_says_all_about_its_process() {
         let started = started.as_u64().expect("a time");
         assert!((before..=now_ms()).contains(&started), "{started}");
         let pid = i32::try_from(pid.as_i64().expect("a pid")).expect("a pid");
-        assert!(Vitals::of(pid).state().is_some());
-        assert!(server.mark().living().contains(&pid));
+        assert!(ProcStats::of(pid).state().is_some());
+        assert!(server.tag().living().contains(&pid));
 
         client.write("p", "\n", "w").await;
         client.closed("p").await;
@@ -74,7 +74,7 @@ async fn states_are_running_exited_and_closed() {
     client.closed("q").await;
     assert_eq!(state("q").await, "closed");
     assert_eq!(client.listed("p").await.expect("an entry")["tty"], true);
-    client.end("p").await;
+    client.terminate_and_wait("p").await;
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn all_processes_of_the_session_are_listed() {
 }
 
 #[tokio::test]
-async fn the_oldest_is_first_however_quickly_the_next_follows() {
+async fn entries_are_in_order_of_reservation() {
     let (_server, client) = ready().await;
     let ids: Vec<_> = (0..40).rev().map(|n| format!("p{n:02}")).collect();
     let mut starts = Vec::new();
@@ -105,7 +105,7 @@ async fn the_oldest_is_first_however_quickly_the_next_follows() {
         starts.push(client.request_start(Start::new(id, &["true"])).await);
     }
     for start in starts {
-        assert!(client.answer(start).await.is_ok());
+        assert!(client.response(start).await.is_ok());
     }
     let list = client.call("process/list", json!({})).await;
     let entries = list["processes"].as_array().expect("a list");
@@ -117,13 +117,13 @@ async fn the_oldest_is_first_however_quickly_the_next_follows() {
 }
 
 #[tokio::test]
-async fn a_start_in_flight_is_listed_as_starting_or_running() {
+async fn start_in_flight_is_listed() {
     let (_server, client) = ready().await;
     for n in 0..20 {
         let id = format!("p{n}");
         let start = client.request_start(sh(&id, "read x").stdin()).await;
         let list = client.request("process/list", json!({})).await;
-        let list = client.answer(list).await.expect("a list");
+        let list = client.response(list).await.expect("a list");
         let entries = list["processes"].as_array().expect("a list");
         let entry = entries.iter().find(|entry| entry["processId"] == json!(id));
         let entry = entry.unwrap_or_else(|| panic!("{id} isn't listed: {list}"));
@@ -131,7 +131,7 @@ async fn a_start_in_flight_is_listed_as_starting_or_running() {
             matches!(entry["state"].as_str(), Some("starting" | "running")),
             "{entry}"
         );
-        assert!(client.answer(start).await.is_ok());
-        client.end(&id).await;
+        assert!(client.response(start).await.is_ok());
+        client.terminate_and_wait(&id).await;
     }
 }

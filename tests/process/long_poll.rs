@@ -1,53 +1,53 @@
-//! `process/read` that waits.
+//! Tests `process/read` with `waitMs`.
 
 use std::time::{Duration, Instant};
 
-use outpost_testkit::{Client, Start, Story, sh};
+use outpost_testkit::{Client, EventLog, Start, sh};
 use serde_json::{Value, json};
 
 use crate::{over_each_transport, ready};
 
 /// Longer than any test waits.
-const FOR_EVER: u64 = 600_000;
+const FOREVER: u64 = 600_000;
 
-/// A read that waits, and does so: other requests were answered after it was sent.
-async fn waiting(client: &Client, id: &str, after: u64, wait: u64) -> i64 {
+/// Sends a read and checks that it blocks: later requests get their responses first.
+async fn start_blocked_read(client: &Client, id: &str, after: u64, wait: u64) -> i64 {
     let params = json!({"processId": id, "afterSeq": after, "waitMs": wait});
     let request = client.request("process/read", params).await;
     for _ in 0..3 {
-        client.is_alive().await;
+        client.check_alive().await;
         client.call("process/list", json!({})).await;
     }
-    assert!(!client.is_answered(request), "it had nothing to wait for");
+    assert!(!client.has_response(request), "the read did not block");
     request
 }
 
-async fn answer(client: &Client, request: i64) -> Value {
-    client.answer(request).await.expect("a page")
+async fn response(client: &Client, request: i64) -> Value {
+    client.response(request).await.expect("a page")
 }
 
 #[tokio::test]
-async fn output_exit_and_close_each_wake_it() {
+async fn output_exit_and_close_wake_it() {
     over_each_transport(async |server, client| {
-        client.shake_hands().await;
-        let go = server.folder().join("go");
+        client.handshake().await;
+        let go = server.dir().join("go");
         let script = format!(
             "(while [ ! -e {} ]; do sleep 0.02; done) & read x; echo hi; read x; exit 3",
             go.display()
         );
         client.start(sh("p", &script).stdin()).await;
 
-        let request = waiting(client, "p", 0, FOR_EVER).await;
+        let request = start_blocked_read(client, "p", 0, FOREVER).await;
         client.write("p", "\n", "w1").await;
-        let read = answer(client, request).await;
+        let read = response(client, request).await;
         assert_eq!(
-            (Story::page_bytes(&read), &read["nextSeq"]),
+            (EventLog::page_bytes(&read), &read["nextSeq"]),
             (b"hi\n".to_vec(), &json!(2))
         );
 
-        let request = waiting(client, "p", 1, FOR_EVER).await;
+        let request = start_blocked_read(client, "p", 1, FOREVER).await;
         client.write("p", "\n", "w2").await;
-        let read = answer(client, request).await;
+        let read = response(client, request).await;
         assert_eq!(
             (&read["exitCode"], &read["nextSeq"]),
             (&json!(3), &json!(3))
@@ -57,10 +57,10 @@ async fn output_exit_and_close_each_wake_it() {
             (&json!(true), &json!(false))
         );
 
-        // The exit is seen now, so only the close is left to wait for.
-        let request = waiting(client, "p", 2, FOR_EVER).await;
+        // The cursor is past the exit, so the read waits for the close.
+        let request = start_blocked_read(client, "p", 2, FOREVER).await;
         std::fs::write(&go, "").expect("a file");
-        let read = answer(client, request).await;
+        let read = response(client, request).await;
         assert_eq!(
             (&read["closed"], &read["nextSeq"]),
             (&json!(true), &json!(4))
@@ -71,44 +71,44 @@ async fn output_exit_and_close_each_wake_it() {
 }
 
 #[tokio::test]
-async fn it_does_not_wait_when_there_is_something_to_say() {
+async fn pending_events_are_returned_at_once() {
     let (_server, client) = ready().await;
     client
         .start(sh("p", "printf x; read x; sleep 1000 & exit 0").stdin())
         .await;
-    client.sees("p", "x").await;
-    // Output behind the cursor.
+    client.wait_output("p", "x").await;
+    // Output after the cursor.
     let read = client
-        .read("p", json!({"afterSeq": 0, "waitMs": FOR_EVER}))
+        .read("p", json!({"afterSeq": 0, "waitMs": FOREVER}))
         .await;
-    assert_eq!(Story::page_seqs(&read), [1]);
+    assert_eq!(EventLog::page_seqs(&read), [1]);
     client.write("p", "\n", "w").await;
     client.exited("p").await;
-    // An exit that the caller has not seen.
+    // An exit after the cursor.
     for after in [0, 1] {
         let read = client
-            .read("p", json!({"afterSeq": after, "waitMs": FOR_EVER}))
+            .read("p", json!({"afterSeq": after, "waitMs": FOREVER}))
             .await;
         assert_eq!(
             (&read["exited"], &read["nextSeq"]),
             (&json!(true), &json!(3))
         );
     }
-    // One that it has.
-    let request = waiting(&client, "p", 2, FOR_EVER).await;
+    // An exit before the cursor.
+    let request = start_blocked_read(&client, "p", 2, FOREVER).await;
     client.terminate_with("p", json!({"tree": true})).await;
-    assert_eq!(answer(&client, request).await["closed"], true);
-    // Closed: whatever the cursor is.
+    assert_eq!(response(&client, request).await["closed"], true);
+    // A closed process, with any cursor.
     for after in [0, 2, 3, 99] {
         let read = client
-            .read("p", json!({"afterSeq": after, "waitMs": FOR_EVER}))
+            .read("p", json!({"afterSeq": after, "waitMs": FOREVER}))
             .await;
         assert_eq!(read["closed"], true);
     }
 }
 
 #[tokio::test]
-async fn it_gives_up_quietly_when_the_time_is_over() {
+async fn timeout_returns_an_empty_page() {
     let (_server, client) = ready().await;
     client.start(sh("p", "read x").stdin()).await;
     let start = Instant::now();
@@ -120,74 +120,74 @@ async fn it_gives_up_quietly_when_the_time_is_over() {
         "failure": null, "sandboxDenied": false,
     });
     assert_eq!(read, expected);
-    client.end("p").await;
+    client.terminate_and_wait("p").await;
 }
 
 #[tokio::test]
-async fn the_longest_wait_there_is_works() {
+async fn longest_wait_works() {
     let (_server, client) = ready().await;
     client.start(sh("p", "read x; echo $x").stdin()).await;
-    let request = waiting(&client, "p", 0, u64::MAX).await;
+    let request = start_blocked_read(&client, "p", 0, u64::MAX).await;
     client.write("p", "hello\n", "w").await;
-    let read = answer(&client, request).await;
-    assert_eq!(Story::page_bytes(&read), b"hello\n");
+    let read = response(&client, request).await;
+    assert_eq!(EventLog::page_bytes(&read), b"hello\n");
     client.closed("p").await;
 }
 
 #[tokio::test]
-async fn it_delays_nothing_not_even_the_same_process() {
+async fn long_poll_delays_nothing_else() {
     let (_server, client) = ready().await;
     client
         .start(sh("p", "read x; echo $x >&2; read x").tty())
         .await;
-    let request = waiting(&client, "p", 99, FOR_EVER).await;
+    let request = start_blocked_read(&client, "p", 99, FOREVER).await;
     client.run(Start::new("q", &["true"])).await;
     assert_eq!(client.write("p", "hello\n", "w").await, "accepted");
-    client.sees("p", "hello").await;
+    client.wait_output("p", "hello").await;
     let size = json!({"processId": "p", "size": {"rows": 3, "cols": 4}});
     client.call("process/resize", size).await;
     client.signal("p", "continue").await;
     client.read("p", json!({"waitMs": 10})).await;
-    assert!(!client.is_answered(request), "nothing has come after 99");
-    client.end("p").await;
-    assert_eq!(answer(&client, request).await["closed"], true);
+    assert!(!client.has_response(request), "nothing has come after 99");
+    client.terminate_and_wait("p").await;
+    assert_eq!(response(&client, request).await["closed"], true);
 }
 
 #[tokio::test]
-async fn many_may_wait_for_the_same_process() {
+async fn many_may_wait_for_one_process() {
     let (_server, client) = ready().await;
     client.start(sh("p", "read x; echo $x").stdin()).await;
     let mut requests = Vec::new();
     for _ in 0..50 {
-        let params = json!({"processId": "p", "waitMs": FOR_EVER});
+        let params = json!({"processId": "p", "waitMs": FOREVER});
         requests.push(client.request("process/read", params).await);
     }
     client.write("p", "hello\n", "w").await;
     for request in requests {
-        let read = answer(&client, request).await;
-        assert_eq!(Story::page_bytes(&read), b"hello\n");
+        let read = response(&client, request).await;
+        assert_eq!(EventLog::page_bytes(&read), b"hello\n");
     }
     client.closed("p").await;
 }
 
 #[tokio::test]
-async fn a_cursor_in_the_future_waits_for_what_comes_after_it() {
+async fn future_cursor_waits_for_later_events() {
     let (_server, client) = ready().await;
     client
         .start(sh("p", "while read x; do printf $x; done").stdin())
         .await;
-    let request = waiting(&client, "p", 2, FOR_EVER).await;
+    let request = start_blocked_read(&client, "p", 2, FOREVER).await;
     for (n, text) in ["one", "two", "three"].iter().enumerate() {
-        assert!(!client.is_answered(request));
+        assert!(!client.has_response(request));
         client
             .write("p", format!("{text}\n"), &format!("w{n}"))
             .await;
-        client.sees("p", text).await;
+        client.wait_output("p", text).await;
     }
-    let read = answer(&client, request).await;
+    let read = response(&client, request).await;
     assert_eq!(
-        (Story::page_seqs(&read), Story::page_bytes(&read)),
+        (EventLog::page_seqs(&read), EventLog::page_bytes(&read)),
         (vec![3], b"three".to_vec())
     );
-    client.end("p").await;
+    client.terminate_and_wait("p").await;
 }

@@ -1,4 +1,4 @@
-//! What can be done with a process, verb by verb.
+//! Tests the `process/*` methods and events.
 
 mod cwd;
 mod environment;
@@ -6,7 +6,6 @@ mod events;
 mod execution;
 mod exit;
 mod identity;
-mod ladder;
 mod list;
 mod long_poll;
 mod read;
@@ -17,6 +16,7 @@ mod start;
 mod stdin;
 mod terminal;
 mod terminate;
+mod termination;
 mod timeout;
 mod tree;
 mod write;

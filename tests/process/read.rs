@@ -1,11 +1,11 @@
-//! `process/read` without waiting: pages of what is retained.
+//! Tests `process/read` without waiting: pages of the retained output.
 
-use outpost_testkit::{Client, Story, sh};
+use outpost_testkit::{Client, EventLog, sh};
 use serde_json::{Value, json};
 
 use crate::{over_each_transport, ready};
 
-/// A process that has written `count` chunks, `line1` and so on, one by one.
+/// Starts a process that writes `count` chunks, `line1` and so on, one by one.
 async fn lines(client: &Client, id: &str, count: usize) {
     let script = "while read x; do printf $x; done";
     client.start(sh(id, script).stdin()).await;
@@ -13,32 +13,32 @@ async fn lines(client: &Client, id: &str, count: usize) {
         client
             .write(id, format!("line{n}\n"), &format!("w{n}"))
             .await;
-        client.sees(id, &format!("line{n}")).await;
+        client.wait_output(id, &format!("line{n}")).await;
     }
 }
 
-/// The same, closed.
+/// Calls `lines` and closes the process.
 async fn closed_lines(client: &Client, id: &str, count: usize) {
     lines(client, id, count).await;
     client.write_last(id, "").await;
     client.closed(id).await;
 }
 
-fn summary(answer: &Value) -> (Vec<u64>, u64) {
+fn summary(response: &Value) -> (Vec<u64>, u64) {
     (
-        Story::page_seqs(answer),
-        answer["nextSeq"].as_u64().unwrap_or_default(),
+        EventLog::page_seqs(response),
+        response["nextSeq"].as_u64().unwrap_or_default(),
     )
 }
 
 #[tokio::test]
-async fn a_read_tells_all_there_is() {
+async fn read_returns_everything_retained() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         client
             .start(sh("p", "printf out; read x; printf err >&2; exit 3").stdin())
             .await;
-        client.sees("p", "out").await;
+        client.wait_output("p", "out").await;
         let read = client.read("p", json!({})).await;
         let expected = json!({
             "chunks": [{"seq": 1, "stream": "stdout", "chunk": "b3V0"}],
@@ -63,17 +63,17 @@ async fn a_read_tells_all_there_is() {
 }
 
 #[tokio::test]
-async fn absent_and_null_are_the_same() {
+async fn absent_and_null_are_equal() {
     let (_server, client) = ready().await;
     closed_lines(&client, "p", 3).await;
     let absent = client.read("p", json!({})).await;
     let null = json!({"afterSeq": null, "maxBytes": null, "waitMs": null});
     assert_eq!(client.read("p", null).await, absent);
-    assert_eq!(Story::page_bytes(&absent), b"line1line2line3");
+    assert_eq!(EventLog::page_bytes(&absent), b"line1line2line3");
 }
 
 #[tokio::test]
-async fn only_what_is_after_the_cursor_is_read() {
+async fn only_events_after_the_cursor_are_returned() {
     let (_server, client) = ready().await;
     closed_lines(&client, "p", 5).await;
     for (after, seqs) in [
@@ -96,7 +96,7 @@ async fn only_what_is_after_the_cursor_is_read() {
 }
 
 #[tokio::test]
-async fn a_page_stops_before_its_budget_is_exceeded() {
+async fn page_stops_before_its_budget() {
     let (_server, client) = ready().await;
     // Five chunks of five bytes each; exit and close are 6 and 7.
     closed_lines(&client, "p", 5).await;
@@ -110,7 +110,7 @@ async fn a_page_stops_before_its_budget_is_exceeded() {
         (0, 25, vec![1, 2, 3, 4, 5], 6),
         (0, 1_000_000, vec![1, 2, 3, 4, 5], 6),
         (4, 10, vec![5], 6),
-        // Nothing in the answer: then it is the process's next number.
+        // An empty page returns the process's next seq.
         (5, 10, vec![], 8),
         (7, 10, vec![], 8),
     ];
@@ -127,7 +127,7 @@ async fn a_page_stops_before_its_budget_is_exceeded() {
 }
 
 #[tokio::test]
-async fn a_page_has_at_least_one_chunk_whatever_its_budget() {
+async fn page_has_at_least_one_chunk() {
     let (_server, client) = ready().await;
     closed_lines(&client, "p", 2).await;
     for budget in [0, 1] {
@@ -137,7 +137,7 @@ async fn a_page_has_at_least_one_chunk_whatever_its_budget() {
 }
 
 #[tokio::test]
-async fn next_seq_less_one_is_always_the_right_cursor() {
+async fn next_seq_minus_one_is_the_cursor() {
     let (_server, client) = ready().await;
     closed_lines(&client, "p", 7).await;
     for budget in [json!(1), json!(5), json!(12), json!(100), json!(null)] {
@@ -146,7 +146,7 @@ async fn next_seq_less_one_is_always_the_right_cursor() {
             let read = client
                 .read("p", json!({"afterSeq": after, "maxBytes": budget}))
                 .await;
-            bytes.extend(Story::page_bytes(&read));
+            bytes.extend(EventLog::page_bytes(&read));
             after = read["nextSeq"].as_u64().expect("a number") - 1;
             pages += 1;
             if read["closed"] == true && read["chunks"] == json!([]) {
@@ -162,40 +162,40 @@ async fn next_seq_less_one_is_always_the_right_cursor() {
 }
 
 #[tokio::test]
-async fn reading_takes_nothing_away() {
+async fn reading_removes_nothing() {
     let (_server, client) = ready().await;
     lines(&client, "p", 3).await;
     let first = client.read("p", json!({})).await;
     assert_eq!(client.read("p", json!({})).await, first);
     assert_eq!(
-        client.story("p").text(),
+        client.event_log("p").text(),
         "line1line2line3",
         "it is pushed as well"
     );
-    client.end("p").await;
+    client.terminate_and_wait("p").await;
 }
 
 #[tokio::test]
-async fn an_unknown_process_cannot_be_read() {
+async fn unknown_process_is_an_error() {
     let (_server, client) = ready().await;
     for params in [
         json!({"processId": "ghost"}),
         json!({"processId": "ghost", "waitMs": 20_000}),
     ] {
-        let error = client.fails("process/read", params).await;
+        let error = client.call_fails("process/read", params).await;
         assert_eq!(error.parts(), (-32600, "unknown process id ghost"));
     }
 }
 
 #[tokio::test]
-async fn a_page_fits_a_message_however_much_is_retained() {
+async fn page_fits_a_message() {
     let (_server, client) = crate::ready_with(&["--retain-bytes", "80MiB"]).await;
     client.only_count("p");
     let written = 70_000_000;
     client
         .start(sh("p", &format!("head -c {written} /dev/zero")))
         .await;
-    client.counts("p", written).await;
+    client.wait_count("p", written).await;
     let (mut after, mut bytes, mut pages) = (0, 0, 0);
     loop {
         let id = client
@@ -204,10 +204,10 @@ async fn a_page_fits_a_message_however_much_is_retained() {
                 json!({"processId": "p", "afterSeq": after, "waitMs": 20_000}),
             )
             .await;
-        let answer = client.answer_message(id).await;
-        assert!(answer.to_string().len() <= 64 * 1024 * 1024);
-        let read = &answer["result"];
-        bytes += Story::page_bytes(read).len();
+        let response = client.response_message(id).await;
+        assert!(response.to_string().len() <= 64 * 1024 * 1024);
+        let read = &response["result"];
+        bytes += EventLog::page_bytes(read).len();
         after = read["nextSeq"].as_u64().expect("a number") - 1;
         pages += 1;
         if read["closed"] == true && read["chunks"] == json!([]) {

@@ -1,11 +1,11 @@
-//! `sandbox`: what can't be enforced doesn't start.
+//! Tests `sandbox`: a policy that can't be enforced fails the start.
 
 use outpost_testkit::{Start, sh};
 use serde_json::{Value, json};
 
 use crate::{outpost, ready};
 
-fn managed() -> Value {
+fn managed_sandbox() -> Value {
     json!({
         "permissions": {
             "type": "managed",
@@ -22,17 +22,19 @@ fn managed() -> Value {
 }
 
 #[tokio::test]
-async fn a_managed_sandbox_is_refused_where_it_cannot_be_enforced() {
+async fn unenforceable_sandbox_is_rejected() {
     let server = outpost().env("PATH", "/nowhere").start().await;
     let client = server.client().await;
-    let file = server.folder().join("touched");
+    let file = server.dir().join("touched");
     for tty in [false, true] {
         let script = format!("touch {}", file.display());
-        let start = sh("p", &script).with("sandbox", managed()).with("tty", tty);
+        let start = sh("p", &script)
+            .with("sandbox", managed_sandbox())
+            .with("tty", tty);
         let error = client.start_fails(start).await;
         assert_eq!(error.code, -32602);
-        let words = "sandbox intent cannot be enforced on this executor: ";
-        assert!(error.message.starts_with(words), "{}", error.message);
+        let message = "sandbox intent cannot be enforced on this executor: ";
+        assert!(error.message.starts_with(message), "{}", error.message);
         let missing = "install the package bubblewrap";
         assert!(error.message.ends_with(missing), "{}", error.message);
     }
@@ -41,7 +43,7 @@ async fn a_managed_sandbox_is_refused_where_it_cannot_be_enforced() {
 }
 
 #[tokio::test]
-async fn a_managed_network_is_refused_until_it_can_be_enforced() {
+async fn managed_network_is_rejected() {
     let (_server, client) = ready().await;
     let networks = [
         json!(null),
@@ -53,17 +55,17 @@ async fn a_managed_network_is_refused_until_it_can_be_enforced() {
             .with("managedNetwork", network);
         let error = client.start_fails(start).await;
         assert_eq!(error.code, -32602);
-        let words = "sandbox intent cannot be enforced on this executor: ";
-        assert!(error.message.starts_with(words), "{}", error.message);
+        let message = "sandbox intent cannot be enforced on this executor: ";
+        assert!(error.message.starts_with(message), "{}", error.message);
     }
     assert_eq!(client.listed("p").await, None);
 }
 
 #[tokio::test]
-async fn no_sandbox_and_somebody_elses_sandbox_run_as_they_are() {
+async fn disabled_and_external_sandboxes_run_unconfined() {
     let (_server, client) = ready().await;
     for kind in ["disabled", "external"] {
-        let mut sandbox = managed();
+        let mut sandbox = managed_sandbox();
         sandbox["permissions"] = json!({"type": kind});
         let start = sh(kind, "echo permission denied; exit 1")
             .with("sandbox", sandbox)
@@ -71,8 +73,8 @@ async fn no_sandbox_and_somebody_elses_sandbox_run_as_they_are() {
                 "managedNetwork",
                 json!({"loopbackPorts": [1], "allowLocalBinding": true}),
             );
-        let answer = client.start(start).await;
-        assert_eq!(answer, json!({"processId": kind, "sandboxType": "none"}));
+        let response = client.start(start).await;
+        assert_eq!(response, json!({"processId": kind, "sandboxType": "none"}));
         client.closed(kind).await;
         let read = client.read(kind, json!({})).await;
         assert_eq!(read["sandboxDenied"], false);
@@ -80,7 +82,7 @@ async fn no_sandbox_and_somebody_elses_sandbox_run_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_sandbox_of_no_known_kind_is_32602() {
+async fn unknown_sandbox_kind_is_32602() {
     let (_server, client) = ready().await;
     let sandboxes = [
         json!({}),
@@ -97,18 +99,18 @@ async fn a_sandbox_of_no_known_kind_is_32602() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_not_there_is_told_as_without_a_sandbox() {
+async fn missing_directory_is_reported_as_without_a_sandbox() {
     let (_server, client) = ready().await;
     let start = || Start::new("p", &["true"]).with("cwd", "file:///no/such/place");
     let free = client.start_fails(start()).await;
-    let mut writable = managed();
+    let mut writable = managed_sandbox();
     writable["workspaceRoots"] = json!(["file:///no/such/place"]);
     let entry = json!({
         "path": {"type": "special", "value": {"kind": "project_roots"}}, "access": "write",
     });
     let entries = &mut writable["permissions"]["file_system"]["entries"];
     entries.as_array_mut().expect("a list").push(entry);
-    for sandbox in [managed(), writable] {
+    for sandbox in [managed_sandbox(), writable] {
         let confined = client.start_fails(start().with("sandbox", sandbox)).await;
         assert_eq!(confined.parts(), free.parts());
     }

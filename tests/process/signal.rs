@@ -1,12 +1,12 @@
-//! `process/signal`.
+//! Tests `process/signal`.
 
-use outpost_testkit::{Start, Vitals, sh};
+use outpost_testkit::{ProcStats, Start, sh};
 use serde_json::json;
 
 use crate::{over_each_transport, ready};
 
-/// The names on the wire whose signals can be caught, and what a shell calls them.
-const CAUGHT: &[(&str, &str)] = &[
+/// Wire names of signals that can be caught, and their names in a shell.
+const CATCHABLE: &[(&str, &str)] = &[
     ("interrupt", "INT"),
     ("terminate", "TERM"),
     ("hangup", "HUP"),
@@ -18,20 +18,20 @@ const CAUGHT: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn each_name_is_its_signal() {
+async fn each_name_sends_its_signal() {
     let (_server, client) = ready().await;
     for tty in [false, true] {
         let id = format!("p{tty}");
-        let traps: String = CAUGHT
+        let traps: String = CATCHABLE
             .iter()
             .map(|(_, name)| format!("trap 'echo got {name}' {name}; "))
             .collect();
         let script = format!("{traps} echo ready; while :; do sleep 0.02; done");
         client.start(sh(&id, &script).with("tty", tty)).await;
-        client.sees(&id, "ready").await;
-        for (name, signal) in CAUGHT {
+        client.wait_output(&id, "ready").await;
+        for (name, signal) in CATCHABLE {
             client.signal(&id, name).await;
-            client.sees(&id, &format!("got {signal}")).await;
+            client.wait_output(&id, &format!("got {signal}")).await;
         }
         client.signal(&id, "kill").await;
         assert_eq!(client.closed(&id).await.code(), 137);
@@ -41,30 +41,27 @@ async fn each_name_is_its_signal() {
 #[tokio::test]
 async fn interrupt_reaches_the_trap_over_each_transport() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         let script = "trap 'printf signal:int; exit 7' INT; printf ready; \
                       while :; do sleep 0.02; done";
         client.start(sh("p", script)).await;
-        client.sees("p", "ready").await;
+        client.wait_output("p", "ready").await;
         client.signal("p", "interrupt").await;
-        let story = client.closed("p").await;
-        assert_eq!(
-            (story.text().as_str(), story.code()),
-            ("readysignal:int", 7)
-        );
+        let log = client.closed("p").await;
+        assert_eq!((log.text().as_str(), log.code()), ("readysignal:int", 7));
     })
     .await;
 }
 
 #[tokio::test]
-async fn stop_stops_and_continue_goes_on() {
+async fn stop_and_continue_work() {
     let (_server, client) = ready().await;
     client.start(Start::new("p", &["cat"]).stdin()).await;
     let entry = client.listed("p").await.expect("an entry");
     let pid = i32::try_from(entry["pid"].as_i64().expect("a pid")).expect("a pid");
     let state = async |wanted: char| {
-        outpost_testkit::patience::seen(&format!("state {wanted}"), || {
-            (Vitals::of(pid).state() == Some(wanted)).then_some(())
+        outpost_testkit::deadline::poll_until(&format!("state {wanted}"), || {
+            (ProcStats::of(pid).state() == Some(wanted)).then_some(())
         })
         .await;
     };
@@ -77,12 +74,12 @@ async fn stop_stops_and_continue_goes_on() {
         "running"
     );
     client.signal("p", "continue").await;
-    client.sees("p", "hello\n").await;
-    client.end("p").await;
+    client.wait_output("p", "hello\n").await;
+    client.terminate_and_wait("p").await;
 }
 
 #[tokio::test]
-async fn a_signal_goes_to_the_whole_group() {
+async fn signal_reaches_the_whole_group() {
     let (_server, client) = ready().await;
     for tty in [false, true] {
         let id = format!("p{tty}");
@@ -97,33 +94,33 @@ async fn a_signal_goes_to_the_whole_group() {
             wait; wait; wait
         "#;
         client.start(sh(&id, script).with("tty", tty)).await;
-        client.sees(&id, "ready one").await;
-        client.sees(&id, "ready two").await;
+        client.wait_output(&id, "ready one").await;
+        client.wait_output(&id, "ready two").await;
         client.signal(&id, "user1").await;
-        client.sees(&id, "got one").await;
-        client.sees(&id, "got two").await;
+        client.wait_output(&id, "got one").await;
+        client.wait_output(&id, "got two").await;
         client.closed(&id).await;
     }
 }
 
 #[tokio::test]
-async fn nobody_there_is_nobody_signalled() {
+async fn signal_to_a_missing_process_has_no_effect() {
     let (_server, client) = ready().await;
-    client.signal("nobody", "interrupt").await;
+    client.signal("unknown", "interrupt").await;
     client.run(Start::new("p", &["true"])).await;
     client.signal("p", "kill").await;
     client.start(sh("q", "sleep 1000 & echo $!; exit 0")).await;
     client.exited("q").await;
     client.signal("q", "kill").await;
-    // What it left behind isn't it.
+    // A leftover process is not the process.
     client.run(Start::new("r", &["true"])).await;
-    assert!(!client.story("q").is_closed());
+    assert!(!client.event_log("q").is_closed());
     client.terminate_with("q", json!({"tree": true})).await;
     client.closed("q").await;
 }
 
 #[tokio::test]
-async fn a_signal_of_another_name_is_32602() {
+async fn unknown_signal_name_is_32602() {
     let (_server, client) = ready().await;
     client.start(sh("p", "read x").stdin()).await;
     for name in [
@@ -136,9 +133,9 @@ async fn a_signal_of_another_name_is_32602() {
         "window_change",
         "9",
     ] {
-        for id in ["p", "nobody"] {
+        for id in ["p", "unknown"] {
             let params = json!({"processId": id, "signal": name});
-            let error = client.fails("process/signal", params).await;
+            let error = client.call_fails("process/signal", params).await;
             assert_eq!(error.code, -32602, "{name:?} to {id}");
         }
     }

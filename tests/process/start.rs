@@ -1,4 +1,4 @@
-//! `process/start`: its params and its answer.
+//! Tests the params and the response of `process/start`.
 
 use outpost_testkit::{Start, sh};
 use serde_json::json;
@@ -6,29 +6,29 @@ use serde_json::json;
 use crate::{over_each_transport, ready};
 
 #[tokio::test]
-async fn start_answers_with_the_id_and_the_kind_of_sandbox() {
+async fn response_has_id_and_sandbox_type() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
-        let answer = client.start(Start::new("p", &["true"])).await;
-        assert_eq!(answer, json!({"processId": "p", "sandboxType": "none"}));
+        client.handshake().await;
+        let response = client.start(Start::new("p", &["true"])).await;
+        assert_eq!(response, json!({"processId": "p", "sandboxType": "none"}));
         client.closed("p").await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn the_answer_comes_before_the_first_event() {
+async fn response_precedes_the_first_event() {
     let (_server, client) = ready().await;
     for n in 0..30 {
         let id = format!("p{n}");
         let request = client.request_start(Start::new(&id, &["echo", "x"])).await;
         client.closed(&id).await;
         let received = client.received();
-        let answer = received.iter().position(|message| message["id"] == request);
+        let response = received.iter().position(|message| message["id"] == request);
         let event = received
             .iter()
             .position(|message| message["params"]["processId"] == json!(id));
-        assert!(answer < event, "{id}: {answer:?} and {event:?}");
+        assert!(response < event, "{id}: {response:?} and {event:?}");
     }
 }
 
@@ -54,8 +54,8 @@ async fn optional_params_may_be_null() {
     for name in optional {
         start = start.with(name, json!(null));
     }
-    let story = client.run(start).await;
-    assert_eq!((story.stdout().as_str(), story.code()), ("fine", 0));
+    let log = client.run(start).await;
+    assert_eq!((log.stdout().as_str(), log.code()), ("fine", 0));
 }
 
 #[tokio::test]
@@ -65,12 +65,12 @@ async fn optional_params_may_be_absent() {
         .without("tty")
         .without("pipeStdin")
         .without("arg0");
-    let story = client.run(start).await;
-    assert_eq!((story.stdout().as_str(), story.code()), ("fine", 0));
+    let log = client.run(start).await;
+    assert_eq!((log.stdout().as_str(), log.code()), ("fine", 0));
 }
 
 #[tokio::test]
-async fn what_a_released_client_sends_is_accepted_whole() {
+async fn released_clients_params_are_accepted() {
     let (_server, client) = ready().await;
     let start = sh("31830-03850944-815b-4c67-b201-07b591e6b20c", "printf fine")
         .with(
@@ -99,48 +99,48 @@ async fn argv_must_not_be_empty() {
 }
 
 #[tokio::test]
-async fn arguments_arrive_as_they_were_sent() {
+async fn arguments_arrive_unchanged() {
     let (_server, client) = ready().await;
     let arguments = [
         "", " ", "a b", "ünï", "$HOME", "`x`", "\"q\"", "'", "*", "\\", "\n", "-n",
     ];
     let argv = [&["printf", "[%s]"], &arguments[..]].concat();
-    let story = client.run(Start::new("p", &argv)).await;
+    let log = client.run(Start::new("p", &argv)).await;
     let expected: String = arguments
         .iter()
         .map(|argument| format!("[{argument}]"))
         .collect();
-    assert_eq!(story.text(), expected);
+    assert_eq!(log.text(), expected);
 }
 
 #[tokio::test]
-async fn arg0_is_what_the_child_sees_as_its_name() {
+async fn arg0_is_the_childs_name() {
     let (_server, client) = ready().await;
     let show = "tr '\\0' '|' < /proc/$$/cmdline";
     for (id, tty) in [("pipes", false), ("pty", true)] {
         let start = sh(id, show).with("arg0", "-fancy name").with("tty", tty);
-        let story = client.run(start).await;
+        let log = client.run(start).await;
         let expected = format!("-fancy name|-c|{show}|");
-        assert_eq!(story.text(), expected);
+        assert_eq!(log.text(), expected);
     }
 }
 
 #[tokio::test]
-async fn size_needs_a_terminal_and_something_to_see() {
+async fn size_needs_a_tty_and_nonzero_values() {
     let (_server, client) = ready().await;
     let size = |rows: u16, cols: u16| json!({"rows": rows, "cols": cols});
-    let refused = [
+    let rejected = [
         sh("p", "true").with("size", size(24, 80)),
         sh("p", "true").tty().with("size", size(0, 80)),
         sh("p", "true").tty().with("size", size(24, 0)),
         sh("p", "true").tty().with("size", size(0, 0)),
     ];
-    for start in refused {
+    for start in rejected {
         assert_eq!(client.start_fails(start).await.code, -32602);
     }
     assert_eq!(client.listed("p").await, None);
-    let story = client
+    let log = client
         .run(sh("p", "stty size").tty().with("size", size(1, 65535)))
         .await;
-    assert_eq!(story.text(), "1 65535\r\n");
+    assert_eq!(log.text(), "1 65535\r\n");
 }

@@ -1,4 +1,4 @@
-//! `process/terminate`: the end at once.
+//! Tests `process/terminate` without a grace period.
 
 use outpost_testkit::{Start, frames, programs, sh};
 use serde_json::json;
@@ -6,27 +6,27 @@ use serde_json::json;
 use crate::{over_each_transport, ready};
 
 #[tokio::test]
-async fn a_running_process_is_killed_and_its_events_follow() {
+async fn running_process_is_killed_and_its_events_follow() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         for tty in [false, true] {
             let id = format!("p{tty}");
             client
                 .start(sh(&id, programs::IGNORES_TERM).with("tty", tty))
                 .await;
-            client.sees(&id, "ready").await;
+            client.wait_output(&id, "ready").await;
             assert!(client.terminate(&id).await);
-            let story = client.closed(&id).await;
-            assert_eq!(story.code(), 137);
+            let log = client.closed(&id).await;
+            assert_eq!(log.code(), 137);
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn what_is_not_running_is_told_so() {
+async fn exited_process_is_reported_as_not_running() {
     let (_server, client) = ready().await;
-    assert!(!client.terminate("nobody").await);
+    assert!(!client.terminate("unknown").await);
     client.run(Start::new("p", &["true"])).await;
     assert!(!client.terminate("p").await);
     assert!(
@@ -37,10 +37,10 @@ async fn what_is_not_running_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_second_terminate_is_no_error() {
+async fn second_terminate_is_not_an_error() {
     let (_server, client) = ready().await;
     client.start(sh("p", "echo ready; exec sleep 1000")).await;
-    client.sees("p", "ready").await;
+    client.wait_output("p", "ready").await;
     assert!(client.terminate("p").await);
     client.terminate("p").await;
     assert_eq!(client.closed("p").await.code(), 137);
@@ -48,47 +48,47 @@ async fn a_second_terminate_is_no_error() {
 }
 
 #[tokio::test]
-async fn after_a_natural_exit_nothing_happens_to_what_was_left() {
+async fn leftover_processes_survive_a_natural_exit() {
     let (server, client) = ready().await;
     client.start(sh("p", programs::HOLDS_THE_PIPE)).await;
     client.exited("p").await;
     assert!(!client.terminate("p").await);
     client.run(Start::new("q", &["true"])).await;
     assert!(
-        !client.story("p").is_closed(),
-        "what it left holds the pipe"
+        !client.event_log("p").is_closed(),
+        "a leftover process holds the pipe"
     );
-    // The server and what was left.
-    assert_eq!(server.mark().living().len(), 2);
+    // The server and the leftover process.
+    assert_eq!(server.tag().living().len(), 2);
 }
 
 #[tokio::test]
-async fn tree_kills_what_was_left() {
+async fn tree_kills_leftover_processes() {
     let (server, client) = ready().await;
     client.start(sh("holds", programs::HOLDS_THE_PIPE)).await;
     client.start(sh("leaves", programs::FORKS_AND_LEAVES)).await;
     client.exited("holds").await;
     client.closed("leaves").await;
-    server.mark().alive(3).await;
+    server.tag().alive(3).await;
     assert!(!client.terminate_with("holds", json!({"tree": true})).await);
     assert_eq!(client.closed("holds").await.code(), 0);
-    server.mark().alive(2).await;
+    server.tag().alive(2).await;
     assert!(!client.terminate_with("leaves", json!({"tree": true})).await);
-    server.mark().alive(1).await;
+    server.tag().alive(1).await;
 }
 
 #[tokio::test]
 async fn tree_of_a_running_process_changes_nothing() {
     let (server, client) = ready().await;
     client.start(sh("p", programs::LEAVES_ITS_GROUP)).await;
-    client.sees("p", "ready").await;
+    client.wait_output("p", "ready").await;
     assert!(client.terminate_with("p", json!({"tree": true})).await);
     client.closed("p").await;
-    server.mark().alive(1).await;
+    server.tag().alive(1).await;
 }
 
 #[tokio::test]
-async fn a_start_in_flight_is_cancelled_or_was_there_already() {
+async fn start_in_flight_is_cancelled_or_already_running() {
     let (server, client) = ready().await;
     for n in 0..60 {
         let id = format!("p{n}");
@@ -98,25 +98,25 @@ async fn a_start_in_flight_is_cancelled_or_was_there_already() {
         let terminate = client
             .request("process/terminate", json!({"processId": id}))
             .await;
-        let terminated = client.answer(terminate).await;
+        let terminated = client.response(terminate).await;
         assert_eq!(terminated, Ok(json!({"running": true})), "{id}");
-        match client.answer(start).await {
+        match client.response(start).await {
             Ok(_) => assert_eq!(client.closed(&id).await.code(), 137, "{id}"),
             Err(error) => {
                 let expected = format!("process {id} start was cancelled");
                 assert_eq!(error.parts(), (-32600, &*expected));
                 assert_eq!(client.listed(&id).await, None);
-                assert!(client.story(&id).events.is_empty());
-                // Nothing is left of it, so the id is free.
+                assert!(client.event_log(&id).events.is_empty());
+                // No process is left, so the id is free.
                 assert_eq!(client.run(Start::new(&id, &["true"])).await.code(), 0);
             }
         }
     }
-    server.mark().alive(1).await;
+    server.tag().alive(1).await;
 }
 
 #[tokio::test]
-async fn what_a_cancelled_start_would_have_failed_of_is_not_told() {
+async fn cancelled_start_hides_other_errors() {
     let (_server, client) = ready().await;
     let mut cancelled = 0;
     for n in 0..60 {
@@ -131,14 +131,14 @@ async fn what_a_cancelled_start_would_have_failed_of_is_not_told() {
             }}),
             json!({"id": terminate, "method": "process/terminate", "params": {"processId": "p"}}),
         ];
-        // At once, so that the second is there while the first is under way.
+        // Sent together, so that the second arrives while the first is running.
         let frames = both
             .iter()
             .map(|message| frames::text(&message.to_string()));
         client.send_frames(frames.collect()).await;
-        let terminated = client.answer(terminate).await.expect("an answer");
-        let error = client.answer(start).await.expect_err("it can't start");
-        // Either it was cancelled, or it was over: both answers say the same.
+        let terminated = client.response(terminate).await.expect("a response");
+        let error = client.response(start).await.expect_err("it can't start");
+        // Either the start was cancelled or it was over: both responses must agree.
         if terminated["running"] == true {
             let expected = (-32600, "process p start was cancelled");
             assert_eq!(error.parts(), expected, "{argv} {cwd}");
@@ -147,21 +147,21 @@ async fn what_a_cancelled_start_would_have_failed_of_is_not_told() {
             assert_eq!(error.code, -32603, "{}", error.message);
         }
     }
-    assert!(cancelled > 0, "none was under way when it was cancelled");
+    assert!(cancelled > 0, "no start was cancelled while it was running");
 }
 
 #[tokio::test]
-async fn a_terminate_before_its_start_is_about_nobody() {
+async fn terminate_before_its_start_finds_no_process() {
     let (_server, client) = ready().await;
     let terminate = client
         .request("process/terminate", json!({"processId": "p"}))
         .await;
     let start = client.request_start(sh("p", "echo fine")).await;
     assert_eq!(
-        client.answer(terminate).await,
+        client.response(terminate).await,
         Ok(json!({"running": false}))
     );
-    assert!(client.answer(start).await.is_ok());
+    assert!(client.response(start).await.is_ok());
     assert_eq!(client.closed("p").await.text(), "fine\n");
 }
 
@@ -171,9 +171,9 @@ async fn output_before_the_end_is_kept() {
     client
         .start(sh("p", "printf before; exec sleep 1000"))
         .await;
-    client.sees("p", "before").await;
-    client.end("p").await;
+    client.wait_output("p", "before").await;
+    client.terminate_and_wait("p").await;
     let read = client.read("p", json!({})).await;
-    assert_eq!(outpost_testkit::Story::page_bytes(&read), b"before");
+    assert_eq!(outpost_testkit::EventLog::page_bytes(&read), b"before");
     assert_eq!(read["exitCode"], 137);
 }

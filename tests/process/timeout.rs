@@ -1,4 +1,4 @@
-//! `timeoutMs`.
+//! Tests `timeoutMs`.
 
 use std::time::{Duration, Instant};
 
@@ -8,59 +8,59 @@ use serde_json::json;
 use crate::ready;
 
 #[tokio::test]
-async fn when_the_time_is_over_the_tree_is_killed_and_the_code_is_124() {
+async fn timeout_kills_the_tree_and_returns_124() {
     let (server, client) = ready().await;
     for tty in [false, true] {
         let id = format!("p{tty}");
         let script = "trap '' TERM HUP; sleep 1000 & echo ready; exec sleep 1000";
-        let begun = Instant::now();
+        let since = Instant::now();
         client
             .start(sh(&id, script).with("tty", tty).with("timeoutMs", 400))
             .await;
-        let story = client.closed(&id).await;
-        let took = begun.elapsed();
+        let log = client.closed(&id).await;
+        let took = since.elapsed();
         assert!(took >= Duration::from_millis(390), "{took:?}");
-        assert_eq!(story.code(), 124);
+        assert_eq!(log.code(), 124);
         assert_eq!(client.read(&id, json!({})).await["exitCode"], 124);
-        server.mark().alive(1).await;
+        server.tag().alive(1).await;
     }
 }
 
 #[tokio::test]
-async fn descendants_in_sessions_of_their_own_die_too() {
+async fn descendants_in_other_sessions_are_killed() {
     let (server, client) = ready().await;
     client
         .start(sh("p", programs::LEAVES_ITS_GROUP).with("timeoutMs", 300))
         .await;
     assert_eq!(client.exited("p").await.code(), 124);
-    server.mark().alive(1).await;
+    server.tag().alive(1).await;
 }
 
 #[tokio::test]
-async fn who_ends_in_time_is_not_concerned() {
+async fn process_exiting_in_time_is_not_affected() {
     let (_server, client) = ready().await;
-    let story = client
+    let log = client
         .run(sh("p", "exit 3").with("timeoutMs", 60_000))
         .await;
-    assert_eq!(story.code(), 3);
-    let story = client
+    assert_eq!(log.code(), 3);
+    let log = client
         .run(sh("q", "exit 4").with("timeoutMs", u64::MAX))
         .await;
-    assert_eq!(story.code(), 4);
+    assert_eq!(log.code(), 4);
 }
 
 #[tokio::test]
-async fn who_is_ended_before_its_time_is_over_was_not_timed_out() {
+async fn process_killed_earlier_did_not_time_out() {
     let (_server, client) = ready().await;
     client
         .start(sh("p", "echo ready; exec sleep 1000").with("timeoutMs", 60_000))
         .await;
-    client.sees("p", "ready").await;
-    assert_eq!(client.end("p").await.code(), 137);
+    client.wait_output("p", "ready").await;
+    assert_eq!(client.terminate_and_wait("p").await.code(), 137);
 }
 
 #[tokio::test]
-async fn what_was_left_behind_in_time_is_not_concerned() {
+async fn leftover_processes_are_not_affected() {
     let (server, client) = ready().await;
     client
         .start(sh("p", programs::HOLDS_THE_PIPE).with("timeoutMs", 300))
@@ -70,15 +70,12 @@ async fn what_was_left_behind_in_time_is_not_concerned() {
         .start(sh("q", "exec sleep 1000").with("timeoutMs", 500))
         .await;
     assert_eq!(client.closed("q").await.code(), 124);
-    assert!(
-        !client.story("p").is_closed(),
-        "its time was over before q's"
-    );
-    server.mark().alive(2).await;
+    assert!(!client.event_log("p").is_closed(), "p timed out before q");
+    server.tag().alive(2).await;
 }
 
 #[tokio::test]
-async fn no_time_at_all_is_over_however_quick_the_program_is() {
+async fn zero_timeout_always_expires() {
     let (_server, client) = ready().await;
     for number in 0..30 {
         let id = format!("p{number}");

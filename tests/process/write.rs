@@ -1,4 +1,4 @@
-//! `process/write`: what becomes of the bytes.
+//! Tests `process/write`.
 
 use outpost_testkit::{Start, base64, sh};
 use serde_json::json;
@@ -6,9 +6,9 @@ use serde_json::json;
 use crate::{over_each_transport, ready};
 
 #[tokio::test]
-async fn writes_reach_the_child_in_their_order() {
+async fn writes_arrive_in_order() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         client.start(Start::new("p", &["cat"]).stdin()).await;
         let mut requests = Vec::new();
         for n in 0..300 {
@@ -17,7 +17,7 @@ async fn writes_reach_the_child_in_their_order() {
         }
         for request in requests {
             assert_eq!(
-                client.answer(request).await,
+                client.response(request).await,
                 Ok(json!({"status": "accepted"}))
             );
         }
@@ -29,14 +29,14 @@ async fn writes_reach_the_child_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_write_id_is_written_once() {
+async fn write_id_is_written_once() {
     let (_server, client) = ready().await;
     for (id, tty) in [("pipes", false), ("pty", true)] {
         let start = sh(id, "stty -echo 2>/dev/null; echo ready; cat")
             .stdin()
             .with("tty", tty);
         client.start(start).await;
-        client.sees(id, "ready").await;
+        client.wait_output(id, "ready").await;
         for _ in 0..3 {
             assert_eq!(client.write(id, "once\n", "w1").await, "accepted");
         }
@@ -47,10 +47,10 @@ async fn a_write_id_is_written_once() {
         assert_eq!(client.write(id, "two\n", "w2").await, "accepted");
         assert_eq!(client.write(id, "once\n", "w1").await, "accepted");
         assert_eq!(client.write(id, "three\n", "w3").await, "accepted");
-        let story = client.sees(id, "three").await;
-        let text = story.text().replace('\r', "");
+        let log = client.wait_output(id, "three").await;
+        let text = log.text().replace('\r', "");
         assert_eq!(text, "ready\nonce\ntwo\nthree\n", "{id}");
-        client.end(id).await;
+        client.terminate_and_wait(id).await;
     }
 }
 
@@ -67,7 +67,7 @@ async fn retries_in_flight_are_written_once() {
     }
     for request in requests {
         assert_eq!(
-            client.answer(request).await,
+            client.response(request).await,
             Ok(json!({"status": "accepted"}))
         );
     }
@@ -77,7 +77,7 @@ async fn retries_in_flight_are_written_once() {
 }
 
 #[tokio::test]
-async fn a_write_id_belongs_to_its_process() {
+async fn write_id_belongs_to_its_process() {
     let (_server, client) = ready().await;
     for id in ["one", "other"] {
         client.start(Start::new(id, &["cat"]).stdin()).await;
@@ -87,13 +87,13 @@ async fn a_write_id_belongs_to_its_process() {
         );
     }
     for id in ["one", "other"] {
-        client.sees(id, &format!("to {id}\n")).await;
-        client.end(id).await;
+        client.wait_output(id, &format!("to {id}\n")).await;
+        client.terminate_and_wait(id).await;
     }
 }
 
 #[tokio::test]
-async fn the_newest_4096_write_ids_are_remembered() {
+async fn newest_4096_write_ids_are_remembered() {
     let (_server, client) = ready().await;
     client.start(Start::new("p", &["cat"]).stdin()).await;
     let count = 4097;
@@ -104,14 +104,14 @@ async fn the_newest_4096_write_ids_are_remembered() {
         if requests.len() == 500 || n == count - 1 {
             for request in requests.drain(..) {
                 assert_eq!(
-                    client.answer(request).await,
+                    client.response(request).await,
                     Ok(json!({"status": "accepted"}))
                 );
             }
         }
     }
-    for remembered in [4096, 1] {
-        let id = format!("w{remembered}");
+    for number in [4096, 1] {
+        let id = format!("w{number}");
         assert_eq!(client.write("p", "remembered\n", &id).await, "accepted");
     }
     assert_eq!(client.write("p", "forgotten\n", "w0").await, "accepted");
@@ -121,7 +121,7 @@ async fn the_newest_4096_write_ids_are_remembered() {
 }
 
 #[tokio::test]
-async fn without_an_id_a_write_is_never_a_retry() {
+async fn write_without_an_id_is_never_a_retry() {
     let (_server, client) = ready().await;
     client.start(Start::new("p", &["cat"]).stdin()).await;
     for _ in 0..3 {
@@ -141,12 +141,12 @@ async fn without_an_id_a_write_is_never_a_retry() {
 }
 
 #[tokio::test]
-async fn a_write_id_must_not_be_empty() {
+async fn write_id_must_not_be_empty() {
     let (_server, client) = ready().await;
     client.start(Start::new("p", &["cat"]).stdin()).await;
-    for id in ["p", "nobody"] {
+    for id in ["p", "unknown"] {
         let params = json!({"processId": id, "chunk": base64("x"), "writeId": ""});
-        let error = client.fails("process/write", params).await;
+        let error = client.call_fails("process/write", params).await;
         assert_eq!(error.parts(), (-32602, "writeId must not be empty"));
     }
     client.write_last("p", "").await;
@@ -154,26 +154,26 @@ async fn a_write_id_must_not_be_empty() {
 }
 
 #[tokio::test]
-async fn a_chunk_must_be_base64() {
+async fn chunk_must_be_base64() {
     let (_server, client) = ready().await;
     client.start(Start::new("p", &["cat"]).stdin()).await;
     for chunk in [
         "***", "x", "eA", "eA=", "eA===", "eB==", "eA==\n", " eA==", "e-_=", "ü",
     ] {
         let params = json!({"processId": "p", "chunk": chunk, "writeId": "w"});
-        let error = client.fails("process/write", params).await;
+        let error = client.call_fails("process/write", params).await;
         assert_eq!(error.code, -32602, "{chunk:?}");
     }
-    // None of them has used up the id.
+    // A rejected write doesn't use up its id.
     assert_eq!(client.write("p", "good", "w").await, "accepted");
     client.write_last("p", "").await;
     assert_eq!(client.closed("p").await.text(), "good");
 }
 
 #[tokio::test]
-async fn an_unknown_process_is_a_status_and_no_error() {
+async fn unknown_process_is_a_status() {
     let (_server, client) = ready().await;
-    assert_eq!(client.write("nobody", "x", "w").await, "unknownProcess");
+    assert_eq!(client.write("unknown", "x", "w").await, "unknownProcess");
 }
 
 #[tokio::test]

@@ -1,14 +1,14 @@
-//! A child that doesn't read: its writes wait, and nobody else's.
+//! Tests that writes to a child that doesn't read block nothing else.
 
-use outpost_testkit::{Client, Start, Story, programs, sh};
+use outpost_testkit::{Client, EventLog, Start, programs, sh};
 use serde_json::json;
 
 use crate::{outpost, ready, ready_with};
 
 const PIECE: usize = 512 * 1024;
 
-/// Fills the queue of a process that doesn't read: requests for writes of which the last ones
-/// can't be answered yet.
+/// Fills the queue of a process that doesn't read. Returns the write requests, of which the last
+/// ones have no response yet.
 async fn fill(client: &Client, id: &str) -> Vec<i64> {
     let mut requests = Vec::new();
     for n in 0..6 {
@@ -16,14 +16,14 @@ async fn fill(client: &Client, id: &str) -> Vec<i64> {
         requests.push(client.request_write(id, bytes, &format!("w{n}")).await);
     }
     assert_eq!(
-        client.answer(requests[0]).await,
+        client.response(requests[0]).await,
         Ok(json!({"status": "accepted"}))
     );
     requests
 }
 
-/// Whether the last of the writes still waits, although much else has happened.
-async fn still_waits(client: &Client, requests: &[i64]) {
+/// Checks that the last write still has no response after other requests completed.
+async fn check_blocked(client: &Client, requests: &[i64]) {
     let last = *requests.last().expect("a request");
     client
         .run(Start::new(
@@ -31,11 +31,11 @@ async fn still_waits(client: &Client, requests: &[i64]) {
             &["true"],
         ))
         .await;
-    assert!(!client.is_answered(last), "a full queue took it in");
+    assert!(!client.has_response(last), "a full queue accepted it");
 }
 
 #[tokio::test]
-async fn a_full_queue_holds_back_its_process_and_no_other() {
+async fn full_queue_blocks_only_its_process() {
     let (_server, client) = ready().await;
     client
         .start(sh("full", programs::NEVER_READS).stdin())
@@ -46,54 +46,54 @@ async fn a_full_queue_holds_back_its_process_and_no_other() {
         client
             .write("cat", format!("echo{n}\n"), &format!("e{n}"))
             .await;
-        client.sees("cat", &format!("echo{n}\n")).await;
+        client.wait_output("cat", &format!("echo{n}\n")).await;
     }
-    still_waits(&client, &requests).await;
-    client.end("cat").await;
-    client.end("full").await;
+    check_blocked(&client, &requests).await;
+    client.terminate_and_wait("cat").await;
+    client.terminate_and_wait("full").await;
 }
 
 #[tokio::test]
-async fn control_overtakes_writes_that_wait() {
+async fn control_overtakes_queued_writes() {
     let (_server, client) = ready().await;
     let script = "trap 'echo signalled' USR1; echo ready; while :; do sleep 0.02; done";
     client.start(sh("full", script).stdin()).await;
-    client.sees("full", "ready").await;
+    client.wait_output("full", "ready").await;
     let requests = fill(&client, "full").await;
     client.signal("full", "user1").await;
-    client.sees("full", "signalled").await;
-    still_waits(&client, &requests).await;
+    client.wait_output("full", "signalled").await;
+    check_blocked(&client, &requests).await;
     assert!(client.terminate("full").await);
     client.closed("full").await;
-    // Those that waited are told what became of them.
-    let last = client.answer(*requests.last().expect("a request")).await;
+    // Pending writes are completed with their status.
+    let last = client.response(*requests.last().expect("a request")).await;
     assert_eq!(last, Ok(json!({"status": "stdinClosed"})));
 }
 
 #[tokio::test]
-async fn a_terminal_can_be_resized_while_its_queue_is_full() {
+async fn terminal_with_a_full_queue_can_be_resized() {
     let (_server, client) = ready().await;
     let script = "stty raw -echo; trap 'stty size' WINCH; echo ready; while :; do sleep 0.02; done";
     client.start(sh("full", script).tty()).await;
-    client.sees("full", "ready").await;
+    client.wait_output("full", "ready").await;
     let requests = fill(&client, "full").await;
     let size = json!({"processId": "full", "size": {"rows": 33, "cols": 44}});
     client.call("process/resize", size).await;
-    client.sees("full", "33 44").await;
-    still_waits(&client, &requests).await;
-    client.end("full").await;
+    client.wait_output("full", "33 44").await;
+    check_blocked(&client, &requests).await;
+    client.terminate_and_wait("full").await;
 }
 
 #[tokio::test]
-async fn a_terminal_may_end_while_writes_wait_for_it() {
+async fn terminal_may_close_with_queued_writes() {
     let (_server, client) = ready().await;
-    // Often, because it depends on what the system tells first: that nobody has the terminal any
-    // more, or that its leader has ended.
+    // Repeated, because it depends on which event comes first: the hangup of the terminal or the
+    // exit of its leader.
     for n in 0..40 {
         let id = format!("p{n}");
         let script = "stty raw -echo; trap 'exit 5' USR1; echo ready; while :; do sleep 0.01; done";
         client.start(sh(&id, script).tty()).await;
-        client.sees(&id, "ready").await;
+        client.wait_output(&id, "ready").await;
         assert_eq!(
             client.write(&id, vec![b'x'; 300_000], "w").await,
             "accepted"
@@ -107,11 +107,11 @@ async fn a_terminal_may_end_while_writes_wait_for_it() {
         };
         assert_eq!(client.closed(&id).await.code(), code);
     }
-    client.is_alive().await;
+    client.check_alive().await;
 }
 
 #[tokio::test]
-async fn with_one_request_at_a_time_a_full_queue_still_holds_back_no_other() {
+async fn full_queue_blocks_only_its_process_at_concurrency_one() {
     let (_server, client) = ready_with(&["--concurrent-requests", "1"]).await;
     client
         .start(sh("full", programs::NEVER_READS).stdin())
@@ -119,38 +119,38 @@ async fn with_one_request_at_a_time_a_full_queue_still_holds_back_no_other() {
     let requests = fill(&client, "full").await;
     client.start(Start::new("cat", &["cat"]).stdin()).await;
     client.write("cat", "hello\n", "e").await;
-    client.sees("cat", "hello\n").await;
-    still_waits(&client, &requests).await;
-    client.end("cat").await;
-    client.end("full").await;
+    client.wait_output("cat", "hello\n").await;
+    check_blocked(&client, &requests).await;
+    client.terminate_and_wait("cat").await;
+    client.terminate_and_wait("full").await;
 }
 
 #[tokio::test]
-async fn a_write_larger_than_the_queue_goes_through() {
+async fn write_larger_than_the_queue_succeeds() {
     let (_server, client) = ready().await;
     client.start(Start::new("p", &["wc", "-c"]).stdin()).await;
     let large = vec![b'x'; 5 * 1024 * 1024];
     assert_eq!(client.write("p", &large, "w1").await, "accepted");
     assert_eq!(client.write("p", &large, "w2").await, "accepted");
     assert_eq!(client.write_last("p", "!").await, "accepted");
-    let story = client.closed("p").await;
-    assert_eq!(story.text().trim(), (2 * large.len() + 1).to_string());
+    let log = client.closed("p").await;
+    assert_eq!(log.text().trim(), (2 * large.len() + 1).to_string());
 }
 
 #[tokio::test]
-async fn what_waited_arrives_in_order_when_the_child_reads_again() {
+async fn queued_writes_arrive_in_order() {
     let (server, client) = ready().await;
-    let go = server.folder().join("go");
+    let go = server.dir().join("go");
     let script = format!("while [ ! -e {} ]; do sleep 0.02; done; cat", go.display());
     client.start(sh("p", &script).stdin()).await;
     let requests = fill(&client, "p").await;
     let last = json!({"processId": "p", "chunk": "", "closeStdin": true});
     let last = client.request("process/write", last).await;
-    still_waits(&client, &requests).await;
+    check_blocked(&client, &requests).await;
     std::fs::write(&go, "").expect("a file");
     for request in requests.into_iter().chain([last]) {
         assert_eq!(
-            client.answer(request).await,
+            client.response(request).await,
             Ok(json!({"status": "accepted"}))
         );
     }
@@ -160,14 +160,14 @@ async fn what_waited_arrives_in_order_when_the_child_reads_again() {
 }
 
 #[tokio::test]
-async fn a_write_takes_effect_although_its_connection_dies() {
+async fn write_survives_its_connection() {
     let (server, client) = ready().await;
-    let file = server.folder().join("written");
+    let file = server.dir().join("written");
     let script = format!("exec cat > {}", file.display());
     client.start(sh("p", &script).stdin()).await;
     client.request_write("p", "last words", "w").await;
     client.cut().await;
-    outpost_testkit::patience::seen("the last words", || {
+    outpost_testkit::deadline::poll_until("the last output", || {
         std::fs::read_to_string(&file)
             .ok()
             .filter(|text| text == "last words")
@@ -176,9 +176,9 @@ async fn a_write_takes_effect_although_its_connection_dies() {
 }
 
 #[tokio::test]
-async fn a_write_that_waits_takes_effect_although_its_connection_dies() {
+async fn queued_write_survives_its_connection() {
     let (server, client) = ready().await;
-    let (go, file) = (server.folder().join("go"), server.folder().join("written"));
+    let (go, file) = (server.dir().join("go"), server.dir().join("written"));
     let script = format!(
         "while [ ! -e {} ]; do sleep 0.02; done; wc -c > {}",
         go.display(),
@@ -188,10 +188,10 @@ async fn a_write_that_waits_takes_effect_although_its_connection_dies() {
     let requests = fill(&client, "p").await;
     let last = json!({"processId": "p", "chunk": "", "closeStdin": true});
     client.request("process/write", last).await;
-    still_waits(&client, &requests).await;
+    check_blocked(&client, &requests).await;
     client.cut().await;
     std::fs::write(&go, "").expect("a file");
-    outpost_testkit::patience::seen("all that was written", || {
+    outpost_testkit::deadline::poll_until("all that was written", || {
         let text = std::fs::read_to_string(&file).ok()?;
         (text.trim() == (6 * PIECE).to_string()).then_some(())
     })
@@ -199,43 +199,43 @@ async fn a_write_that_waits_takes_effect_although_its_connection_dies() {
 }
 
 #[tokio::test]
-async fn a_retry_over_the_next_connection_of_a_write_that_waits_is_written_once() {
+async fn retry_of_a_queued_write_is_written_once() {
     let server = outpost().start().await;
     let client = server.connect().await;
-    let session = client.shake_hands().await["sessionId"].clone();
-    let go = server.folder().join("go");
+    let session = client.handshake().await["sessionId"].clone();
+    let go = server.dir().join("go");
     let script = format!(
         "while [ ! -e {} ]; do sleep 0.02; done; wc -c; exec sleep 1000",
         go.display()
     );
     client.start(sh("p", &script).stdin()).await;
     let requests = fill(&client, "p").await;
-    still_waits(&client, &requests).await;
+    check_blocked(&client, &requests).await;
     let next = server.connect().await;
     next.take_over(&session).await;
-    // Of these, some were written, one is waiting for room and others for their turn.
+    // Some of these were written, one is blocked and the others are queued.
     let retries = fill(&next, "p").await;
-    next.is_alive().await;
-    assert!(!next.is_answered(retries[5]), "a full queue took it in");
+    next.check_alive().await;
+    assert!(!next.has_response(retries[5]), "a full queue accepted it");
     std::fs::write(&go, "").expect("a file");
     for retry in retries {
-        let answer = next.answer(retry).await;
-        assert_eq!(answer, Ok(json!({"status": "accepted"})));
+        let response = next.response(retry).await;
+        assert_eq!(response, Ok(json!({"status": "accepted"})));
     }
     assert_eq!(next.write_last("p", "").await, "accepted");
-    next.sees("p", &format!("{}\n", 6 * PIECE)).await;
+    next.wait_output("p", &format!("{}\n", 6 * PIECE)).await;
     next.terminate("p").await;
 }
 
-/// Something to read now and then, and never a look at the input.
+/// Writes output now and then and never reads.
 const TICKS: &str = "while :; do echo tick; sleep 0.05; done";
 
 #[tokio::test]
-async fn reads_pass_writes_that_wait() {
+async fn reads_overtake_queued_writes() {
     let (_server, client) = ready().await;
-    // One that runs already, and one that is only just starting.
+    // One that is running, and one that is just starting.
     client.start(sh("runs", TICKS).stdin()).await;
-    client.sees("runs", "tick").await;
+    client.wait_output("runs", "tick").await;
     for id in ["runs", "starts"] {
         if id == "starts" {
             client.request_start(sh(id, TICKS).stdin()).await;
@@ -243,29 +243,29 @@ async fn reads_pass_writes_that_wait() {
         let requests = fill(&client, id).await;
         let at_once = client.read(id, json!({"waitMs": 0})).await;
         let next = at_once["nextSeq"].as_u64().expect("a number");
-        let news = json!({"afterSeq": next + 1, "waitMs": 600_000});
-        let news = client.read(id, news).await;
-        assert!(Story::page_bytes(&news).starts_with(b"tick"), "{news}");
-        still_waits(&client, &requests).await;
-        client.end(id).await;
+        let page = json!({"afterSeq": next + 1, "waitMs": 600_000});
+        let page = client.read(id, page).await;
+        assert!(EventLog::page_bytes(&page).starts_with(b"tick"), "{page}");
+        check_blocked(&client, &requests).await;
+        client.terminate_and_wait(id).await;
     }
 }
 
 #[tokio::test]
-async fn a_long_poll_behind_writes_that_wait_hears_of_a_takeover() {
+async fn long_poll_after_queued_writes_learns_of_a_takeover() {
     let server = outpost().start().await;
     let old = server.connect().await;
-    let session = old.shake_hands().await["sessionId"].clone();
+    let session = old.handshake().await["sessionId"].clone();
     old.start(sh("full", programs::NEVER_READS).stdin()).await;
     fill(&old, "full").await;
     let poll = json!({"processId": "full", "afterSeq": 999, "waitMs": 600_000});
     let poll = old.request("process/read", poll).await;
-    old.is_alive().await;
+    old.check_alive().await;
     let new = server.connect().await;
     new.take_over(&session).await;
-    let refused = old.answer(poll).await.unwrap_err();
+    let rejected = old.response(poll).await.unwrap_err();
     assert_eq!(
-        refused.parts(),
+        rejected.parts(),
         (-32600, "session has been resumed by another connection")
     );
     assert!(new.terminate("full").await);

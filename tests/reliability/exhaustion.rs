@@ -1,12 +1,12 @@
-//! When something runs out, the one request that needed it is refused in the system's words, and
-//! everybody else goes on.
+//! Tests that when a resource runs out, only the request that needs it fails, with the system's
+//! message.
 
 use outpost_testkit::{Server, Start, sh};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, getuid, prlimit};
 
 use crate::{ready, ready_with};
 
-/// Changes a limit of the running server; gives back what it was.
+/// Changes a resource limit of the running server and returns the previous one.
 fn limit(server: &Server, resource: Resource, current: Option<u64>) -> Rlimit {
     let pid = Pid::from_raw(server.pid());
     let maximum = getrlimit(resource).maximum;
@@ -15,44 +15,44 @@ fn limit(server: &Server, resource: Resource, current: Option<u64>) -> Rlimit {
 }
 
 #[tokio::test]
-async fn no_descriptors_for_a_start_refuse_that_start_alone() {
+async fn missing_descriptors_fail_only_that_start() {
     let (server, client) = ready().await;
     client.start(Start::new("cat", &["cat"]).stdin()).await;
-    let used = server.vitals().open_files() as u64;
+    let used = server.stats().open_files() as u64;
     let before = limit(&server, Resource::Nofile, Some(used + 1));
     for tty in [false, true] {
         let start = sh("p", "echo hi");
-        let refused = client
+        let rejected = client
             .start_fails(if tty { start.tty() } else { start })
             .await;
-        assert_eq!(refused.code, -32603);
+        assert_eq!(rejected.code, -32603);
         assert!(
-            refused
+            rejected
                 .message
                 .contains("Too many open files (os error 24)"),
-            "{refused:?}"
+            "{rejected:?}"
         );
     }
-    // Everybody else goes on, and what was reserved is free again.
+    // Other processes aren't affected, and the reservation was released.
     client.write("cat", "still here\n", "w").await;
-    client.sees("cat", "still here").await;
-    // A place for the next child may be held ready, but nothing of the ones that failed.
+    client.wait_output("cat", "still here").await;
+    // Resources may be held ready for the next child, but none of the failed ones leak.
     for number in 0..20 {
         client
             .start_fails(sh(&format!("more{number}"), "echo hi"))
             .await;
     }
-    assert!(server.vitals().open_files() as u64 <= used + 2);
+    assert!(server.stats().open_files() as u64 <= used + 2);
     limit(&server, Resource::Nofile, before.current);
     assert_eq!(client.run(sh("p", "echo hi")).await.text(), "hi\n");
-    client.end("cat").await;
+    client.terminate_and_wait("cat").await;
 }
 
 #[tokio::test]
-async fn no_descriptors_for_a_connection_keep_it_waiting_and_nobody_else() {
+async fn missing_descriptors_delay_only_that_connection() {
     let (server, client) = ready().await;
     client.start(Start::new("cat", &["cat"]).stdin()).await;
-    let used = server.vitals().open_files() as u64;
+    let used = server.stats().open_files() as u64;
     let before = limit(&server, Resource::Nofile, Some(used));
     let url = server.urls()[0].clone();
     let waiting = server.connect_to(&url);
@@ -61,33 +61,33 @@ async fn no_descriptors_for_a_connection_keep_it_waiting_and_nobody_else() {
             client
                 .write("cat", format!("line {number}\n"), &format!("w{number}"))
                 .await;
-            client.sees("cat", &format!("line {number}\n")).await;
+            client.wait_output("cat", &format!("line {number}\n")).await;
         }
         limit(&server, Resource::Nofile, before.current);
     };
     let (late, ()) = tokio::join!(waiting, working);
-    late.shake_hands().await;
+    late.handshake().await;
     assert_eq!(late.run(sh("p", "echo hi")).await.text(), "hi\n");
-    client.end("cat").await;
+    client.terminate_and_wait("cat").await;
 }
 
 #[tokio::test]
-async fn no_processes_refuse_a_start_in_the_systems_words() {
-    // Without keepers, which have a limit of their own.
+async fn missing_processes_fail_the_start_with_the_systems_message() {
+    // Without subreapers, which have their own limits.
     let (server, client) = ready_with(&["--trees", "group"]).await;
     client.run(sh("first", "echo hi")).await;
     let before = limit(&server, Resource::Nproc, Some(1));
     if getuid().is_root() {
-        // The limit isn't for root.
+        // The limit doesn't apply to root.
         assert_eq!(client.run(sh("p", "echo hi")).await.text(), "hi\n");
     } else {
-        let refused = client.start_fails(sh("p", "echo hi")).await;
-        assert_eq!(refused.code, -32603);
+        let rejected = client.start_fails(sh("p", "echo hi")).await;
+        assert_eq!(rejected.code, -32603);
         assert!(
-            refused
+            rejected
                 .message
                 .contains("Resource temporarily unavailable (os error 11)"),
-            "{refused:?}"
+            "{rejected:?}"
         );
     }
     limit(&server, Resource::Nproc, before.current);
@@ -95,26 +95,29 @@ async fn no_processes_refuse_a_start_in_the_systems_words() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_too_long_are_refused_in_the_systems_words() {
+async fn too_long_arguments_fail_with_the_systems_message() {
     let (_server, client) = ready().await;
     let long = "x".repeat(3 << 20);
-    let refused = client.start_fails(Start::new("p", &["echo", &long])).await;
-    assert_eq!(refused.code, -32603);
+    let rejected = client.start_fails(Start::new("p", &["echo", &long])).await;
+    assert_eq!(rejected.code, -32603);
     assert!(
-        refused
+        rejected
             .message
             .contains("Argument list too long (os error 7)"),
         "{}",
-        &refused.message[..200]
+        &rejected.message[..200]
     );
-    assert!(refused.message.len() < 1000, "and without all of them");
+    assert!(
+        rejected.message.len() < 1000,
+        "the message lists no arguments"
+    );
 }
 
 #[tokio::test]
-async fn no_disk_for_the_log_costs_the_log_and_nothing_else() {
+async fn full_disk_costs_only_log_lines() {
     let server = crate::outpost()
         .args(&["--log-level", "trace"])
-        .after("exec 2>/dev/full")
+        .after_shell("exec 2>/dev/full")
         .start()
         .await;
     let client = server.client().await;
@@ -125,12 +128,12 @@ async fn no_disk_for_the_log_costs_the_log_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn no_disk_for_the_url_is_one_line_and_exit_code_1() {
-    let ended = crate::outpost()
-        .after("exec >/dev/full")
+async fn full_disk_for_the_url_is_one_line_and_exit_code_1() {
+    let output = crate::outpost()
+        .after_shell("exec >/dev/full")
         .run(&["serve"])
         .await;
-    assert_eq!(ended.code, Some(1));
-    let said = "outpost: cannot say where we listen: No space left on device (os error 28)\n";
-    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+    assert_eq!(output.code, Some(1));
+    let printed = "outpost: cannot print the URLs: No space left on device (os error 28)\n";
+    assert!(output.stderr.ends_with(printed), "{}", output.stderr);
 }

@@ -1,4 +1,4 @@
-//! Sessions that hold, and ends that are whole.
+//! Tests sessions, process trees and shortage of resources.
 
 mod cuts;
 mod exhaustion;

@@ -1,138 +1,141 @@
-//! Where there is no memory for what a client wants, that client is refused in the system's words,
-//! and everybody else goes on.
+//! Tests that when memory is short, only the request that needs it fails, with the system's
+//! message.
 
-use outpost_testkit::{Client, RpcError, Server, Start, Story, Transport, sh};
+use outpost_testkit::{Client, EventLog, RpcError, Server, Start, Transport, sh};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
 
 use crate::outpost;
 
 const MIB: usize = 1024 * 1024;
-const SYSTEM_SAYS: &str = "Cannot allocate memory (os error 12)";
+const SYSTEM_ERROR: &str = "Cannot allocate memory (os error 12)";
 
-/// A server whose memory can be counted: with one store for all threads, none of them has a
-/// reserve of addresses that no limit reaches.
-async fn countable(transport: Transport, args: &[&str]) -> Server {
+/// Starts a server with a single malloc arena, so that no thread has reserved address space that
+/// the limit doesn't affect.
+async fn server_with_one_arena(transport: Transport, args: &[&str]) -> Server {
     let server = outpost().on(transport).args(args);
-    server.after("export MALLOC_ARENA_MAX=1").start().await
+    server
+        .after_shell("export MALLOC_ARENA_MAX=1")
+        .start()
+        .await
 }
 
-/// So many bytes more than it has, and no more, until it is dropped.
-struct Only<'a>(&'a Server, Rlimit);
+/// Limits the server to this many bytes more than it has, until dropped.
+struct MemoryLimit<'a>(&'a Server, Rlimit);
 
-impl<'a> Only<'a> {
+impl<'a> MemoryLimit<'a> {
     fn more(server: &'a Server, bytes: usize) -> Self {
-        let limit = server.vitals().size_kib() * 1024 + bytes as u64;
+        let limit = server.stats().size_kib() * 1024 + bytes as u64;
         let set = |new| prlimit(Pid::from_raw(server.pid()), Resource::As, new);
         let limited = Rlimit {
             current: Some(limit),
             maximum: getrlimit(Resource::As).maximum,
         };
-        Only(server, set(limited).expect("a limit may be lowered"))
+        MemoryLimit(server, set(limited).expect("a limit may be lowered"))
     }
 }
 
-impl Drop for Only<'_> {
+impl Drop for MemoryLimit<'_> {
     fn drop(&mut self) {
         prlimit(Pid::from_raw(self.0.pid()), Resource::As, self.1).expect("and raised again");
     }
 }
 
-/// A second client at work, who must not notice.
-async fn goes_on(other: &Client, round: &str) {
+/// Checks that a second client isn't affected.
+async fn check_unaffected(other: &Client, round: &str) {
     other.write("cat", format!("{round}\n"), round).await;
-    other.sees("cat", &format!("{round}\n")).await;
+    other.wait_output("cat", &format!("{round}\n")).await;
     let id = format!("in {round}");
     assert_eq!(other.run(sh(&id, "echo hi")).await.text(), "hi\n");
 }
 
-/// A start with an environment of so many bytes.
+/// A start with an environment of this size.
 fn large(id: &str, bytes: usize) -> Start {
     sh(id, "echo hi").env(&[("LARGE", &"x".repeat(bytes))])
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_be_held_is_skipped_and_answered() {
+async fn unallocatable_message_is_skipped_and_answered() {
     for transport in [Transport::WebSocket, Transport::Unix] {
-        let server = countable(transport, &[]).await;
+        let server = server_with_one_arena(transport, &[]).await;
         let client = server.client().await;
         let other = server.client().await;
         other.start(Start::new("cat", &["cat"]).stdin()).await;
-        let limited = Only::more(&server, 12 * MIB);
+        let limited = MemoryLimit::more(&server, 12 * MIB);
         for number in 0..3 {
             let id = client.request_start(large("p", 40 * MIB)).await;
-            let refused = RpcError::of(&client.unasked(number).await);
-            assert_eq!(refused.code, -32600);
-            assert!(refused.message.ends_with(SYSTEM_SAYS), "{refused:?}");
-            assert!(!client.is_answered(id), "it was never known");
-            client.is_alive().await;
-            goes_on(&other, &format!("round {number}")).await;
+            let rejected = RpcError::parse(&client.error_without_id(number).await);
+            assert_eq!(rejected.code, -32600);
+            assert!(rejected.message.ends_with(SYSTEM_ERROR), "{rejected:?}");
+            assert!(!client.has_response(id), "a response to an unread request");
+            client.check_alive().await;
+            check_unaffected(&other, &format!("round {number}")).await;
         }
         drop(limited);
-        let asked = client.start_fails(large("p", 40 * MIB)).await;
+        let request = client.start_fails(large("p", 40 * MIB)).await;
         assert!(
-            asked.message.contains("Argument list too long"),
-            "{asked:?}"
+            request.message.contains("Argument list too long"),
+            "{request:?}"
         );
         assert_eq!(client.run(sh("p", "echo hi")).await.text(), "hi\n");
-        other.end("cat").await;
+        other.terminate_and_wait("cat").await;
     }
 }
 
 #[tokio::test]
-async fn a_line_that_cannot_be_held_is_skipped_and_answered() {
-    let server = countable(Transport::Stdio, &[]).await;
+async fn unallocatable_line_is_skipped_and_answered() {
+    let server = server_with_one_arena(Transport::Stdio, &[]).await;
     let client = server.client().await;
-    let limited = Only::more(&server, 12 * MIB);
+    let limited = MemoryLimit::more(&server, 12 * MIB);
     client.request_start(large("p", 40 * MIB)).await;
-    let refused = RpcError::of(&client.unasked(0).await);
-    assert!(refused.message.ends_with(SYSTEM_SAYS), "{refused:?}");
-    client.is_alive().await;
+    let rejected = RpcError::parse(&client.error_without_id(0).await);
+    assert!(rejected.message.ends_with(SYSTEM_ERROR), "{rejected:?}");
+    client.check_alive().await;
     drop(limited);
     assert_eq!(client.run(sh("p", "echo hi")).await.text(), "hi\n");
 }
 
 #[tokio::test]
-async fn a_start_that_cannot_be_held_is_refused_and_leaves_its_name_free() {
-    let server = countable(Transport::WebSocket, &[]).await;
+async fn unallocatable_start_fails_and_frees_its_id() {
+    let server = server_with_one_arena(Transport::WebSocket, &[]).await;
     let client = server.client().await;
     let other = server.client().await;
     other.start(Start::new("cat", &["cat"]).stdin()).await;
-    // Enough for the message, and not for what it holds.
-    let limited = Only::more(&server, 24 * MIB);
-    let refused = client.start_fails(large("p", 13 * MIB)).await;
-    assert_eq!(refused.code, -32603);
-    assert!(refused.message.ends_with(SYSTEM_SAYS), "{refused:?}");
+    // Enough for the message, but not for its content.
+    let limited = MemoryLimit::more(&server, 24 * MIB);
+    let rejected = client.start_fails(large("p", 13 * MIB)).await;
+    assert_eq!(rejected.code, -32603);
+    assert!(rejected.message.ends_with(SYSTEM_ERROR), "{rejected:?}");
     assert_eq!(
         client.call("process/list", json!({})).await["processes"],
         json!([])
     );
-    goes_on(&other, "meanwhile").await;
+    check_unaffected(&other, "meanwhile").await;
     drop(limited);
     assert_eq!(client.run(sh("p", "echo hi")).await.text(), "hi\n");
-    other.end("cat").await;
+    other.terminate_and_wait("cat").await;
 }
 
 #[tokio::test]
-async fn a_page_that_cannot_be_held_is_refused_and_stays_readable() {
+async fn unallocatable_page_fails_and_stays_readable() {
     let retain = ["--retain-bytes", "16MiB"];
-    let server = countable(Transport::WebSocket, &retain).await;
+    let server = server_with_one_arena(Transport::WebSocket, &retain).await;
     let client = server.client().await;
     client.only_count("flood");
     client
         .start(sh("flood", "head -c 16000000 /dev/zero; sleep 1000"))
         .await;
-    client.counts("flood", 16_000_000).await;
-    let limited = Only::more(&server, 12 * MIB);
-    let refused = client
-        .fails("process/read", json!({"processId": "flood"}))
+    client.wait_count("flood", 16_000_000).await;
+    let limited = MemoryLimit::more(&server, 12 * MIB);
+    let rejected = client
+        .call_fails("process/read", json!({"processId": "flood"}))
         .await;
-    assert_eq!(refused.code, -32603);
-    assert!(refused.message.ends_with(SYSTEM_SAYS), "{refused:?}");
+    assert_eq!(rejected.code, -32603);
+    assert!(rejected.message.ends_with(SYSTEM_ERROR), "{rejected:?}");
     let page = client.read("flood", json!({"maxBytes": 65_536})).await;
-    assert!(!Story::page_bytes(&page).is_empty());
+    assert!(!EventLog::page_bytes(&page).is_empty());
     drop(limited);
     let page = client.read("flood", json!({})).await;
-    assert_eq!(Story::page_bytes(&page).len(), 16_000_000);
+    assert_eq!(EventLog::page_bytes(&page).len(), 16_000_000);
     client.terminate("flood").await;
 }

@@ -1,4 +1,4 @@
-//! Programs that misbehave, and every way to end them: nothing is left.
+//! Tests that every way to end misbehaving programs leaves no process.
 
 use outpost_testkit::{Client, Server, programs, sh};
 use serde_json::json;
@@ -12,40 +12,40 @@ const MISBEHAVING: [(&str, &str); 8] = [
     ("a daemon", programs::DAEMON),
     ("leaves a daemon", programs::LEAVES_A_DAEMON),
     ("leaves its group", programs::LEAVES_ITS_GROUP),
-    ("forks when it is asked to end", FORKS_WHEN_ASKED),
+    ("forks when it is asked to end", FORKS_ON_TERM),
     ("a small fork bomb", FORK_BOMB),
 ];
 
-/// Starts another one of its kind, in a session of its own, when it is asked to end.
-const FORKS_WHEN_ASKED: &str = "trap 'setsid sleep 1000 & exit 0' TERM HUP; echo ready; \
+/// Starts a process in a new session when it is told to terminate.
+const FORKS_ON_TERM: &str = "trap 'setsid sleep 1000 & exit 0' TERM HUP; echo ready; \
                                 while :; do sleep 0.01; done";
 
-/// Doubles until there are 64, each in a session of its own and with its parent gone.
+/// Forks until there are 64 processes, each in its own session and with its parent gone.
 const FORK_BOMB: &str = "bomb() { [ $1 -gt 5 ] && exec sleep 1000; bomb $(($1 + 1)) & bomb $(($1 + 1)) & \
                          [ $1 -gt 0 ] || { echo ready; sleep 1000; }; }; bomb 0";
 
-/// How everything is started anew for each way to end it.
-async fn all_of_them(server: &Server) -> Client {
+/// Starts all misbehaving programs.
+async fn start_all(server: &Server) -> Client {
     let client = server.client().await;
     for (name, script) in MISBEHAVING {
         client.start(sh(name, script)).await;
-        client.sees(name, "ready").await;
+        client.wait_output(name, "ready").await;
     }
     client
 }
 
 async fn nothing_left(server: &Server, helpers: usize) {
-    server.mark().alive(1 + helpers).await;
+    server.tag().alive(1 + helpers).await;
 }
 
-/// For each way of keeping trees that this host has.
+/// Runs a test with each kind of process tree that this host has.
 async fn with_each_kind(test: impl AsyncFn(&Server, usize)) {
-    for (kind, helpers) in [("auto", 0), ("keeper", 1)] {
+    for (kind, helpers) in [("auto", 0), ("subreaper", 1)] {
         let server = outpost()
             .args(&["--trees", kind, "--session-ttl", "100ms"])
             .start()
             .await;
-        let helpers = match server.mark().living().len() {
+        let helpers = match server.tag().living().len() {
             1 => 0,
             _ => helpers.max(1),
         };
@@ -56,7 +56,7 @@ async fn with_each_kind(test: impl AsyncFn(&Server, usize)) {
 #[tokio::test]
 async fn terminate_leaves_nothing() {
     with_each_kind(async |server, helpers| {
-        let client = all_of_them(server).await;
+        let client = start_all(server).await;
         for (name, _) in MISBEHAVING {
             client.terminate_with(name, json!({"tree": true})).await;
         }
@@ -68,7 +68,7 @@ async fn terminate_leaves_nothing() {
 #[tokio::test]
 async fn terminate_with_grace_leaves_nothing() {
     with_each_kind(async |server, helpers| {
-        let client = all_of_them(server).await;
+        let client = start_all(server).await;
         for (name, _) in MISBEHAVING {
             client
                 .terminate_with(name, json!({"tree": true, "graceMs": 300}))
@@ -80,7 +80,7 @@ async fn terminate_with_grace_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_timeout_leaves_nothing() {
+async fn timeout_leaves_nothing() {
     with_each_kind(async |server, helpers| {
         let client = server.client().await;
         for (name, script) in [
@@ -88,7 +88,7 @@ async fn a_timeout_leaves_nothing() {
             ("daemon", programs::DAEMON),
             ("group", programs::LEAVES_ITS_GROUP),
             ("bomb", FORK_BOMB),
-            ("forks", FORKS_WHEN_ASKED),
+            ("forks", FORKS_ON_TERM),
         ] {
             let start = sh(name, script).with("timeoutMs", 1000);
             client.start(start).await;
@@ -102,9 +102,9 @@ async fn a_timeout_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_session_leaves_nothing() {
+async fn session_close_leaves_nothing() {
     with_each_kind(async |server, helpers| {
-        let client = all_of_them(server).await;
+        let client = start_all(server).await;
         client.call("session/close", json!({})).await;
         nothing_left(server, helpers).await;
     })
@@ -112,46 +112,46 @@ async fn the_end_of_a_session_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn an_expired_session_leaves_nothing() {
+async fn session_expiry_leaves_nothing() {
     with_each_kind(async |server, helpers| {
-        all_of_them(server).await.cut().await;
+        start_all(server).await.cut().await;
         nothing_left(server, helpers).await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn the_end_of_the_server_leaves_nothing() {
-    for kind in ["auto", "keeper"] {
+async fn server_shutdown_leaves_nothing() {
+    for kind in ["auto", "subreaper"] {
         let mut server = outpost().args(&["--trees", kind]).start().await;
-        let _client = all_of_them(&server).await;
+        let _client = start_all(&server).await;
         server.signal(rustix::process::Signal::TERM);
-        assert_eq!(server.ended().await.code, Some(0));
-        server.mark().gone().await;
+        assert_eq!(server.wait().await.code, Some(0));
+        server.tag().gone().await;
     }
 }
 
 #[tokio::test]
-async fn an_exit_while_being_killed_is_one_end_and_leaves_nothing() {
+async fn exit_while_being_killed_is_one_exit_and_leaves_nothing() {
     with_each_kind(async |server, helpers| {
         let client = server.client().await;
         for number in 0..60 {
             let id = format!("p{number}");
-            // It exits by itself before, while or after it is killed.
+            // It exits by itself before, during or after the kill.
             let script =
                 "setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo ready; read x; exit 3";
             client.start(sh(&id, script).stdin()).await;
-            client.sees(&id, "ready").await;
+            client.wait_output(&id, "ready").await;
             let write = client.request_write(&id, "\n", "w").await;
             for _ in 0..number % 4 {
-                client.is_alive().await;
+                client.check_alive().await;
             }
             let terminate = json!({"processId": id, "tree": true});
             let terminate = client.request("process/terminate", terminate).await;
-            assert!(client.answer(write).await.is_ok());
-            assert!(client.answer(terminate).await.is_ok());
-            let story = client.closed(&id).await;
-            assert!([3, 137].contains(&story.code()), "{}", story.code());
+            assert!(client.response(write).await.is_ok());
+            assert!(client.response(terminate).await.is_ok());
+            let log = client.closed(&id).await;
+            assert!([3, 137].contains(&log.code()), "{}", log.code());
         }
         nothing_left(server, helpers).await;
     })
@@ -159,20 +159,20 @@ async fn an_exit_while_being_killed_is_one_end_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_natural_exit_leaves_what_it_meant_to_until_its_session_ends() {
+async fn leftover_processes_live_until_their_session_ends() {
     with_each_kind(async |server, helpers| {
         let client = server.client().await;
         let mut left = Vec::new();
         for (id, start) in [("child", ""), ("daemon", "setsid")] {
             let script = format!("{start} sleep 1000 >/dev/null 2>&1 </dev/null & echo $!");
-            let story = client.run(sh(id, &script)).await;
-            assert_eq!(story.code(), 0);
-            left.push(story.text().trim().parse::<i32>().expect("a number"));
+            let log = client.run(sh(id, &script)).await;
+            assert_eq!(log.code(), 0);
+            left.push(log.text().trim().parse::<i32>().expect("a number"));
         }
-        // Somebody else's end has come and gone since.
+        // The end of another process doesn't affect them.
         client.start(sh("other", "exec sleep 1000")).await;
-        client.end("other").await;
-        let living = server.mark().living();
+        client.terminate_and_wait("other").await;
+        let living = server.tag().living();
         for pid in &left {
             assert!(living.contains(pid), "{pid} was meant to stay: {living:?}");
         }

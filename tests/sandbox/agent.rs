@@ -1,4 +1,4 @@
-//! What a coding agent really sends, and really does.
+//! Tests the profile and the commands of a real coding agent.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use outpost_testkit::{Client, Start, sh};
 use serde_json::{Value, json};
 
-use super::{Site, managed, special};
+use super::{SandboxDirs, managed_sandbox, special};
 use crate::ready;
 
 /// The profile of a released agent.
@@ -24,63 +24,63 @@ fn profile(workspace: &Path) -> Value {
             "missing_path_behavior": "skip",
         }));
     }
-    managed(workspace, &entries)
+    managed_sandbox(workspace, &entries)
 }
 
-async fn run(client: &Client, start: Start, site: &Site) -> String {
+async fn run(client: &Client, start: Start, dirs: &SandboxDirs) -> String {
     let id = start.id().to_owned();
-    let workspace = site.workspace();
+    let workspace = dirs.workspace();
     let start = start.cwd(&workspace).with("sandbox", profile(&workspace));
-    let answer = client.start(start).await;
-    assert_eq!(answer["sandboxType"], "linuxSeccomp");
-    let story = client.closed(&id).await;
-    assert_eq!(story.code(), 0, "{} {}", story.stdout(), story.stderr());
-    assert!(!story.denied());
-    story.stdout()
+    let response = client.start(start).await;
+    assert_eq!(response["sandboxType"], "linuxSeccomp");
+    let log = client.closed(&id).await;
+    assert_eq!(log.code(), 0, "{} {}", log.stdout(), log.stderr());
+    assert!(!log.denied());
+    log.stdout()
 }
 
 #[tokio::test]
-async fn a_pipeline_works() {
+async fn pipeline_works() {
     let (_server, client) = ready().await;
-    let site = Site::new();
+    let dirs = SandboxDirs::new();
     let script = "printf 'b\\na\\nb\\n' > list && sort list | uniq -c | tee counted | wc -l; \
                   x=$(mktemp) && echo $x > $x && cat $x >/dev/null && rm $x";
-    let said = run(&client, sh("p", script), &site).await;
-    assert_eq!(said, "2\n");
-    assert!(site.workspace().join("counted").exists());
+    let printed = run(&client, sh("p", script), &dirs).await;
+    assert_eq!(printed, "2\n");
+    assert!(dirs.workspace().join("counted").exists());
 }
 
 #[tokio::test]
-async fn git_works_and_its_folder_stays_as_it_is() {
+async fn git_works_and_its_directory_is_unchanged() {
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let workspace = site.workspace();
+    let dirs = SandboxDirs::new();
+    let workspace = dirs.workspace();
     let made = Command::new("git")
         .args(["init", "--quiet"])
         .current_dir(&workspace)
         .status();
     assert!(made.expect("git runs").success());
     std::fs::write(workspace.join("file"), "x").expect("a file");
-    let said = run(&client, sh("p", "git status --short"), &site).await;
-    assert_eq!(said, "?? file\n");
-    let refused = sh("q", "git add file")
+    let printed = run(&client, sh("p", "git status --short"), &dirs).await;
+    assert_eq!(printed, "?? file\n");
+    let rejected = sh("q", "git add file")
         .cwd(&workspace)
         .with("sandbox", profile(&workspace));
-    let story = client.run(refused).await;
-    assert_ne!(story.code(), 0);
-    assert!(story.denied(), "{}", story.stderr());
+    let log = client.run(rejected).await;
+    assert_ne!(log.code(), 0);
+    assert!(log.denied(), "{}", log.stderr());
 }
 
 #[tokio::test]
-async fn a_compiler_works() {
+async fn compiler_works() {
     let Some(compiler) = compiler() else {
-        // Whoever runs this has none: it is root's, and in root's folders.
+        // This user can't run the compiler: it is installed in root's home directory.
         return;
     };
     let (_server, client) = ready().await;
-    let site = Site::new();
+    let dirs = SandboxDirs::new();
     std::fs::write(
-        site.workspace().join("main.rs"),
+        dirs.workspace().join("main.rs"),
         "fn main() { println!(\"compiled\"); }",
     )
     .expect("a program");
@@ -88,10 +88,10 @@ async fn a_compiler_works() {
     let home = std::env::var("HOME").unwrap_or_default();
     let path = "/usr/local/bin:/usr/bin:/bin";
     let start = sh("p", &script).env(&[("PATH", path), ("HOME", &home)]);
-    assert_eq!(run(&client, start, &site).await, "compiled\n");
+    assert_eq!(run(&client, start, &dirs).await, "compiled\n");
 }
 
-/// The one that belongs to the cargo that runs us.
+/// The compiler next to the cargo that runs this test.
 fn compiler() -> Option<PathBuf> {
     let cargo = PathBuf::from(std::env::var_os("CARGO")?);
     let compiler = cargo.with_file_name("rustc");

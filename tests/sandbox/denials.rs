@@ -1,53 +1,53 @@
-//! `sandboxDenied`.
+//! Tests `sandboxDenied`.
 
 use outpost_testkit::sh;
 use serde_json::json;
 
-use super::Site;
+use super::SandboxDirs;
 use crate::ready;
 
 #[tokio::test]
-async fn a_failure_that_shows_the_sandboxs_hand_is_a_denial() {
+async fn likely_denial_is_reported() {
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let outside = site.outside("file");
+    let dirs = SandboxDirs::new();
+    let outside = dirs.outside("file");
     let script = format!("touch {}", outside.display());
-    let story = client.run(site.script("p", &script)).await;
-    assert_eq!(story.code(), 1);
-    assert!(story.denied(), "{}", story.stderr());
+    let log = client.run(dirs.script("p", &script)).await;
+    assert_eq!(log.code(), 1);
+    assert!(log.denied(), "{}", log.stderr());
     assert!(!outside.exists());
     assert_eq!(client.read("p", json!({})).await["sandboxDenied"], true);
-    // The same without it.
-    let story = client.run(sh("q", &script)).await;
-    assert_eq!((story.code(), story.denied()), (0, false));
+    // An unconfined process succeeds.
+    let log = client.run(sh("q", &script)).await;
+    assert_eq!((log.code(), log.denied()), (0, false));
 }
 
 #[tokio::test]
-async fn other_failures_and_successes_are_none() {
+async fn other_failures_and_successes_are_not_denials() {
     let (_server, client) = ready().await;
-    let site = Site::new();
+    let dirs = SandboxDirs::new();
     for (id, script) in [
         ("fails", "echo no such file; exit 1"),
         ("succeeds", "echo permission denied"),
         ("killed", "kill -TERM $$"),
     ] {
-        let story = client.run(site.script(id, script)).await;
-        assert!(!story.denied(), "{id}");
+        let log = client.run(dirs.script(id, script)).await;
+        assert!(!log.denied(), "{id}");
         assert_eq!(client.read(id, json!({})).await["sandboxDenied"], false);
     }
-    // Nor is what somebody says who isn't confined.
-    let story = client
+    // The output of an unconfined process doesn't count.
+    let log = client
         .run(sh("free", "echo permission denied; exit 1"))
         .await;
-    assert!(!story.denied());
+    assert!(!log.denied());
 }
 
 #[tokio::test]
-async fn on_a_terminal_too() {
+async fn denial_on_a_terminal_is_reported() {
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let start = site.script("p", "echo 'Operation not permitted'; exit 3");
-    let story = client.run(start.tty()).await;
-    assert_eq!(story.code(), 3);
-    assert!(story.denied());
+    let dirs = SandboxDirs::new();
+    let start = dirs.script("p", "echo 'Operation not permitted'; exit 3");
+    let log = client.run(start.tty()).await;
+    assert_eq!(log.code(), 3);
+    assert!(log.denied());
 }

@@ -1,111 +1,111 @@
-//! How a confined process ends, with all it has started.
+//! Tests how a confined process ends, with its descendants.
 
-use outpost_testkit::{patience, programs, sh};
+use outpost_testkit::{deadline, programs, sh};
 use serde_json::json;
 
-use super::Site;
+use super::SandboxDirs;
 use crate::{outpost, ready, ready_with};
 
 #[tokio::test]
-async fn a_signal_reaches_the_program_and_its_trap() {
+async fn signal_reaches_the_program_and_its_trap() {
     let (_server, client) = ready().await;
-    let site = Site::new();
+    let dirs = SandboxDirs::new();
     let script = "trap 'echo caught; exit 9' INT TERM HUP QUIT USR1; \
                   echo ready; while :; do sleep 0.1; done";
     for signal in ["interrupt", "terminate", "hangup", "quit", "user1"] {
-        client.start(site.script(signal, script)).await;
-        client.sees(signal, "ready").await;
+        client.start(dirs.script(signal, script)).await;
+        client.wait_output(signal, "ready").await;
         client.signal(signal, signal).await;
-        let story = client.closed(signal).await;
-        assert_eq!(story.code(), 9, "{signal}");
-        assert!(story.stdout().contains("caught"), "{signal}");
+        let log = client.closed(signal).await;
+        assert_eq!(log.code(), 9, "{signal}");
+        assert!(log.stdout().contains("caught"), "{signal}");
     }
 }
 
 #[tokio::test]
-async fn who_has_a_farewell_may_say_it() {
+async fn sigterm_handler_runs_within_the_grace_period() {
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let script = "trap 'echo farewell; exit 4' TERM; echo ready; while :; do sleep 0.1; done";
-    client.start(site.script("p", script)).await;
-    client.sees("p", "ready").await;
+    let dirs = SandboxDirs::new();
+    let script = "trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 0.1; done";
+    client.start(dirs.script("p", script)).await;
+    client.wait_output("p", "ready").await;
     client.terminate_with("p", json!({"graceMs": 20_000})).await;
-    let story = client.closed("p").await;
-    assert_eq!(story.code(), 4);
-    assert!(story.stdout().contains("farewell"));
+    let log = client.closed("p").await;
+    assert_eq!(log.code(), 4);
+    assert!(log.stdout().contains("bye"));
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_those_that_would_stay() {
-    for trees in ["auto", "keeper", "group"] {
+async fn no_process_survives_termination() {
+    for trees in ["auto", "subreaper", "group"] {
         let server = outpost().args(&["--trees", trees]).start().await;
         let client = server.client().await;
-        let site = Site::new();
+        let dirs = SandboxDirs::new();
         for (id, script) in [
             ("ignores", programs::IGNORES_TERM),
             ("daemon", programs::DAEMON),
             ("group", programs::LEAVES_ITS_GROUP),
         ] {
-            client.start(site.script(id, script)).await;
-            client.sees(id, "ready").await;
+            client.start(dirs.script(id, script)).await;
+            client.wait_output(id, "ready").await;
             client.terminate(id).await;
             client.closed(id).await;
         }
-        server.mark().alive(1).await;
+        server.tag().alive(1).await;
     }
 }
 
-/// As of a free one. What keeps paths absent for them stays as long as they do.
+/// As with unconfined processes. Placeholders stay as long as the leftover processes.
 #[tokio::test]
-async fn a_natural_exit_kills_nothing_inside_either() {
-    for trees in ["auto", "keeper", "group"] {
+async fn natural_exit_kills_nothing_inside() {
+    for trees in ["auto", "subreaper", "group"] {
         let server = outpost().args(&["--trees", trees]).start().await;
         let client = server.client().await;
-        let site = Site::new();
-        let held = || site.workspace().join(".git").exists();
+        let dirs = SandboxDirs::new();
+        let held = || dirs.workspace().join(".git").exists();
         for (id, script) in [
             ("leaves", programs::FORKS_AND_LEAVES),
             ("leaves a daemon", programs::LEAVES_A_DAEMON),
         ] {
-            let story = client.run(site.script(id, script)).await;
-            assert_eq!(story.code(), 0, "{trees} {id}");
-            server.mark().alive(2).await;
+            let log = client.run(dirs.script(id, script)).await;
+            assert_eq!(log.code(), 0, "{trees} {id}");
+            server.tag().alive(2).await;
             let beside = format!("beside what {id}");
-            client.run(site.script(&beside, "true")).await;
+            client.run(dirs.script(&beside, "true")).await;
             assert!(!client.terminate(id).await, "{trees} {id}");
-            assert_eq!(server.mark().living().len(), 2, "{trees} {id}");
+            assert_eq!(server.tag().living().len(), 2, "{trees} {id}");
             assert!(held(), "{trees} {id}");
             client.terminate_with(id, json!({"tree": true})).await;
-            server.mark().alive(1).await;
+            server.tag().alive(1).await;
         }
-        // The last of them goes with the session, and what it needed goes with it.
+        // Ending the session kills the leftover process and removes its placeholders.
         client
-            .run(site.script("last", programs::LEAVES_A_DAEMON))
+            .run(dirs.script("last", programs::LEAVES_A_DAEMON))
             .await;
-        server.mark().alive(2).await;
+        server.tag().alive(2).await;
         client.call("session/close", json!({})).await;
-        server.mark().alive(1).await;
-        patience::seen("nothing is held", || (!held()).then_some(())).await;
+        server.tag().alive(1).await;
+        deadline::poll_until("the placeholder to be removed", || (!held()).then_some(())).await;
     }
 }
 
-/// What the server keeps for it is bounded like that.
+/// The limit bounds the resources that the server holds for them.
 #[tokio::test]
-async fn what_it_leaves_running_counts_among_all_that_run() {
+async fn leftover_processes_count_as_running() {
     let (server, client) = ready_with(&["--max-processes", "2"]).await;
-    let site = Site::new();
+    let dirs = SandboxDirs::new();
     for id in ["one", "other"] {
-        let story = client.run(site.script(id, programs::LEAVES_A_DAEMON)).await;
-        assert_eq!(story.code(), 0);
+        let log = client.run(dirs.script(id, programs::LEAVES_A_DAEMON)).await;
+        assert_eq!(log.code(), 0);
     }
-    // Often enough for places that are free a moment after the close.
+    // Repeated, because a slot would be freed a moment after the close.
     for _ in 0..50 {
         let error = client.start_fails(sh("more", "true")).await;
         assert_eq!(error.parts(), (-32001, "Server overloaded; retry later."));
     }
-    assert_eq!(server.mark().living().len(), 3);
+    assert_eq!(server.tag().living().len(), 3);
     client.terminate_with("one", json!({"tree": true})).await;
-    // Nobody tells when there is a place.
+    // No event reports a free slot.
     let started = async || loop {
         let params = json!({"processId": "more", "argv": ["true"], "cwd": "file:///", "env": {}});
         match client.try_call("process/start", params).await {
@@ -113,69 +113,69 @@ async fn what_it_leaves_running_counts_among_all_that_run() {
             Ok(_) => break,
         }
     };
-    patience::soon("a place is free", started()).await;
+    deadline::expect_soon("a free slot", started()).await;
     client.closed("more").await;
 }
 
-/// Who wants the place back has to be able to say whose.
+/// A client needs the id to terminate them.
 #[tokio::test]
-async fn what_it_leaves_running_is_known_by_its_name_for_as_long_as_it_lives() {
+async fn leftover_processes_keep_their_id() {
     let (server, client) = ready_with(&["--closed-retention", "100ms"]).await;
-    let site = Site::new();
+    let dirs = SandboxDirs::new();
     client
-        .run(site.script("leaves", programs::LEAVES_A_DAEMON))
+        .run(dirs.script("leaves", programs::LEAVES_A_DAEMON))
         .await;
     client.run(sh("closed", "true")).await;
     let forgotten = async |id| while client.listed(id).await.is_some() {};
-    patience::soon("what has nothing left is forgotten", forgotten("closed")).await;
+    deadline::expect_soon("a closed process to expire", forgotten("closed")).await;
     assert!(client.listed("leaves").await.is_some());
     client.terminate_with("leaves", json!({"tree": true})).await;
-    server.mark().alive(1).await;
-    patience::soon("and so is it then", forgotten("leaves")).await;
+    server.tag().alive(1).await;
+    deadline::expect_soon("the other one to expire", forgotten("leaves")).await;
 }
 
 #[tokio::test]
-async fn what_it_leaves_running_has_its_streams_and_its_walls() {
-    for trees in ["auto", "keeper", "group"] {
+async fn leftover_processes_keep_streams_and_confinement() {
+    for trees in ["auto", "subreaper", "group"] {
         let server = outpost().args(&["--trees", trees]).start().await;
         let client = server.client().await;
-        let site = Site::new();
-        // A terminal that loses its session hangs up on those in its foreground.
+        let dirs = SandboxDirs::new();
+        // A PTY that loses its session leader sends SIGHUP to its foreground group.
         let script = "trap '' HUP; \
                       { while [ ! -e go ]; do sleep 0.01; done; echo later; mkdir .git/x; } & \
                       exit 7";
         for (id, start) in [
-            ("pipes", site.script("pipes", script).stdin()),
-            ("terminal", site.script("terminal", script).tty()),
+            ("pipes", dirs.script("pipes", script).stdin()),
+            ("terminal", dirs.script("terminal", script).tty()),
         ] {
             client.start(start).await;
             client.exited(id).await;
-            let go = site.workspace().join("go");
-            std::fs::write(&go, "").expect("it is written");
-            let story = client.closed(id).await;
-            assert_eq!(story.code(), 7, "{trees} {id}");
-            let said = story.text();
-            assert!(said.contains("later"), "{trees} {id}: {said}");
-            assert!(said.contains("Read-only"), "{trees} {id}: {said}");
-            std::fs::remove_file(go).expect("it is there");
+            let go = dirs.workspace().join("go");
+            std::fs::write(&go, "").expect("written");
+            let log = client.closed(id).await;
+            assert_eq!(log.code(), 7, "{trees} {id}");
+            let printed = log.text();
+            assert!(printed.contains("later"), "{trees} {id}: {printed}");
+            assert!(printed.contains("Read-only"), "{trees} {id}: {printed}");
+            std::fs::remove_file(go).expect("it exists");
         }
     }
 }
 
-/// It has 20 ms, of which a busy machine may need more, so one of many is enough.
+/// The server waits 20 ms, which can be too short on a busy machine, so one of many is enough.
 #[tokio::test]
-async fn what_comes_just_after_the_exit_is_heard_and_counts() {
+async fn output_right_after_the_exit_is_delivered() {
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let mut heard = 0;
+    let dirs = SandboxDirs::new();
+    let mut delivered = 0;
     for round in 0..20 {
         let id = round.to_string();
         let script = "(sleep 0.001; echo permission denied) & exit 1";
-        let story = client.run(site.script(&id, script)).await;
-        assert_eq!(story.code(), 1);
-        let came = story.stdout() == "permission denied\n";
-        assert_eq!(story.denied(), came, "round {round}");
-        heard += usize::from(came);
+        let log = client.run(dirs.script(&id, script)).await;
+        assert_eq!(log.code(), 1);
+        let came = log.stdout() == "permission denied\n";
+        assert_eq!(log.denied(), came, "round {round}");
+        delivered += usize::from(came);
     }
-    assert!(heard > 0);
+    assert!(delivered > 0);
 }

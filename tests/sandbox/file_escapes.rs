@@ -1,4 +1,4 @@
-//! File operations that would leave their sandbox.
+//! Tests file operations that would leave their sandbox.
 
 use std::{
     collections::BTreeMap,
@@ -9,10 +9,10 @@ use std::{
 use outpost_testkit::{base64, file_uri};
 use serde_json::{Value, json};
 
-use super::{Site, managed, special};
+use super::{SandboxDirs, managed_sandbox, special};
 use crate::ready;
 
-/// Every operation on something outside, named by the folder it is in as seen from inside.
+/// Every operation on a path outside. `outside` is the directory's path as seen from inside.
 fn operations(outside: &Path, workspace: &Path) -> Vec<(&'static str, Value)> {
     let secret = file_uri(&outside.join("secret"));
     let own = file_uri(&workspace.join("own"));
@@ -49,8 +49,8 @@ fn operations(outside: &Path, workspace: &Path) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// How many of them only look.
-const LOOKING: usize = 7;
+/// The number of operations that only read.
+const READ_OPERATIONS: usize = 7;
 
 fn confined(params: &Value, sandbox: &Value) -> Value {
     let mut params = params.clone();
@@ -58,77 +58,78 @@ fn confined(params: &Value, sandbox: &Value) -> Value {
     params
 }
 
-/// What is in a folder, by name.
-fn content(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    let entries = std::fs::read_dir(folder).expect("a folder");
+/// The files of a directory, by path.
+fn content(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let entries = std::fs::read_dir(dir).expect("a directory");
     let read = |path: PathBuf| (path.clone(), std::fs::read(path).ok());
     entries
         .map(|entry| read(entry.expect("an entry").path()))
         .collect()
 }
 
-/// A folder beside the workspace with a secret in it, and a link to it in the workspace.
-fn prepared(site: &Site) -> (PathBuf, PathBuf) {
-    let outside = site.workspace().with_file_name("outside");
+/// Creates a directory with a secret beside the workspace, and a symbolic link to it in the
+/// workspace.
+fn create_outside(dirs: &SandboxDirs) -> (PathBuf, PathBuf) {
+    let outside = dirs.workspace().with_file_name("outside");
     let _ = std::fs::remove_dir_all(&outside);
-    std::fs::create_dir(&outside).expect("a folder");
+    std::fs::create_dir(&outside).expect("a directory");
     std::fs::write(outside.join("secret"), "old").expect("a file");
-    std::fs::write(site.workspace().join("own"), "own").expect("a file");
-    let link = site.workspace().join("link");
+    std::fs::write(dirs.workspace().join("own"), "own").expect("a file");
+    let link = dirs.workspace().join("link");
     if !link.is_symlink() {
         std::os::unix::fs::symlink(&outside, &link).expect("a link");
     }
-    let _ = std::fs::remove_file(site.workspace().join("stolen"));
+    let _ = std::fs::remove_file(dirs.workspace().join("stolen"));
     (outside, link)
 }
 
 #[tokio::test]
-async fn what_is_outside_is_neither_seen_nor_changed_by_any_way_there() {
+async fn outside_files_are_invisible_and_unchanged() {
     let (_server, client) = ready().await;
-    let site = Site::new();
+    let dirs = SandboxDirs::new();
     let entries = [
         special("minimal", "read"),
         special("project_roots", "write"),
     ];
-    let sandbox = managed(&site.workspace(), &entries);
-    let (outside, link) = prepared(&site);
-    // A path with `..` in it is the first of these once it is parsed.
+    let sandbox = managed_sandbox(&dirs.workspace(), &entries);
+    let (outside, link) = create_outside(&dirs);
+    // A path with `..` is resolved when it is parsed, so it equals the first case.
     for way in [&outside, &link] {
-        for (method, params) in operations(way, &site.workspace()) {
-            prepared(&site);
+        for (method, params) in operations(way, &dirs.workspace()) {
+            create_outside(&dirs);
             client.call(method, params.clone()).await;
             for handle in ["h", "s"] {
                 client.call("fs/close", json!({"handleId": handle})).await;
             }
-            prepared(&site);
+            create_outside(&dirs);
             let before = content(&outside);
-            let error = client.fails(method, confined(&params, &sandbox)).await;
-            let words = format!("{method} {params}: {error:?}");
-            assert!([-32004, -32600, -32603].contains(&error.code), "{words}");
-            assert!(error.message.contains("(os error "), "{words}");
-            assert_eq!(content(&outside), before, "{words}");
-            assert!(!site.workspace().join("stolen").exists(), "{words}");
+            let error = client.call_fails(method, confined(&params, &sandbox)).await;
+            let message = format!("{method} {params}: {error:?}");
+            assert!([-32004, -32600, -32603].contains(&error.code), "{message}");
+            assert!(error.message.contains("(os error "), "{message}");
+            assert_eq!(content(&outside), before, "{message}");
+            assert!(!dirs.workspace().join("stolen").exists(), "{message}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_may_only_be_read_is_not_changed_through_a_link() {
+async fn read_only_file_is_not_changed_through_a_link() {
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let (outside, link) = prepared(&site);
+    let dirs = SandboxDirs::new();
+    let (outside, link) = create_outside(&dirs);
     let before = content(&outside);
     for way in [&outside, &link] {
-        let operations = operations(way, &site.workspace());
-        for (method, params) in &operations[..LOOKING] {
+        let operations = operations(way, &dirs.workspace());
+        for (method, params) in &operations[..READ_OPERATIONS] {
             client
-                .call(method, confined(params, &site.sandbox(&[])))
+                .call(method, confined(params, &dirs.sandbox(&[])))
                 .await;
         }
         client.call("fs/close", json!({"handleId": "h"})).await;
-        for (method, params) in &operations[LOOKING..] {
-            let params = confined(params, &site.sandbox(&[]));
-            let error = client.fails(method, params).await;
+        for (method, params) in &operations[READ_OPERATIONS..] {
+            let params = confined(params, &dirs.sandbox(&[]));
+            let error = client.call_fails(method, params).await;
             let expected = (-32603, "Read-only file system (os error 30)");
             assert_eq!(error.parts(), expected, "{method}");
         }
@@ -137,30 +138,34 @@ async fn what_may_only_be_read_is_not_changed_through_a_link() {
 }
 
 #[tokio::test]
-async fn what_is_denied_and_what_is_protected() {
+async fn denied_and_protected_paths_are_enforced() {
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let workspace = site.workspace();
+    let dirs = SandboxDirs::new();
+    let workspace = dirs.workspace();
     std::fs::write(workspace.join("key.pem"), "secret").expect("a file");
     std::fs::write(workspace.join("own"), "own").expect("a file");
     std::os::unix::fs::symlink("key.pem", workspace.join("alias")).expect("a link");
     let pattern =
         json!({"path": {"type": "glob_pattern", "pattern": "**/*.pem"}, "access": "deny"});
-    let sandbox = site.sandbox(&[pattern]);
+    let sandbox = dirs.sandbox(&[pattern]);
     for name in ["key.pem", "alias"] {
         let path = file_uri(&workspace.join(name));
         let read = json!({"path": path});
         client.call("fs/readFile", read.clone()).await;
-        let error = client.fails("fs/readFile", confined(&read, &sandbox)).await;
+        let error = client
+            .call_fails("fs/readFile", confined(&read, &sandbox))
+            .await;
         assert_eq!(error.code, -32600, "{error:?}");
         let write = json!({"path": path, "dataBase64": base64("x")});
         client
-            .fails("fs/writeFile", confined(&write, &sandbox))
+            .call_fails("fs/writeFile", confined(&write, &sandbox))
             .await;
     }
     let key = file_uri(&workspace.join("key.pem"));
     let copy = json!({"sourcePath": key, "destinationPath": file_uri(&workspace.join("copy"))});
-    client.fails("fs/copy", confined(&copy, &sandbox)).await;
+    client
+        .call_fails("fs/copy", confined(&copy, &sandbox))
+        .await;
     let own = file_uri(&workspace.join("own"));
     for name in [".git", ".agents", ".codex", ".aws"] {
         let path = file_uri(&workspace.join(name));
@@ -186,32 +191,32 @@ async fn what_is_denied_and_what_is_protected() {
             ),
         ];
         for (method, params) in attempts {
-            client.fails(method, confined(&params, &sandbox)).await;
+            client.call_fails(method, confined(&params, &sandbox)).await;
         }
         assert!(!workspace.join(name).exists(), "{name} was left behind");
     }
-    let kept = std::fs::read(workspace.join("key.pem")).expect("it is there");
+    let kept = std::fs::read(workspace.join("key.pem")).expect("it exists");
     assert_eq!(kept, b"secret");
     assert!(!workspace.join("copy").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_turns_into_a_link_leads_nowhere() {
+async fn directory_swapped_for_a_link_leads_nowhere() {
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let (outside, link) = prepared(&site);
-    let folder = site.workspace().join("folder");
-    std::fs::create_dir(&folder).expect("a folder");
+    let dirs = SandboxDirs::new();
+    let (outside, link) = create_outside(&dirs);
+    let dir = dirs.workspace().join("folder");
+    std::fs::create_dir(&dir).expect("a directory");
     let over = AtomicBool::new(false);
     let swap = || {
         while !over.load(Ordering::Relaxed) {
             let flags = rustix::fs::RenameFlags::EXCHANGE;
             let here = rustix::fs::CWD;
-            rustix::fs::renameat_with(here, &folder, here, &link, flags).expect("a swap");
+            rustix::fs::renameat_with(here, &dir, here, &link, flags).expect("renamed");
         }
     };
-    let sandbox = site.sandbox(&[]);
-    let write = json!({"path": file_uri(&folder.join("secret")), "dataBase64": base64("x")});
+    let sandbox = dirs.sandbox(&[]);
+    let write = json!({"path": file_uri(&dir.join("secret")), "dataBase64": base64("x")});
     let write = confined(&write, &sandbox);
     let stop = |over: &AtomicBool| over.store(true, Ordering::Relaxed);
     let mut written = 0;
@@ -227,6 +232,6 @@ async fn a_folder_that_turns_into_a_link_leads_nowhere() {
             stop(&over);
         });
     });
-    let secret = std::fs::read(outside.join("secret")).expect("it is there");
+    let secret = std::fs::read(outside.join("secret")).expect("it exists");
     assert_eq!(secret, b"old", "after {written} writes that met the folder");
 }

@@ -1,23 +1,23 @@
-//! File operations that stay in their sandbox do what they do without one.
+//! Tests that permitted file operations behave the same with and without a sandbox.
 
 use outpost_testkit::{base64, file_uri, unbase64};
 use serde_json::{Value, json};
 
-use super::Site;
+use super::SandboxDirs;
 use crate::{outpost, ready};
 
-fn confined(mut params: Value, site: &Site) -> Value {
-    params["sandbox"] = site.sandbox(&[]);
+fn confined(mut params: Value, dirs: &SandboxDirs) -> Value {
+    params["sandbox"] = dirs.sandbox(&[]);
     params
 }
 
 #[tokio::test]
-async fn each_does_within_what_is_granted_what_it_does_without() {
+async fn granted_operations_work_as_without_a_sandbox() {
     let (_server, client) = ready().await;
-    let site = Site::new();
+    let dirs = SandboxDirs::new();
     let call =
-        async |method: &str, params: Value| client.call(method, confined(params, &site)).await;
-    let at = |name: &str| file_uri(&site.workspace().join(name));
+        async |method: &str, params: Value| client.call(method, confined(params, &dirs)).await;
+    let at = |name: &str| file_uri(&dirs.workspace().join(name));
     call("fs/createDirectory", json!({"path": at("a/b")})).await;
     let write = json!({"path": at("a/b/file"), "dataBase64": base64("content")});
     call("fs/writeFile", write).await;
@@ -25,11 +25,11 @@ async fn each_does_within_what_is_granted_what_it_does_without() {
     assert_eq!(unbase64(&read["dataBase64"]), b"content");
     let copy = json!({"sourcePath": at("a"), "destinationPath": at("c"), "recursive": true});
     call("fs/copy", copy).await;
-    std::os::unix::fs::symlink("c/b/file", site.workspace().join("link")).expect("a link");
+    std::os::unix::fs::symlink("c/b/file", dirs.workspace().join("link")).expect("a link");
     let options = json!({
         "maxDepth": 4, "maxDirectories": 10, "maxEntries": 10, "followDirectorySymlinks": false,
     });
-    // What only looks has the same answer as without a sandbox.
+    // Read operations have the same result as without a sandbox.
     for (method, params) in [
         ("fs/getMetadata", json!({"path": at("link")})),
         ("fs/canonicalize", json!({"path": at("link")})),
@@ -40,16 +40,18 @@ async fn each_does_within_what_is_granted_what_it_does_without() {
         let free = client.call(method, params.clone()).await;
         assert_eq!(call(method, params).await, free, "{method}");
     }
-    // Nor does anybody find what only keeps a name from being made.
-    let git = confined(json!({"path": at(".git")}), &site);
-    assert_eq!(client.fails("fs/getMetadata", git).await.code, -32004);
+    // A placeholder is not visible.
+    let git = confined(json!({"path": at(".git")}), &dirs);
+    assert_eq!(client.call_fails("fs/getMetadata", git).await.code, -32004);
     let linked = json!({"path": at("link"), "followSymlinks": false});
-    let error = client.fails("fs/readFile", confined(linked, &site)).await;
+    let error = client
+        .call_fails("fs/readFile", confined(linked, &dirs))
+        .await;
     assert_eq!(error.parts(), (-32600, "path contains a symbolic link"));
     call("fs/remove", json!({"path": at("c")})).await;
-    assert!(!site.workspace().join("c").exists());
+    assert!(!dirs.workspace().join("c").exists());
     let gone = client
-        .fails("fs/readFile", confined(json!({"path": at("link")}), &site))
+        .call_fails("fs/readFile", confined(json!({"path": at("link")}), &dirs))
         .await;
     assert_eq!(
         gone.parts(),
@@ -57,8 +59,7 @@ async fn each_does_within_what_is_granted_what_it_does_without() {
     );
 }
 
-/// Every operation on a path. The path may be anything, `empty` is a directory with nothing in it, and
-/// `copy` isn't there.
+/// Every operation on `path`. `empty` is an empty directory, and `copy` doesn't exist.
 fn every_operation(path: &Value, empty: &Value, copy: &Value) -> [(&'static str, Value); 12] {
     let options = json!({
         "maxDepth": 4, "maxDirectories": 10, "maxEntries": 10, "followDirectorySymlinks": false,
@@ -82,39 +83,39 @@ fn every_operation(path: &Value, empty: &Value, copy: &Value) -> [(&'static str,
 }
 
 #[tokio::test]
-async fn a_protected_name_that_is_absent_is_missing_and_cannot_be_made() {
+async fn absent_protected_name_is_missing_and_cannot_be_created() {
     const MISSING: (i64, &str) = (-32004, "No such file or directory (os error 2)");
     const READ_ONLY: (i64, &str) = (-32603, "Read-only file system (os error 30)");
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let at = |name: &str| json!(file_uri(&site.workspace().join(name)));
-    std::fs::create_dir(site.workspace().join("empty")).expect("a directory");
-    // Once without anything in its place, and once with what another process has there.
+    let dirs = SandboxDirs::new();
+    let at = |name: &str| json!(file_uri(&dirs.workspace().join(name)));
+    std::fs::create_dir(dirs.workspace().join("empty")).expect("a directory");
+    // Once without a placeholder, and once with the placeholder of another process.
     for round in ["alone", "beside another"] {
-        for (at_all, (method, params)) in every_operation(&at(".git"), &at("empty"), &at("copy"))
+        for (index, (method, params)) in every_operation(&at(".git"), &at("empty"), &at("copy"))
             .into_iter()
             .enumerate()
         {
-            let error = client.fails(method, confined(params, &site)).await;
-            let expected = if at_all < 8 { MISSING } else { READ_ONLY };
+            let error = client.call_fails(method, confined(params, &dirs)).await;
+            let expected = if index < 8 { MISSING } else { READ_ONLY };
             assert_eq!(error.parts(), expected, "{method}, {round}");
         }
-        let remove = confined(json!({"path": at(".git")}), &site);
+        let remove = confined(json!({"path": at(".git")}), &dirs);
         assert_eq!(client.call("fs/remove", remove).await, json!({}));
-        assert!(!site.workspace().join("copy").exists());
+        assert!(!dirs.workspace().join("copy").exists());
         if round == "alone" {
-            assert!(!site.workspace().join(".git").exists());
-            client.start(site.script("other", "read x").stdin()).await;
-            assert!(site.workspace().join(".git").exists());
+            assert!(!dirs.workspace().join(".git").exists());
+            client.start(dirs.script("other", "read x").stdin()).await;
+            assert!(dirs.workspace().join(".git").exists());
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_denied_is_so_for_every_operation() {
+async fn denied_path_is_denied_for_every_operation() {
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let workspace = site.workspace();
+    let dirs = SandboxDirs::new();
+    let workspace = dirs.workspace();
     for name in ["empty", "folder/below"] {
         std::fs::create_dir_all(workspace.join(name)).expect("a directory");
     }
@@ -128,19 +129,19 @@ async fn what_is_denied_is_so_for_every_operation() {
         json!({"path": {"type": "path", "path": at("folder")}, "access": "deny"}),
         json!({"path": {"type": "glob_pattern", "pattern": "**/*.pem"}, "access": "deny"}),
     ];
-    let sandbox = site.sandbox(&denied);
+    let sandbox = dirs.sandbox(&denied);
     let confined = |mut params: Value| {
         params["sandbox"] = sandbox.clone();
         params
     };
-    let words = (-32600, "Permission denied (os error 13)");
+    let message = (-32600, "Permission denied (os error 13)");
     for name in ["file", "folder", "key.pem"] {
         for (method, params) in every_operation(&at(name), &at("empty"), &at("copy")) {
-            let error = client.fails(method, confined(params)).await;
-            assert_eq!(error.parts(), words, "{method} of {name}");
+            let error = client.call_fails(method, confined(params)).await;
+            assert_eq!(error.parts(), message, "{method} of {name}");
         }
     }
-    // What is below it is the system's own answer, and what leads there is no way around.
+    // Paths below a denied directory fail in the kernel, and a symbolic link is no way around.
     for (method, name) in [
         ("fs/readFile", "folder/x"),
         ("fs/getMetadata", "folder/x"),
@@ -148,50 +149,50 @@ async fn what_is_denied_is_so_for_every_operation() {
         ("fs/readFile", "link"),
     ] {
         let error = client
-            .fails(method, confined(json!({"path": at(name)})))
+            .call_fails(method, confined(json!({"path": at(name)})))
             .await;
-        assert_eq!(error.parts(), words, "{method} of {name}");
+        assert_eq!(error.parts(), message, "{method} of {name}");
     }
     let link = json!({"path": at("link"), "followSymlinks": false});
-    let error = client.fails("fs/readFile", confined(link)).await;
+    let error = client.call_fails("fs/readFile", confined(link)).await;
     assert_eq!(error.parts(), (-32600, "path contains a symbolic link"));
     assert!(!workspace.join("copy").exists());
     assert_eq!(
-        std::fs::read(workspace.join("file")).expect("it is there"),
+        std::fs::read(workspace.join("file")).expect("it exists"),
         b"secret"
     );
 }
 
 #[tokio::test]
-async fn a_large_file_is_written_and_read_whole() {
+async fn large_file_is_written_and_read_whole() {
     let (_server, client) = ready().await;
-    let site = Site::new();
-    let path = file_uri(&site.workspace().join("large"));
+    let dirs = SandboxDirs::new();
+    let path = file_uri(&dirs.workspace().join("large"));
     let bytes: Vec<u8> = (0..20_000_000_u32).map(|n| (n % 251) as u8).collect();
     let write = json!({"path": path, "dataBase64": base64(&bytes)});
-    client.call("fs/writeFile", confined(write, &site)).await;
+    client.call("fs/writeFile", confined(write, &dirs)).await;
     let read = client
-        .call("fs/readFile", confined(json!({"path": path}), &site))
+        .call("fs/readFile", confined(json!({"path": path}), &dirs))
         .await;
     assert!(unbase64(&read["dataBase64"]) == bytes);
 }
 
 #[tokio::test]
-async fn the_weaker_level_confines_them_too() {
+async fn landlock_level_confines_file_operations() {
     let server = outpost()
         .env("OUTPOST_SANDBOX_LEVEL", "landlock")
         .start()
         .await;
     let client = server.client().await;
-    let site = Site::new();
-    let outside = site.outside("outside");
+    let dirs = SandboxDirs::new();
+    let outside = dirs.outside("outside");
     for (path, fine) in [
-        (site.workspace().join("inside"), true),
+        (dirs.workspace().join("inside"), true),
         (outside.clone(), false),
     ] {
         let write = json!({"path": file_uri(&path), "dataBase64": base64("x")});
         let outcome = client
-            .try_call("fs/writeFile", confined(write, &site))
+            .try_call("fs/writeFile", confined(write, &dirs))
             .await;
         assert_eq!(outcome.is_ok(), fine, "{outcome:?}");
     }

@@ -1,6 +1,7 @@
-//! Confined processes.
+//! Tests confined processes and file operations.
 
 mod agent;
+mod confinement;
 mod denials;
 mod ends;
 mod file_escapes;
@@ -8,42 +9,41 @@ mod file_operations;
 mod file_streams;
 mod placeholders;
 mod terminals;
-mod walls;
 
 use std::path::{Path, PathBuf};
 
 use outpost_testkit::{Start, file_uri, sh};
 use serde_json::{Value, json};
 
-/// A folder with a workspace that confined processes may write, and things beside it.
-struct Site {
-    folder: tempfile::TempDir,
+/// A directory with a workspace that confined processes may write, and files beside it.
+struct SandboxDirs {
+    dir: tempfile::TempDir,
 }
 
-impl Site {
+impl SandboxDirs {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(folder.path().join("workspace")).expect("a workspace");
-        Site { folder }
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join("workspace")).expect("a workspace");
+        SandboxDirs { dir }
     }
 
     fn workspace(&self) -> PathBuf {
-        let path = self.folder.path().join("workspace");
-        path.canonicalize().expect("it is there")
+        let path = self.dir.path().join("workspace");
+        path.canonicalize().expect("it exists")
     }
 
     fn outside(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.dir.path().join(name)
     }
 
-    /// Everything may be read and the workspace may be written; and these entries.
+    /// A policy that allows reading everything and writing the workspace, with more entries.
     fn sandbox(&self, more: &[Value]) -> Value {
         let mut entries = vec![special("root", "read"), special("project_roots", "write")];
         entries.extend(more.iter().cloned());
-        managed(&self.workspace(), &entries)
+        managed_sandbox(&self.workspace(), &entries)
     }
 
-    /// A script that is confined to the workspace, and starts there.
+    /// A script that is confined to the workspace and starts there.
     fn script(&self, id: &str, script: &str) -> Start {
         sh(id, script)
             .cwd(&self.workspace())
@@ -55,7 +55,7 @@ fn special(kind: &str, access: &str) -> Value {
     json!({"path": {"type": "special", "value": {"kind": kind}}, "access": access})
 }
 
-fn managed(workspace: &Path, entries: &[Value]) -> Value {
+fn managed_sandbox(workspace: &Path, entries: &[Value]) -> Value {
     json!({
         "permissions": {
             "type": "managed",

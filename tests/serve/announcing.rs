@@ -1,4 +1,4 @@
-//! Where a server says that it listens.
+//! Tests how a server announces its addresses.
 
 use outpost_testkit::{Start, Transport, sh};
 use serde_json::json;
@@ -6,28 +6,31 @@ use serde_json::json;
 use crate::outpost;
 
 #[tokio::test]
-async fn stdout_has_one_line_with_the_url_and_nothing_else_ever() {
+async fn stdout_has_only_the_url_line() {
     let mut server = outpost().args(&["--log-level", "trace"]).start().await;
     let client = server.client().await;
     client.run(sh("p", "echo out; echo err >&2")).await;
     client.start_fails(Start::new("q", &["/no/such"])).await;
     client.send_text("garbage").await;
-    client.unasked(0).await;
+    client.error_without_id(0).await;
     drop(client);
     server.signal(rustix::process::Signal::TERM);
-    let ended = server.ended().await;
-    let address = ended.stdout.strip_prefix("ws://127.0.0.1:").expect("a URL");
+    let output = server.wait().await;
+    let address = output
+        .stdout
+        .strip_prefix("ws://127.0.0.1:")
+        .expect("a URL");
     let port = address.strip_suffix('\n').expect("a whole line");
     assert!(
         port.parse::<u16>().is_ok_and(|port| port > 0),
         "{:?}",
-        ended.stdout
+        output.stdout
     );
-    assert!(ended.stderr.lines().count() >= 2, "logs go to stderr");
+    assert!(output.stderr.lines().count() >= 2, "logs go to stderr");
 }
 
 #[tokio::test]
-async fn a_server_without_arguments_is_on_a_free_port_of_loopback() {
+async fn default_listener_is_a_free_loopback_port() {
     let one = outpost().start().await;
     let other = outpost().start().await;
     assert_ne!(one.address(), other.address());
@@ -35,17 +38,17 @@ async fn a_server_without_arguments_is_on_a_free_port_of_loopback() {
 }
 
 #[tokio::test]
-async fn as_soon_as_the_url_is_there_connections_are_accepted() {
+async fn connections_are_accepted_once_the_url_is_printed() {
     for _ in 0..10 {
         let server = outpost().start().await;
-        server.client().await.is_alive().await;
+        server.client().await.check_alive().await;
     }
 }
 
 #[tokio::test]
-async fn several_listeners_have_one_line_each_and_all_are_served() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("socket");
+async fn each_listener_prints_a_line_and_is_served() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("socket");
     let unix = format!("unix://{}", path.display());
     let server = outpost()
         .listen(&unix)
@@ -60,13 +63,13 @@ async fn several_listeners_have_one_line_each_and_all_are_served() {
     assert_eq!(server.stdout(), urls.join("\n") + "\n");
     for url in urls {
         let client = server.connect_to(url).await;
-        client.shake_hands().await;
+        client.handshake().await;
         assert_eq!(client.run(sh("p", "echo fine")).await.text(), "fine\n");
     }
 }
 
 #[tokio::test]
-async fn beside_stdio_the_urls_are_on_stderr() {
+async fn urls_go_to_stderr_with_stdio() {
     let mut server = outpost()
         .on(Transport::Stdio)
         .listen("ws://127.0.0.1:0")
@@ -75,18 +78,18 @@ async fn beside_stdio_the_urls_are_on_stderr() {
     let urls = server.urls().to_vec();
     assert_eq!(urls.len(), 1);
     let lines = server.connect().await;
-    lines.shake_hands().await;
+    lines.handshake().await;
     let socket = server.connect_to(&urls[0]).await;
-    socket.shake_hands().await;
+    socket.handshake().await;
     for client in [&lines, &socket] {
         assert_eq!(client.run(sh("p", "echo fine")).await.text(), "fine\n");
     }
     assert!(server.stderr().lines().any(|line| line == urls[0]));
-    // The end of the input is the end of all.
+    // The end of stdin ends the server, with all its listeners.
     socket.start(sh("q", "exec sleep 1000")).await;
     lines.end_input().await;
-    socket.goodbye().await;
-    assert_eq!(server.ended().await.code, Some(0));
+    socket.connection_end().await;
+    assert_eq!(server.wait().await.code, Some(0));
 }
 
 #[tokio::test]
@@ -99,7 +102,7 @@ async fn stdio_has_two_spellings() {
 }
 
 #[tokio::test]
-async fn ipv6_loopback_is_loopback() {
+async fn ipv6_loopback_is_accepted() {
     if std::net::TcpListener::bind("[::1]:0").is_err() {
         return;
     }

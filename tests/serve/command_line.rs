@@ -1,39 +1,39 @@
-//! What can be said on the command line.
+//! Tests the command line of the program.
 
 use crate::outpost;
 
-/// The lines of a text, without what is invisible at their ends.
+/// Removes trailing white space from each line.
 fn lines(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(str::trim_end).collect();
     lines.join("\n")
 }
 
 #[tokio::test]
-async fn help_says_what_there_is() {
+async fn help_lists_the_commands() {
     let help = outpost().run(&["--help"]).await;
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
     insta::assert_snapshot!(lines(&help.stdout), @"
-    Runs processes for agents, tools and people, on whatever machine it stands on
+    Runs processes for agents, tools and people, on any host
 
     Usage: outpost <COMMAND>
 
     Commands:
-      serve        Serve the exec protocol: clients start processes here and follow them
-      run          Run a command, here or on a server, as if it were right here
-      cp           Copy files and directories, to a server, from one, or here
-      ls           List directories, of a server or here
-      cat          Show files, of a server or here
-      sandbox      Run a command confined: to read, write and reach what it is granted
-      doctor       Tell what this host can enforce, and what to do where it can't
-      ps           List detached work: what was started with `run --detach`
-      logs         Show what detached work has written, as far as it is retained
-      attach       Connect this terminal with detached work, where it was left
-      kill         End detached work, with everything it has started
-      stop         End your own server, with everything it runs
-      completions  Print completions for a shell
-      config       Show how the server would be configured, and by whom
-      schema       Write the protocol down as JSON Schema
-      mcp          Use MCP servers, wherever they run
+      serve        Run a server on which clients start and follow processes
+      run          Run a command, locally or on a server
+      cp           Copy files and directories to, from or between servers
+      ls           List directories, locally or on a server
+      cat          Print files, local or on a server
+      sandbox      Run a command in a sandbox
+      doctor       Check what this host can enforce, and suggest remedies
+      ps           List detached work: processes started with `run --detach`
+      logs         Print the retained output of detached work
+      attach       Connect this terminal with detached work
+      kill         End detached work with its whole process tree
+      stop         Stop your own server with everything it runs
+      completions  Print shell completions
+      config       Show the effective configuration and its origins
+      schema       Write the protocol as JSON Schema
+      mcp          Use MCP servers on any executor
       help         Print this message or the help of the given subcommand(s)
 
     Options:
@@ -49,15 +49,15 @@ async fn help_says_what_there_is() {
 }
 
 #[tokio::test]
-async fn help_of_serve_documents_every_flag() {
+async fn serve_help_documents_every_flag() {
     let help = outpost().run(&["serve", "--help"]).await;
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
     insta::assert_snapshot!(lines(&help.stdout), @r#"
-    Serve the exec protocol: clients start processes here and follow them
+    Run a server on which clients start and follow processes
 
-    Prints one line with its URL for each socket it listens on, as soon as it accepts connections; logs
-    go to stderr. Ends with SIGTERM or SIGINT: asks every process to end, kills what is left after 2s,
-    and exits with 0. A second signal ends at once.
+    Prints one line with a URL for each socket as soon as it accepts connections; logs go to stderr. On
+    SIGTERM or SIGINT, terminates every process, kills the remaining ones after 2s, and exits with 0. A
+    second signal kills at once.
 
     Usage: outpost serve [OPTIONS]
 
@@ -74,7 +74,7 @@ async fn help_of_serve_documents_every_flag() {
               [default: 1MiB]
 
           --window-bytes <SIZE>
-              How far a process may write ahead of a client that reads slowly, before it is held back
+              How far a process may write ahead of a slow client before it is blocked
 
               [default: 1MiB]
 
@@ -84,75 +84,74 @@ async fn help_of_serve_documents_every_flag() {
               [default: 30s]
 
           --session-ttl <TIME>
-              How long a session stays when its connection is lost; then its processes are ended
+              How long a session outlives its lost connection; then its processes are ended
 
               [default: 30s]
 
           --max-session-ttl <TIME>
-              The longest such time that a client may ask for, or `unlimited`
+              The longest session TTL that a client may request, or `unlimited`
 
               [default: 1day]
 
           --max-sessions <N>
-              How many sessions there may be; a client beyond that is told to retry later
+              Maximum number of sessions; a client beyond that is told to retry later
 
               [default: 4096]
 
           --max-processes <N>
-              How many processes may run at once; a start beyond that is told to retry later
+              Maximum number of running processes; a start beyond that is told to retry later
 
               [default: 4096]
 
           --max-connections <N>
-              How many connections may be open at once; further ones get HTTP 503
+              Maximum number of open connections; further ones get HTTP 503
 
               [default: 4096]
 
           --concurrent-requests <N>
-              How many ordinary requests of one connection run at once; control is never counted
+              How many ordinary requests of one connection run at once; control requests don't count
 
               [default: 128]
 
           --trees <KIND>
-              How whole process trees are ended; `auto` takes the best this host has
+              How whole process trees are ended; `auto` uses the best method of this host
 
               Possible values:
-              - auto:   A cgroup, else a keeper, else a group
-              - cgroup: A cgroup for each process
-              - keeper: A small process above each one, which inherits its orphans
-              - group:  Process groups; a daemon may escape them
+              - auto:      A cgroup, else a subreaper, else a group
+              - cgroup:    A cgroup for each process
+              - subreaper: A small process above each one, which inherits its orphans
+              - group:     Process groups; a daemon may escape them
 
               [default: auto]
 
           --sandbox-level <LEVEL>
-              By what means processes are confined
+              How processes are confined
 
               Possible values:
-              - namespaces: Namespaces, with seccomp and Landlock inside; refused where they are missing
-              - landlock:   Landlock and seccomp alone: a weaker promise
+              - namespaces: Namespaces, seccomp and Landlock; rejected where namespaces are missing
+              - landlock:   Landlock and seccomp only: weaker isolation
 
               [default: namespaces]
 
           --sandbox-default-profile <NAME>
-              What `command/exec` is confined to if its client doesn't say: :workspace, :read-only,
+              The profile of a `command/exec` that names none: :workspace, :read-only,
               :danger-full-access, or a profile of the configuration
 
               [default: :workspace]
 
           --exit-when-idle <TIME>
-              End when for this long there was no connection, and no process running or still readable;
-              or `never`
+              Exit after this long without a connection and without a running or readable process; or
+              `never`
 
               [default: never]
 
           --log-level <LEVEL>
-              What to log: off, error, warn, info, debug, trace, or a filter such as
-              outpost_server=debug
+              Log level: off, error, warn, info, debug, trace, or a filter such as outpost_server=debug
 
               [default: info]
 
           --log-format <FORMAT>
-              How to log
+              Format of log lines
 
               Possible values:
               - text: For people
@@ -173,12 +172,12 @@ async fn help_of_serve_documents_every_flag() {
       outpost serve --listen stdio://                 one client, on stdin and stdout
 
     Every flag can also be set by a variable (OUTPOST_RETAIN_BYTES=4MiB) or in
-    outpost.toml (retain_bytes = "4MiB"); `outpost config show` tells what is in force.
+    outpost.toml (retain_bytes = "4MiB"); `outpost config show` prints the settings.
     "#);
 }
 
 #[tokio::test]
-async fn the_version_is_said_in_one_line() {
+async fn version_is_one_line() {
     let version = outpost().run(&["--version"]).await;
     assert_eq!((version.code, version.stderr.as_str()), (Some(0), ""));
     let number = version.stdout.trim_end().strip_prefix("outpost ");
@@ -190,7 +189,7 @@ async fn the_version_is_said_in_one_line() {
 }
 
 #[tokio::test]
-async fn a_value_that_makes_no_sense_is_refused_with_the_name_of_its_flag() {
+async fn invalid_value_names_its_flag() {
     let wrong = [
         ("--retain-bytes", "lots"),
         ("--retain-bytes", "-1"),
@@ -209,38 +208,42 @@ async fn a_value_that_makes_no_sense_is_refused_with_the_name_of_its_flag() {
         ("--trees", "none"),
     ];
     for (flag, value) in wrong {
-        let ended = outpost().run(&["serve", &format!("{flag}={value}")]).await;
+        let output = outpost().run(&["serve", &format!("{flag}={value}")]).await;
         assert!(
-            matches!(ended.code, Some(1 | 2)),
-            "{flag} {value}: {ended:?}"
+            matches!(output.code, Some(1 | 2)),
+            "{flag} {value}: {output:?}"
         );
-        assert_eq!(ended.stdout, "", "{flag} {value}");
+        assert_eq!(output.stdout, "", "{flag} {value}");
         assert!(
-            ended.stderr.contains(flag),
+            output.stderr.contains(flag),
             "{flag} {value}: {}",
-            ended.stderr
+            output.stderr
         );
-        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
     }
 }
 
 #[tokio::test]
-async fn what_is_unknown_is_refused() {
+async fn unknown_argument_is_rejected() {
     for args in [
         &["serve", "--no-such-flag"][..],
         &["no-such-command"],
         &["serve", "surplus"],
         &[],
     ] {
-        let ended = outpost().run(args).await;
-        assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
-        assert_eq!(ended.stdout, "", "{args:?}");
-        assert!(ended.stderr.contains("Usage"), "{args:?}: {}", ended.stderr);
+        let output = outpost().run(args).await;
+        assert_eq!(output.code, Some(2), "{args:?}: {output:?}");
+        assert_eq!(output.stdout, "", "{args:?}");
+        assert!(
+            output.stderr.contains("Usage"),
+            "{args:?}: {}",
+            output.stderr
+        );
     }
 }
 
 #[tokio::test]
-async fn sizes_and_times_are_in_human_units() {
+async fn sizes_and_times_have_units() {
     let right = [
         ["--retain-bytes", "64KiB"],
         ["--retain-bytes", "65536"],
@@ -252,6 +255,6 @@ async fn sizes_and_times_are_in_human_units() {
     ];
     for args in right {
         let server = outpost().args(&args).start().await;
-        server.client().await.is_alive().await;
+        server.client().await.check_alive().await;
     }
 }

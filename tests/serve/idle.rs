@@ -1,24 +1,24 @@
-//! `--exit-when-idle`: a server that nobody needs leaves.
+//! Tests `--exit-when-idle`.
 
 use std::time::{Duration, Instant};
 
-use outpost_testkit::{patience, sh};
+use outpost_testkit::{deadline, sh};
 
 use crate::outpost;
 
 #[tokio::test]
-async fn with_nothing_to_do_it_ends_by_itself() {
+async fn idle_server_exits() {
     let mut server = outpost().args(&["--exit-when-idle", "50ms"]).start().await;
-    let ended = server.ended().await;
-    assert_eq!(ended.code, Some(0));
+    let output = server.wait().await;
+    assert_eq!(output.code, Some(0));
     assert!(
-        ended.stderr.contains("ending: there was nothing to do"),
-        "{ended:?}"
+        output.stderr.contains("idle timeout; shutting down"),
+        "{output:?}"
     );
 }
 
 #[tokio::test]
-async fn it_stays_as_long_as_something_runs_or_can_be_read() {
+async fn running_or_readable_process_keeps_it_alive() {
     let args = [
         "--exit-when-idle",
         "2s",
@@ -32,15 +32,15 @@ async fn it_stays_as_long_as_something_runs_or_can_be_read() {
     let params = serde_json::json!({"clientName": "t", "detachedTtlMs": null});
     client.call("initialize", params).await;
     client.notify("initialized", serde_json::json!({})).await;
-    let done = server.folder().join("done");
+    let done = server.dir().join("done");
     client
         .start(sh("p", &format!("sleep 0.5; echo > {}", done.display())))
         .await;
     let since = Instant::now();
     client.cut().await;
-    let ended = patience::soon("the end of the server", server.ended()).await;
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(done.exists(), "it was left to finish");
+    let output = deadline::expect_soon("the end of the server", server.wait()).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(done.exists(), "it was ended early");
     assert!(
         since.elapsed() >= Duration::from_secs(3),
         "{:?}",

@@ -1,13 +1,13 @@
-//! `--max-processes`, `--max-connections`, `--concurrent-requests`.
+//! Tests `--max-processes`, `--max-connections` and `--concurrent-requests`.
 
-use outpost_testkit::{Start, http, patience, sh};
+use outpost_testkit::{Start, deadline, http_client, sh};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::{outpost, ready_with};
 
 #[tokio::test]
-async fn a_start_beyond_max_processes_is_told_to_retry() {
+async fn start_beyond_max_processes_is_32001() {
     let (server, client) = ready_with(&["--max-processes", "3"]).await;
     for n in 0..3 {
         client.start(sh(&format!("p{n}"), "read x").stdin()).await;
@@ -18,9 +18,9 @@ async fn a_start_beyond_max_processes_is_told_to_retry() {
         assert_eq!(error.parts(), (-32001, "Server overloaded; retry later."));
         assert_eq!(client.listed("more").await, None);
     }
-    client.end("p1").await;
-    // The place is free a moment after the close.
-    let deadline = std::time::Instant::now() + patience::PATIENCE;
+    client.terminate_and_wait("p1").await;
+    // The slot is free a moment after the close.
+    let deadline = std::time::Instant::now() + deadline::DEADLINE;
     while let Err(error) = other
         .try_call(
             "process/start",
@@ -31,14 +31,14 @@ async fn a_start_beyond_max_processes_is_told_to_retry() {
         assert_eq!(error.code, -32001);
         assert!(
             std::time::Instant::now() < deadline,
-            "the place is never free"
+            "the slot was not freed"
         );
     }
     other.closed("more").await;
 }
 
 #[tokio::test]
-async fn a_start_that_fails_holds_no_place() {
+async fn failed_start_holds_no_slot() {
     let (_server, client) = ready_with(&["--max-processes", "1"]).await;
     for _ in 0..20 {
         let error = client
@@ -50,41 +50,49 @@ async fn a_start_that_fails_holds_no_place() {
 }
 
 #[tokio::test]
-async fn a_connection_beyond_max_connections_is_503() {
+async fn connection_beyond_max_connections_is_503() {
     let server = outpost().args(&["--max-connections", "2"]).start().await;
     let (one, other) = (server.client().await, server.client().await);
     for path in ["/", "/readyz"] {
-        let answer = http::get(server.address(), path, http::UPGRADE).await;
-        assert_eq!(answer.status, 503, "{path}");
+        let response = http_client::get(server.address(), path, http_client::UPGRADE).await;
+        assert_eq!(response.status, 503, "{path}");
     }
-    one.is_alive().await;
+    one.check_alive().await;
     other.close().await;
-    let deadline = std::time::Instant::now() + patience::PATIENCE;
-    while http::get(server.address(), "/", http::UPGRADE).await.status == 503 {
+    let deadline = std::time::Instant::now() + deadline::DEADLINE;
+    while http_client::get(server.address(), "/", http_client::UPGRADE)
+        .await
+        .status
+        == 503
+    {
         assert!(
             std::time::Instant::now() < deadline,
-            "the place is never free"
+            "the slot was not freed"
         );
     }
-    one.is_alive().await;
+    one.check_alive().await;
 }
 
 #[tokio::test]
-async fn probes_hold_no_place_after_their_answer() {
+async fn probes_hold_no_slot_after_their_response() {
     let server = outpost().args(&["--max-connections", "1"]).start().await;
     for _ in 0..20 {
-        let deadline = std::time::Instant::now() + patience::PATIENCE;
-        while http::get(server.address(), "/readyz", &[]).await.status != 200 {
+        let deadline = std::time::Instant::now() + deadline::DEADLINE;
+        while http_client::get(server.address(), "/readyz", &[])
+            .await
+            .status
+            != 200
+        {
             assert!(
                 std::time::Instant::now() < deadline,
-                "the place is never free"
+                "the slot was not freed"
             );
         }
     }
 }
 
 #[tokio::test]
-async fn with_one_request_at_a_time_everything_still_works() {
+async fn concurrency_of_one_works() {
     let (_server, client) = ready_with(&["--concurrent-requests", "1"]).await;
     let mut starts = Vec::new();
     for n in 0..20 {
@@ -95,28 +103,28 @@ async fn with_one_request_at_a_time_everything_still_works() {
         );
     }
     for (n, start) in starts.into_iter().enumerate() {
-        assert!(client.answer(start).await.is_ok());
+        assert!(client.response(start).await.is_ok());
         assert_eq!(client.closed(&format!("p{n}")).await.text(), "hello\n");
     }
 }
 
 #[tokio::test]
-async fn with_one_request_at_a_time_a_long_poll_still_delays_nothing() {
+async fn long_poll_delays_nothing_at_concurrency_one() {
     let (_server, client) = ready_with(&["--concurrent-requests", "1"]).await;
     client.start(sh("p", "read x; echo $x").stdin()).await;
     let read = json!({"processId": "p", "waitMs": 600_000});
     let read = client.request("process/read", read).await;
     client.run(Start::new("q", &["true"])).await;
-    client.is_alive().await;
+    client.check_alive().await;
     client.signal("p", "continue").await;
-    assert!(!client.is_answered(read));
+    assert!(!client.has_response(read));
     client.write("p", "hello\n", "w").await;
-    assert!(client.answer(read).await.is_ok());
+    assert!(client.response(read).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn as_it_comes_a_server_holds_a_thousand_processes_and_connections() {
-    // Each connection has a descriptor here too.
+async fn default_server_holds_a_thousand_processes_and_connections() {
+    // Each connection needs a descriptor in this process too.
     let files = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: files.maximum,
@@ -136,6 +144,6 @@ async fn as_it_comes_a_server_holds_a_thousand_processes_and_connections() {
     for client in &clients {
         assert_eq!(client.closed("cat").await.text(), "still here\n");
     }
-    let rss = server.vitals().rss_kib();
+    let rss = server.stats().rss_kib();
     assert!(rss < 200_000, "{rss} KiB for a thousand of each");
 }

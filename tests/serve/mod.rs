@@ -1,4 +1,4 @@
-//! The command line, listening, ending.
+//! Tests the server's command line, listening and shutdown.
 
 mod announcing;
 mod command_line;

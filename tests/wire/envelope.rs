@@ -1,4 +1,4 @@
-//! The four shapes of a message.
+//! Tests the four kinds of JSON-RPC messages.
 
 use outpost_testkit::{RpcError, sh};
 use serde_json::{Value, json};
@@ -13,17 +13,17 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn what_is_sent_has_the_members_of_its_shape_and_no_others() {
+async fn messages_have_exactly_the_members_of_their_shape() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         client.run(sh("p", "echo hello")).await;
         client
-            .fails("process/read", json!({"processId": "nobody"}))
+            .call_fails("process/read", json!({"processId": "unknown"}))
             .await;
         for message in client.received() {
             match keys(&message)[..] {
                 ["id", "result"] | ["method", "params"] => {}
-                ["error", "id"] => assert_eq!(keys(&message["error"]), ["code", "message"]),
+                ["error", "id"] => assert_eq!(keys(&message["error"]), ["code", "data", "message"]),
                 _ => panic!("{message}"),
             }
         }
@@ -33,7 +33,7 @@ async fn what_is_sent_has_the_members_of_its_shape_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_jsonrpc_member_is_accepted_and_ignored() {
+async fn jsonrpc_member_is_ignored() {
     let (_server, client) = ready().await;
     for (id, version) in [json!("2.0"), json!("1.0"), json!(17), json!(null)]
         .into_iter()
@@ -43,15 +43,15 @@ async fn a_jsonrpc_member_is_accepted_and_ignored() {
         client
             .send(&json!({"jsonrpc": version, "id": id, "method": "environment/status"}))
             .await;
-        let answer = client.answer_message(id).await;
-        assert_eq!(answer, json!({"id": id, "result": {"status": "ready"}}));
+        let response = client.response_message(id).await;
+        assert_eq!(response, json!({"id": id, "result": {"status": "ready"}}));
     }
 }
 
 #[tokio::test]
-async fn an_id_comes_back_as_it_was_sent() {
+async fn id_is_echoed_unchanged() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         let ids = [
             json!(0),
             json!(-7),
@@ -67,15 +67,15 @@ async fn an_id_comes_back_as_it_was_sent() {
             client
                 .send(&json!({"id": id, "method": "environment/status", "params": {}}))
                 .await;
-            let answer = client.answer_message(id.clone()).await;
-            assert_eq!(answer, json!({"id": id, "result": {"status": "ready"}}));
+            let response = client.response_message(id.clone()).await;
+            assert_eq!(response, json!({"id": id, "result": {"status": "ready"}}));
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn an_id_that_is_no_string_and_no_integer_is_refused() {
+async fn other_id_types_are_rejected() {
     let (_server, client) = ready().await;
     for (nth, id) in [json!(1.5), json!(true), json!([1]), json!({}), json!(1e300)]
         .into_iter()
@@ -84,9 +84,12 @@ async fn an_id_that_is_no_string_and_no_integer_is_refused() {
         client
             .send(&json!({"id": id, "method": "environment/status"}))
             .await;
-        assert_eq!(RpcError::of(&client.unasked(nth).await).code, -32600);
+        assert_eq!(
+            RpcError::parse(&client.error_without_id(nth).await).code,
+            -32600
+        );
     }
-    client.is_alive().await;
+    client.check_alive().await;
 }
 
 #[tokio::test]
@@ -95,24 +98,24 @@ async fn params_may_be_absent() {
     client
         .send_text(r#"{"id":1001,"method":"process/list"}"#)
         .await;
-    let answer = client.answer(1001).await;
-    assert_eq!(answer, Ok(json!({"processes": []})));
+    let response = client.response(1001).await;
+    assert_eq!(response, Ok(json!({"processes": []})));
     client
         .send_text(r#"{"id":1002,"method":"process/read"}"#)
         .await;
-    assert_eq!(client.answer(1002).await.unwrap_err().code, -32602);
+    assert_eq!(client.response(1002).await.unwrap_err().code, -32602);
 }
 
 #[tokio::test]
-async fn unknown_members_are_ignored_everywhere() {
+async fn unknown_members_are_ignored() {
     let (_server, client) = ready().await;
     let start = sh("p", "stty size")
         .tty()
         .with("whatever", json!({"deep": [1, 2, {"er": null}]}))
         .with("size", json!({"rows": 5, "cols": 6, "depth": 7}))
         .with("envPolicy", json!({"inherit": "none", "novelty": true}));
-    let story = client.run(start).await;
-    assert_eq!(story.text(), "5 6\r\n");
+    let log = client.run(start).await;
+    assert_eq!(log.text(), "5 6\r\n");
     client
         .send(&json!({
             "id": 1001,
@@ -121,11 +124,11 @@ async fn unknown_members_are_ignored_everywhere() {
             "extra": {"anything": []},
         }))
         .await;
-    assert!(client.answer(1001).await.is_ok());
+    assert!(client.response(1001).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_trace_context_is_accepted() {
+async fn trace_context_is_accepted() {
     let (_server, client) = ready().await;
     let traces = [
         json!({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}),
@@ -140,36 +143,36 @@ async fn a_trace_context_is_accepted() {
         client
             .send(&json!({"id": id, "method": "environment/status", "trace": trace}))
             .await;
-        let answer = client.answer(id).await;
-        assert_eq!(answer, Ok(json!({"status": "ready"})), "{trace}");
+        let response = client.response(id).await;
+        assert_eq!(response, Ok(json!({"status": "ready"})), "{trace}");
     }
 }
 
 #[tokio::test]
-async fn method_and_id_make_a_request_whatever_else_is_there() {
+async fn method_with_id_is_a_request() {
     let (_server, client) = ready().await;
     client
         .send(&json!({"id": 1001, "method": "environment/status", "result": {}, "error": {}}))
         .await;
-    let answer = client.answer(1001).await;
-    assert_eq!(answer, Ok(json!({"status": "ready"})));
+    let response = client.response(1001).await;
+    assert_eq!(response, Ok(json!({"status": "ready"})));
 }
 
 #[tokio::test]
-async fn a_method_without_an_id_is_a_notification_whatever_else_is_there() {
+async fn method_without_id_is_a_notification() {
     let (_server, client) = ready().await;
     client
         .send(&json!({"method": "environment/status", "result": {}}))
         .await;
-    let error = RpcError::of(&client.unasked(0).await);
+    let error = RpcError::parse(&client.error_without_id(0).await);
     let expected = "unexpected notification method: environment/status";
     assert_eq!(error.parts(), (-32600, expected));
 }
 
 #[tokio::test]
-async fn a_response_nobody_asked_for_is_answered_and_the_connection_goes_on() {
+async fn unexpected_response_is_answered() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         let messages = [
             json!({"id": 5, "result": {"x": 1}}),
             json!({"id": "five", "result": null}),
@@ -178,19 +181,19 @@ async fn a_response_nobody_asked_for_is_answered_and_the_connection_goes_on() {
         ];
         for (nth, message) in messages.iter().enumerate() {
             client.send(message).await;
-            let answer = client.unasked(nth).await;
-            assert_eq!(RpcError::of(&answer).code, -32600, "{message}");
+            let response = client.error_without_id(nth).await;
+            assert_eq!(RpcError::parse(&response).code, -32600, "{message}");
         }
-        client.is_alive().await;
+        client.check_alive().await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn an_unknown_method_is_32601() {
+async fn unknown_method_is_32601() {
     let (_server, client) = ready().await;
     for method in ["no/such", "", "process/", "process/START", "initialized"] {
-        let error = client.fails(method, json!({})).await;
+        let error = client.call_fails(method, json!({})).await;
         assert_eq!(error.code, -32601, "{method}");
     }
 }

@@ -1,4 +1,4 @@
-//! `environment/info` and `environment/status`.
+//! Tests `environment/info` and `environment/status`.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::{outpost, over_each_transport};
 #[tokio::test]
 async fn status_is_ready() {
     over_each_transport(async |_, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         let status = client.call("environment/status", json!({})).await;
         assert_eq!(status, json!({"status": "ready"}));
     })
@@ -18,7 +18,7 @@ async fn status_is_ready() {
 }
 
 #[tokio::test]
-async fn info_tells_where_it_is() {
+async fn info_describes_the_host() {
     let server = outpost().env("HOME", "/some/where").start().await;
     let info = server
         .client()
@@ -43,14 +43,14 @@ async fn info_tells_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_home_that_is_none_is_the_one_in_the_users_entry() {
+async fn relative_home_falls_back_to_the_user_database() {
     let uid = rustix::process::getuid().as_raw().to_string();
     let users = std::fs::read_to_string("/etc/passwd").expect("a list of users");
     let mut entries = users
         .lines()
         .map(|line| line.split(':').collect::<Vec<_>>());
     let own = entries.find(|fields| fields.get(2) == Some(&&*uid));
-    // Whoever has no entry has no home.
+    // A user without a passwd entry has no home directory.
     let home = own.map(|fields| file_uri(Path::new(fields[5])));
     for none in ["", "relative"] {
         let server = outpost().env("HOME", none).start().await;
@@ -61,7 +61,7 @@ async fn a_home_that_is_none_is_the_one_in_the_users_entry() {
 }
 
 #[tokio::test]
-async fn info_announces_only_what_works() {
+async fn info_announces_only_working_features() {
     let server = outpost().start().await;
     let info = server
         .client()
@@ -121,7 +121,7 @@ async fn temporary_directories_follow_tmpdir() {
 }
 
 #[tokio::test]
-async fn info_tells_whether_processes_can_be_confined() {
+async fn info_reports_sandbox_availability() {
     let server = outpost().start().await;
     let client = server.client().await;
     let info = client.call("environment/info", json!({})).await;
@@ -137,7 +137,7 @@ async fn info_tells_whether_processes_can_be_confined() {
 }
 
 #[tokio::test]
-async fn what_takes_no_params_takes_nothing_but_an_object() {
+async fn empty_params_must_be_an_object() {
     let server = outpost().on(Transport::Unix).start().await;
     let client = server.client().await;
     for method in [
@@ -147,7 +147,7 @@ async fn what_takes_no_params_takes_nothing_but_an_object() {
         "session/list",
     ] {
         for wrong in [json!([]), json!(5), json!("x"), json!(true)] {
-            let error = client.fails(method, wrong.clone()).await;
+            let error = client.call_fails(method, wrong.clone()).await;
             assert_eq!(error.code, -32602, "{method} {wrong}: {error:?}");
         }
         for right in [json!({}), json!(null), json!({"x": 1})] {

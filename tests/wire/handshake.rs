@@ -1,11 +1,11 @@
-//! `initialize`, `initialized`, and what comes before its time.
+//! Tests `initialize`, `initialized`, and requests before the handshake.
 
 use outpost_testkit::RpcError;
 use serde_json::{Value, json};
 
 use crate::{outpost, over_each_transport, ready};
 
-/// A method of each family, with params that would be fine, and how the family is called.
+/// A method of each family with valid params, and the family's name in errors.
 fn families() -> Vec<(&'static str, Value, &'static str)> {
     let about = json!({"processId": "p"});
     let start = json!({"processId": "p", "argv": ["true"], "cwd": "file:///tmp", "env": {}});
@@ -61,29 +61,31 @@ fn is_uuid_v4(text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn initialize_answers_with_all_that_any_client_reads() {
+async fn initialize_result_serves_every_client() {
     over_each_transport(async |_, client| {
-        let answer = client.shake_hands().await;
-        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
-        assert!(is_uuid_v4(&text("sessionId")), "{answer}");
+        let response = client.handshake().await;
+        let text = |name: &str| response[name].as_str().unwrap_or_default().to_owned();
+        assert!(is_uuid_v4(&text("sessionId")), "{response}");
         assert_eq!(text("protocolVersion"), "exec-server.v0");
-        assert_eq!(answer["serverInfo"]["name"], "outpost");
-        let version = answer["serverInfo"]["version"].as_str().expect("a version");
+        assert_eq!(response["serverInfo"]["name"], "outpost");
+        let version = response["serverInfo"]["version"]
+            .as_str()
+            .expect("a version");
         assert_eq!(text("userAgent"), format!("outpost/{version}"));
-        assert!(text("codexHome").starts_with('/'), "{answer}");
+        assert!(text("codexHome").starts_with('/'), "{response}");
         assert_eq!(text("platformOs"), "linux");
         assert_eq!(text("platformFamily"), "unix");
         let info = client.call("environment/info", json!({})).await;
-        assert_eq!(answer["environmentInfo"], info);
+        assert_eq!(response["environmentInfo"], info);
     })
     .await;
 }
 
 #[tokio::test]
-async fn initialize_says_what_goes_beyond_the_released_servers() {
+async fn initialize_announces_extensions() {
     let server = outpost().start().await;
-    let answer = server.connect().await.shake_hands().await;
-    let capabilities = answer["capabilities"].as_object().expect("an object");
+    let response = server.connect().await.handshake().await;
+    let capabilities = response["capabilities"].as_object().expect("an object");
     let mut names: Vec<_> = capabilities.keys().map(String::as_str).collect();
     names.sort_unstable();
     let all = [
@@ -130,38 +132,38 @@ async fn both_kinds_of_clients_are_understood() {
     let mut sessions = Vec::new();
     for introduction in introductions {
         let client = server.connect().await;
-        let answer = client.call("initialize", introduction).await;
+        let response = client.call("initialize", introduction).await;
         client.notify("initialized", json!({})).await;
-        client.is_alive().await;
-        sessions.push(answer["sessionId"].to_string());
+        client.check_alive().await;
+        sessions.push(response["sessionId"].to_string());
     }
     sessions.sort();
     sessions.dedup();
-    assert_eq!(sessions.len(), 5, "each has a session of its own");
+    assert_eq!(sessions.len(), 5, "each has its own session");
 }
 
 #[tokio::test]
-async fn initialize_is_said_once_and_refused_in_the_words_of_the_client() {
+async fn second_initialize_is_rejected_in_the_clients_words() {
     let server = outpost().start().await;
     let client = server.connect().await;
     let exec = json!({"clientName": "x"});
     let app = json!({"clientInfo": {"name": "x", "version": "1"}});
     client.call("initialize", exec.clone()).await;
     for _ in 0..2 {
-        let error = client.fails("initialize", exec.clone()).await;
+        let error = client.call_fails("initialize", exec.clone()).await;
         let expected = "initialize may only be sent once per connection";
         assert_eq!(error.parts(), (-32600, expected));
-        let error = client.fails("initialize", app.clone()).await;
+        let error = client.call_fails("initialize", app.clone()).await;
         assert_eq!(error.parts(), (-32600, "Already initialized"));
         client.notify("initialized", json!({})).await;
     }
-    client.is_alive().await;
+    client.check_alive().await;
 }
 
 #[tokio::test]
-async fn a_second_initialize_is_refused_for_that_whatever_it_says() {
+async fn second_initialize_is_rejected_before_its_params() {
     let (_server, client) = ready().await;
-    for (params, words) in [
+    for (params, message) in [
         (
             json!({"clientName": 7}),
             "initialize may only be sent once per connection",
@@ -172,48 +174,50 @@ async fn a_second_initialize_is_refused_for_that_whatever_it_says() {
             "Already initialized",
         ),
     ] {
-        let error = client.fails("initialize", params).await;
-        assert_eq!(error.parts(), (-32600, words));
+        let error = client.call_fails("initialize", params).await;
+        assert_eq!(error.parts(), (-32600, message));
     }
 }
 
 #[tokio::test]
-async fn a_label_has_a_bound() {
+async fn session_label_is_bounded() {
     let server = outpost().start().await;
     let client = server.connect().await;
     let labelled = |bytes| json!({"clientName": "x", "sessionLabel": "x".repeat(bytes)});
-    let error = client.fails("initialize", labelled(1025)).await;
+    let error = client.call_fails("initialize", labelled(1025)).await;
     let expected = "sessionLabel must be at most 1024 bytes long";
     assert_eq!(error.parts(), (-32602, expected));
     client.call("initialize", labelled(1024)).await;
 }
 
 #[tokio::test]
-async fn the_folder_of_the_configuration_is_absolute() {
+async fn config_directory_is_absolute() {
     let launch = outpost()
         .env("HOME", "somewhere")
         .env("XDG_CONFIG_HOME", "else");
     let server = launch.start().await;
     let client = server.connect().await;
-    let answer = client.call("initialize", json!({"clientName": "x"})).await;
-    assert_eq!(answer["codexHome"], "/etc/outpost");
+    let response = client.call("initialize", json!({"clientName": "x"})).await;
+    assert_eq!(response["codexHome"], "/etc/outpost");
 }
 
 #[tokio::test]
-async fn an_initialize_that_failed_may_be_tried_again() {
+async fn failed_initialize_can_be_retried() {
     let server = outpost().start().await;
     let client = server.connect().await;
-    let error = client.fails("initialize", json!({"clientName": 7})).await;
+    let error = client
+        .call_fails("initialize", json!({"clientName": 7}))
+        .await;
     assert_eq!(error.code, -32602);
-    client.shake_hands().await;
-    client.is_alive().await;
+    client.handshake().await;
+    client.check_alive().await;
 }
 
 #[tokio::test]
 async fn methods_before_initialize_name_their_family() {
     over_each_transport(async |_, client| {
         for (method, params, family) in families() {
-            let error = client.fails(method, params).await;
+            let error = client.call_fails(method, params).await;
             let expected = format!("client must call initialize before using {family} methods");
             assert_eq!(error.parts(), (-32600, &*expected), "{method}");
         }
@@ -226,7 +230,7 @@ async fn methods_before_initialized_name_their_family() {
     over_each_transport(async |_, client| {
         client.call("initialize", json!({"clientName": "x"})).await;
         for (method, params, family) in families() {
-            let error = client.fails(method, params).await;
+            let error = client.call_fails(method, params).await;
             let expected = format!("client must send initialized before using {family} methods");
             assert_eq!(error.parts(), (-32600, &*expected), "{method}");
         }
@@ -235,7 +239,7 @@ async fn methods_before_initialized_name_their_family() {
 }
 
 #[tokio::test]
-async fn the_other_faces_are_not_initialized() {
+async fn other_dialects_are_rejected_before_initialize() {
     let server = outpost().start().await;
     let client = server.connect().await;
     for method in [
@@ -245,13 +249,13 @@ async fn the_other_faces_are_not_initialized() {
         "process/kill",
         "config/read",
     ] {
-        let error = client.fails(method, json!({})).await;
+        let error = client.call_fails(method, json!({})).await;
         assert_eq!(error.parts(), (-32600, "Not initialized"), "{method}");
     }
 }
 
 #[tokio::test]
-async fn errors_of_the_handshake_follow_the_order_of_the_wire() {
+async fn handshake_errors_follow_wire_order() {
     over_each_transport(async |_, client| {
         let too_early = client.request("environment/info", json!({})).await;
         let initialize = client
@@ -261,29 +265,29 @@ async fn errors_of_the_handshake_follow_the_order_of_the_wire() {
         client.notify("initialized", json!({})).await;
         let in_time = client.request("environment/info", json!({})).await;
 
-        let error = client.answer(too_early).await.unwrap_err();
+        let error = client.response(too_early).await.unwrap_err();
         let expected = "client must call initialize before using environment info methods";
         assert_eq!(error.parts(), (-32600, expected));
-        assert!(client.answer(initialize).await.is_ok());
-        let error = client.answer(early).await.unwrap_err();
+        assert!(client.response(initialize).await.is_ok());
+        let error = client.response(early).await.unwrap_err();
         let expected = "client must send initialized before using environment info methods";
         assert_eq!(error.parts(), (-32600, expected));
-        assert!(client.answer(in_time).await.is_ok());
+        assert!(client.response(in_time).await.is_ok());
     })
     .await;
 }
 
 #[tokio::test]
-async fn what_was_refused_too_early_was_not_done() {
+async fn rejected_early_requests_have_no_effect() {
     let server = outpost().start().await;
     let client = server.connect().await;
-    let file = server.folder().join("touched");
+    let file = server.dir().join("touched");
     let start = json!({
         "processId": "p", "argv": ["touch", file], "cwd": "file:///tmp", "env": {},
     });
-    client.fails("process/start", start.clone()).await;
+    client.call_fails("process/start", start.clone()).await;
     client.call("initialize", json!({"clientName": "x"})).await;
-    client.fails("process/start", start.clone()).await;
+    client.call_fails("process/start", start.clone()).await;
     client.notify("initialized", json!({})).await;
     assert_eq!(client.listed("p").await, None);
     assert!(!file.exists());
@@ -293,36 +297,36 @@ async fn what_was_refused_too_early_was_not_done() {
 }
 
 #[tokio::test]
-async fn an_unexpected_notification_is_answered_and_the_connection_goes_on() {
+async fn unexpected_notification_is_answered() {
     over_each_transport(async |_, client| {
         client.notify("initialized", json!({})).await;
-        let error = RpcError::of(&client.unasked(0).await);
+        let error = RpcError::parse(&client.error_without_id(0).await);
         let expected = "unexpected notification method: initialized";
         assert_eq!(error.parts(), (-32600, expected));
-        client.shake_hands().await;
+        client.handshake().await;
         for (nth, method) in ["what/ever", "process/start", ""].iter().enumerate() {
             client.notify(method, json!({"processId": "p"})).await;
-            let error = RpcError::of(&client.unasked(nth + 1).await);
+            let error = RpcError::parse(&client.error_without_id(nth + 1).await);
             let expected = format!("unexpected notification method: {method}");
             assert_eq!(error.parts(), (-32600, &*expected));
         }
-        client.is_alive().await;
+        client.check_alive().await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn an_unknown_session_cannot_be_resumed() {
+async fn unknown_session_cannot_be_resumed() {
     let server = outpost().start().await;
     let client = server.connect().await;
-    let nobody = "11111111-2222-4333-8444-555555555555";
+    let unknown = "11111111-2222-4333-8444-555555555555";
     let error = client
-        .fails(
+        .call_fails(
             "initialize",
-            json!({"clientName": "x", "resumeSessionId": nobody}),
+            json!({"clientName": "x", "resumeSessionId": unknown}),
         )
         .await;
-    let expected = format!("unknown session id {nobody}");
+    let expected = format!("unknown session id {unknown}");
     assert_eq!(error.parts(), (-32600, &*expected));
-    client.shake_hands().await;
+    client.handshake().await;
 }

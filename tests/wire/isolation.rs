@@ -1,4 +1,4 @@
-//! Nothing of one connection leaks to another.
+//! Tests that connections are isolated from each other.
 
 use outpost_testkit::sh;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::outpost;
 
 #[tokio::test]
-async fn the_same_request_ids_on_two_connections_are_independent() {
+async fn request_ids_are_per_connection() {
     let server = outpost().start().await;
     let (one, other) = (server.client().await, server.client().await);
     for client in [&one, &other] {
@@ -18,31 +18,31 @@ async fn the_same_request_ids_on_two_connections_are_independent() {
     other
         .send(&json!({"id": 77, "method": "environment/status"}))
         .await;
-    assert_eq!(other.answer(77).await, Ok(json!({"status": "ready"})));
-    assert!(!one.is_answered(77));
+    assert_eq!(other.response(77).await, Ok(json!({"status": "ready"})));
+    assert!(!one.has_response(77));
     one.write("p", "x\n", "w").await;
     assert_eq!(
-        one.answer(77).await.map(|read| read["exitCode"].clone()),
+        one.response(77).await.map(|read| read["exitCode"].clone()),
         Ok(json!(0))
     );
     assert_eq!(other.received().len(), 3, "initialize, start, status");
 }
 
 #[tokio::test]
-async fn a_connection_that_has_said_nothing_hears_nothing() {
+async fn silent_connection_receives_nothing() {
     let server = outpost().start().await;
     let silent = server.connect().await;
     let busy = server.client().await;
     busy.run(sh("p", "echo out; echo err >&2")).await;
     busy.send_text("garbage").await;
-    busy.unasked(0).await;
-    silent.shake_hands().await;
+    busy.error_without_id(0).await;
+    silent.handshake().await;
     let first = silent.received();
     assert_eq!(first.len(), 1, "{first:?}");
 }
 
 #[tokio::test]
-async fn two_sessions_may_use_the_same_process_id() {
+async fn process_ids_are_per_session() {
     let server = outpost().start().await;
     let (one, other) = (server.client().await, server.client().await);
     one.start(sh("same", "read x; echo one $x").stdin()).await;
@@ -56,13 +56,13 @@ async fn two_sessions_may_use_the_same_process_id() {
 }
 
 #[tokio::test]
-async fn a_process_is_out_of_reach_for_other_sessions() {
+async fn processes_are_invisible_to_other_sessions() {
     let server = outpost().start().await;
     let (owner, other) = (server.client().await, server.client().await);
     owner.start(sh("mine", "read x; echo got $x").stdin()).await;
 
     let error = other
-        .fails("process/read", json!({"processId": "mine"}))
+        .call_fails("process/read", json!({"processId": "mine"}))
         .await;
     assert_eq!(error.parts(), (-32600, "unknown process id mine"));
     assert_eq!(other.write("mine", "theirs\n", "w").await, "unknownProcess");
@@ -71,12 +71,12 @@ async fn a_process_is_out_of_reach_for_other_sessions() {
     assert_eq!(other.listed("mine").await, None);
 
     owner.write("mine", "ours\n", "w").await;
-    let story = owner.closed("mine").await;
-    assert_eq!((story.text().as_str(), story.code()), ("got ours\n", 0));
+    let log = owner.closed("mine").await;
+    assert_eq!((log.text().as_str(), log.code()), ("got ours\n", 0));
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_takes_no_other_with_it() {
+async fn broken_connection_affects_no_other() {
     let server = outpost().start().await;
     let (client, other) = (server.client().await, server.client().await);
     client.start(sh("p", "read x; echo $x").stdin()).await;

@@ -1,32 +1,33 @@
-//! What can't be understood costs its sender an error and nothing else.
+//! Tests that a malformed message costs its sender an error and nothing else.
 
 use outpost_testkit::{Client, RpcError, Transport, base64, frames, sh};
 use serde_json::{Value, json};
 
 use crate::{over_each_transport, ready};
 
-pub(super) const ON_A_WEBSOCKET: &str =
+pub(super) const WEBSOCKET_PARSE_ERROR: &str =
     "failed to parse websocket JSON-RPC message from exec-server websocket";
-pub(super) const ON_STDIO: &str = "failed to parse JSON-RPC message from exec-server stdio";
+pub(super) const STDIO_PARSE_ERROR: &str =
+    "failed to parse JSON-RPC message from exec-server stdio";
 
-fn words(transport: Transport) -> &'static str {
+fn parse_error(transport: Transport) -> &'static str {
     match transport {
-        Transport::WebSocket | Transport::Unix => ON_A_WEBSOCKET,
-        Transport::Stdio => ON_STDIO,
+        Transport::WebSocket | Transport::Unix => WEBSOCKET_PARSE_ERROR,
+        Transport::Stdio => STDIO_PARSE_ERROR,
     }
 }
 
-/// The nth malformed message was answered as it has to be.
-async fn refused(client: &Client, nth: usize, words: &str) {
-    let answer = client.unasked(nth).await;
-    let error = RpcError::of(&answer);
-    assert_eq!(answer["id"], -1, "{answer}");
-    assert_eq!(error.code, -32600, "{answer}");
-    assert!(error.message.starts_with(words), "{answer}");
+/// Checks the error response to the nth malformed message.
+async fn check_error(client: &Client, nth: usize, error_text: &str) {
+    let response = client.error_without_id(nth).await;
+    let error = RpcError::parse(&response);
+    assert_eq!(response["id"], -1, "{response}");
+    assert_eq!(error.code, -32600, "{response}");
+    assert!(error.message.starts_with(error_text), "{response}");
 }
 
 #[tokio::test]
-async fn garbage_is_answered_in_the_words_of_the_transport_and_survived() {
+async fn garbage_is_answered_in_the_transports_words() {
     over_each_transport(async |server, client| {
         let garbage = [
             "not-json",
@@ -47,18 +48,18 @@ async fn garbage_is_answered_in_the_words_of_the_transport_and_survived() {
         ];
         for (nth, text) in garbage.iter().enumerate() {
             client.send_text(text).await;
-            refused(client, nth, words(server.transport())).await;
+            check_error(client, nth, parse_error(server.transport())).await;
         }
-        client.shake_hands().await;
-        client.is_alive().await;
+        client.handshake().await;
+        client.check_alive().await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_bad_message_costs_itself_and_not_its_neighbours() {
+async fn bad_message_does_not_affect_its_neighbours() {
     over_each_transport(async |server, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         client
             .send_text(r#"{"id":1001,"method":"environment/status"}"#)
             .await;
@@ -66,15 +67,15 @@ async fn a_bad_message_costs_itself_and_not_its_neighbours() {
         client
             .send_text(r#"{"id":1002,"method":"environment/status"}"#)
             .await;
-        refused(client, 0, words(server.transport())).await;
-        assert!(client.answer(1001).await.is_ok());
-        assert!(client.answer(1002).await.is_ok());
+        check_error(client, 0, parse_error(server.transport())).await;
+        assert!(client.response(1001).await.is_ok());
+        assert!(client.response(1002).await.is_ok());
     })
     .await;
 }
 
 #[tokio::test]
-async fn bytes_that_are_not_utf8_are_malformed() {
+async fn invalid_utf8_is_malformed() {
     over_each_transport(async |server, client| {
         let text: &[u8] = b"{\"id\":1,\"method\":\"environment/\xff\xfe\"}";
         if server.transport() == Transport::Stdio {
@@ -82,14 +83,14 @@ async fn bytes_that_are_not_utf8_are_malformed() {
         } else {
             client.send_frames(vec![frames::binary(text)]).await;
         }
-        refused(client, 0, words(server.transport())).await;
-        client.shake_hands().await;
+        check_error(client, 0, parse_error(server.transport())).await;
+        client.handshake().await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_repeated_key_is_malformed_wherever_it_is() {
+async fn repeated_key_is_malformed_at_any_depth() {
     let (_server, client) = ready().await;
     let messages = [
         r#"{"id":1,"id":2,"method":"environment/status"}"#,
@@ -101,16 +102,16 @@ async fn a_repeated_key_is_malformed_wherever_it_is() {
     ];
     for (nth, message) in messages.iter().enumerate() {
         client.send_text(message).await;
-        refused(&client, nth, ON_A_WEBSOCKET).await;
+        check_error(&client, nth, WEBSOCKET_PARSE_ERROR).await;
     }
     let twice_but_apart =
         r#"{"id":1001,"method":"environment/status","params":{"id":[{"a":1},{"a":2}]}}"#;
     client.send_text(twice_but_apart).await;
-    assert!(client.answer(1001).await.is_ok());
+    assert!(client.response(1001).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_key_repeated_among_thousands_is_found() {
+async fn repeated_key_among_thousands_is_found() {
     let (_server, client) = ready().await;
     let keys = |last: &str| {
         let members: Vec<_> = (0..5000).map(|n| format!("\"k{n}\":0")).collect();
@@ -118,45 +119,45 @@ async fn a_key_repeated_among_thousands_is_found() {
         format!(r#"{{"id":1001,"method":"environment/status","params":{{{members},"{last}":0}}}}"#)
     };
     client.send_text(&keys("k17")).await;
-    refused(&client, 0, ON_A_WEBSOCKET).await;
+    check_error(&client, 0, WEBSOCKET_PARSE_ERROR).await;
     client.send_text(&keys("other")).await;
-    assert!(client.answer(1001).await.is_ok());
+    assert!(client.response(1001).await.is_ok());
 }
 
 #[tokio::test]
-async fn nesting_without_end_is_refused_and_survived() {
+async fn deep_nesting_is_rejected() {
     let (_server, client) = ready().await;
     let deep = "[".repeat(1_000_000);
     client
         .send_text(&format!(r#"{{"id":1,"method":"x","params":{deep}"#))
         .await;
-    refused(&client, 0, ON_A_WEBSOCKET).await;
-    client.is_alive().await;
+    check_error(&client, 0, WEBSOCKET_PARSE_ERROR).await;
+    client.check_alive().await;
 }
 
-/// A request with so many values besides the few of its own.
+/// A request with this many additional JSON values.
 fn request_with_values(id: i64, values: usize) -> String {
     let zeros = vec!["0"; values].join(",");
     format!(r#"{{"id":{id},"method":"environment/status","params":{{}},"pad":[{zeros}]}}"#)
 }
 
 #[tokio::test]
-async fn a_message_may_hold_a_quarter_of_a_million_values_and_no_more() {
+async fn message_may_hold_262144_values() {
     over_each_transport(async |server, client| {
-        client.shake_hands().await;
+        client.handshake().await;
         client.send_text(&request_with_values(1001, 262_100)).await;
-        assert!(client.answer(1001).await.is_ok());
+        assert!(client.response(1001).await.is_ok());
         client.send_text(&request_with_values(1002, 262_144)).await;
-        refused(client, 0, words(server.transport())).await;
-        client.is_alive().await;
+        check_error(client, 0, parse_error(server.transport())).await;
+        client.check_alive().await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_json_bomb_is_refused_in_bounded_memory() {
+async fn json_bomb_is_rejected_in_bounded_memory() {
     let (server, client) = ready().await;
-    let before = server.vitals().peak_rss_kib();
+    let before = server.stats().peak_rss_kib();
     let bombs = [
         request_with_values(1, 8_000_000),
         format!(
@@ -167,15 +168,15 @@ async fn a_json_bomb_is_refused_in_bounded_memory() {
     let longest = bombs.iter().map(String::len).max().unwrap_or(0) as u64;
     for (nth, bomb) in bombs.iter().enumerate() {
         client.send_text(bomb).await;
-        refused(&client, nth, ON_A_WEBSOCKET).await;
+        check_error(&client, nth, WEBSOCKET_PARSE_ERROR).await;
     }
-    let grown = server.vitals().peak_rss_kib() - before;
+    let grown = server.stats().peak_rss_kib() - before;
     assert!(grown < longest / 1024 * 3, "grew by {grown} KiB");
-    client.is_alive().await;
+    client.check_alive().await;
 }
 
 #[tokio::test]
-async fn params_of_the_wrong_type_are_32602() {
+async fn wrong_param_types_are_32602() {
     let (_server, client) = ready().await;
     let start = |change: Value| {
         let mut params =
@@ -185,7 +186,7 @@ async fn params_of_the_wrong_type_are_32602() {
         }
         params
     };
-    let about = |change: Value| {
+    let params_for = |change: Value| {
         let mut params = json!({"processId": "p"});
         for (name, value) in change.as_object().expect("an object") {
             params[name] = value.clone();
@@ -239,35 +240,35 @@ async fn params_of_the_wrong_type_are_32602() {
             start(json!({"tty": true, "size": [24, 80]})),
         ),
         ("process/read", json!({})),
-        ("process/read", about(json!({"afterSeq": -1}))),
-        ("process/read", about(json!({"afterSeq": "1"}))),
-        ("process/read", about(json!({"maxBytes": -1}))),
-        ("process/read", about(json!({"waitMs": 0.5}))),
+        ("process/read", params_for(json!({"afterSeq": -1}))),
+        ("process/read", params_for(json!({"afterSeq": "1"}))),
+        ("process/read", params_for(json!({"maxBytes": -1}))),
+        ("process/read", params_for(json!({"waitMs": 0.5}))),
         ("process/write", json!({"processId": "p"})),
-        ("process/write", about(json!({"chunk": 1}))),
-        ("process/write", about(json!({"chunk": "***"}))),
+        ("process/write", params_for(json!({"chunk": 1}))),
+        ("process/write", params_for(json!({"chunk": "***"}))),
         (
             "process/write",
-            about(json!({"chunk": base64("x"), "writeId": 5})),
+            params_for(json!({"chunk": base64("x"), "writeId": 5})),
         ),
         (
             "process/write",
-            about(json!({"chunk": base64("x"), "closeStdin": "yes"})),
+            params_for(json!({"chunk": base64("x"), "closeStdin": "yes"})),
         ),
         ("process/signal", json!({"processId": "p"})),
-        ("process/signal", about(json!({"signal": 9}))),
+        ("process/signal", params_for(json!({"signal": 9}))),
         ("process/terminate", json!({})),
-        ("process/terminate", about(json!({"graceMs": -1}))),
-        ("process/terminate", about(json!({"tree": 1}))),
+        ("process/terminate", params_for(json!({"graceMs": -1}))),
+        ("process/terminate", params_for(json!({"tree": 1}))),
         ("process/resize", json!({"processId": "p"})),
-        ("process/resize", about(json!({"size": {"rows": 1}}))),
+        ("process/resize", params_for(json!({"size": {"rows": 1}}))),
     ];
     client.start(sh("p", "read x").stdin()).await;
     for (method, params) in wrong {
-        let error = client.fails(method, params.clone()).await;
+        let error = client.call_fails(method, params.clone()).await;
         assert_eq!(error.code, -32602, "{method} {params}: {}", error.message);
     }
     let list = client.call("process/list", json!({})).await;
     assert_eq!(list["processes"].as_array().map(Vec::len), Some(1));
-    client.end("p").await;
+    client.terminate_and_wait("p").await;
 }

@@ -1,12 +1,12 @@
-//! Messages, the handshake, HTTP.
+//! Tests messages, the handshake and HTTP.
 
 mod envelope;
 mod environment;
+mod foreign_sessions;
 mod handshake;
 mod http;
 mod isolation;
 mod malformed;
 mod oversized;
-mod reach;
 mod sessions;
 mod websocket;

@@ -1,14 +1,14 @@
-//! WebSocket as a carrier of messages.
+//! Tests the WebSocket transport.
 
 use std::time::{Duration, Instant};
 
-use outpost_testkit::{Goodbye, Start, Transport, frames, sh};
+use outpost_testkit::{ConnectionEnd, Start, Transport, frames, sh};
 use serde_json::json;
 
 use crate::{outpost, ready};
 
 #[tokio::test]
-async fn text_and_binary_frames_both_carry_messages() {
+async fn text_and_binary_frames_carry_messages() {
     for transport in [Transport::WebSocket, Transport::Unix] {
         let server = outpost().on(transport).start().await;
         let client = server.client().await;
@@ -16,15 +16,15 @@ async fn text_and_binary_frames_both_carry_messages() {
         client
             .send_frames(vec![frames::binary(request.as_bytes())])
             .await;
-        assert!(client.answer(1001).await.is_ok(), "{transport:?}");
+        assert!(client.response(1001).await.is_ok(), "{transport:?}");
         let request = r#"{"id":1002,"method":"environment/status"}"#;
         client.send_frames(vec![frames::text(request)]).await;
-        assert!(client.answer(1002).await.is_ok(), "{transport:?}");
+        assert!(client.response(1002).await.is_ok(), "{transport:?}");
     }
 }
 
 #[tokio::test]
-async fn a_message_may_come_in_pieces_with_a_ping_between_them() {
+async fn message_may_be_fragmented_with_pings_between() {
     let (_server, client) = ready().await;
     let pieces: [&[u8]; 4] = [
         br#"{"id":1001,"met"#,
@@ -32,17 +32,17 @@ async fn a_message_may_come_in_pieces_with_a_ping_between_them() {
         br#"hod":"environment/sta"#,
         br#"tus"}"#,
     ];
-    let mut message = frames::pieces(pieces);
+    let mut message = frames::fragments(pieces);
     message.insert(1, frames::ping(b"between"));
     message.push(frames::text(r#"{"id":1002,"method":"environment/status"}"#));
     client.send_frames(message).await;
-    assert!(client.answer(1001).await.is_ok());
-    assert!(client.answer(1002).await.is_ok());
+    assert!(client.response(1001).await.is_ok());
+    assert!(client.response(1002).await.is_ok());
     client.pong(b"between").await;
 }
 
 #[tokio::test]
-async fn a_ping_is_answered_with_its_payload() {
+async fn ping_is_answered_with_its_payload() {
     let server = outpost().start().await;
     let client = server.connect().await;
     for payload in [&b""[..], b"one", b"two", &[0xff; 125]] {
@@ -52,32 +52,35 @@ async fn a_ping_is_answered_with_its_payload() {
 }
 
 #[tokio::test]
-async fn a_close_is_answered_with_a_close() {
+async fn close_is_answered_with_close() {
     let (_server, client) = ready().await;
     client.send_frames(vec![frames::close()]).await;
-    assert!(matches!(client.goodbye().await, Goodbye::Code(_)));
+    assert!(matches!(
+        client.connection_end().await,
+        ConnectionEnd::Code(_)
+    ));
 }
 
 #[tokio::test]
-async fn broken_frames_cost_that_connection_alone() {
+async fn broken_frames_end_only_that_connection() {
     let server = outpost().start().await;
     let client = server.client().await;
     let broken = server.client().await;
-    // A continuation of nothing.
+    // A continuation frame without a message.
     broken.send_frames(vec![frames::continuation("x")]).await;
-    assert_eq!(broken.goodbye().await, Goodbye::Code(1002));
-    client.is_alive().await;
+    assert_eq!(broken.connection_end().await, ConnectionEnd::Code(1002));
+    client.check_alive().await;
 }
 
 #[tokio::test]
-async fn small_messages_do_not_wait_for_each_other() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let unix = format!("unix://{}/socket", folder.path().display());
+async fn small_messages_are_sent_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let unix = format!("unix://{}/socket", dir.path().display());
     let server = outpost().listen(&unix).start().await;
     let over_tcp = server.client().await;
-    // Where there is nothing to wait for, to compare with on a machine of any speed.
+    // A unix socket has no such delay; its time is the reference on machines of any speed.
     let over_unix = server.connect_to(&unix).await;
-    over_unix.shake_hands().await;
+    over_unix.handshake().await;
     let rounds = 60;
     let mut took = [Duration::ZERO; 2];
     for client in [&over_tcp, &over_unix] {
@@ -86,11 +89,11 @@ async fn small_messages_do_not_wait_for_each_other() {
     for round in 0..rounds {
         for (client, took) in [&over_tcp, &over_unix].into_iter().zip(&mut took) {
             let start = Instant::now();
-            // Answer and echo are two messages in a row, the second of which would wait 40 ms for
-            // the first one's acknowledgement.
+            // Response and echo are two messages in a row. With Nagle's algorithm the second would
+            // wait 40 ms for the acknowledgement of the first.
             let text = format!("{round}\n");
             client.write("cat", &text, &format!("w{round}")).await;
-            client.sees("cat", &text).await;
+            client.wait_output("cat", &text).await;
             *took += start.elapsed();
         }
     }
@@ -100,20 +103,20 @@ async fn small_messages_do_not_wait_for_each_other() {
         tcp < unix * 2 + waiting / 2,
         "{tcp:?} over TCP, {unix:?} otherwise"
     );
-    over_tcp.end("cat").await;
-    over_unix.end("cat").await;
+    over_tcp.terminate_and_wait("cat").await;
+    over_unix.terminate_and_wait("cat").await;
 }
 
 #[tokio::test]
-async fn hundreds_of_connections_are_nothing_special() {
+async fn hundreds_of_connections_work() {
     let server = outpost().start().await;
-    let before = server.vitals().open_files();
+    let before = server.stats().open_files();
     let mut clients = Vec::new();
     for _ in 0..300 {
         clients.push(server.client().await);
     }
     for client in &clients {
-        client.is_alive().await;
+        client.check_alive().await;
     }
     let last = clients.pop().expect("one of them");
     for client in clients {
@@ -121,8 +124,8 @@ async fn hundreds_of_connections_are_nothing_special() {
     }
     assert_eq!(last.run(sh("p", "echo fine")).await.text(), "fine\n");
     let expected = before + 1;
-    outpost_testkit::patience::seen("the descriptors of the others to be closed", || {
-        (server.vitals().open_files() <= expected + 2).then_some(())
+    outpost_testkit::deadline::poll_until("the descriptors of the others to be closed", || {
+        (server.stats().open_files() <= expected + 2).then_some(())
     })
     .await;
     let status = last.call("environment/status", json!({})).await;

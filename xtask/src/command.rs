@@ -1,4 +1,4 @@
-//! Runs other programs, never with our input: nothing here may wait for someone to type.
+//! Runs other programs, without stdin.
 
 use std::env;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use anyhow::{Context, Result, ensure};
 
 use crate::checkout;
 
-/// A program whose output the caller reads or drops.
+/// Creates a command without stdin.
 pub(crate) fn quiet(program: &str) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     command
 }
 
-/// The cargo that started this program, at the root of the checkout.
+/// Creates a command of the same cargo, at the root of the checkout.
 pub(crate) fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = quiet(&cargo);
@@ -23,7 +23,7 @@ pub(crate) fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
     command
 }
 
-/// Runs it to its end with its output on ours; anything but success is an error that names it.
+/// Runs a command with inherited output. A failure names the command.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = show(command);
     let status = command
@@ -34,12 +34,12 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Whether it can be started and succeeds; what it prints is dropped.
+/// Returns true if the command succeeds. Its output is dropped.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// Where a program is: on the PATH, or where `cargo install` puts programs.
+/// Finds a program on the PATH or in cargo's bin directory.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let cargo_home = env::var_os("CARGO_HOME")
@@ -47,11 +47,11 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .or_else(|| Some(env::home_dir()?.join(".cargo")));
     env::split_paths(&path)
         .chain(cargo_home.map(|home| home.join("bin")))
-        .map(|folder| folder.join(program))
+        .map(|dir| dir.join(program))
         .find(|candidate| candidate.is_file())
 }
 
-/// The command as a person would type it: the program by its name, without its folder.
+/// Formats a command with the program's file name.
 fn show(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_names_the_command_and_how_it_ended() {
+    fn failure_names_the_command_and_its_status() {
         let error = run(Command::new("/bin/sh").args(["-c", "exit 3"])).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_does_not_succeed() {
+    fn missing_program_does_not_succeed() {
         assert!(succeeds(&mut quiet("true")));
         assert!(!succeeds(&mut quiet("false")));
         assert!(!succeeds(&mut quiet("no-such-program-anywhere")));

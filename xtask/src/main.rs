@@ -1,21 +1,18 @@
-//! What a contributor or CI runs: `cargo xtask setup`, `test`, `bench`,
-//! `soak` and `tidy`.
+//! Development tasks: `cargo xtask setup`, `test`, `bench`, `soak` and `tidy`.
 //!
-//! This is a program of the workspace rather than a folder of scripts, so that it needs nothing
-//! but Rust to start with and its checks have tests of their own.
+//! A workspace program instead of scripts: it needs only Rust, and its checks have tests.
 //!
-//! - [`setup`] installs what tests need and only that, with the [`mcp_servers`] among it
-//! - [`test`] is *the* test command, one step after the other; [`unprivileged`] is its step that
-//!   runs the same tests again as a user without privileges
-//! - [`bench`] measures what a user feels, beside the bare system
-//! - [`soak`] does what chaos tests do, with many clients and for longer
-//! - [`tidy`] checks what neither the compiler nor clippy knows about this house
-//! - [`command`] runs other programs; [`checkout`] is the folder all this is about
+//! - [`setup`]: installs what the tests need, including [`mcp_servers`]
+//! - [`test`]: the test command; [`unprivileged`] is its second run as an unprivileged user
+//! - [`bench`]: benchmarks against the bare operating system
+//! - [`soak`]: long chaos test with many clients
+//! - [`tidy`]: repository rules that neither the compiler nor clippy checks
+//! - [`command`]: runs other programs; [`checkout`]: the repository's files
 
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a program for people: telling them what it does is its output"
+    reason = "a command-line program"
 )]
 
 mod bench;
@@ -36,7 +33,7 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "xtask",
     bin_name = "cargo xtask",
-    about = "What a contributor or CI runs"
+    about = "Development tasks of Outpost"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -45,18 +42,18 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install what tests need, unless it is there already
+    /// Install what the tests need and is missing
     Setup,
-    /// Check everything: setup, format, tidy, clippy, all tests, as root also without privileges
+    /// Run all checks and tests; as root also as an unprivileged user
     Test(test::Args),
-    /// Measure what a user feels, beside the bare system doing the same thing
+    /// Benchmark against the bare operating system
     Bench(bench::Args),
-    /// One of the programs that the benchmark compares with
+    /// Helper programs of the benchmark
     #[command(hide = true)]
-    BenchHelper(bench::Helper),
-    /// Many clients, processes, cuts, kills and floods for a while; then a look at what is left
+    BenchProgram(bench::BareProgram),
+    /// Run a chaos test with many clients and check for leaks
     Soak(soak::Args),
-    /// Check the rules of the house that the compiler doesn't know
+    /// Check repository rules that the compiler does not know
     Tidy,
 }
 
@@ -65,12 +62,11 @@ fn main() -> ExitCode {
         Task::Setup => setup::run(),
         Task::Test(args) => test::run(&args),
         Task::Bench(args) => bench::run(&args),
-        Task::BenchHelper(helper) => helper.run(),
+        Task::BenchProgram(program) => program.run(),
         Task::Soak(args) => soak::run(&args),
         Task::Tidy => tidy::run(),
     };
-    // Not by returning it: that would print a backtrace of this program wherever one is asked for,
-    // and what failed is hardly ever this program.
+    // Returning the error would print a backtrace of xtask with RUST_BACKTRACE set.
     outcome.map_or_else(
         |error| {
             eprintln!("error: {error:#}");

@@ -1,6 +1,5 @@
-//! Installs the MCP servers that tests run against: real ones, which others wrote. What is
-//! installed is fixed to the last dependency, so that a new release never changes what a commit's
-//! tests do. The network is needed here alone, the tests go without.
+//! Installs the third-party MCP servers used by tests. All versions are pinned. Only this step
+//! needs the network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::checkout;
 use crate::command::{self, find, quiet, succeeds};
 
-/// What is installed, in the words of npm and pip.
+/// The npm and pip lock files.
 const NPM: [(&str, &str); 2] = [
     ("package.json", include_str!("../mcp-servers/package.json")),
     (
@@ -20,73 +19,68 @@ const NPM: [(&str, &str); 2] = [
 ];
 const PIP: &str = include_str!("../mcp-servers/requirements.txt");
 
-/// Has the two above once everything is there.
+/// Contains the lock files after a complete installation.
 const STAMP: &str = "installed";
 
-/// The system's own Python before any other: the tests run as another user too, who may not see
-/// what somebody has at home.
+/// Preferred: the unprivileged test user may not be able to read another Python.
 const SYSTEM_PYTHON: &str = "/usr/bin/python3";
 
-/// Where they are.
-pub(crate) fn folder() -> PathBuf {
+/// The installation directory.
+pub(crate) fn dir() -> PathBuf {
     checkout::root().join("target/mcp-servers")
 }
 
-/// Installs what isn't there, or isn't what this commit wants.
+/// Installs the servers, unless this version is installed.
 pub(crate) fn install() -> Result<()> {
-    let folder = folder();
+    let dir = dir();
     let wanted = format!("{}{}{PIP}", NPM[0].1, NPM[1].1);
-    if fs::read_to_string(folder.join(STAMP)).is_ok_and(|there| there == wanted) {
-        println!("MCP servers for tests: here");
+    if fs::read_to_string(dir.join(STAMP)).is_ok_and(|there| there == wanted) {
+        println!("MCP servers for tests: installed");
         return Ok(());
     }
     println!("MCP servers for tests: missing, installing them with npm and pip");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).context("removing the old MCP servers")?;
+    if dir.exists() {
+        fs::remove_dir_all(&dir).context("removing the old MCP servers")?;
     }
-    with_npm(&folder.join("npm")).context(
-        "the MCP server for tests that runs on Node.js can't be installed; it is needed, and so is \
-         the network to get it once",
-    )?;
-    with_pip(&folder.join("python")).context(
-        "the MCP server for tests that runs on Python can't be installed; it is needed, and so is \
-         the network to get it once",
-    )?;
-    fs::write(folder.join(STAMP), wanted).context("noting that the MCP servers are installed")
+    with_npm(&dir.join("npm"))
+        .context("cannot install the Node.js MCP server for tests; this needs the network once")?;
+    with_pip(&dir.join("python"))
+        .context("cannot install the Python MCP server for tests; this needs the network once")?;
+    fs::write(dir.join(STAMP), wanted).context("writing the stamp of the MCP servers")
 }
 
-fn with_npm(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder)?;
+fn with_npm(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir)?;
     for (name, text) in NPM {
-        fs::write(folder.join(name), text)?;
+        fs::write(dir.join(name), text)?;
     }
     let quietly = ["--no-audit", "--no-fund", "--ignore-scripts", "--silent"];
-    command::run(quiet("npm").arg("ci").args(quietly).current_dir(folder))
+    command::run(quiet("npm").arg("ci").args(quietly).current_dir(dir))
 }
 
-fn with_pip(folder: &Path) -> Result<()> {
-    command::run(quiet(python()?).args(["-m", "venv"]).arg(folder))?;
-    let list = folder.join("requirements.txt");
+fn with_pip(dir: &Path) -> Result<()> {
+    command::run(quiet(python()?).args(["-m", "venv"]).arg(dir))?;
+    let list = dir.join("requirements.txt");
     fs::write(&list, PIP)?;
     let install = ["-m", "pip", "install", "--quiet", "--no-deps", "-r"];
-    let python = folder.join("bin/python3");
+    let python = dir.join("bin/python3");
     command::run(quiet(&python.to_string_lossy()).args(install).arg(&list))
 }
 
-/// A Python that can make environments.
+/// Finds a Python that can create virtual environments.
 fn python() -> Result<&'static str> {
     let candidates = [SYSTEM_PYTHON, "python3"];
     let able = |python: &&&str| succeeds(quiet(python).args(["-c", "import ensurepip, venv"]));
     match candidates.iter().find(able) {
         Some(python) => Ok(python),
         None if find("python3").is_some() => {
-            bail!("python3 is here without its module venv (Debian's package python3-venv)")
+            bail!("python3 lacks the module venv (Debian package python3-venv)")
         }
         None => bail!("python3 is missing"),
     }
 }
 
-/// Whether Python can make environments, which on Debian is a package of its own.
-pub(crate) fn python_is_able() -> bool {
+/// Returns true if Python can create virtual environments.
+pub(crate) fn has_python_venv() -> bool {
     python().is_ok()
 }

@@ -1,5 +1,4 @@
-//! Installs what tests need on a machine that has only Rust. Checks first, installs only what is
-//! missing, and says in one line each what it found or did.
+//! Installs what the tests need on a machine with Rust only. Installs only what is missing.
 
 use std::process::Command;
 
@@ -8,15 +7,15 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::command::{self, cargo, find, quiet, succeeds};
 use crate::mcp_servers;
 
-/// Fixed, so that a new release never changes what a commit's tests do.
+/// Pinned for reproducible test runs.
 const NEXTEST: &str = "0.9.143";
 
-/// A program that comes with a Debian package.
+/// A program with its Debian package.
 struct Tool {
     program: &'static str,
     package: &'static str,
     why: &'static str,
-    /// Of use to root alone, so nobody else has to have it.
+    /// Needed by root only.
     root_only: bool,
 }
 
@@ -24,25 +23,25 @@ const TOOLS: &[Tool] = &[
     Tool {
         program: "git",
         package: "git",
-        why: "tells tidy which files are ours",
+        why: "lists the files for tidy",
         root_only: false,
     },
     Tool {
         program: "ps",
         package: "procps",
-        why: "shows tests what is still running after a server's end",
+        why: "lists processes in tests",
         root_only: false,
     },
     Tool {
         program: "bwrap",
         package: "bubblewrap",
-        why: "confines processes, which tests try to get out of",
+        why: "confines processes",
         root_only: false,
     },
     Tool {
         program: "setpriv",
         package: "util-linux",
-        why: "runs the tests a second time as a user without privileges",
+        why: "runs the tests as an unprivileged user",
         root_only: true,
     },
     Tool {
@@ -66,15 +65,15 @@ const TOOLS: &[Tool] = &[
     Tool {
         program: VENV,
         package: "python3-venv",
-        why: "lets Python install that MCP server",
+        why: "installs that MCP server",
         root_only: false,
     },
 ];
 
-/// A module of Python, which is no program and a package of its own on Debian.
+/// A Python module with its own Debian package.
 const VENV: &str = "python3 -m venv";
 
-/// Leaves the machine able to run `cargo xtask test`, or says what a person must do for that.
+/// Prepares the machine for `cargo xtask test`, or says what to install by hand.
 pub(crate) fn run() -> Result<()> {
     component("rustfmt", "fmt")?;
     component("clippy", "clippy")?;
@@ -85,14 +84,11 @@ pub(crate) fn run() -> Result<()> {
 
 fn component(name: &str, subcommand: &str) -> Result<()> {
     if succeeds(&mut cargo([subcommand, "--version"])) {
-        println!("{name}: here");
+        println!("{name}: installed");
         return Ok(());
     }
     if find("rustup").is_none() {
-        bail!(
-            "{name} is missing and so is rustup, which would add it: install {name} the way Rust \
-             was installed here"
-        );
+        bail!("{name} and rustup are missing: install {name} the way Rust was installed");
     }
     println!("{name}: missing, adding it with rustup");
     command::run(quiet("rustup").args(["component", "add", name]))
@@ -101,29 +97,25 @@ fn component(name: &str, subcommand: &str) -> Result<()> {
 
 fn nextest() -> Result<()> {
     if succeeds(&mut cargo(["nextest", "--version"])) {
-        println!("cargo-nextest: here");
+        println!("cargo-nextest: installed");
         return Ok(());
     }
     println!("cargo-nextest: missing, building {NEXTEST} from source; this takes some minutes");
     let install = ["install", "--locked", "cargo-nextest", "--version", NEXTEST];
-    command::run(&mut cargo(install)).with_context(|| {
-        format!(
-            "cargo-nextest is missing, it runs the tests: install version {NEXTEST} by hand, \
-             a prebuilt one will do"
-        )
-    })
+    command::run(&mut cargo(install))
+        .with_context(|| format!("cannot install cargo-nextest: install version {NEXTEST} by hand"))
 }
 
 fn packages(root: bool) -> Result<()> {
-    let (here, missing) = sort(root, is_here);
-    for tool in here {
-        println!("{}: here", tool.program);
+    let (installed, missing) = sort(root, is_installed);
+    for tool in installed {
+        println!("{}: installed", tool.program);
     }
     if missing.is_empty() {
         return Ok(());
     }
     for tool in &missing {
-        println!("{}: missing, it {}", tool.program, tool.why);
+        println!("{}: missing; it {}", tool.program, tool.why);
     }
     let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
     install(&packages, root).with_context(|| {
@@ -134,8 +126,8 @@ fn packages(root: bool) -> Result<()> {
     })?;
     for tool in missing {
         ensure!(
-            is_here(tool.program),
-            "{} isn't on the PATH although its package {} is installed",
+            is_installed(tool.program),
+            "{} is not on the PATH although its package {} is installed",
             tool.program,
             tool.package
         );
@@ -143,30 +135,33 @@ fn packages(root: bool) -> Result<()> {
     Ok(())
 }
 
-fn is_here(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     match program {
-        VENV => mcp_servers::python_is_able(),
+        VENV => mcp_servers::has_python_venv(),
         program => find(program).is_some(),
     }
 }
 
-/// The tools this user needs, as those that are here and those that are missing.
-fn sort(root: bool, is_here: impl Fn(&str) -> bool) -> (Vec<&'static Tool>, Vec<&'static Tool>) {
+/// Splits the tools this user needs into installed and missing ones.
+fn sort(
+    root: bool,
+    is_installed: impl Fn(&str) -> bool,
+) -> (Vec<&'static Tool>, Vec<&'static Tool>) {
     TOOLS
         .iter()
         .filter(|tool| root || !tool.root_only)
-        .partition(|tool| is_here(tool.program))
+        .partition(|tool| is_installed(tool.program))
 }
 
 fn install(packages: &[&str], root: bool) -> Result<()> {
     if find("apt-get").is_none() {
-        bail!("there is no apt-get here");
+        bail!("apt-get is missing");
     }
     if !root && find("sudo").is_none() {
-        bail!("only root may install packages, and there is no sudo");
+        bail!("installing packages needs root or sudo");
     }
     println!("installing with apt-get: {}", packages.join(" "));
-    // A new machine has no package lists at all, so an install without an update would fail.
+    // A new machine has no package lists.
     command::run(apt_get(root).arg("update"))?;
     command::run(
         apt_get(root)
@@ -176,7 +171,7 @@ fn install(packages: &[&str], root: bool) -> Result<()> {
 }
 
 fn apt_get(root: bool) -> Command {
-    // The variable is set behind sudo, which drops what it inherits.
+    // sudo drops inherited variables, so `env` comes after it.
     let (program, before): (_, &[&str]) = if root {
         ("env", &[])
     } else {
@@ -198,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_missing_is_installed() {
+    fn only_missing_tools_are_installed() {
         let (here, missing) = sort(true, |program| program == "git");
         assert_eq!(names(&here), ["git"]);
         assert_eq!(missing.len(), TOOLS.len() - 1);
@@ -206,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_root_can_use_is_asked_of_root_alone() {
+    fn root_only_tools_are_not_required_of_others() {
         let (here, missing) = sort(false, |_| false);
         assert!(here.is_empty());
         assert!(!names(&missing).contains(&"setpriv"));

@@ -1,5 +1,4 @@
-//! *The* test command: everything that must hold before a commit, in one run. What is cheap
-//! comes first, and the first failure ends it.
+//! `cargo xtask test`: all checks and tests. Cheap steps come first, and the first failure ends it.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use crate::{setup, tidy, unprivileged};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Run the tests a second time as a user without privileges
+    /// Run the tests a second time as an unprivileged user
     #[arg(
         long,
         value_enum,
@@ -27,11 +26,11 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum When {
-    /// As root, if setpriv is there
+    /// As root, if setpriv is installed
     Auto,
-    /// Fail where it isn't possible
+    /// Fail if it is not possible
     Always,
-    /// Not at all
+    /// Never
     Never,
 }
 
@@ -43,21 +42,21 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn all(args: &Args, report: &mut Report) -> Result<()> {
-    // No argument has a space in it, so a step reads as it would be typed.
+    // No argument contains a space.
     let run = |line: &str| command::run(&mut cargo(line.split(' ')));
 
     report.step("setup", setup::run)?;
     report.step("fmt", || run("fmt --all --check"))?;
     report.step("tidy", tidy::run)?;
-    // Optional: it takes minutes to build, and what it checks changes only with Cargo.lock. The
-    // advisories aren't asked for, as they change without us.
+    // Optional, because it takes minutes to build. Advisories change without a commit, so they are
+    // not checked.
     if succeeds(&mut cargo(["deny", "--version"])) {
         report.step("deny", || run("deny check bans licenses sources"))?;
     }
     report.step("clippy", || {
         run("clippy --workspace --all-targets -- -D warnings")
     })?;
-    // On its own, so that the time of the tests is the time of the tests.
+    // A step of its own, to measure the time of the tests alone.
     report.step("build", || run("nextest run --workspace --no-run"))?;
     report.step("tests", || run("nextest run --workspace --no-fail-fast"))?;
     report.step("doc tests", || run("test --workspace --doc"))?;
@@ -71,22 +70,19 @@ fn second_run(when: When) -> Result<bool> {
     let root = rustix::process::geteuid().is_root();
     let setpriv = find("setpriv").is_some();
     if when == When::Always {
-        ensure!(
-            root,
-            "only root can become another user; this run had no privileges to begin with"
-        );
-        ensure!(setpriv, "setpriv is missing (Debian's package util-linux)");
+        ensure!(root, "--unprivileged needs root");
+        ensure!(setpriv, "setpriv is missing (Debian package util-linux)");
     }
     Ok(when != When::Never && root && setpriv)
 }
 
-/// What was done so far, and how long it took.
+/// The steps so far with their durations.
 #[derive(Default)]
 struct Report {
-    steps: Vec<Step>,
+    steps: Vec<StepResult>,
 }
 
-struct Step {
+struct StepResult {
     name: &'static str,
     took: Duration,
     passed: bool,
@@ -97,7 +93,7 @@ impl Report {
         println!("\n== {name}");
         let start = Instant::now();
         let outcome = work();
-        self.steps.push(Step {
+        self.steps.push(StepResult {
             name,
             took: start.elapsed(),
             passed: outcome.is_ok(),
@@ -110,7 +106,7 @@ impl Report {
         for step in &self.steps {
             let verdict = if step.passed { "ok" } else { "FAILED" };
             let seconds = step.took.as_secs_f64();
-            // Writing to a String can't fail.
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "{:<13} {verdict:<7} {seconds:>7.1} s", step.name);
         }
         text
@@ -122,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_step_is_named_and_counted() {
+    fn failed_step_is_named_and_listed() {
         let mut report = Report::default();
         report.step("first", || Ok(())).unwrap();
         let error = report

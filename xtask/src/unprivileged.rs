@@ -1,11 +1,9 @@
-//! Runs the tests again as a user without privileges, from the binaries that are built already.
+//! Runs the tests as an unprivileged user, from the binaries that are already built.
 //!
-//! That user may neither read the checkout (root's folders are often closed) nor write to it (so
-//! no snapshot or regression file can appear there). It therefore gets a camp: a temporary folder
-//! of its own with the sources, the test binaries as a nextest archive, nextest itself, and an
-//! environment that has nothing of root's. Nextest tells each test where things are now: the
-//! working directory is the package's folder in the camp, and `NEXTEST_BIN_EXE_outpost` is the
-//! path of the built server.
+//! That user may be unable to read the checkout and must not write to it. It gets a temporary
+//! directory with the sources, the test binaries as a nextest archive, nextest itself, and a clean
+//! environment. nextest sets the working directory of each test to the package's copy and
+//! `NEXTEST_BIN_EXE_outpost` to the path of the server.
 
 use std::env;
 use std::fs::{self, Permissions};
@@ -19,14 +17,13 @@ use crate::checkout;
 use crate::command::{self, cargo, find, quiet};
 use crate::mcp_servers;
 
-/// Debian's `nobody`, which owns nothing; the number works where the name is missing.
+/// The uid of Debian's `nobody`.
 const USER: &str = "65534";
 
-/// Where an ordinary user's programs are. Root's own PATH may lead through folders that are
-/// closed to others.
+/// root's PATH may contain directories that others cannot read.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What the second run may know of the environment of the first.
+/// Environment variables that are passed on.
 const KEPT: &[&str] = &[
     "CARGO_TERM_COLOR",
     "CI",
@@ -37,55 +34,55 @@ const KEPT: &[&str] = &[
 ];
 
 pub(crate) fn run() -> Result<()> {
-    let camp = tempfile::Builder::new()
+    let dir = tempfile::Builder::new()
         .prefix("outpost-")
         .permissions(Permissions::from_mode(0o755))
         .tempdir()
-        .context("making a folder for the other user")?;
-    pitch(camp.path())?;
-    command::run(&mut tests(camp.path()))
+        .context("creating a directory for the unprivileged user")?;
+    prepare(dir.path())?;
+    command::run(&mut tests(dir.path()))
 }
 
-/// Fills the camp and gives it to its user.
-fn pitch(camp: &Path) -> Result<()> {
-    for folder in ["home", "tmp", "source"] {
-        fs::create_dir(camp.join(folder))?;
+/// Fills the directory and changes its owner.
+fn prepare(dir: &Path) -> Result<()> {
+    for subdir in ["home", "tmp", "source"] {
+        fs::create_dir(dir.join(subdir))?;
     }
     for path in checkout::files()? {
-        let copy = camp.join("source").join(&path);
-        fs::create_dir_all(copy.parent().unwrap_or(camp))?;
+        let copy = dir.join("source").join(&path);
+        fs::create_dir_all(copy.parent().unwrap_or(dir))?;
         fs::copy(checkout::root().join(&path), copy).with_context(|| format!("copying {path}"))?;
     }
-    let servers = mcp_servers::folder();
-    let beside = camp.join("source/target");
+    let servers = mcp_servers::dir();
+    let beside = dir.join("source/target");
     fs::create_dir_all(&beside)?;
-    // With its links as they are: among them is the one to the interpreter.
+    // Keep symbolic links: one points to the Python interpreter.
     command::run(quiet("cp").arg("-a").arg(&servers).arg(&beside))?;
-    let nextest = find("cargo-nextest").context("cargo-nextest is gone since setup")?;
-    fs::copy(&nextest, camp.join("cargo-nextest")).context("copying cargo-nextest")?;
+    let nextest = find("cargo-nextest").context("cargo-nextest is missing after setup")?;
+    fs::copy(&nextest, dir.join("cargo-nextest")).context("copying cargo-nextest")?;
     command::run(
         cargo(["nextest", "archive", "--workspace", "--zstd-level", "1"])
             .arg("--archive-file")
-            .arg(camp.join("tests.tar.zst")),
+            .arg(dir.join("tests.tar.zst")),
     )?;
-    // Owning everything spares it from depending on root's umask.
+    // Independent of root's umask.
     command::run(
         quiet("chown")
             .args(["-R", &format!("{USER}:{USER}")])
-            .arg(camp),
+            .arg(dir),
     )
 }
 
-/// The test run in the camp.
-fn tests(camp: &Path) -> Command {
-    let source = camp.join("source");
+/// Builds the test command.
+fn tests(dir: &Path) -> Command {
+    let source = dir.join("source");
     let mut setpriv = quiet("setpriv");
     setpriv
         .args(["--reuid", USER, "--regid", USER, "--clear-groups"])
         .args(["--inh-caps=-all", "--"])
-        .arg(camp.join("cargo-nextest"))
+        .arg(dir.join("cargo-nextest"))
         .args(["nextest", "run", "--no-fail-fast", "--archive-file"])
-        .arg(camp.join("tests.tar.zst"))
+        .arg(dir.join("tests.tar.zst"))
         .arg("--workspace-remap")
         .arg(&source)
         .current_dir(&source)
@@ -95,9 +92,9 @@ fn tests(camp: &Path) -> Command {
                 .filter_map(|name| Some((name, env::var_os(name)?))),
         )
         .env("PATH", PATH)
-        .env("HOME", camp.join("home"))
-        .env("TMPDIR", camp.join("tmp"))
-        // Otherwise insta asks a cargo, which isn't there, where the snapshots are.
+        .env("HOME", dir.join("home"))
+        .env("TMPDIR", dir.join("tmp"))
+        // Otherwise insta runs cargo, which is not on the PATH, to find the snapshots.
         .env("INSTA_WORKSPACE_ROOT", &source)
         .env("INSTA_UPDATE", "no");
     setpriv

@@ -1,13 +1,13 @@
-//! Whether to use colours.
+//! Decides whether to use colours.
 
 use std::{ffi::OsString, io::IsTerminal};
 
-/// Only for people, on a terminal, who haven't asked for none.
+/// Returns whether the stream is a terminal and NO_COLOR isn't set.
 pub(crate) fn wanted(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && allowed(std::env::var_os("NO_COLOR"))
 }
 
-/// The variable counts when it is set to anything at all.
+/// See <https://no-color.org>: any non-empty value disables colours.
 fn allowed(no_color: Option<OsString>) -> bool {
     no_color.is_none_or(|value| value.is_empty())
 }
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_can_be_declined() {
+    fn no_color_disables_colours() {
         assert!(allowed(None));
         assert!(allowed(Some(OsString::new())));
         assert!(!allowed(Some("1".into())));

@@ -1,172 +1,158 @@
-//! Exit codes, and the last words that go with them.
+//! Exit codes and final messages.
 
 use std::{io, process::ExitCode, time::Duration};
 
-use outpost_client::{DialError, Error, Process, SignalName, Terminate};
-use rustix::io::Errno;
+use outpost_client::{DialError, Error, ErrorKind, Process, Signal, Terminate};
 
 use crate::{
-    console::Ending,
-    render::{out::note, words},
-    transfer::Senseless,
+    console::Outcome,
+    render::{errors, out::note},
+    transfer::LocationError,
 };
 
-/// As everywhere: the command line itself is wrong.
-const MISUSE: u8 = 2;
-/// As a shell has it: there is no such program.
+/// Invalid command line.
+const USAGE: u8 = 2;
+/// Program not found, as in a shell.
 const NOT_FOUND: u8 = 127;
-/// As a shell has it: there is, but it can't be executed.
+/// Program not executable, as in a shell.
 const NOT_EXECUTABLE: u8 = 126;
-/// As ssh has it: what was to be reached is out of reach.
-const OUT_OF_REACH: u8 = 255;
-/// What a tool was asked for it could not do.
+/// Server unreachable, as with ssh.
+const UNREACHABLE: u8 = 255;
+/// An MCP tool reported an error.
 const TOOL_FAILED: u8 = 3;
-/// What a signal adds its number to.
+/// Base of the exit code of a process that a signal ended.
 const SIGNALLED: u8 = 128;
 const SIGINT: u8 = 2;
 const SIGPIPE: u8 = 13;
 
-/// How long what a command has left running is asked to end.
+/// Grace period of leftover processes.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Says what went wrong: exit code 1, 2 if the command line makes no sense, or 255 if
-/// a server is out of reach.
+/// Reports an error. Exit code 2 for an invalid command line, 255 if a server is unreachable,
+/// otherwise 1.
 pub(crate) fn with_error(error: &anyhow::Error) -> ExitCode {
-    note(&words::of(error));
+    note(&errors::message(error));
     let client = error
         .chain()
         .find_map(|cause| cause.downcast_ref::<Error>());
-    if error.is::<Senseless>() {
-        return ExitCode::from(MISUSE);
+    if error.is::<LocationError>() {
+        return ExitCode::from(USAGE);
     }
     match client {
-        Some(error) if is_malformed(error) => ExitCode::from(MISUSE),
+        Some(error) if is_malformed(error) => ExitCode::from(USAGE),
         Some(Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. }) => {
-            ExitCode::from(OUT_OF_REACH)
+            ExitCode::from(UNREACHABLE)
         }
         _ => ExitCode::FAILURE,
     }
 }
 
-/// The exit code for an error: 2 where an address makes no sense, otherwise 1.
+/// The exit code for an error: 2 for an invalid URL, otherwise 1.
 pub(crate) fn of_error(error: &anyhow::Error) -> ExitCode {
-    match error.downcast_ref::<Error>().is_some_and(is_malformed) {
-        true => ExitCode::from(MISUSE),
-        false => ExitCode::FAILURE,
+    if error.downcast_ref::<Error>().is_some_and(is_malformed) {
+        ExitCode::from(USAGE)
+    } else {
+        ExitCode::FAILURE
     }
 }
 
-/// Says what is wrong with the command line.
-pub(crate) fn misuse(words: &str) -> ExitCode {
-    note(words);
-    ExitCode::from(MISUSE)
+/// Reports an invalid command line.
+pub(crate) fn misuse(message: &str) -> ExitCode {
+    note(message);
+    ExitCode::from(USAGE)
 }
 
-/// Whether an address makes no sense.
+/// Returns whether a URL is invalid.
 fn is_malformed(error: &Error) -> bool {
     matches!(error, Error::Unreachable { source, .. } if matches!(**source, DialError::Url(_)))
 }
 
-/// A tool says that it has failed.
+/// The exit code for a tool that reported an error.
 pub(crate) fn of_tool() -> ExitCode {
     ExitCode::from(TOOL_FAILED)
 }
 
-/// What was to be reached is lost for good.
-pub(crate) fn out_of_reach(words: &str) -> ExitCode {
-    note(words);
-    beyond_reach()
+/// Reports that a server is unreachable.
+pub(crate) fn unreachable(message: &str) -> ExitCode {
+    note(message);
+    unreachable_code()
 }
 
-/// The same, for who says so by other means.
-pub(crate) fn beyond_reach() -> ExitCode {
-    ExitCode::from(OUT_OF_REACH)
+/// The exit code for an unreachable server.
+pub(crate) fn unreachable_code() -> ExitCode {
+    ExitCode::from(UNREACHABLE)
 }
 
-/// A command that could not be started, as a shell would tell it.
+/// Reports a command that could not be started. The exit code is that of a shell.
 pub(crate) fn not_started(program: &str, error: &Error) -> ExitCode {
-    let Error::StartFailed { message, .. } = error else {
-        let words = words::of_client(error);
+    let Error::StartFailed { kind, message, .. } = error else {
+        let message = errors::client_message(error);
         let (how, code) = match error {
             Error::NoDirectory => (" with --cwd", 1),
-            // It can't do that, and can be reached all the same.
-            Error::NotAnnounced { .. } => ("", 1),
-            _ => ("", OUT_OF_REACH),
+            // The server is reachable but doesn't support this.
+            Error::Unsupported { .. } => ("", 1),
+            _ => ("", UNREACHABLE),
         };
-        note(&format!("cannot start {program}: {words}{how}"));
+        note(&format!("cannot start {program}: {message}{how}"));
         return ExitCode::from(code);
     };
     note(message);
-    ExitCode::from(of_start(message))
+    ExitCode::from(start_code(*kind))
 }
 
-/// The wire carries the words of the system, and no number but theirs. Only those
-/// about the program are told by codes of their own. Released servers say nothing
-/// but those words; then they are taken to be about it where they can be.
-fn of_start(message: &str) -> u8 {
-    let is = |error: Errno| message.ends_with(&format!("(os error {})", error.raw_os_error()));
-    let bare = |error: Errno| message == io::Error::from(error).to_string();
-    if !message.starts_with("cannot execute ") {
-        return match () {
-            () if bare(Errno::NOENT) || bare(Errno::NOTDIR) => NOT_FOUND,
-            () if bare(Errno::ACCESS) || bare(Errno::NOEXEC) => NOT_EXECUTABLE,
-            () => 1,
-        };
-    }
-    match is(Errno::NOENT) || is(Errno::NOTDIR) {
-        true => NOT_FOUND,
-        false => NOT_EXECUTABLE,
+fn start_code(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::ProgramNotFound => NOT_FOUND,
+        ErrorKind::ProgramNotExecutable => NOT_EXECUTABLE,
+        _ => 1,
     }
 }
 
-/// We were asked to end before there was anything to pass it on to.
-pub(crate) fn of_signal(signal: SignalName) -> ExitCode {
+/// The exit code for a signal to this program.
+pub(crate) fn of_signal(signal: Signal) -> ExitCode {
     let number = match signal {
-        SignalName::Hangup => 1,
-        SignalName::Interrupt => SIGINT,
-        SignalName::Quit => 3,
+        Signal::Hangup => 1,
+        Signal::Interrupt => SIGINT,
+        Signal::Quit => 3,
         _ => 15,
     };
     ExitCode::from(SIGNALLED + number)
 }
 
-/// Whether this is the exit code of what an interrupt has ended.
-pub(crate) fn is_of_interrupt(code: i32) -> bool {
+/// Returns whether this is the exit code of a process that SIGINT ended.
+pub(crate) fn is_interrupted(code: i32) -> bool {
     code == i32::from(SIGNALLED + SIGINT)
 }
 
-/// The lowest eight bits are all that fits, as for every program.
+/// The low eight bits of a process's exit code.
 pub(crate) fn of_process(code: i32) -> ExitCode {
     ExitCode::from(code.to_le_bytes()[0])
 }
 
-/// After a conversation with a process, which ends with it unless it was left.
-pub(crate) async fn after(process: &Process, ending: Ending) -> ExitCode {
-    match ending {
-        Ending::Exited(code) => of_process(code),
-        Ending::Outlived(code) => {
-            let what_is_left = Terminate {
-                grace: Some(GRACE),
-                tree: true,
-            };
-            // Older servers end it with the session.
-            let _ = process.terminate_with(what_is_left).await;
+/// Ends the process if necessary, and returns the exit code for an outcome.
+pub(crate) async fn after(process: &Process, outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Exited(code) => of_process(code),
+        Outcome::ExitedWithLeftovers(code) => {
+            let tree = Terminate::new().grace(GRACE).tree();
+            // Older servers end leftover processes with the session.
+            let _ = process.terminate_with(tree).await;
             of_process(code)
         }
-        Ending::Detached => ExitCode::SUCCESS,
-        Ending::Failed(message) => {
+        Outcome::Detached => ExitCode::SUCCESS,
+        Outcome::Failed(message) => {
             note(&message);
-            ExitCode::from(OUT_OF_REACH)
+            ExitCode::from(UNREACHABLE)
         }
-        Ending::Stopped(signal) => of_signal(signal),
-        Ending::GivenUp(signal) => {
-            note("gave up, since the server can't be reached");
+        Outcome::Killed(signal) => of_signal(signal),
+        Outcome::Abandoned(signal) => {
+            note("gave up: the server is unreachable");
             of_signal(signal)
         }
-        Ending::Unheard(error) => {
+        Outcome::OutputError(error) => {
             let _ = process.terminate().await;
             if error.kind() == io::ErrorKind::BrokenPipe {
-                // Who has read enough isn't told so.
+                // A closed pipe is not an error: the reader has seen enough.
                 return ExitCode::from(SIGNALLED + SIGPIPE);
             }
             note(&format!("cannot write the command's output: {error}"));
@@ -180,44 +166,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_program_has_codes_of_its_own() {
-        for (message, code) in [
-            (
-                r#"cannot execute "x": No such file or directory (os error 2)"#,
-                127,
-            ),
-            (r#"cannot execute "x": Not a directory (os error 20)"#, 127),
-            (
-                r#"cannot execute "x": Permission denied (os error 13)"#,
-                126,
-            ),
-            (r#"cannot execute "x": Exec format error (os error 8)"#, 126),
-            (
-                r#"cannot execute "x": Argument list too long (os error 7)"#,
-                126,
-            ),
-            (
-                r#"cannot execute "x": Too many levels of symbolic links (os error 40)"#,
-                126,
-            ),
-            (
-                r#"cannot execute "x": File name too long (os error 36)"#,
-                126,
-            ),
-            ("No such file or directory (os error 2)", 127),
-            ("Permission denied (os error 13)", 126),
-            ("Cannot allocate memory (os error 12)", 1),
-            ("Server overloaded; retry later.", 1),
-            (
-                r#"cannot enter directory "x": No such file or directory (os error 2)"#,
-                1,
-            ),
-            (
-                r#"cannot enter directory "x": Permission denied (os error 13)"#,
-                1,
-            ),
-        ] {
-            assert_eq!(of_start(message), code, "{message}");
-        }
+    fn only_errors_about_the_program_have_codes_of_their_own() {
+        assert_eq!(start_code(ErrorKind::ProgramNotFound), 127);
+        assert_eq!(start_code(ErrorKind::ProgramNotExecutable), 126);
+        assert_eq!(start_code(ErrorKind::WorkingDirectory), 1);
+        assert_eq!(start_code(ErrorKind::Overloaded), 1);
     }
 }

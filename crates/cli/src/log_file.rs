@@ -1,5 +1,4 @@
-//! The log of a server that nobody watches: a file on stderr that doesn't grow
-//! without end.
+//! Log rotation for the user's server, whose stderr is a file.
 
 use std::{
     fs::{File, Metadata},
@@ -8,11 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How large the log grows before it is put aside. One old one is kept.
-const MOST_BYTES: u64 = 8 * 1024 * 1024;
+/// Size at which the log is rotated. One old file is kept.
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Writes to stderr, and puts the file that is there aside when it is full.
-/// Whatever else writes to stderr goes to the new file from then on too.
+/// Writes to stderr, and rotates the file behind it. Other writers to stderr follow to the new
+/// file.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
@@ -20,7 +19,7 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// The file on stderr, if there is one.
+    /// The file behind stderr, if it is one.
     pub(crate) fn of_stderr() -> Option<Self> {
         let metadata = stderr_metadata().ok()?;
         let path = std::fs::read_link("/proc/self/fd/2").ok()?;
@@ -30,14 +29,14 @@ impl LogFile {
         })
     }
 
-    /// Begins a new file under the same name.
-    fn put_aside(&self) -> io::Result<()> {
+    /// Renames the file and redirects stderr to a new one.
+    fn rotate(&self) -> io::Result<()> {
         let (ours, named) = (stderr_metadata()?, std::fs::metadata(&self.path)?);
-        // A server that came after us may have the name by now.
+        // A newer server may own the name by now.
         if (ours.dev(), ours.ino()) != (named.dev(), named.ino()) {
             return Ok(());
         }
-        std::fs::rename(&self.path, old(&self.path))?;
+        std::fs::rename(&self.path, rotated_name(&self.path))?;
         let new = File::options()
             .append(true)
             .create_new(true)
@@ -52,10 +51,10 @@ impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let written = io::stderr().write(line)?;
         self.written += written as u64;
-        if self.written >= MOST_BYTES {
-            // If it can't be done now, it is tried again after as much again.
+        if self.written >= MAX_BYTES {
+            // A failed rotation is retried after another MAX_BYTES.
             self.written = 0;
-            let _ = self.put_aside();
+            let _ = self.rotate();
         }
         Ok(written)
     }
@@ -69,8 +68,8 @@ fn stderr_metadata() -> io::Result<Metadata> {
     std::fs::metadata("/proc/self/fd/2")
 }
 
-/// Where the full one goes: `server.log.old`.
-fn old(path: &Path) -> PathBuf {
+/// The name of the rotated file: `server.log.old`.
+fn rotated_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".old");
     name.into()
@@ -81,8 +80,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_old_one_stands_beside_it() {
+    fn rotated_log_has_suffix_old() {
         let path = Path::new("/run/outpost/server.log");
-        assert_eq!(old(path), Path::new("/run/outpost/server.log.old"));
+        assert_eq!(rotated_name(path), Path::new("/run/outpost/server.log.old"));
     }
 }

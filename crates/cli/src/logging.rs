@@ -12,13 +12,13 @@ use crate::{colour, log_file::LogFile};
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// What is logged: a level, or a filter that says it for each part.
+/// A log level, or a filter with levels per module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogLevel(String);
 
-/// Why a text says nothing about what to log.
+/// An invalid log level.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WrongLevel {
+pub(crate) enum LogLevelError {
     #[error("expected one of {}, or a filter such as outpost_server=debug", LEVELS.join(", "))]
     Unknown,
     #[error("expected a filter such as outpost_server=debug: {0}")]
@@ -38,14 +38,14 @@ impl Default for LogLevel {
 }
 
 impl FromStr for LogLevel {
-    type Err = WrongLevel;
+    type Err = LogLevelError;
 
-    fn from_str(text: &str) -> Result<Self, WrongLevel> {
-        // A filter takes any word for the name of a module, and then says
-        // nothing at all: a slip of the pen would silence the log.
+    fn from_str(text: &str) -> Result<Self, LogLevelError> {
+        // EnvFilter takes any word for a module name, so a misspelled level would
+        // silence the log.
         let is_word = text.chars().all(char::is_alphanumeric);
         if is_word && !LEVELS.iter().any(|known| text.eq_ignore_ascii_case(known)) {
-            return Err(WrongLevel::Unknown);
+            return Err(LogLevelError::Unknown);
         }
         EnvFilter::try_new(text)?;
         Ok(LogLevel(text.to_owned()))
@@ -53,20 +53,20 @@ impl FromStr for LogLevel {
 }
 
 /// The form of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     /// For people.
+    #[default]
     Text,
     /// One JSON object per line.
     Json,
 }
 
-/// Sends log lines of the given level to stderr from now on; a file there is
-/// `bounded` where nobody else looks after it.
+/// Starts logging to stderr. If `bounded` and stderr is a file, the file is rotated.
 pub(crate) fn start(level: &LogLevel, format: LogFormat, bounded: bool) -> anyhow::Result<()> {
     let level = level.as_str();
-    let filter = EnvFilter::try_new(level)
-        .with_context(|| format!("cannot understand log level {level}"))?;
+    let filter =
+        EnvFilter::try_new(level).with_context(|| format!("cannot parse log level {level}"))?;
     let file = bounded.then(LogFile::of_stderr).flatten();
     let writer = match file {
         Some(file) => BoxMakeWriter::new(Mutex::new(file)),
@@ -74,8 +74,7 @@ pub(crate) fn start(level: &LogLevel, format: LogFormat, bounded: bool) -> anyho
     };
     let builder = fmt::Subscriber::builder()
         .with_env_filter(filter)
-        // A line that can't be written is lost. Complaining about it, to the same stderr, would
-        // panic where that is a full disk.
+        // Reporting a failed write to the same stderr would panic if the disk is full.
         .log_internal_errors(false)
         .with_writer(writer);
     match format {

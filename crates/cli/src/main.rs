@@ -1,4 +1,4 @@
-//! The binary `outpost`: one thin file per subcommand below [`cmd`].
+//! The `outpost` binary. Each subcommand has a file in [`cmd`].
 
 mod args;
 mod cmd;
@@ -6,25 +6,24 @@ mod colour;
 mod config;
 mod console;
 mod detached;
+mod disconnect;
+mod env_args;
 mod exit;
-mod farewell;
-mod handed_on;
-mod home;
-mod launch_script;
 mod log_file;
 mod logging;
 mod open_files;
 mod render;
 mod target;
 mod transfer;
+mod user_server;
 
 use std::process::ExitCode;
 
 use crate::args::{Arguments, Subcommand};
 
 fn main() -> ExitCode {
-    // Every confined process comes by here twice and waits for it.
-    if let Some(arguments) = cmd::confine::asked() {
+    // Checked first, because the start of every sandboxed process runs this program twice.
+    if let Some(arguments) = cmd::confine::arguments() {
         return cmd::confine::run(arguments);
     }
     match Arguments::read().subcommand {
@@ -45,6 +44,6 @@ fn main() -> ExitCode {
         Subcommand::Schema(schema) => cmd::schema::run(&schema),
         Subcommand::Mcp(mcp) => cmd::mcp::run(&mcp),
         Subcommand::GuardTerminal => console::guard::run(),
-        Subcommand::Keeper => cmd::keeper::run(),
+        Subcommand::Subreaper => cmd::subreaper::run(),
     }
 }

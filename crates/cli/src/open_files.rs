@@ -2,9 +2,9 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises our own soft limit to the hard one, since a process takes several
-/// descriptors. Gives back what it was (soft, hard): children get that, because
-/// programs that use `select` or close every possible descriptor rely on it.
+/// Raises the soft limit to the hard limit, since each process needs several descriptors. Returns
+/// the original limits (soft, hard) for children, because programs that use `select` or close every
+/// possible descriptor rely on them.
 pub(crate) fn raise() -> Option<(u64, u64)> {
     let before = getrlimit(Resource::Nofile);
     let (Some(soft), Some(hard)) = (before.current, before.maximum) else {

@@ -1,76 +1,101 @@
-//! What there is to hear of a process.
+//! Events of a process, as users see them.
 
 use bytes::Bytes;
 use outpost_journal as journal;
-use outpost_protocol::StreamName;
+use outpost_protocol::Stream;
 
-/// One event of a process. Their numbers begin at 1 and have no holes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An event of a process. Numbers start at 1 and are contiguous.
+#[derive(Clone, Debug)]
 pub enum Event {
-    /// It has written something.
+    /// The process has written output.
     Output {
         /// The event's number.
         seq: u64,
-        /// Where it was written.
-        stream: StreamName,
-        /// The bytes; cloning shares them.
+        /// The stream that was written to.
+        stream: Stream,
+        /// The output. Cloning is cheap.
         bytes: Bytes,
     },
-    /// It has ended; what it wrote before has lower numbers.
+    /// The process has exited. Output that it wrote before has lower numbers; output of its
+    /// children may follow.
     Exited {
         /// The event's number.
         seq: u64,
-        /// Its exit code: 128 + N if signal N ended it, -1 if it was lost.
+        /// The exit code: 128 + N if signal N killed the process, -1 if the code is unknown.
         code: i32,
-        /// Whether it seems to have failed because of its sandbox.
+        /// Whether the process appears to have failed because of its sandbox.
         sandbox_denied: bool,
     },
-    /// All its streams have ended too. Nothing follows.
+    /// All output streams have ended. The last event of a process.
     Closed {
         /// The event's number.
         seq: u64,
     },
-    /// Nothing more will be heard of it, although it may not have ended. The
-    /// last event where there is no close.
+    /// The executor can no longer observe the process, which may still run. The last event if
+    /// there is no [`Event::Closed`].
     Failed {
-        /// What went wrong.
-        message: String,
+        /// The error.
+        error: crate::Error,
     },
 }
 
-/// Output and state of a process, for those who poll.
+/// Output and state of a process: the result of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Output behind the cursor, oldest first. If the first number isn't the
-    /// one after the cursor, what is between them isn't retained any more.
+    /// Output after the cursor, oldest first. If the first number is not the one after the
+    /// cursor, the output between them is no longer retained.
     pub chunks: Vec<Chunk>,
-    /// The cursor to go on with is the number before this one.
+    /// The number of the next event. To continue, poll with the number before this one.
     pub next_seq: u64,
-    /// How it ended, once that is known.
+    /// The exit, if the process has exited.
     pub exit: Option<crate::Exit>,
-    /// Whether nothing will follow.
+    /// Whether the process is closed: no events will follow.
     pub closed: bool,
-    /// Why nothing more will be heard of it.
+    /// The error, if the executor can no longer observe the process.
     pub failure: Option<String>,
 }
 
-/// A run of output.
+/// A piece of output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// The event's number.
     pub seq: u64,
-    /// Where it was written.
-    pub stream: StreamName,
-    /// The bytes; cloning shares them.
+    /// The stream that was written to.
+    pub stream: Stream,
+    /// The output. Cloning is cheap.
     pub bytes: Bytes,
 }
 
-/// An event without its number, on its way into a record.
+/// An event without its number, on its way into a [`ProcessLog`](crate::process::ProcessLog).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fact {
-    Output(journal::Stream, Bytes),
-    Exited(journal::Exit),
+pub(crate) enum UnnumberedEvent {
+    Output(Stream, Bytes),
+    /// `sandbox_denied` is `None` in exit notifications of older servers; a read tells it.
+    Exited {
+        code: i32,
+        sandbox_denied: Option<bool>,
+    },
     Closed,
+}
+
+impl UnnumberedEvent {
+    /// Counts the bytes of output.
+    #[cfg(feature = "remote")]
+    pub(crate) fn output_len(&self) -> usize {
+        match self {
+            UnnumberedEvent::Output(_, bytes) => bytes.len(),
+            UnnumberedEvent::Exited { .. } | UnnumberedEvent::Closed => 0,
+        }
+    }
+}
+
+impl From<journal::Exit> for UnnumberedEvent {
+    fn from(exit: journal::Exit) -> Self {
+        UnnumberedEvent::Exited {
+            code: exit.code,
+            sandbox_denied: Some(exit.sandbox_denied),
+        }
+    }
 }
 
 impl From<journal::Event> for Event {
@@ -78,7 +103,7 @@ impl From<journal::Event> for Event {
         match event {
             journal::Event::Output(chunk) => Event::Output {
                 seq: chunk.seq.0,
-                stream: stream_name(chunk.stream),
+                stream: chunk.stream,
                 bytes: chunk.bytes,
             },
             journal::Event::Exited { seq, exit } => Event::Exited {
@@ -91,12 +116,12 @@ impl From<journal::Event> for Event {
     }
 }
 
-impl From<journal::Event> for Fact {
+impl From<journal::Event> for UnnumberedEvent {
     fn from(event: journal::Event) -> Self {
         match event {
-            journal::Event::Output(chunk) => Fact::Output(chunk.stream, chunk.bytes),
-            journal::Event::Exited { exit, .. } => Fact::Exited(exit),
-            journal::Event::Closed { .. } => Fact::Closed,
+            journal::Event::Output(chunk) => UnnumberedEvent::Output(chunk.stream, chunk.bytes),
+            journal::Event::Exited { exit, .. } => exit.into(),
+            journal::Event::Closed { .. } => UnnumberedEvent::Closed,
         }
     }
 }
@@ -105,24 +130,8 @@ impl From<journal::Chunk> for Chunk {
     fn from(chunk: journal::Chunk) -> Self {
         Chunk {
             seq: chunk.seq.0,
-            stream: stream_name(chunk.stream),
+            stream: chunk.stream,
             bytes: chunk.bytes,
         }
-    }
-}
-
-pub(crate) fn stream_name(stream: journal::Stream) -> StreamName {
-    match stream {
-        journal::Stream::Stdout => StreamName::Stdout,
-        journal::Stream::Stderr => StreamName::Stderr,
-        journal::Stream::Pty => StreamName::Pty,
-    }
-}
-
-pub(crate) fn stream_of(name: StreamName) -> journal::Stream {
-    match name {
-        StreamName::Stdout => journal::Stream::Stdout,
-        StreamName::Stderr => journal::Stream::Stderr,
-        StreamName::Pty => journal::Stream::Pty,
     }
 }

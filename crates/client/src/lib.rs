@@ -1,50 +1,52 @@
-//! A place where processes run, in this program or behind a server, and no way
-//! to tell which from the outside.
+//! Client library of Outpost: run processes in your own program or on a server, through one API.
+//!
+//! An [`Executor`] starts processes, accesses files and makes HTTP requests. There are two:
+//! [`LocalExecutor`] works in this program, [`RemoteExecutor`] on a server. Both behave alike.
 //!
 //! ```
-//! use outpost_client::{Event, Local, LocalOptions, Place, Start};
+//! use outpost_client::{Event, Executor, LocalExecutor, LocalOptions, Start};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), outpost_client::Error> {
-//! let place = Local::new(LocalOptions::default())?;
-//! let process = place.start(Start::shell("echo hello; exit 3")).await?;
+//! let executor = LocalExecutor::new(LocalOptions::default())?;
+//! let process = executor.start(Start::shell("echo hello; exit 3")).await?;
 //! let mut events = process.events();
 //! while let Some(event) = events.next().await {
 //!     match event {
 //!         Event::Output { bytes, .. } => assert_eq!(bytes, "hello\n"),
 //!         Event::Exited { code, .. } => assert_eq!(code, 3),
-//!         Event::Closed { .. } => println!("all of it was read"),
-//!         Event::Failed { message } => eprintln!("it is out of sight: {message}"),
+//!         Event::Closed { .. } => println!("all output was read"),
+//!         Event::Failed { error } => eprintln!("cannot observe the process: {error}"),
 //!     }
 //! }
-//! place.close().await
+//! executor.close().await
 //! # }
 //! ```
 //!
-//! With a [`Remote`] the rest is the same:
+//! With a server, only the first line differs:
 //!
 //! ```no_run
 //! use std::sync::Arc;
-//! use outpost_client::{Place, Remote, RemoteOptions};
+//! use outpost_client::{Executor, RemoteExecutor, RemoteOptions};
 //!
 //! # async fn connect() -> Result<(), outpost_client::Error> {
-//! let place: Arc<dyn Place> =
-//!     Arc::new(Remote::connect("ws://127.0.0.1:40123", RemoteOptions::default()).await?);
+//! let executor: Arc<dyn Executor> =
+//!     Arc::new(RemoteExecutor::connect("ws://127.0.0.1:40123", RemoteOptions::default()).await?);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Input and output can also be had as [`AsyncWrite`](tokio::io::AsyncWrite) and
+//! Standard input and output are also available as [`AsyncWrite`](tokio::io::AsyncWrite) and
 //! [`AsyncRead`](tokio::io::AsyncRead):
 //!
 //! ```
-//! use outpost_client::{Local, LocalOptions, Place, Start};
+//! use outpost_client::{Executor, LocalExecutor, LocalOptions, Start};
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let place = Local::new(LocalOptions::default())?;
-//! let sort = place.start(Start::new(["sort"]).stdin()).await?;
+//! let executor = LocalExecutor::new(LocalOptions::default())?;
+//! let sort = executor.start(Start::new(["sort"]).stdin()).await?;
 //! let (mut stdin, mut stdout) = (sort.stdin(), sort.stdout());
 //! stdin.write_all(b"pear\napple\n").await?;
 //! stdin.shutdown().await?;
@@ -52,76 +54,85 @@
 //! stdout.read_to_string(&mut sorted).await?;
 //! assert_eq!(sorted, "apple\npear\n");
 //! assert_eq!(sort.wait().await?.code, 0);
-//! # place.close().await?;
+//! # executor.close().await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A place also makes HTTP requests, from where it stands:
+//! An executor also makes HTTP requests from its host:
 //!
 //! ```no_run
-//! use outpost_client::{HttpRequest, Local, LocalOptions, Place};
+//! use outpost_client::{Executor, HttpRequest, LocalExecutor, LocalOptions};
 //!
 //! # async fn fetch() -> Result<(), outpost_client::Error> {
-//! # let place = Local::new(LocalOptions::default())?;
-//! let mut response = place.http(HttpRequest::get("http://127.0.0.1:8080/")).await?;
+//! # let executor = LocalExecutor::new(LocalOptions::default())?;
+//! let mut response = executor.http(HttpRequest::get("http://127.0.0.1:8080/")).await?;
 //! assert_eq!(response.status, 200);
-//! while let Some(piece) = response.body.next().await {
-//!     println!("{} bytes", piece?.len());
+//! while let Some(chunk) = response.body.next().await {
+//!     println!("{} bytes", chunk?.len());
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # Theory of operation
+//! The `examples` directory has complete programs: `run_command`, `follow_and_reconnect` and
+//! `files`.
 //!
-//! Whatever the place, each process has a *record* here: a log of what was heard
-//! of it, numbered from 1 without holes, and the cursors of those who read it.
-//! Streams, polls and waits know nothing else, so they are the same everywhere.
-//! A local place has one task per process that moves events from the engine into
-//! the record. A remote one has a connection whose reader does so, and puts what
-//! comes out of order into its place first.
+//! # Features
 //!
-//! When the connection of a remote place is lost, handles and streams stay as
-//! they are and new calls wait. One task dials again, resumes the session,
-//! catches up with every process and lets the calls go on; or it gives up, and
-//! everything fails with the same words. What decides in this is plain data with
-//! the time passed in: `recovery`, `puzzle` and `acks`.
+//! - `local` (default): [`LocalExecutor`], with the process spawner and the sandbox
+//! - `remote` (default): [`RemoteExecutor`]
+//!
+//! # How it works
+//!
+//! Each process has an event log in this program: contiguously numbered events and the cursors of
+//! its readers. Streams, polls and waits only use that log, so they behave the same with every
+//! executor. A local executor has one task per process that copies events from the engine to the
+//! log. A remote executor has a connection whose receiver does so, after it has put events in
+//! order.
+//!
+//! If the connection of a remote executor is lost, handles and streams stay valid, and new calls
+//! wait. A task reconnects, resumes the session, reads missed events and lets the calls continue.
+//! If it gives up, everything fails with the same error. The deciding parts are pure state
+//! machines with time passed in: `recovery`, `assembler`, `entries` and `acks`.
 
 mod error;
 mod event;
+mod executor;
 mod files;
 mod http;
+#[cfg(feature = "local")]
 mod local;
-mod place;
 mod process;
-mod record;
+#[cfg(feature = "remote")]
 mod remote;
 mod sandbox;
 mod start;
 
 pub use error::Error;
 pub use event::{Chunk, Event, Page};
+pub use executor::{Executor, Pending};
 pub use files::{FileError, FileErrorKind, FileReader, FileWriter, Files, Remove};
 pub use http::{HttpBody, HttpRequest, HttpResponse};
-pub use local::{Local, LocalOptions};
+#[cfg(feature = "local")]
+pub use local::{LocalExecutor, LocalOptions};
+#[cfg(feature = "local")]
 pub use outpost_engine::{
-    KeeperCommand, Limits, TreeChoice,
-    sandbox::{Level, StageCommand},
+    Limits, ReaperCommand, TreeChoice,
+    sandbox::{HelperCommand, Level},
 };
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
-    EnvPolicy, FsDirectoryEntry as DirectoryEntry, FsEntryKind as EntryKind,
-    FsGetMetadataResult as Metadata, FsWalkEntry as WalkEntry, FsWalkError as WalkError,
-    FsWalkOptions as WalkOptions, FsWalkResult as Walk, Inherit, PathUri, ProcessEntry,
-    ProcessState, SandboxParams, ServerCapabilities, ServerInfo, SessionEntry, SignalName, Size,
-    StreamName, Surroundings,
+    DirectoryEntry, EntryKind, EnvPolicy, ErrorKind, FileMetadata as Metadata, HostInfo, Inherit,
+    PathUri, ProcessEntry, ProcessState, SandboxParams, ServerCapabilities, ServerInfo,
+    SessionEntry, Signal, Stream, TerminalSize, WalkEntry, WalkError, WalkOptions,
+    WalkResult as Walk,
 };
-pub use place::{Pending, Place};
 pub use process::{Events, OutputReader, Process, Stdin, Terminate};
+#[cfg(feature = "remote")]
 pub use remote::{
-    Cause, DeliveryChoice, DialError, Dialer, Distant, Lease, Remote, RemoteLimits, RemoteOptions,
-    Standing, Transport, public_address,
+    ConnectionState, DeliveryMode, DialError, Dialer, Lease, ProcessPeek, ReconnectFailure,
+    RemoteExecutor, RemoteLimits, RemoteOptions, TlsConfig, Transport, public_address,
 };
 pub use sandbox::Sandbox;
 pub use start::Start;

@@ -1,20 +1,13 @@
-//! What a process is to be confined to, said pleasantly.
+//! Sandboxes for processes and file operations.
 
 use std::path::{Path, PathBuf};
 
-use outpost_engine::sandbox::{
-    Access, Network,
-    policy::{Entry, FileSystem, Missing, Place, Policy, Restricted, Special, Workspace},
-};
-use outpost_protocol::{
-    FileSystemAccess, FileSystemEntry, FileSystemPath, FileSystemPermissions, MissingPathBehavior,
-    NetworkAccess, PathUri, Permissions, SandboxParams, SpecialPath,
-};
+use outpost_protocol::{Confinement, PathUri, SandboxParams};
+use outpost_types::sandbox::{Access, Entry, EntryPath, FileSystem, Network, Policy, SpecialPath};
 
-/// What a process may do. It can't do anything else: not read, write or run
-/// other files, not use the network unless that is granted, and not see or
-/// signal processes outside. A place that can't enforce all of it doesn't start
-/// the process.
+/// Restricts what a process may access. Everything that is not granted is denied: other files, the
+/// network, and processes outside the sandbox. An executor that can't enforce a sandbox does not
+/// start the process.
 ///
 /// ```
 /// # use outpost_client::{Sandbox, Start};
@@ -28,84 +21,90 @@ use outpost_protocol::{
 ///     );
 /// ```
 ///
-/// The most specific path decides, whatever the order; of the same path `deny`
-/// goes before `write` before `read`. Directly under what may be written,
-/// `.git`, `.agents`, `.codex` and `.aws` are read-only unless they are granted
-/// by name.
+/// The most specific path decides, whatever the order. For the same path, `deny` takes precedence
+/// over `write`, and `write` over `read`. Directly below a writable directory, `.git`, `.agents`,
+/// `.codex` and `.aws` are read-only unless they are granted by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sandbox {
     policy: Policy,
 }
 
 impl Sandbox {
-    /// Everything may be read, nothing written, and there is no network.
+    /// Allows reading everything. No writing, no network.
     #[must_use]
     pub fn read_only(cwd: impl AsRef<Path>) -> Self {
         Policy::read_only(cwd.as_ref()).into()
     }
 
-    /// Everything may be read; this directory, `/tmp` and `$TMPDIR` may be
-    /// written. There is no network.
+    /// Allows reading everything, and writing to this directory, `/tmp` and `$TMPDIR`. No network.
     #[must_use]
     pub fn workspace(root: impl AsRef<Path>) -> Self {
-        Workspace::default().policy(root.as_ref()).into()
+        let roots = SpecialPath::ProjectRoots { subpath: None };
+        Sandbox::restricted(
+            root.as_ref(),
+            vec![
+                Entry::special(SpecialPath::Root, Access::Read),
+                Entry::special(roots, Access::Write),
+                Entry::special(SpecialPath::SlashTmp, Access::Write),
+                Entry::special(SpecialPath::Tmpdir, Access::Write),
+            ],
+        )
     }
 
-    /// What a dynamic program needs to run, and nothing else: libraries, the
-    /// loader, certificates and time zones can be read.
+    /// Allows reading what a dynamically linked program needs: libraries, the loader,
+    /// certificates and time zones. No writing, no network.
     #[must_use]
     pub fn minimal(cwd: impl AsRef<Path>) -> Self {
-        let minimal = Entry::new(Place::Special(Special::Minimal), Access::Read);
+        let minimal = Entry::special(SpecialPath::Minimal, Access::Read);
+        Sandbox::restricted(cwd.as_ref(), vec![minimal])
+    }
+
+    fn restricted(cwd: &Path, entries: Vec<Entry>) -> Self {
         Sandbox {
             policy: Policy {
-                file_system: FileSystem::Restricted(Restricted {
-                    entries: vec![minimal],
-                    glob_scan_max_depth: None,
-                }),
+                file_system: FileSystem::restricted(entries),
                 network: Network::Restricted,
-                cwd: cwd.as_ref().to_owned(),
-                workspace_roots: vec![cwd.as_ref().to_owned()],
+                cwd: cwd.to_owned(),
+                workspace_roots: vec![cwd.to_owned()],
             },
         }
     }
 
-    /// This path, and what is below it, may be read.
+    /// Allows reading this path and everything below it.
     #[must_use]
     pub fn read(self, path: impl Into<PathBuf>) -> Self {
-        self.with(Entry::new(Place::Path(path.into()), Access::Read))
+        self.with(Entry::path(path, Access::Read))
     }
 
-    /// This path, and what is below it, may be read and written. It has to
-    /// exist.
+    /// Allows reading and writing this path and everything below it. It must exist.
     #[must_use]
     pub fn write(self, path: impl Into<PathBuf>) -> Self {
-        self.with(Entry::new(Place::Path(path.into()), Access::Write))
+        self.with(Entry::path(path, Access::Write))
     }
 
-    /// This path, and what is below it, is out of reach, and if it doesn't exist
-    /// it can't be created.
+    /// Denies access to this path and everything below it. If it does not exist, it can't be
+    /// created.
     #[must_use]
     pub fn deny(self, path: impl Into<PathBuf>) -> Self {
-        self.with(Entry::new(Place::Path(path.into()), Access::Deny))
+        self.with(Entry::path(path, Access::Deny))
     }
 
-    /// What matches this pattern when the process starts is out of reach. `*` and
-    /// `?` stay within a name, `**` doesn't; a relative pattern starts at the
-    /// directory that the sandbox was made for.
+    /// Denies access to paths that match this pattern when the process starts. `*` and `?` match
+    /// within a name, `**` across directories. A relative pattern starts at the directory that the
+    /// sandbox was created for.
     #[must_use]
     pub fn deny_matching(self, pattern: impl Into<String>) -> Self {
-        self.with(Entry::new(Place::Pattern(pattern.into()), Access::Deny))
+        self.with(Entry::pattern(pattern, Access::Deny))
     }
 
-    /// The network of the place may be used.
+    /// Allows using the host's network.
     #[must_use]
     pub fn network(mut self) -> Self {
         self.policy.network = Network::Enabled;
         self
     }
 
-    /// The same for work in another directory: what is said of the workspace is
-    /// said of that one.
+    /// Moves the sandbox to another working directory, which becomes the workspace.
     #[must_use]
     pub fn moved_to(mut self, cwd: impl AsRef<Path>) -> Self {
         self.policy.cwd = cwd.as_ref().to_owned();
@@ -113,7 +112,7 @@ impl Sandbox {
         self
     }
 
-    /// The same in the engine's words.
+    /// Returns the policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
@@ -122,13 +121,9 @@ impl Sandbox {
     fn with(mut self, entry: Entry) -> Self {
         match &mut self.policy.file_system {
             FileSystem::Restricted(files) => files.entries.push(entry),
-            // What restricts something has something to restrict.
             FileSystem::Unrestricted => {
-                let everything = Entry::new(Place::Special(Special::Root), Access::Write);
-                self.policy.file_system = FileSystem::Restricted(Restricted {
-                    entries: vec![everything, entry],
-                    glob_scan_max_depth: None,
-                });
+                let everything = Entry::special(SpecialPath::Root, Access::Write);
+                self.policy.file_system = FileSystem::restricted(vec![everything, entry]);
             }
         }
         self
@@ -143,17 +138,27 @@ impl From<Policy> for Sandbox {
 
 impl From<Sandbox> for SandboxParams {
     fn from(sandbox: Sandbox) -> Self {
-        let policy = sandbox.policy;
-        let roots = policy.workspace_roots.iter();
+        let Policy {
+            mut file_system,
+            network,
+            cwd,
+            workspace_roots,
+        } = sandbox.policy;
+        // A local executor has to see the same normalized paths as a server.
+        if let FileSystem::Restricted(files) = &mut file_system {
+            for entry in &mut files.entries {
+                if let EntryPath::Path { path } = &mut entry.path {
+                    *path = PathUri::from_path(path).into_path();
+                }
+            }
+        }
+        let roots = workspace_roots.iter();
         SandboxParams {
-            permissions: Permissions::Managed {
-                file_system: files(policy.file_system),
-                network: match policy.network {
-                    Network::Restricted => NetworkAccess::Restricted,
-                    Network::Enabled => NetworkAccess::Enabled,
-                },
+            permissions: Confinement::Managed {
+                file_system,
+                network,
             },
-            cwd: Some(PathUri::from_path(&policy.cwd)),
+            cwd: Some(PathUri::from_path(&cwd)),
             workspace_roots: roots.map(|root| PathUri::from_path(root)).collect(),
             windows_sandbox_level: None,
             use_legacy_landlock: false,
@@ -161,53 +166,48 @@ impl From<Sandbox> for SandboxParams {
     }
 }
 
-fn files(files: FileSystem) -> FileSystemPermissions {
-    match files {
-        FileSystem::Unrestricted => FileSystemPermissions::Unrestricted,
-        FileSystem::Restricted(files) => FileSystemPermissions::Restricted {
-            entries: files.entries.into_iter().map(entry).collect(),
-            glob_scan_max_depth: files
-                .glob_scan_max_depth
-                .map(|depth| u64::try_from(depth).unwrap_or(u64::MAX)),
-        },
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn entry(entry: Entry) -> FileSystemEntry {
-    FileSystemEntry {
-        path: match entry.place {
-            Place::Path(path) => FileSystemPath::Path {
-                path: PathUri::from_path(&path),
-            },
-            Place::Special(special) => FileSystemPath::Special {
-                value: special_path(special),
-            },
-            Place::Pattern(pattern) => FileSystemPath::GlobPattern { pattern },
-        },
-        access: match entry.access {
-            Access::Read => FileSystemAccess::Read,
-            Access::Write => FileSystemAccess::Write,
-            Access::Deny => FileSystemAccess::Deny,
-        },
-        missing_path_behavior: match entry.missing {
-            Missing::Matters => None,
-            Missing::Skip => Some(MissingPathBehavior::Skip),
-        },
+    fn understood(policy: Policy) -> Option<Policy> {
+        SandboxParams::from(Sandbox::from(policy)).into_policy(Path::new("/elsewhere"))
     }
-}
 
-fn special_path(special: Special) -> SpecialPath {
-    match special {
-        Special::Root => SpecialPath::Root,
-        Special::Minimal => SpecialPath::Minimal,
-        Special::ProjectRoots { below } => SpecialPath::ProjectRoots {
-            subpath: Some(below).filter(|below| !below.as_os_str().is_empty()),
-        },
-        Special::Tmpdir => SpecialPath::Tmpdir,
-        Special::SlashTmp => SpecialPath::SlashTmp,
-        Special::Unknown(path) => SpecialPath::Unknown {
-            path,
-            subpath: None,
-        },
+    #[test]
+    fn params_carry_the_whole_policy() {
+        let mut policy = Sandbox::workspace("/srv/project")
+            .read("/opt")
+            .write("/srv/cache")
+            .deny("/srv/project/secrets")
+            .deny_matching("**/*.pem")
+            .network()
+            .policy()
+            .clone();
+        if let FileSystem::Restricted(files) = &mut policy.file_system {
+            files.glob_scan_max_depth = Some(7);
+            let unknown = SpecialPath::Unknown {
+                path: ":x".to_owned(),
+                subpath: None,
+            };
+            let docs = SpecialPath::below_project_roots("docs");
+            let special = [SpecialPath::Minimal, unknown, docs];
+            let special = special.map(|path| Entry::special(path, Access::Deny).skip_missing());
+            files.entries.extend(special);
+        }
+        let unrestricted = Policy {
+            file_system: FileSystem::Unrestricted,
+            ..policy.clone()
+        };
+        for policy in [policy, unrestricted] {
+            assert_eq!(understood(policy.clone()), Some(policy));
+        }
+    }
+
+    #[test]
+    fn params_normalize_paths() {
+        let policy = Sandbox::read_only("/srv").read("/opt/../srv/./x");
+        let normal = Sandbox::read_only("/srv").read("/srv/x");
+        assert_eq!(understood(policy.policy), Some(normal.policy));
     }
 }

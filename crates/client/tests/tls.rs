@@ -1,25 +1,27 @@
-//! A server behind TLS.
+//! Connections with TLS.
 
 use std::sync::Arc;
 
-use outpost_client::{Error, Event, Place as _, Remote, RemoteOptions, Start};
+use outpost_client::{
+    Error, Event, Executor as _, RemoteExecutor, RemoteOptions, Start, TlsConfig,
+};
 use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions};
 use outpost_rpc::ws::accept_key;
 use outpost_server::{Host, Peer, Server, Settings};
-use rustls::{ClientConfig, RootCertStore, ServerConfig, crypto::ring, pki_types::PrivateKeyDer};
+use rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, split},
     net::TcpListener,
 };
 use tokio_rustls::TlsAcceptor;
 
-/// A server for `localhost`, and whom to trust to reach it.
-async fn serve() -> (u16, Arc<ClientConfig>) {
+/// Starts a server for `localhost` and returns its port and the certificate to trust.
+async fn serve() -> (u16, TlsConfig) {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let certificate = certified.cert.der().clone();
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(ring::default_provider());
-    let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
@@ -29,12 +31,11 @@ async fn serve() -> (u16, Arc<ClientConfig>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let spawner = Spawner::new(SpawnerOptions::default()).unwrap();
-    let host = Host::look(spawner.tree_kind());
+    let host = Host::detect(spawner.tree_kind());
     let engine = Engine::new(spawner, Limits::default());
     let server = Server::new(engine, host, Settings::default());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // Who doesn't trust us hangs up.
             let Ok(mut stream) = acceptor.accept(stream).await else {
                 continue;
             };
@@ -56,30 +57,22 @@ async fn serve() -> (u16, Arc<ClientConfig>) {
             let server = server.clone();
             tokio::spawn(async move {
                 server
-                    .serve_websocket(Box::new(read), Box::new(write), Peer::Anybody)
+                    .serve_websocket(Box::new(read), Box::new(write), Peer::Unverified)
                     .await;
             });
         }
     });
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let trusting = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    (port, Arc::new(trusting))
+    (port, TlsConfig::with_roots([certificate.to_vec()]).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_trusted_is_talked_to_and_who_is_not_is_not() {
+async fn only_trusted_certificates_are_accepted() {
     let (port, trusting) = serve().await;
     let url = format!("wss://localhost:{port}/any/path");
-    let options = RemoteOptions {
-        tls: Some(trusting),
-        ..RemoteOptions::default()
-    };
-    let remote = Remote::connect(&url, options.clone()).await.unwrap();
+    let options = RemoteOptions::default().tls(trusting);
+    let remote = RemoteExecutor::connect(&url, options.clone())
+        .await
+        .unwrap();
     let process = remote.start(Start::shell("echo secret")).await.unwrap();
     let first = process.events().next().await.unwrap();
     assert!(
@@ -88,12 +81,12 @@ async fn who_is_trusted_is_talked_to_and_who_is_not_is_not() {
     );
     remote.close().await.unwrap();
 
-    // The system knows nothing of this certificate, and it isn't for that name.
+    // The system does not trust the certificate, and it is for another name.
     for (url, options) in [
         (url, RemoteOptions::default()),
         (format!("wss://127.0.0.1:{port}"), options),
     ] {
-        let error = Remote::connect(&url, options).await.err().unwrap();
+        let error = RemoteExecutor::connect(&url, options).await.err().unwrap();
         assert!(matches!(error, Error::Unreachable { .. }));
         let cause = std::error::Error::source(&error).unwrap().to_string();
         assert!(cause.contains("certificate"), "{cause}");

@@ -1,32 +1,32 @@
-//! The one task of a process: reads its output, feeds its input, ends it.
+//! The task of a process: reads its output, writes its input, terminates it.
 
 use std::time::{Duration, Instant};
 
 use outpost_journal::{End, Exit, Stream};
-use outpost_process::{ExitWatch, Output, ReadOutcome, Stream as Source, Watched};
-use outpost_sandbox::{Hold, Remains};
+use outpost_process::{ExitWatch, Output, ReadOutcome, ReadableFd};
+use outpost_sandbox::{HostResources, PendingCleanup};
 use tokio::time::{sleep_until, timeout};
 
 use crate::{
     clock,
-    process::{DIES_WITHIN, Process},
+    process::{KILL_TIMEOUT, Process},
 };
 
-/// The exit code of a process that ran out of its time.
+/// The exit code of a process that was killed by its timeout.
 const TIMED_OUT: i32 = 124;
 
-/// What a confined process needed on the host, for those that it has left: what is
-/// hidden from them stays so until the last has gone.
-pub(crate) struct Vigil {
-    hold: Hold,
-    /// The last to go.
-    first: Watched,
+/// The host resources of a sandboxed process that left processes running. They
+/// are released when the last of these has exited.
+pub(crate) struct LeftoverWatch {
+    resources: HostResources,
+    /// The first process in the sandbox, which exits last.
+    first: ReadableFd,
 }
 
-impl Vigil {
-    pub(crate) async fn keep(self) {
+impl LeftoverWatch {
+    pub(crate) async fn wait(self) {
         ended(Some(&self.first)).await;
-        drop(self.hold);
+        drop(self.resources);
     }
 }
 
@@ -34,45 +34,44 @@ pub(crate) struct Actor {
     pub(crate) process: Process,
     /// The streams that have not ended.
     pub(crate) outputs: Vec<Output>,
-    /// The streams that have. They stay open for as long as the child may
-    /// live: a terminal that nobody holds hangs up, on a child perhaps that has
-    /// closed its own end and is just about to leave.
+    /// The streams that have ended. They stay open while the child may live:
+    /// closing the last descriptor of a terminal would hang up a child that has
+    /// closed its own end and is about to exit.
     pub(crate) ended: Vec<Output>,
     pub(crate) exit: ExitWatch,
     pub(crate) timeout_at: Option<Instant>,
-    /// How long streams that are still open are read on after the exit.
+    /// How long open streams are read after the exit.
     pub(crate) drain: Option<Duration>,
     pub(crate) read_bytes: usize,
-    /// What a confined process needs on the host; none for all others.
-    pub(crate) hold: Option<Hold>,
-    /// The same once it has ended, if somebody doesn't go.
-    pub(crate) vigil: Option<Vigil>,
-    /// How long late output of a confined process is waited for.
-    pub(crate) late_within: Duration,
+    /// The host resources of a sandboxed process.
+    pub(crate) resources: Option<HostResources>,
+    /// Set after the exit if sandboxed processes are left.
+    pub(crate) leftovers: Option<LeftoverWatch>,
+    /// How long to wait for late output of a sandboxed process.
+    pub(crate) late_output_timeout: Duration,
 }
 
 impl Actor {
-    /// Runs until the process is closed and, if it was asked to end, nothing of
-    /// its tree is left.
+    /// Runs until the process is closed and, if its termination was requested,
+    /// its tree is gone.
     ///
-    /// Nobody waits for the end of those that a confined process has left; what they
-    /// need is returned.
-    pub(crate) async fn run(mut self) -> Option<Vigil> {
+    /// Does not wait for processes that a sandboxed process left running; returns
+    /// their watch instead.
+    pub(crate) async fn run(mut self) -> Option<LeftoverWatch> {
         let mut exited = false;
         let mut timed_out = false;
         let mut give_up_at = None;
         let mut end = End::Whole;
-        let mut remains = None;
+        let mut cleanup = None;
         while !exited || !self.outputs.is_empty() {
-            // Readiness alone never makes a task yield, and a child that is
-            // always ready would keep everybody else from hearing anything.
+            // A child that is always ready would otherwise starve other tasks:
+            // readiness alone never makes a task yield.
             tokio::task::consume_budget().await;
             let room = self.process.has_room();
             let shared = &self.process.shared;
-            let deadline = self.process.ladder().deadline();
+            let deadline = self.process.termination().deadline();
             let timeout = self.timeout_at.filter(|_| !timed_out && !exited);
-            // Looked at first: no time at all is over before anything can happen,
-            // however quick the child is.
+            // Checked first, so that a timeout of zero expires before any output.
             if timeout.is_some_and(|at| at <= clock::now()) {
                 timed_out = true;
                 self.process.end(Some(Duration::ZERO));
@@ -84,14 +83,14 @@ impl Actor {
                     give_up_at = self.drain.map(|drain| clock::after(clock::now(), drain));
                     self.drain();
                     let code = if timed_out { TIMED_OUT } else { exit.code() };
-                    let confined = self.hold.is_some();
+                    let confined = self.resources.is_some();
                     if confined {
-                        remains = self.clear_up().await;
+                        cleanup = self.release_resources().await;
                     }
                     let sandbox_denied = confined && self.process.looks_denied(code);
                     self.process.append_exit(Exit { code, sandbox_denied });
-                    // Most often that was all: then the close goes out with the
-                    // exit, and nobody is woken twice.
+                    // Usually the streams end now: then the close is delivered with
+                    // the exit, in one wakeup.
                     for index in (0..self.outputs.len()).rev() {
                         self.read(index);
                     }
@@ -104,10 +103,10 @@ impl Actor {
                 }
                 () = shared.room.notified(), if !room => {}
                 () = shared.stdin.work() => shared.stdin.flush(),
-                () = shared.ladder_moved.notified() => {}
+                () = shared.termination_changed.notified() => {}
                 () = until(deadline) => {
-                    let step = self.process.ladder().tick(clock::now());
-                    self.process.climb(step);
+                    let step = self.process.termination().tick(clock::now());
+                    self.process.escalate(step);
                 }
                 () = until(timeout) => {}
                 () = until(give_up_at) => {
@@ -117,37 +116,36 @@ impl Actor {
             }
         }
         self.process.shared.stdin.close();
-        // Those that it has left may have ended with their streams.
-        if let Some(vigil) = self.vigil.take() {
-            remains = self.let_go(vigil).await;
+        // The leftover processes may have exited with their streams.
+        if let Some(leftovers) = self.leftovers.take() {
+            cleanup = self.release_if_deserted(leftovers).await;
         }
         self.process.append_close(end);
-        // All that is left is tidying up: who waits for the end hears of it
-        // before.
+        // Only cleanup follows: let waiting tasks see the close first.
         tokio::task::yield_now().await;
-        drop(remains);
+        drop(cleanup);
         self.ended.clear();
         self.exit.reap();
-        self.process.see_the_ladder_through().await;
-        self.process.shared.control.settle();
+        self.process.wait_until_dead().await;
+        self.process.shared.control.release_tree();
         self.process.actor_is_done();
-        // Somebody may have asked between the two.
-        self.process.see_the_ladder_through().await;
-        self.vigil
+        // Termination may have been requested between the two.
+        self.process.wait_until_dead().await;
+        self.leftovers
     }
 
     fn read(&mut self, index: usize) {
         let output = &mut self.outputs[index];
         match output.read(self.read_bytes) {
             ReadOutcome::Data(bytes) => {
-                let stream = stream_of(output.stream());
+                let stream = output.stream();
                 self.process.append_output(stream, bytes);
             }
             ReadOutcome::Empty => {}
             ReadOutcome::End => {
                 let ended = self.outputs.swap_remove(index);
-                if ended.stream() == Source::Pty {
-                    // Nobody has it open any more, so nobody will read from it.
+                if ended.stream() == Stream::Pty {
+                    // No process has the terminal open, so none will read from it.
                     self.process.shared.stdin.close();
                 }
                 self.ended.push(ended);
@@ -155,50 +153,51 @@ impl Actor {
         }
     }
 
-    /// After the exit of a confined process: what it has left running goes on, and what
-    /// that needs on the host stays. If there is nothing, who hears of the exit finds
-    /// nothing of it there either.
-    async fn clear_up(&mut self) -> Option<Remains> {
-        let hold = self.hold.take()?;
-        let watched = |first: Option<_>| first.map(Watched::new).transpose();
-        match hold.first().and_then(watched) {
+    /// Releases the host resources after the exit of a sandboxed process, unless it
+    /// left processes running. If it left none, the placeholders are gone before the
+    /// exit is delivered.
+    async fn release_resources(&mut self) -> Option<PendingCleanup> {
+        let resources = self.resources.take()?;
+        let watched = |first: Option<_>| first.map(ReadableFd::new).transpose();
+        match resources.init().and_then(watched) {
             Ok(Some(first)) => {
-                if self.hear_the_last(Some(&first)).await {
-                    return Some(hold.let_go());
+                if self.drain_late_output(Some(&first)).await {
+                    return Some(resources.release());
                 }
-                self.let_go(Vigil { hold, first }).await
+                self.release_if_deserted(LeftoverWatch { resources, first })
+                    .await
             }
-            // There is no inside.
+            // There is no PID namespace.
             Ok(None) => {
-                self.hear_the_last(None).await;
-                Some(hold.let_go())
+                self.drain_late_output(None).await;
+                Some(resources.release())
             }
             Err(error) => {
-                // Nobody knows when it is safe to let go, so that is when all of it
-                // has been seen to its end.
-                tracing::warn!(%error, "what a confined process has left can't be watched");
+                // It is unknown when the resources can be released, so kill the tree
+                // and release them when it is gone.
+                tracing::warn!(%error, "cannot watch leftover processes of a sandbox; killing them");
                 self.process.end(Some(Duration::ZERO));
-                self.hold = Some(hold);
-                self.hear_the_last(None).await;
+                self.resources = Some(resources);
+                self.drain_late_output(None).await;
                 None
             }
         }
     }
 
-    /// Lets go of what is needed on the host, if nobody is left who needs it.
-    async fn let_go(&mut self, vigil: Vigil) -> Option<Remains> {
-        let Vigil { hold, first } = &vigil;
-        if hold.is_deserted() && timeout(DIES_WITHIN, first.readable()).await.is_ok() {
-            return Some(vigil.hold.let_go());
+    /// Releases the host resources if only the init process of the sandbox is left.
+    async fn release_if_deserted(&mut self, leftovers: LeftoverWatch) -> Option<PendingCleanup> {
+        let LeftoverWatch { resources, first } = &leftovers;
+        if resources.is_only_init_left() && timeout(KILL_TIMEOUT, first.readable()).await.is_ok() {
+            return Some(leftovers.resources.release());
         }
-        self.vigil = Some(vigil);
+        self.leftovers = Some(leftovers);
         None
     }
 
-    /// What is written just after the exit is worth a short wait, and so is the end of
-    /// who was the first inside. Says whether that one has gone.
-    async fn hear_the_last(&mut self, first: Option<&Watched>) -> bool {
-        let until = tokio::time::Instant::now() + self.late_within;
+    /// Reads output written just after the exit, and waits a short time for the first
+    /// process in the sandbox. Returns whether that one has exited.
+    async fn drain_late_output(&mut self, first: Option<&ReadableFd>) -> bool {
+        let until = tokio::time::Instant::now() + self.late_output_timeout;
         let mut gone = first.is_none();
         while !gone || !self.outputs.is_empty() {
             tokio::select! {
@@ -210,10 +209,10 @@ impl Actor {
         gone
     }
 
-    /// Takes what the child had written when it ended, window or not.
+    /// Reads what the child had written when it exited, regardless of the window.
     fn drain(&mut self) {
         for output in &mut self.outputs {
-            let stream = stream_of(output.stream());
+            let stream = output.stream();
             for bytes in output.drain() {
                 self.process.append_output(stream, bytes);
             }
@@ -221,7 +220,7 @@ impl Actor {
     }
 }
 
-/// Waits until one of the outputs can be read, and says which.
+/// Waits until one of the outputs is readable, and returns its index.
 async fn readable(outputs: &[Output]) -> usize {
     match outputs {
         [] => std::future::pending().await,
@@ -236,10 +235,10 @@ async fn readable(outputs: &[Output]) -> usize {
     }
 }
 
-/// Waits for the end of a process that is watched.
-async fn ended(process: Option<&Watched>) {
+/// Waits for the exit of a watched process.
+async fn ended(process: Option<&ReadableFd>) {
     match process {
-        // It can only fail with the runtime, and everything ends with that.
+        // Fails only when the runtime shuts down.
         Some(process) => drop(process.readable().await),
         None => std::future::pending().await,
     }
@@ -249,13 +248,5 @@ pub(crate) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline.into()).await,
         None => std::future::pending().await,
-    }
-}
-
-fn stream_of(source: Source) -> Stream {
-    match source {
-        Source::Stdout => Stream::Stdout,
-        Source::Stderr => Stream::Stderr,
-        Source::Pty => Stream::Pty,
     }
 }

@@ -1,57 +1,32 @@
-//! The environment of a child, in six steps.
+//! Computes the environment of a child in six steps.
 
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
 };
 
-/// What the child starts from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Inherit {
-    /// Everything the server has.
-    #[default]
-    All,
-    /// The names that nearly every program wants.
-    Core,
-    /// Nothing.
-    None,
-}
-
-/// How a child's environment is made out of the server's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EnvPolicy {
-    /// Step 1: what to start from.
-    pub inherit: Inherit,
-    /// Step 2 is left out: names that look like secrets stay.
-    pub ignore_default_excludes: bool,
-    /// Step 3: patterns of names to drop.
-    pub exclude: Vec<String>,
-    /// Step 4: values to set.
-    pub set: BTreeMap<String, String>,
-    /// Step 5: if there are any, only names that match one of these stay.
-    pub include_only: Vec<String>,
-}
+use outpost_types::{EnvPolicy, Inherit};
 
 const CORE: [&str; 11] = [
     "PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME",
     "USER",
 ];
 const SECRETS: [&str; 3] = ["*KEY*", "*SECRET*", "*TOKEN*"];
-/// Variables of the server itself, credentials among them, never reach a child
-/// from the server's environment.
+/// The server's own variables, which may hold credentials, are never inherited by a
+/// child.
 const OWN_PREFIX: &str = "OUTPOST_";
-/// The same of the servers that this one stands in for: where one was started
-/// before, its key is still in the environment.
+/// Credentials of other servers that this one replaces. They may still be set in the
+/// environment.
 const OWN: [&str; 1] = ["CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN"];
 
-/// The server's environment, as it was when it started.
+/// The server's environment at its start.
 #[derive(Clone, Debug, Default)]
 pub struct ServerEnvironment {
     variables: BTreeMap<OsString, OsString>,
 }
 
 impl ServerEnvironment {
-    /// Keeps these variables, without the server's own.
+    /// Stores these variables, without the server's own.
     #[must_use]
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         ServerEnvironment {
@@ -70,9 +45,9 @@ impl ServerEnvironment {
             .map(OsString::as_os_str)
     }
 
-    /// The environment of a child: what the policy gives, with the request's
-    /// own variables on top, or exactly those where there is no policy. A name
-    /// without a value is unset.
+    /// Computes the environment of a child: the result of the policy, overridden by the
+    /// variables of the request, or only those without a policy. A name without a value
+    /// is unset.
     #[must_use]
     pub fn for_child(
         &self,
@@ -114,7 +89,7 @@ impl ServerEnvironment {
     }
 }
 
-/// In capitals or not: `http/request` doesn't tell such names apart either.
+/// Ignores case, as `http/request` does.
 fn is_own(name: &str) -> bool {
     let start = name.get(..OWN_PREFIX.len());
     start.is_some_and(|start| start.eq_ignore_ascii_case(OWN_PREFIX))
@@ -138,8 +113,8 @@ fn folded(text: &str) -> Vec<char> {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// Whether a glob of `*` and `?` covers the whole text. Greedy with one point
-/// to come back to, so no pattern takes more than quadratic time.
+/// Whether a glob of `*` and `?` matches the whole text. Greedy with a single
+/// backtracking point, so it takes at most quadratic time.
 fn matches(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -199,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_policy_the_request_is_the_whole_environment() {
+    fn environment_without_policy_is_exactly_the_request() {
         let only = BTreeMap::from([("ONLY".to_owned(), Some("this".to_owned()))]);
         assert_eq!(
             server().for_child(None, only),
@@ -208,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_a_value_is_unset() {
+    fn name_without_value_is_unset() {
         let overlay = BTreeMap::from([("PATH".to_owned(), None), ("NEVER_WAS".to_owned(), None)]);
         let env = server().for_child(Some(&EnvPolicy::default()), overlay);
         let names: Vec<_> = env.iter().map(|(name, _)| name.to_str().unwrap()).collect();
@@ -219,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_but_secrets_and_our_own() {
+    fn inherit_all_drops_secrets_and_own_variables() {
         let policy = EnvPolicy::default();
         assert_eq!(
             names(&policy, &[]),
@@ -234,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_never_leak_even_when_secrets_may() {
+    fn own_variables_never_leak_even_with_secrets_allowed() {
         let policy = EnvPolicy {
             ignore_default_excludes: true,
             ..EnvPolicy::default()
@@ -247,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_names() {
+    fn inherit_core_keeps_core_names() {
         let policy = EnvPolicy {
             inherit: Inherit::Core,
             ..EnvPolicy::default()
@@ -256,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_come_in_order() {
+    fn steps_apply_in_order() {
         let policy = EnvPolicy {
             exclude: vec!["aws_*".into(), "EDITO?".into()],
             set: BTreeMap::from([
@@ -266,13 +241,13 @@ mod tests {
             include_only: vec!["S*".into(), "path".into()],
             ..EnvPolicy::default()
         };
-        // What is set comes after the secrets are dropped, what is laid on top
-        // comes after the last filter.
+        // `set` is applied after the secrets are dropped, the overlay after the last
+        // filter.
         assert_eq!(names(&policy, &[("C", "3")]), ["C", "PATH", "SECRET_SET"]);
     }
 
     #[test]
-    fn globs() {
+    fn globs_match() {
         let glob = |pattern: &str, text: &str| matches(&folded(pattern), &folded(text));
         assert!(glob("*KEY*", "monkey_business"));
         assert!(glob("a?c", "ABC"));

@@ -1,29 +1,74 @@
-//! What can go wrong, one closed enum per operation.
+//! Errors, one closed enum per operation.
 
-use outpost_process::SpawnError;
-use outpost_sandbox::Refusal;
+use outpost_process::{SpawnError, SpawnErrorKind};
+use outpost_sandbox::{LaunchError, SandboxError};
+use outpost_types::ErrorKind;
 
-/// Why a process did not start.
+/// Errors of starting a process.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The id is in use in this session.
     #[error("process {0} already exists")]
     Exists(String),
-    /// A terminate came before the child existed.
+    /// A terminate request arrived before the child existed.
     #[error("process {0} start was cancelled")]
     Cancelled(String),
-    /// The session ended meanwhile.
+    /// The session ended in the meantime.
     #[error("the session has ended")]
     SessionEnded,
-    /// As many processes run as the server allows.
+    /// The maximum number of processes is running.
     #[error("too many processes")]
     TooMany,
-    /// The operating system said no.
+    /// The operating system rejected the start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// It can't be confined as it should.
+    /// The sandbox cannot be enforced.
     #[error(transparent)]
-    Sandbox(#[from] Refusal),
+    Sandbox(#[from] SandboxError),
+}
+
+impl From<LaunchError> for StartError {
+    fn from(error: LaunchError) -> Self {
+        match error {
+            LaunchError::Spawn(error) => StartError::Spawn(error),
+            LaunchError::Sandbox(error) => StartError::Sandbox(error),
+        }
+    }
+}
+
+impl StartError {
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            StartError::Exists(_) => ErrorKind::DuplicateProcess,
+            StartError::Cancelled(_) => ErrorKind::StartCancelled,
+            StartError::SessionEnded => ErrorKind::SessionEnded,
+            StartError::TooMany => ErrorKind::Overloaded,
+            StartError::Sandbox(_) => ErrorKind::Sandbox,
+            StartError::Spawn(error) => match error.kind() {
+                SpawnErrorKind::NotFound => ErrorKind::ProgramNotFound,
+                SpawnErrorKind::NotExecutable => ErrorKind::ProgramNotExecutable,
+                SpawnErrorKind::Directory => ErrorKind::WorkingDirectory,
+                // Without an OS error the request itself is invalid.
+                SpawnErrorKind::Arguments | SpawnErrorKind::Environment
+                    if error.raw_os_error().is_none() =>
+                {
+                    ErrorKind::InvalidParams
+                }
+                _ => ErrorKind::SpawnFailed,
+            },
+        }
+    }
+
+    /// Returns the error number of the failed system call.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            StartError::Spawn(error) => error.raw_os_error(),
+            _ => None,
+        }
+    }
 }
 
 /// Why a process can't be read.
@@ -32,26 +77,47 @@ pub enum ReadError {
     /// No such process in this session.
     #[error("unknown process id {0}")]
     Unknown(String),
-    /// Its start has not been answered yet.
+    /// Its start has not completed yet.
     #[error("process id {0} is starting")]
     Starting(String),
 }
 
-/// Why a process has no new size.
+/// Errors of resizing a terminal.
 #[derive(Debug, thiserror::Error)]
 pub enum ResizeError {
     /// No such process in this session.
     #[error("unknown process id {0}")]
     Unknown(String),
-    /// It runs on pipes.
+    /// The process runs on pipes.
     #[error("process {0} is not attached to a PTY")]
     NotATerminal(String),
-    /// The operating system said no.
+    /// The operating system rejected the resize.
     #[error("failed to resize the PTY of process {id}: {source}")]
     Os {
-        /// The process.
+        /// The process id.
         id: String,
-        /// The reason.
+        /// The cause.
         source: std::io::Error,
     },
+}
+
+impl ResizeError {
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            ResizeError::Unknown(_) => ErrorKind::UnknownProcess,
+            ResizeError::NotATerminal(_) => ErrorKind::NotATerminal,
+            ResizeError::Os { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// Returns the error number of the failed system call.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            ResizeError::Os { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
 }

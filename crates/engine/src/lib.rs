@@ -1,55 +1,64 @@
-//! The registry of processes and sessions: what a process is and does, with no
-//! transport and no JSON in sight.
+//! Sessions and processes, independent of transport and wire format.
 //!
 //! # Theory of operation
 //!
-//! An [`Engine`] has [`Session`]s, a session has [`Process`]es. Each child has
-//! one actor, a task that alone reads its pipes, feeds its input, waits for its
-//! exit and ends it; everybody else holds a [`Process`] handle and touches
-//! shared state under short locks. The actor appends to the process's journal
-//! and announces news; a connection reads the journal through its own cursor
-//! and says how far it has come, which is what lets the actor go on.
+//! An [`Engine`] has [`Session`]s, a session has [`Process`]es. Each process has
+//! one actor, a task that exclusively reads its output, writes its queued input,
+//! waits for its exit and terminates it. All other code holds a [`Process`]
+//! handle and accesses shared state under short locks. The actor appends events
+//! to the process's journal and notifies the watcher. A connection reads the
+//! journal through its own cursor and reports its progress, which opens the
+//! flow-control window of the actor.
 //!
 //! Invariants:
-//! - Only the actor appends to the journal, so its numbers are the order of
+//! - Only the actor appends to the journal, so sequence numbers are the order of
 //!   events.
-//! - A slot in a session is reserved before the child exists and is either
-//!   filled or freed; a session that ended meanwhile gets its child killed.
-//! - No lock is held across an await, and none is shared by two processes'
-//!   bytes.
+//! - A slot in a session is reserved before the child exists and is then either
+//!   filled or freed. If the session ended in the meantime, the child is killed.
+//! - No lock is held across an await, and the output of two processes never
+//!   shares a lock.
+//!
+//! - `engine`: sessions, limits, sandboxed starts, retention of closed processes
+//! - `session`: slots and lease of one session (`slots`, `lease`)
+//! - `process`: the handle on one process; `actor` is its task
+//! - `termination`, `closed_processes`, `write_ids`: pure state machines
 
 mod actor;
-mod attendance;
 mod clock;
-mod ebb;
+mod closed_processes;
 mod engine;
 mod environment;
+mod environment_info;
 mod error;
-mod ladder;
+mod freed_bytes;
+mod idle;
 mod limits;
 mod process;
 mod session;
-mod shelf;
 mod start;
 mod stdin;
+mod termination;
 mod write_ids;
 
-pub use attendance::{Attendance, Presence};
-pub use engine::{Departure, Engine, Purpose, Resume};
-pub use environment::{EnvPolicy, Inherit, ServerEnvironment};
+pub use engine::{Engine, Resume, WorkerExit};
+pub use environment::ServerEnvironment;
+pub use environment_info::{detect_environment, sandbox_support};
 pub use error::{ReadError, ResizeError, StartError};
+pub use idle::{ActivityGuard, ActivityTracker};
 pub use limits::Limits;
-pub use outpost_journal::{Chunk, End, Event, Exit, Page, Seq, Stream};
+pub use outpost_journal::{Chunk, End, Event, Exit, Page};
 pub use outpost_process::{
-    KeeperCommand, Signal, Size, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice,
-    TreeKind, give_back_memory, heed_children, heed_interrupt, ignores_interrupts, keeper,
+    ReaperCommand, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice,
+    is_sigint_ignored, restore_sigchld, restore_sigint, subreaper, trim_heap,
 };
-/// What a process may be confined to.
+/// Sandbox policies and their enforcement.
 pub use outpost_sandbox as sandbox;
-pub use process::{Process, State, Summary, Watcher};
-pub use session::{
-    Delivery, Epoch, Link, Reservation, ResumeRefusal, Session, SessionId, SessionOptions,
-    Terminated, Ttl,
+pub use outpost_types::{
+    Delivery, EnvPolicy, Inherit, ProcessEntry, ProcessState, Seq, Signal, Stream, TerminalSize,
+    TreeKind, WriteStatus,
 };
-pub use start::{About, Start, Terminal};
-pub use stdin::WriteStatus;
+pub use process::{Process, Summary, Watcher};
+pub use session::{
+    Epoch, Link, Reservation, ResumeError, Session, SessionId, SessionOptions, Terminated, Ttl,
+};
+pub use start::{About, InvalidStart, Start, Terminal};

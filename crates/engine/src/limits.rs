@@ -1,15 +1,15 @@
-//! Every bound and every time of the engine.
+//! Limits and timeouts of the engine.
 
 use std::time::Duration;
 
-/// What the engine allows. The defaults are what ships; tests pass others.
+/// Limits and timeouts. The defaults are used in production; tests pass others.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Retained output per process, and the most that one may ask for.
+    /// Retained output per process; also the maximum that a client may request.
     pub retain_bytes: usize,
     /// Retained chunks per process.
     pub retain_chunks: usize,
-    /// How far a child may run ahead of its owner.
+    /// The flow-control window: unread output per process before reading pauses.
     pub window_bytes: usize,
     /// How long a closed process stays readable.
     pub closed_retention: Duration,
@@ -22,29 +22,28 @@ pub struct Limits {
     /// How many sessions there may be.
     pub max_sessions: usize,
     /// How long nothing is evicted after a resume, so that the client can read
-    /// what it missed.
+    /// the output that it missed.
     pub catch_up: Duration,
-    /// How many bytes may wait for a child to read its input.
+    /// How many bytes of input are queued per process.
     pub stdin_bytes: usize,
     /// How many write ids a process remembers.
     pub write_ids: usize,
-    /// How long what is ended with its session or the server has, between
-    /// being asked to and being made to.
+    /// The grace period of processes that are terminated with their session or
+    /// with the server.
     pub end_grace: Duration,
-    /// How much output processes have to give up before it is worth mention.
-    pub ebb_bytes: u64,
-    /// How long it may take from the start of a confined process until its
-    /// program runs.
-    pub confine_within: Duration,
-    /// How long a confined file operation may take.
-    pub clerk_answers_within: Duration,
-    /// How long after its exit what a confined process has written is waited
-    /// for, to see whether the sandbox was in its way.
-    pub late_within: Duration,
-    /// How many bytes are taken from a child in one go.
+    /// How many bytes of output have to be freed before the heap is trimmed.
+    pub trim_after_bytes: u64,
+    /// The timeout from the start of a sandboxed process until its program runs.
+    pub sandbox_start_timeout: Duration,
+    /// The timeout of a sandboxed file operation.
+    pub file_operation_timeout: Duration,
+    /// How long to wait for late output of a sandboxed process after its exit. The
+    /// output shows whether the sandbox denied an operation.
+    pub late_output_timeout: Duration,
+    /// The maximum size of one read from a child.
     pub read_bytes: usize,
-    /// Whether a session that nobody is attached to ends once its last process
-    /// is forgotten and nothing of it is left running, whatever its lease says.
+    /// Whether a detached session ends before its lease, once its last process is
+    /// forgotten and no process is left running.
     pub end_forgotten_sessions: bool,
 }
 
@@ -64,10 +63,10 @@ impl Default for Limits {
             stdin_bytes: 1024 * 1024,
             write_ids: 4096,
             end_grace: Duration::from_secs(2),
-            ebb_bytes: 16 * 1024 * 1024,
-            confine_within: Duration::from_secs(20),
-            clerk_answers_within: Duration::from_secs(600),
-            late_within: Duration::from_millis(20),
+            trim_after_bytes: 16 * 1024 * 1024,
+            sandbox_start_timeout: Duration::from_secs(20),
+            file_operation_timeout: Duration::from_secs(600),
+            late_output_timeout: Duration::from_millis(20),
             read_bytes: 64 * 1024,
             end_forgotten_sessions: false,
         }

@@ -1,4 +1,4 @@
-//! What to start.
+//! Start requests.
 
 use std::{
     collections::BTreeMap,
@@ -7,73 +7,164 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use outpost_process::Size;
-use outpost_sandbox::policy::Policy;
+use outpost_types::{StartParams, TerminalSize, sandbox::Policy};
 
-/// What the child's three descriptors are.
+use crate::ServerEnvironment;
+
+/// The standard streams of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminal {
-    /// Pipes; standard input is at its end unless it is asked for.
+    /// Pipes. Standard input is at its end unless requested.
     Pipes {
-        /// Whether input can be written.
+        /// Whether standard input is a pipe.
         stdin: bool,
     },
     /// A terminal of this size.
-    Pty(Size),
+    Pty(TerminalSize),
 }
 
 /// A process to be started.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// The client's own name for it.
+    /// The process id chosen by the client.
     pub id: String,
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// What the child sees as its own name, where it isn't the program's.
+    /// The name that the program sees instead of `argv[0]`.
     pub arg0: Option<String>,
-    /// Where it runs.
+    /// The working directory.
     pub cwd: PathBuf,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// What it is confined to; none to run free. What can't be enforced in full
-    /// doesn't start.
+    /// The sandbox policy; `None` to run unconfined. A process whose policy cannot be
+    /// enforced in full does not start.
     pub sandbox: Option<Policy>,
     /// Pipes or a terminal.
     pub terminal: Terminal,
-    /// Kept with the process, never interpreted.
+    /// Stored with the process, not interpreted.
     pub metadata: BTreeMap<String, String>,
-    /// When this is over the tree is killed, and the exit code is 124.
+    /// After this time the tree is killed, and the exit code is 124.
     pub timeout: Option<Duration>,
-    /// How long its streams are read on after its exit, while somebody else
-    /// holds them open; then they are given up. Without it: until they end.
+    /// How long its streams are read after its exit while other processes hold them
+    /// open. Then they are closed. `None`: until they end.
     pub drain: Option<Duration>,
-    /// Own retention, up to the server's.
+    /// The retention, at most the server's; absent for the server's.
     pub retain_bytes: Option<usize>,
-    /// The grace of a terminate that names none.
+    /// The default grace period of a termination.
     pub kill_grace: Duration,
 }
 
-/// What a process was started as, for as long as it is known.
+/// A start request that can't be fulfilled on any host. The text is part of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidStart {
+    /// The id is empty.
+    #[error("processId must not be empty")]
+    EmptyId,
+    /// The id is too long.
+    #[error("processId must be at most {MAX_ID_BYTES} bytes long")]
+    LongId,
+    /// There is no program.
+    #[error("argv must not be empty")]
+    NoProgram,
+    /// A size without a terminal.
+    #[error("size requires tty: true")]
+    SizeWithoutTerminal,
+    /// A terminal without rows or columns.
+    #[error("size rows and cols must be greater than 0")]
+    EmptySize,
+    /// A managed network.
+    #[error(
+        "sandbox intent cannot be enforced on this executor: a managed network is not supported by this version"
+    )]
+    ManagedNetwork,
+}
+
+/// The longest id of a process, in bytes.
+const MAX_ID_BYTES: usize = 256;
+
+impl Start {
+    /// Checks and converts a request, for an executor with this environment.
+    ///
+    /// # Errors
+    /// When the request is invalid on every host.
+    pub fn from_params(
+        params: StartParams,
+        environment: &ServerEnvironment,
+    ) -> Result<Start, InvalidStart> {
+        check(&params)?;
+        let env = params.env.into_iter();
+        let env = env.map(|(name, value)| (name, Some(value))).collect();
+        let sandbox = params.sandbox;
+        Ok(Start {
+            sandbox: sandbox.and_then(|sandbox| sandbox.into_policy(params.cwd.as_path())),
+            env: environment.for_child(params.env_policy.as_ref(), env),
+            id: params.process_id,
+            argv: params.argv,
+            arg0: params.arg0,
+            cwd: params.cwd.into_path(),
+            terminal: if params.tty {
+                Terminal::Pty(params.size.unwrap_or_default())
+            } else {
+                Terminal::Pipes {
+                    stdin: params.pipe_stdin,
+                }
+            },
+            metadata: params.metadata.unwrap_or_default(),
+            timeout: params.timeout_ms.map(Duration::from_millis),
+            drain: None,
+            retain_bytes: params
+                .retain_bytes
+                .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+            kill_grace: Duration::from_millis(params.kill_grace_ms.unwrap_or(0)),
+        })
+    }
+}
+
+fn check(params: &StartParams) -> Result<(), InvalidStart> {
+    if params.process_id.is_empty() {
+        return Err(InvalidStart::EmptyId);
+    }
+    if params.process_id.len() > MAX_ID_BYTES {
+        return Err(InvalidStart::LongId);
+    }
+    if params.argv.is_empty() {
+        return Err(InvalidStart::NoProgram);
+    }
+    if let Some(size) = params.size {
+        if !params.tty {
+            return Err(InvalidStart::SizeWithoutTerminal);
+        }
+        if size.rows == 0 || size.cols == 0 {
+            return Err(InvalidStart::EmptySize);
+        }
+    }
+    if params.enforce_managed_network {
+        return Err(InvalidStart::ManagedNetwork);
+    }
+    Ok(())
+}
+
+/// The description of a process, retained as long as the process.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// The client's own name for it.
+    /// The process id chosen by the client.
     pub id: String,
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Where it runs.
+    /// The working directory.
     pub cwd: PathBuf,
     /// Whether it runs on a terminal.
     pub tty: bool,
-    /// Whether it was started with an input that can be written.
+    /// Whether its standard input can be written.
     pub takes_input: bool,
-    /// What the client wanted kept with it.
+    /// The client's metadata.
     pub metadata: BTreeMap<String, String>,
-    /// When it was asked for.
+    /// The time of the request.
     pub started_at: SystemTime,
-    /// Its place among all that its session was ever asked for. Clocks can't tell:
-    /// several have room in one tick, and they are set back.
+    /// The position among all starts of its session. Timestamps do not give an order:
+    /// several starts can share a tick, and clocks are set back.
     pub order: u64,
-    /// The grace of a terminate that names none.
+    /// The default grace period of a termination.
     pub(crate) kill_grace: Duration,
 }
 

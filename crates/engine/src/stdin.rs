@@ -1,54 +1,39 @@
-//! The input of a process: a bounded queue in front of its pipe or terminal.
+//! The input of a process: a bounded queue before its pipe or terminal.
 
-use std::{
-    collections::VecDeque,
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, io, sync::Arc};
 
 use bytes::{Buf, Bytes};
 use outpost_process::Input;
+use outpost_types::WriteStatus;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Mutex as TurnMutex, Notify, watch};
 
 use crate::write_ids::{Known, WriteIds};
 
-/// What became of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteStatus {
-    /// Queued in order; it will reach the child if the child reads.
-    Accepted,
-    /// No such process.
-    UnknownProcess,
-    /// There is no input, or it has ended.
-    StdinClosed,
-    /// The process is still starting.
-    Starting,
-}
-
-/// What retries of a write wait on: the first one's answer.
+/// The status of the first write with an id, which its retries wait for.
 type Pending = watch::Receiver<Option<WriteStatus>>;
 
-/// The input of one process. Bytes are written straight to the child when
-/// nothing waits before them; the actor writes what had to be queued.
+/// The input of one process. Bytes are written directly to the child if the queue is
+/// empty; the actor writes queued bytes.
 pub(crate) struct Stdin {
     capacity: usize,
     state: Mutex<State>,
-    /// Writers that wait for room do so one after the other, in their order.
+    /// Serializes writers that wait for room, in FIFO order.
     turn: TurnMutex<()>,
-    /// Wakes the writer whose turn it is: there is room, or no input any more.
+    /// Wakes the waiting writer: there is room, or the input has ended.
     room: Notify,
-    /// Wakes the actor: there is something to write.
+    /// Wakes the actor: bytes were queued.
     work: Notify,
 }
 
 struct State {
-    /// The child's end of things, until the input has ended.
+    /// `None` once the input has ended.
     input: Option<Arc<Input>>,
     queue: VecDeque<Bytes>,
     queued: usize,
-    /// The input ends when the queue is empty; nothing may be added.
+    /// The input ends when the queue is empty; further writes are rejected.
     ending: bool,
-    /// Whether the terminal is in the middle of a line, as far as we typed it.
+    /// Whether the last byte written to a terminal did not end a line.
     mid_line: bool,
     ids: WriteIds<Pending>,
 }
@@ -71,11 +56,11 @@ impl Stdin {
         }
     }
 
-    /// Writes bytes once per id, in the order of the calls, and ends the input
-    /// after them if asked to. Waits while the queue is full.
+    /// Writes bytes once per id, in the order of the calls, and then ends the input if
+    /// `end` is set. Waits while the queue is full.
     pub(crate) async fn write(&self, bytes: Bytes, id: Option<String>, end: bool) -> WriteStatus {
         let mut retry_of = None;
-        let mut answer = None;
+        let mut status_sender = None;
         if let Some(id) = &id {
             let mut state = self.state();
             match state.ids.get(id) {
@@ -84,20 +69,20 @@ impl Stdin {
                 None => {
                     let (sender, receiver) = watch::channel(None);
                     state.ids.begin(id, receiver);
-                    answer = Some(sender);
+                    status_sender = Some(sender);
                 }
             }
         }
         if let Some(mut first) = retry_of {
-            let answered = first.wait_for(Option::is_some).await;
-            return answered
+            let status = first.wait_for(Option::is_some).await;
+            return status
                 .ok()
                 .and_then(|status| *status)
                 .unwrap_or(WriteStatus::StdinClosed);
         }
         let status = self.queue(bytes, id, end).await;
-        if let Some(answer) = answer {
-            answer.send_replace(Some(status));
+        if let Some(sender) = status_sender {
+            sender.send_replace(Some(status));
         }
         status
     }
@@ -109,18 +94,17 @@ impl Stdin {
                 let mut state = self.state();
                 if state.input.is_none() || state.ending {
                     if let Some(id) = &id {
-                        state.ids.refuse(id);
+                        state.ids.reject(id);
                     }
                     return WriteStatus::StdinClosed;
                 }
-                // One write may be larger than the whole queue; it goes in
-                // when it is alone.
+                // A write larger than the queue is accepted when the queue is empty.
                 if state.queued == 0 || state.queued + bytes.len() <= self.capacity {
-                    let status = state.take(bytes, end);
+                    let status = state.push(bytes, end);
                     if let Some(id) = id {
                         match status {
                             WriteStatus::Accepted => state.ids.accept(id),
-                            _ => state.ids.refuse(&id),
+                            _ => state.ids.reject(&id),
                         }
                     }
                     if state.has_work() {
@@ -133,8 +117,7 @@ impl Stdin {
         }
     }
 
-    /// Waits until there is something to write, and the child can take it.
-    /// Cancel-safe.
+    /// Waits until bytes are queued and can be written. Cancel safe.
     pub(crate) async fn work(&self) {
         loop {
             let waiting = {
@@ -146,7 +129,7 @@ impl Stdin {
             };
             match waiting {
                 Some(input) => {
-                    // An error shows at the write.
+                    // An error shows up in the write.
                     let _ = input.writable().await;
                     return;
                 }
@@ -155,13 +138,13 @@ impl Stdin {
         }
     }
 
-    /// Writes what the child takes now.
+    /// Writes as many queued bytes as possible without blocking.
     pub(crate) fn flush(&self) {
         self.state().flush();
         self.room.notify_one();
     }
 
-    /// There is no input any more: the process is closed, or is to be.
+    /// Ends the input and discards queued bytes.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.drop_input();
@@ -170,7 +153,7 @@ impl Stdin {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -179,8 +162,8 @@ impl State {
         self.input.is_some() && (!self.queue.is_empty() || self.ending)
     }
 
-    /// Takes a write in: straight to the child as far as possible.
-    fn take(&mut self, bytes: Bytes, end: bool) -> WriteStatus {
+    /// Queues a write and flushes as much as possible.
+    fn push(&mut self, bytes: Bytes, end: bool) -> WriteStatus {
         self.ending = end;
         self.queued += bytes.len();
         if !bytes.is_empty() {
@@ -216,15 +199,14 @@ impl State {
         }
     }
 
-    /// Ends the input after everything before it: a pipe is closed, a terminal
-    /// is told so by its end-of-file character.
+    /// Ends the input: closes a pipe, or writes the end-of-file character to a terminal.
     fn end(&mut self) {
         let Some(input) = &self.input else {
             return;
         };
         if input.is_pty() {
             let mark = input.end_of_file_char();
-            // In the middle of a line the first one only hands the line over.
+            // In the middle of a line the first character only submits the line.
             let marks = [mark; 2];
             let marks = if self.mid_line {
                 &marks[..]

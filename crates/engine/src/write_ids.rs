@@ -1,22 +1,22 @@
-//! Which writes a process has seen, so that a retry writes nothing again.
+//! Deduplicates retried writes by their id.
 
 use std::collections::{HashMap, VecDeque};
 
-/// What is known of a write id. `P` is whatever a retry can wait on.
+/// The state of a write id. `P` is what a retry waits on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Known<P> {
     /// The first write with this id is still being queued.
     Pending(P),
-    /// It was accepted.
+    /// The write was accepted.
     Accepted,
 }
 
-/// The newest write ids of a process.
+/// The most recent write ids of a process.
 #[derive(Debug)]
 pub(crate) struct WriteIds<P> {
     capacity: usize,
     known: HashMap<String, Known<P>>,
-    /// Accepted ids, oldest first; a pending one is never forgotten.
+    /// Accepted ids, oldest first. Pending ids are never evicted.
     order: VecDeque<String>,
 }
 
@@ -33,12 +33,12 @@ impl<P> WriteIds<P> {
         self.known.get(id)
     }
 
-    /// A first write with this id has begun.
+    /// Records the first write with this id.
     pub(crate) fn begin(&mut self, id: &str, pending: P) {
         self.known.insert(id.to_owned(), Known::Pending(pending));
     }
 
-    /// The write was accepted: its id is remembered, and the oldest forgotten.
+    /// Records that the write was accepted, and evicts the oldest id.
     pub(crate) fn accept(&mut self, id: String) {
         self.known.insert(id.clone(), Known::Accepted);
         self.order.push_back(id);
@@ -49,8 +49,8 @@ impl<P> WriteIds<P> {
         }
     }
 
-    /// The write took no effect: a retry is a first write again.
-    pub(crate) fn refuse(&mut self, id: &str) {
+    /// Records that the write had no effect, so that it can be retried.
+    pub(crate) fn reject(&mut self, id: &str) {
         self.known.remove(id);
     }
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_are_remembered() {
+    fn newest_ids_are_remembered() {
         let mut ids = WriteIds::<()>::new(2);
         for id in ["a", "b", "c"] {
             ids.begin(id, ());
@@ -72,11 +72,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_write_may_be_tried_again() {
+    fn rejected_write_may_be_retried() {
         let mut ids = WriteIds::new(2);
         ids.begin("a", 7);
         assert_eq!(ids.get("a"), Some(&Known::Pending(7)));
-        ids.refuse("a");
+        ids.reject("a");
         assert_eq!(ids.get("a"), None);
     }
 }

@@ -1,11 +1,11 @@
-//! Headers whose values only this machine knows.
+//! Headers with values from environment variables.
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
 
 use crate::RequestError;
 
-/// Variables with credentials of the program that this one works for, or its own: whoever may make
-/// requests from here may not have them sent to where it likes.
+/// Variables with credentials of Outpost or of the client's product. A client may make requests from
+/// this host, but must not send these credentials to a server of its choice.
 const PROTECTED: [&str; 14] = [
     "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN",
     "CODEX_API_KEY",
@@ -24,7 +24,7 @@ const PROTECTED: [&str; 14] = [
 ];
 const OWN_PREFIX: &str = "OUTPOST_";
 
-/// Whether a variable may not be used for a header, however its name is written.
+/// Whether a variable must not be used for a header. Ignores case.
 #[must_use]
 pub fn is_protected(variable: &str) -> bool {
     let own = variable
@@ -35,7 +35,7 @@ pub fn is_protected(variable: &str) -> bool {
         .any(|name| variable.eq_ignore_ascii_case(name))
 }
 
-/// The value of a header that ends with that of a variable.
+/// Returns the value of a header: `value`, followed by that of the variable.
 pub(crate) fn completed(
     name: &str,
     value: &str,
@@ -64,32 +64,32 @@ pub(crate) fn completed(
 mod tests {
     use super::*;
 
-    fn asked(variable: &str, value: Option<&str>) -> Result<Vec<u8>, String> {
+    fn complete(variable: &str, value: Option<&str>) -> Result<Vec<u8>, String> {
         let lookup = |_: &str| value.map(OsString::from);
         completed("Authorization", "Bearer ", variable, lookup).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn the_variable_comes_behind_the_value() {
-        assert_eq!(asked("TOKEN", Some("abc")), Ok(b"Bearer abc".to_vec()));
+    fn variable_follows_the_value() {
+        assert_eq!(complete("TOKEN", Some("abc")), Ok(b"Bearer abc".to_vec()));
     }
 
     #[test]
-    fn nothing_is_not_enough() {
+    fn unset_and_empty_variables_are_rejected() {
         let unset = "header Authorization requires executor environment variable TOKEN";
-        assert_eq!(asked("TOKEN", None), Err(unset.to_owned()));
+        assert_eq!(complete("TOKEN", None), Err(unset.to_owned()));
         let empty = "header Authorization requires a non-empty executor environment variable TOKEN";
-        assert_eq!(asked("TOKEN", Some("")), Err(empty.to_owned()));
+        assert_eq!(complete("TOKEN", Some("")), Err(empty.to_owned()));
     }
 
     #[test]
-    fn protected_names_are_refused_in_any_case_and_no_others() {
+    fn only_protected_names_are_rejected_in_any_case() {
         for name in PROTECTED {
             assert!(is_protected(name) && is_protected(&name.to_lowercase()));
-            let refusal = asked(name, Some("secret")).unwrap_err();
-            let words =
+            let rejection = complete(name, Some("secret")).unwrap_err();
+            let text =
                 format!("header Authorization cannot use executor environment variable {name}");
-            assert_eq!(refusal, words);
+            assert_eq!(rejection, text);
             assert!(!is_protected(&format!("{name}_2")), "{name}_2");
             assert!(!is_protected(&name[1..]), "{}", &name[1..]);
         }

@@ -1,127 +1,127 @@
-//! What can go wrong, without a word of what was secret in the request.
+//! Errors. No text contains secrets of the request.
 
 use std::{error::Error, fmt, io, time::Duration};
 
-/// Why a request can't be made at all. The words continue a sentence that says what was asked.
+/// The reason why a request is invalid. The text continues one that names the request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The method is no token, or one that asks for a tunnel.
+    /// The method is not a valid HTTP token, or is `CONNECT`.
     #[error("method is not one that can be sent")]
     Method,
-    /// The URL can't be understood.
+    /// The URL is invalid.
     #[error("url is invalid: {0}")]
     Url(UrlFault),
     /// There are too many headers.
     #[error("has more than {most} headers")]
     TooManyHeaders {
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
-    /// The name of a header is no token.
+    /// The name of a header is not a valid HTTP token.
     #[error("header number {number} has a name that cannot be sent")]
     HeaderName {
-        /// Which one, counted from 1.
+        /// Its position, counted from 1.
         number: usize,
     },
-    /// The value of a header has bytes that no value may have.
+    /// The value of a header has invalid bytes.
     #[error("header {name} has a value that cannot be sent")]
     HeaderValue {
         /// Its name.
         name: String,
     },
-    /// A length was given, and the body has another one.
+    /// `Content-Length` differs from the length of the body.
     #[error("header {name} does not tell the length of the body")]
     WrongLength {
         /// Its name.
         name: String,
     },
-    /// The variable is one that is nobody's business.
+    /// The variable is protected.
     #[error("header {name} cannot use executor environment variable {variable}")]
     ProtectedVariable {
         /// The header's name.
         name: String,
-        /// The variable's.
+        /// The variable's name.
         variable: String,
     },
-    /// The variable isn't set.
+    /// The variable is not set.
     #[error("header {name} requires executor environment variable {variable}")]
     UnsetVariable {
         /// The header's name.
         name: String,
-        /// The variable's.
+        /// The variable's name.
         variable: String,
     },
-    /// The variable is set to nothing.
+    /// The variable is empty.
     #[error("header {name} requires a non-empty executor environment variable {variable}")]
     EmptyVariable {
         /// The header's name.
         name: String,
-        /// The variable's.
+        /// The variable's name.
         variable: String,
     },
 }
 
-/// What is wrong with a URL.
+/// The reason why a URL is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFault {
-    /// It has another form than a URL.
+    /// It is no URL.
     #[error("{0}")]
     Form(<reqwest::Url as std::str::FromStr>::Err),
-    /// It is one, and not of the web.
+    /// Its scheme is neither http nor https.
     #[error("only http and https can be asked for")]
     Scheme,
-    /// Nobody could send it.
+    /// It is too long.
     #[error("it is longer than {most} bytes")]
     Length {
-        /// How long it may be.
+        /// The limit, in bytes.
         most: usize,
     },
 }
 
-/// Why a request has no response, or a response no more body.
+/// The reason why a request or the body of its response failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// Whom to trust could not be found out.
+    /// The HTTP client could not be set up.
     #[error("cannot prepare to make requests: {0}")]
     Unprepared(io::Error),
-    /// Nobody was reached.
+    /// The connection failed.
     #[error("cannot connect to {host}: {cause}")]
     Connect {
-        /// Whom it was for.
+        /// The host.
         host: String,
-        /// What the system or the other end said.
+        /// The cause.
         cause: Cause,
     },
-    /// Somebody was reached and no response came.
+    /// The host was reached but sent no response.
     #[error("no response from {host}: {cause}")]
     Exchange {
-        /// Whom it was for.
+        /// The host.
         host: String,
-        /// What became of it.
+        /// The cause.
         cause: Cause,
     },
-    /// Its time was over.
+    /// The timeout expired.
     #[error("it took longer than {} ms", .0.as_millis())]
     TimedOut(Duration),
-    /// Each response pointed to another one.
+    /// There were too many redirects.
     #[error("it was redirected more than {0} times")]
     TooManyRedirects(usize),
-    /// A response pointed out of the web.
+    /// A redirect led to another scheme.
     #[error("it was redirected to something that is neither http nor https")]
     ForeignRedirect,
-    /// A body ended before it was whole.
+    /// The body ended early.
     #[error("the body broke off: {0}")]
     Body(Cause),
-    /// A body is too large to be had in one piece.
+    /// The body is too large for a single response.
     #[error("the body is larger than {most} bytes, and has to be streamed (streamResponse: true)")]
     TooLarge {
-        /// How large it may be.
+        /// The limit, in bytes.
         most: usize,
     },
 }
 
-/// The innermost reason of a failure: the layers around it repeat each other, and some of them
-/// would tell the URL.
+/// The innermost cause of a failure. The outer errors are dropped: they repeat it, and some of
+/// them contain the URL.
 #[derive(Debug)]
 pub struct Cause(Box<dyn Error + Send + Sync>);
 

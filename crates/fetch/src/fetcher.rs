@@ -1,4 +1,4 @@
-//! Who makes requests.
+//! The HTTP client.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -21,32 +21,31 @@ use crate::{
     tls,
 };
 
-/// How long a connection that nobody uses is kept for the next request.
+/// The time for which an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(30);
-/// How many of them, for each host.
+/// The number of idle connections per host.
 const MOST_IDLE: usize = 8;
 
-/// Makes requests; clones share their idle connections.
+/// Makes requests. Clones share their idle connections.
 ///
-/// What it takes is set up with the first request: reading all certificates of the system takes a
-/// while, and most who could make requests never do. The proxies are those of the system at that
-/// moment.
+/// The client is set up with the first request, because reading the system's certificates takes a
+/// while and most sessions make no requests. It uses the system's proxies at that time.
 #[derive(Clone, Debug, Default)]
 pub struct Fetcher {
     client: Arc<OnceCell<Client>>,
 }
 
 impl Fetcher {
-    /// One that trusts whom the system trusts.
+    /// Creates a fetcher that trusts the certificates of the system.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a request, and waits for the head of its response. Dropping the future, or the
-    /// response, ends the exchange.
+    /// Makes a request, and waits for the head of its response. Dropping the future or the response
+    /// closes the exchange.
     pub async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        // A time that no clock reaches is none.
+        // A timeout beyond the range of `Instant` is no timeout.
         let limit = request
             .timeout
             .and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
@@ -119,7 +118,7 @@ async fn send(
 ) -> Result<reqwest::Response, FetchError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for header in headers {
-        // It is true, and written anyway.
+        // `Request::body` has checked it, and the HTTP client writes its own.
         if header.name != CONTENT_LENGTH {
             map.append(header.name.clone(), header.value.clone());
         }
@@ -139,7 +138,7 @@ async fn send(
     })
 }
 
-/// Whom a URL is for, without who asks.
+/// The host and port of a URL, without credentials.
 fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {

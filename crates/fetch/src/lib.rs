@@ -1,16 +1,15 @@
-//! An HTTP request made from this machine.
+//! HTTP requests made from this host.
 //!
-//! - [`Request`] is what is asked for, checked when it is put together: what is wrong with it
-//!   ([`RequestError`]) is the asker's mistake, and nothing was sent
-//! - `environment` is how a header gets a value that only this machine knows
-//! - [`Fetcher`] makes requests and follows redirects, as far as `redirect` says that it goes on;
-//!   what goes wrong on the way is a [`FetchError`]
-//! - [`Response`] is the head of what came back, with a [`Body`] of which nothing is read that
-//!   nobody asked for: who doesn't read it holds the other end back
+//! - [`Request`]: a request, checked while it is built ([`RequestError`]) before anything is sent
+//! - `environment`: header values from environment variables
+//! - [`Fetcher`]: sends requests and follows redirects by the rules of `redirect`; fails with a
+//!   [`FetchError`]
+//! - [`Response`]: the head of a response, with a [`Body`] that is read on demand, so that a slow
+//!   reader exerts backpressure on the sender
 //!
-//! Bytes are handed on as they were sent: nothing is decompressed, and nothing that could be is
-//! asked for. Connections go through the proxies of the system. Nothing here is logged, and no
-//! error tells a path, a query, a password or the value of a header.
+//! Bytes are passed on unchanged. Bodies are not decompressed, and compression is not requested.
+//! Connections use the proxies of the system. Nothing is logged, and no error contains a path, a
+//! query, a password or the value of a header.
 
 mod environment;
 mod error;

@@ -1,4 +1,4 @@
-//! Where a response points to, and what may be taken along. Pure.
+//! Redirect rules: the next URL, method and headers. Pure.
 
 use reqwest::{
     Method, StatusCode, Url,
@@ -14,10 +14,10 @@ use crate::{
     request::{Header, is_web},
 };
 
-/// How often a request is sent elsewhere.
+/// The limit of redirects per request.
 pub(crate) const MOST_REDIRECTS: usize = 10;
 
-/// Meant for one host, and nobody else's business.
+/// Headers with credentials, which are dropped when the host changes.
 const CREDENTIALS: [HeaderName; 5] = [
     AUTHORIZATION,
     COOKIE,
@@ -25,7 +25,7 @@ const CREDENTIALS: [HeaderName; 5] = [
     PROXY_AUTHORIZATION,
     WWW_AUTHENTICATE,
 ];
-/// What describes a body, and goes with it.
+/// Headers that describe the body, dropped together with it.
 const ABOUT_THE_BODY: [HeaderName; 6] = [
     CONTENT_ENCODING,
     CONTENT_LANGUAGE,
@@ -44,8 +44,8 @@ pub(crate) struct Hop {
     same_origin: bool,
 }
 
-/// Where a response sends a request that was made with `method` at `url`; nowhere, if it is the
-/// response that was asked for.
+/// Returns the next request after a response to `method` at `url`. Returns `None` if the response
+/// is no redirect.
 pub(crate) fn hop(
     status: StatusCode,
     location: Option<&[u8]>,
@@ -79,7 +79,7 @@ pub(crate) fn hop(
 }
 
 impl Hop {
-    /// Whether a header is for this one as well.
+    /// Whether a header is sent with the next request.
     pub(crate) fn takes(&self, header: &Header) -> bool {
         let meant_for_this = self.same_origin
             || !(header.is_from_environment
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_method_changes_where_it_always_has() {
+    fn method_changes_as_browsers_do() {
         for (status, before, after) in [
             (301, Method::POST, Method::GET),
             (302, Method::POST, Method::GET),
@@ -128,11 +128,15 @@ mod tests {
     }
 
     #[test]
-    fn other_responses_are_what_was_asked_for() {
+    fn other_responses_are_final() {
         for status in [200, 300, 304, 305, 404] {
             assert_eq!(to(status, Method::GET, "/z"), None, "{status}");
         }
-        assert_eq!(to(302, Method::GET, "http://"), None, "nobody can go there");
+        assert_eq!(
+            to(302, Method::GET, "http://"),
+            None,
+            "a URL without a host"
+        );
         let url = Url::parse("http://a.example/").unwrap();
         let nowhere = hop(StatusCode::FOUND, None, &Method::GET, &url).unwrap();
         assert_eq!(nowhere, None);
@@ -141,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_for_one_host_stays_there() {
+    fn credentials_stay_with_their_host() {
         let secrets = [
             header("authorization", false),
             header("cookie", false),
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_describes_a_body_goes_with_it() {
+    fn body_headers_are_dropped_with_the_body() {
         let kind = header("content-type", false);
         assert!(to(307, Method::POST, "/z").unwrap().takes(&kind));
         assert!(!to(303, Method::POST, "/z").unwrap().takes(&kind));

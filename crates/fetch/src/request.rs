@@ -1,4 +1,4 @@
-//! What is asked for.
+//! Requests.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -10,22 +10,22 @@ use reqwest::{
 
 use crate::{RequestError, environment, error::UrlFault};
 
-/// No server reads more of them.
+/// The limit of headers, above what servers read.
 const MOST_HEADERS: usize = 1024;
-/// What can be written into the first line of a request.
+/// The limit of a URL, in bytes.
 const MOST_URL_BYTES: usize = 65_000;
 
-/// What to do with a response that points to another place.
+/// The handling of redirects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Redirects {
-    /// Go there, a few times.
+    /// Follows them, up to a limit.
     #[default]
     Follow,
-    /// It is the response.
+    /// Returns the redirect itself.
     Stop,
 }
 
-/// One request, known to be one that can be sent.
+/// A valid request.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub(crate) method: Method,
@@ -41,15 +41,15 @@ pub struct Request {
 pub(crate) struct Header {
     pub(crate) name: HeaderName,
     pub(crate) value: HeaderValue,
-    /// Its value is from this machine's environment, and meant for the host that was named.
+    /// Whether its value is from the environment, and so for the named host only.
     pub(crate) is_from_environment: bool,
 }
 
 impl Request {
-    /// A request without headers, body or a limit of time.
+    /// Creates a request without headers, body or timeout.
     pub fn new(method: &str, url: &str) -> Result<Self, RequestError> {
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| RequestError::Method)?;
-        // What it would open is no response.
+        // `CONNECT` opens a tunnel instead of returning a response.
         if method == Method::CONNECT {
             return Err(RequestError::Method);
         }
@@ -64,13 +64,13 @@ impl Request {
         })
     }
 
-    /// Adds a header behind the others; one of the same name stays.
+    /// Appends a header. Does not replace one of the same name.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, RequestError> {
         self.add(name, value.as_bytes(), false)?;
         Ok(self)
     }
 
-    /// Adds a header whose value ends with that of a variable, as `lookup` finds it.
+    /// Appends a header whose value ends with that of a variable, which `lookup` returns.
     pub fn header_from_environment(
         mut self,
         name: &str,
@@ -83,7 +83,7 @@ impl Request {
         Ok(self)
     }
 
-    /// With this body. A length among the headers has to be that of the body.
+    /// Sets the body. A `Content-Length` header has to match it.
     pub fn body(mut self, body: Bytes) -> Result<Self, RequestError> {
         let length = body.len().to_string();
         for header in &self.headers {
@@ -96,14 +96,14 @@ impl Request {
         Ok(self)
     }
 
-    /// It fails when so much time has passed and the body isn't there.
+    /// Sets the timeout of the whole exchange, including the body.
     #[must_use]
     pub fn timeout(mut self, timeout: Option<Duration>) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// What to do with redirects.
+    /// Sets the handling of redirects.
     #[must_use]
     pub fn redirects(mut self, redirects: Redirects) -> Self {
         self.redirects = redirects;
@@ -158,49 +158,49 @@ pub(crate) fn is_web(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn refusal(method: &str, url: &str) -> String {
+    fn rejection(method: &str, url: &str) -> String {
         Request::new(method, url).unwrap_err().to_string()
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused_without_its_secrets() {
+    fn invalid_requests_are_rejected_without_their_secrets() {
         assert_eq!(
-            refusal("GE T", "http://h/"),
+            rejection("GE T", "http://h/"),
             "method is not one that can be sent"
         );
         assert_eq!(
-            refusal("", "http://h/"),
+            rejection("", "http://h/"),
             "method is not one that can be sent"
         );
         assert_eq!(
-            refusal("CONNECT", "http://h/"),
+            rejection("CONNECT", "http://h/"),
             "method is not one that can be sent"
         );
         for other in ["file:///etc/passwd", "ftp://h/", "data:,x", "ws://h/"] {
-            let words = "url is invalid: only http and https can be asked for";
-            assert_eq!(refusal("GET", other), words, "{other}");
+            let expected = "url is invalid: only http and https can be asked for";
+            assert_eq!(rejection("GET", other), expected, "{other}");
         }
         assert_eq!(
-            refusal("GET", "/path?key=s3cret"),
+            rejection("GET", "/path?key=s3cret"),
             "url is invalid: relative URL without a base"
         );
         assert_eq!(
-            refusal("GET", "http://u:s3cret@/"),
+            rejection("GET", "http://u:s3cret@/"),
             "url is invalid: empty host"
         );
         assert_eq!(
-            refusal("GET", "http://h:99999/?s3cret"),
+            rejection("GET", "http://h:99999/?s3cret"),
             "url is invalid: invalid port number"
         );
         let long = format!("http://h/{}", "é".repeat(20_000));
         assert_eq!(
-            refusal("GET", &long),
+            rejection("GET", &long),
             "url is invalid: it is longer than 65000 bytes"
         );
     }
 
     #[test]
-    fn headers_are_checked_without_telling_their_values() {
+    fn header_errors_do_not_contain_values() {
         let request = || Request::new("GET", "http://h/").unwrap();
         let error =
             |name: &str, value: &str| request().header(name, value).unwrap_err().to_string();
@@ -227,23 +227,23 @@ mod tests {
     }
 
     #[test]
-    fn a_length_has_to_be_true() {
+    fn wrong_content_length_is_rejected() {
         let request = Request::new("POST", "http://h/").unwrap();
         let request = request.header("Content-Length", "3").unwrap();
         assert!(request.clone().body(Bytes::from_static(b"abc")).is_ok());
         let wrong = request.body(Bytes::from_static(b"abcd")).unwrap_err();
-        let words = "header content-length does not tell the length of the body";
-        assert_eq!(wrong.to_string(), words);
+        let expected = "header content-length does not tell the length of the body";
+        assert_eq!(wrong.to_string(), expected);
     }
 
     #[test]
-    fn hosts_are_normalised_and_fragments_left_out() {
+    fn hosts_are_normalized_and_fragments_dropped() {
         let request = Request::new("GET", "HTTP://Bücher.example/a?b#c").unwrap();
         assert_eq!(request.url.as_str(), "http://xn--bcher-kva.example/a?b");
     }
 
     #[test]
-    fn nothing_of_a_request_is_shown_by_accident() {
+    fn debug_output_contains_no_secrets() {
         let request = Request::new("GET", "http://h/").unwrap();
         let request = request.header("a", "s3cret").unwrap();
         assert!(!format!("{request:?}").contains("s3cret"));

@@ -1,4 +1,4 @@
-//! What came back.
+//! Responses.
 
 use std::{
     future::poll_fn,
@@ -14,22 +14,22 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{FetchError, error::Cause};
 
-/// The head of a response, and its body to come.
+/// The head of a response, and its body.
 #[derive(Debug)]
 pub struct Response {
-    /// The number in its first line.
+    /// The status code.
     pub status: u16,
-    /// Names and values. Names are in lower case and in the order in which they first came; the
-    /// values of a name that was repeated follow each other.
+    /// Names and values. Names are in lower case, in the order of their first occurrence. The values
+    /// of a repeated name are adjacent.
     pub headers: Vec<(String, String)>,
-    /// The bytes, as they were sent.
+    /// The body, as it was sent.
     pub body: Body,
 }
 
-/// The body of a response. Dropping it ends the exchange.
+/// The body of a response. Dropping it closes the exchange.
 pub struct Body {
     inner: reqwest::Body,
-    /// When it is too late for the rest, and how much time there was.
+    /// The deadline, and the timeout it was computed from.
     limit: Option<(Pin<Box<Sleep>>, Duration)>,
     is_over: bool,
 }
@@ -51,15 +51,15 @@ impl Response {
 }
 
 impl Body {
-    /// The next bytes; none behind the last ones. Cancel-safe.
+    /// Reads the next bytes. Returns `None` at the end. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx))
             .await
             .transpose()
     }
 
-    /// The whole body, if it has so many bytes at most. Where there are more than `few`, the rest is
-    /// read when `room` has been waited for.
+    /// Reads the whole body of at most `most` bytes. After `few` bytes, waits for `room` before it
+    /// reads the rest.
     pub async fn collect<R>(
         &mut self,
         most: usize,
@@ -83,7 +83,7 @@ impl Body {
         Ok((whole.freeze(), held))
     }
 
-    /// Waits for something, as long as there is time.
+    /// Waits for a future until the deadline.
     async fn in_time<T>(&mut self, future: impl Future<Output = T>) -> Result<T, FetchError> {
         match &mut self.limit {
             None => Ok(future.await),
@@ -107,7 +107,7 @@ impl Body {
                     return Poll::Ready(Some(Err(FetchError::Body(Cause::of(error)))));
                 }
                 Some(Ok(frame)) => {
-                    // What isn't data is trailers, which nobody asks for.
+                    // Frames other than data are trailers, which are ignored.
                     if let Ok(bytes) = frame.into_data()
                         && !bytes.is_empty()
                     {
@@ -130,7 +130,7 @@ impl Stream for Body {
         let next = ready!(this.poll_more(cx));
         if !matches!(next, Some(Ok(_))) {
             this.is_over = true;
-            // The connection goes with it, unless it can be used again.
+            // Dropping the body closes the connection, unless it can be reused.
             this.inner = reqwest::Body::default();
         }
         Poll::Ready(next)
@@ -145,8 +145,7 @@ impl std::fmt::Debug for Body {
     }
 }
 
-/// What a header says. Most are ASCII; what isn't UTF-8 is what HTTP took every text for once, a
-/// character for each byte, so that nothing is lost.
+/// Decodes the value of a header as UTF-8, or else as ISO-8859-1, which loses no byte.
 fn text(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) => text.to_owned(),
@@ -159,7 +158,7 @@ mod tests {
     use super::text;
 
     #[test]
-    fn no_byte_of_a_header_is_lost() {
+    fn header_values_lose_no_byte() {
         assert_eq!(text("grün".as_bytes()), "grün");
         assert_eq!(text(b"gr\xfcn"), "grün");
     }

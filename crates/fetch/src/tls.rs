@@ -1,12 +1,12 @@
-//! Whom to trust.
+//! TLS configuration.
 
 use std::{io, sync::Arc};
 
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-/// Trusts the certificates of the system. A machine that has none can still make requests without
-/// TLS, so that is no error here. The provider is named, not installed: which one is the default of
-/// this program is its own decision.
+/// Trusts the certificates of the system. It is no error if there are none, because requests without
+/// TLS still work. The crypto provider is passed explicitly, so that the program's default stays
+/// unchanged.
 pub(crate) fn system() -> io::Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -1,10 +1,11 @@
-//! Copying what a path names.
+//! Copies files, symbolic links and directories.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use outpost_types::Symlinks;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, ftruncate, openat, readlinkat,
@@ -13,40 +14,40 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::copy_tree::copy_tree;
-use crate::gaps::Gaps;
 use crate::identity::{Identity, file_type};
-use crate::regular::{CAUTION, check_regular, check_size, max_size};
-use crate::resolve::PLACE;
-use crate::{Files, FilesError, Links};
+use crate::omitted_names::OmittedNames;
+use crate::regular::{NO_SIDE_EFFECTS, check_regular, check_size, max_size};
+use crate::resolve::PATH_DIRECTORY;
+use crate::{Files, FilesError};
 
-/// What a copy keeps of a mode. The other bits would give the copy's owner's rights to everybody,
-/// and that may be somebody else than the original's.
+/// The mode bits that a copy keeps. Set-user-ID and set-group-ID would grant the rights of the copy's
+/// owner, who may not be the owner of the original.
 pub(crate) const PERMISSIONS: u32 = 0o777;
 
 impl Files {
-    /// Copies a file, a link, or a directory with everything below it if `recursive`. Modes are kept,
-    /// links stay links; what is copied onto an existing file becomes that file's content.
+    /// Copies a file, a symbolic link, or with `recursive` a directory and its content. Modes are kept,
+    /// links stay links. An existing destination file keeps its inode and gets the new content.
     pub fn copy(
         &self,
         source: &Path,
         destination: &Path,
         recursive: bool,
     ) -> Result<(), FilesError> {
-        self.copy_but(source, destination, recursive, &Gaps::default())
+        self.copy_without(source, destination, recursive, &OmittedNames::default())
     }
 
-    /// The same without names that are to be left out.
-    pub(crate) fn copy_but(
+    /// Copies like [`copy`](Self::copy), except for the `omitted` names.
+    pub(crate) fn copy_without(
         &self,
         source: &Path,
         destination: &Path,
         recursive: bool,
-        gaps: &Gaps,
+        omitted: &OmittedNames,
     ) -> Result<(), FilesError> {
         let stat = statat(CWD, source, AtFlags::SYMLINK_NOFOLLOW)?;
         match file_type(&stat) {
             FileType::RegularFile => {
-                let (parent, name) = self.open_parent(source, Links::Follow)?;
+                let (parent, name) = self.open_parent(source, Symlinks::Follow)?;
                 copy_file(
                     (&parent, name),
                     (&CWD, destination.as_os_str()),
@@ -54,12 +55,12 @@ impl Files {
                 )
             }
             FileType::Symlink => {
-                let (parent, name) = self.open_parent(source, Links::Follow)?;
+                let (parent, name) = self.open_parent(source, Symlinks::Follow)?;
                 copy_link((&parent, name), (&CWD, destination.as_os_str()))
             }
-            FileType::Directory if !recursive => Err(FilesError::CopyOfDirectory),
-            FileType::Directory => self.copy_directory(source, destination, gaps),
-            _ => Err(FilesError::CopyOfSpecial),
+            FileType::Directory if !recursive => Err(FilesError::CopyNeedsRecursive),
+            FileType::Directory => self.copy_directory(source, destination, omitted),
+            _ => Err(FilesError::CopyUnsupported),
         }
     }
 
@@ -67,74 +68,74 @@ impl Files {
         &self,
         source: &Path,
         destination: &Path,
-        gaps: &Gaps,
+        omitted: &OmittedNames,
     ) -> Result<(), FilesError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        let source = self.open_path(source, flags, Mode::empty(), Links::Follow)?;
-        check_apart(&source, destination)?;
+        let source = self.open_path(source, flags, Mode::empty(), Symlinks::Follow)?;
+        check_outside(&source, destination)?;
         let parent = destination.parent().unwrap_or(destination);
         std::fs::create_dir_all(parent)?;
         copy_tree(
             source,
             (&CWD, destination.as_os_str()),
             self.limits.copy_depth,
-            gaps,
+            omitted,
         )
     }
 }
 
 /// A name in an open directory.
-pub(crate) type Place<'a, Fd> = (&'a Fd, &'a OsStr);
+pub(crate) type EntryIn<'a, Fd> = (&'a Fd, &'a OsStr);
 
-/// Copies a regular file. `flags` says whether a link in the place of the copy is followed.
+/// Copies a regular file. `flags` tells whether a symbolic link at the destination is followed.
 pub(crate) fn copy_file<A: AsFd, B: AsFd>(
-    from: Place<'_, A>,
-    to: Place<'_, B>,
+    from: EntryIn<'_, A>,
+    to: EntryIn<'_, B>,
     flags: AtFlags,
 ) -> Result<(), FilesError> {
-    let source_flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | CAUTION;
+    let source_flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | NO_SIDE_EFFECTS;
     let source = openat(from.0, from.1, source_flags, Mode::empty())?;
     let stat = fstat(&source)?;
     if file_type(&stat) != FileType::RegularFile {
-        return Err(FilesError::CopyOfSpecial);
+        return Err(FilesError::CopyUnsupported);
     }
     check_size(u64::try_from(stat.st_size).unwrap_or(0))?;
-    let most = max_size();
+    let limit = max_size();
     let mode = Mode::from_raw_mode(stat.st_mode & PERMISSIONS);
     let Some(target) = open_target(to, &stat, mode, flags)? else {
         return Ok(());
     };
     let (mut source, mut target) = (File::from(source), File::from(target));
-    let copied = std::io::copy(&mut source.by_ref().take(most), &mut target)?;
-    // It may have grown while it was copied, and a byte too many must not even be tried.
-    if copied == most && source.read(&mut [0])? != 0 {
+    let copied = std::io::copy(&mut source.by_ref().take(limit), &mut target)?;
+    // The source may have grown meanwhile. Writing beyond the limit would raise SIGXFSZ.
+    if copied == limit && source.read(&mut [0])? != 0 {
         return Err(Errno::FBIG.into());
     }
     fchmod(&target, mode)?;
     Ok(())
 }
 
-/// An empty file to copy into; none if that is the very file that is copied.
+/// Opens and truncates the destination; none if it is the source itself.
 fn open_target<Fd: AsFd>(
-    (place, name): Place<'_, Fd>,
+    (directory, name): EntryIn<'_, Fd>,
     source: &Stat,
     mode: Mode,
     flags: AtFlags,
 ) -> Result<Option<OwnedFd>, FilesError> {
-    match statat(place, name, flags) {
-        Ok(there) if Identity::from(&there) == Identity::from(source) => return Ok(None),
-        Ok(there) => match file_type(&there) {
+    match statat(directory, name, flags) {
+        Ok(existing) if Identity::from(&existing) == Identity::from(source) => return Ok(None),
+        Ok(existing) => match file_type(&existing) {
             FileType::RegularFile | FileType::Directory | FileType::Symlink => {}
-            _ => return Err(FilesError::NotAFile),
+            _ => return Err(FilesError::NotRegularFile),
         },
         Err(Errno::NOENT) => {}
         Err(error) => return Err(error.into()),
     }
-    let mut target_flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | CAUTION;
+    let mut target_flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | NO_SIDE_EFFECTS;
     if flags.contains(AtFlags::SYMLINK_NOFOLLOW) {
         target_flags |= OFlags::NOFOLLOW;
     }
-    let target = openat(place, name, target_flags, mode | Mode::WUSR)?;
+    let target = openat(directory, name, target_flags, mode | Mode::WUSR)?;
     check_regular(&target)?;
     if Identity::of(&target)? == Identity::from(source) {
         return Ok(None);
@@ -143,18 +144,18 @@ fn open_target<Fd: AsFd>(
     Ok(Some(target))
 }
 
-/// Makes a link that says the same.
+/// Creates a symbolic link with the same target text.
 pub(crate) fn copy_link<A: AsFd, B: AsFd>(
-    from: Place<'_, A>,
-    to: Place<'_, B>,
+    from: EntryIn<'_, A>,
+    to: EntryIn<'_, B>,
 ) -> Result<(), FilesError> {
     let text = readlinkat(from.0, from.1, Vec::new())?;
     Ok(symlinkat(text, to.0, to.1)?)
 }
 
-/// Whether the copy would be outside of what is copied, wherever links lead: from where it would be
-/// made up to the root, no directory is the original.
-fn check_apart(source: &OwnedFd, destination: &Path) -> Result<(), FilesError> {
+/// Checks that the destination is not inside the source, whatever links lead there: no directory from
+/// the destination up to the root may be the source.
+fn check_outside(source: &OwnedFd, destination: &Path) -> Result<(), FilesError> {
     let original = Identity::of(source)?;
     let nearest = destination
         .ancestors()
@@ -165,20 +166,26 @@ fn check_apart(source: &OwnedFd, destination: &Path) -> Result<(), FilesError> {
                 path
             }
         })
-        .find_map(|path| openat(CWD, path, PLACE | OFlags::CLOEXEC, Mode::empty()).ok());
-    let Some(mut place) = nearest else {
+        .find_map(|path| openat(CWD, path, PATH_DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok());
+    let Some(mut directory) = nearest else {
         return Ok(());
     };
-    let mut identity = Identity::of(&place)?;
+    let mut identity = Identity::of(&directory)?;
     loop {
         if identity == original {
             return Err(FilesError::CopyIntoItself);
         }
-        place = openat(&place, c"..", PLACE | OFlags::CLOEXEC, Mode::empty())?;
-        let above = Identity::of(&place)?;
-        if above == identity {
+        directory = openat(
+            &directory,
+            c"..",
+            PATH_DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        let parent = Identity::of(&directory)?;
+        // The root is its own parent.
+        if parent == identity {
             return Ok(());
         }
-        identity = above;
+        identity = parent;
     }
 }

@@ -1,39 +1,39 @@
-//! Copying a directory with everything below it, from descriptor to descriptor.
+//! Copies a directory and its content, from descriptor to descriptor.
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
 
 use crate::FilesError;
-use crate::copy::{PERMISSIONS, Place, copy_file, copy_link};
-use crate::gaps::Gaps;
+use crate::copy::{EntryIn, PERMISSIONS, copy_file, copy_link};
 use crate::identity::Identity;
 use crate::names::Names;
+use crate::omitted_names::OmittedNames;
 
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
 /// A directory that is being copied.
-struct Level {
+struct PendingDirectory {
     source: OwnedFd,
     copy: OwnedFd,
-    /// What is still to be copied.
+    /// The entries that are not copied yet.
     names: Names,
-    /// What the copy's mode will be, if it was made for this. Until then it can be written to.
+    /// The final mode of the copy, if it was created here. Until then its owner can write to it.
     mode: Option<Mode>,
 }
 
-/// Copies what is in `source` to a directory that is made unless it is there.
+/// Copies the content of `source` to a directory, which is created if it does not exist.
 pub(crate) fn copy_tree<Fd: AsFd>(
     source: OwnedFd,
-    to: Place<'_, Fd>,
+    to: EntryIn<'_, Fd>,
     max_depth: usize,
-    gaps: &Gaps,
+    omitted: &OmittedNames,
 ) -> Result<(), FilesError> {
-    let first = Level::open(source, to, OFlags::empty(), gaps)?;
-    // However the tree changes meanwhile, the copy isn't copied.
-    let whole = Identity::of(&first.copy)?;
+    let first = PendingDirectory::open(source, to, OFlags::empty(), omitted)?;
+    // Stop if a change of the tree leads into the copy.
+    let copy_root = Identity::of(&first.copy)?;
     let mut levels = vec![first];
     while let Some(level) = levels.last_mut() {
         let Some(name) = level.names.next(&level.source)? else {
@@ -48,10 +48,10 @@ pub(crate) fn copy_tree<Fd: AsFd>(
             FileType::Symlink => copy_link(from, to)?,
             FileType::Directory => {
                 let source = openat(from.0, from.1, READ | OFlags::NOFOLLOW, Mode::empty())?;
-                if Identity::of(&source)? == whole {
+                if Identity::of(&source)? == copy_root {
                     return Err(FilesError::CopyIntoItself);
                 }
-                let below = Level::open(source, to, OFlags::NOFOLLOW, gaps)?;
+                let below = PendingDirectory::open(source, to, OFlags::NOFOLLOW, omitted)?;
                 levels.push(below);
                 if levels.len() > max_depth {
                     return Err(FilesError::TooDeep { limit: max_depth });
@@ -63,22 +63,22 @@ pub(crate) fn copy_tree<Fd: AsFd>(
     Ok(())
 }
 
-impl Level {
+impl PendingDirectory {
     fn open<Fd: AsFd>(
         source: OwnedFd,
-        (place, name): Place<'_, Fd>,
+        (directory, name): EntryIn<'_, Fd>,
         flags: OFlags,
-        gaps: &Gaps,
+        omitted: &OmittedNames,
     ) -> Result<Self, FilesError> {
         let mode = Mode::from_raw_mode(fstat(&source)?.st_mode & PERMISSIONS);
-        let mode = match mkdirat(place, name, mode | Mode::RWXU) {
+        let mode = match mkdirat(directory, name, mode | Mode::RWXU) {
             Ok(()) => Some(mode),
             Err(Errno::EXIST) => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Level {
-            names: Names::of(&source, gaps)?,
-            copy: openat(place, name, READ | flags, Mode::empty())?,
+        Ok(PendingDirectory {
+            names: Names::new(&source, omitted)?,
+            copy: openat(directory, name, READ | flags, Mode::empty())?,
             source,
             mode,
         })

@@ -1,68 +1,69 @@
-//! Making directories.
+//! Creates directories.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use outpost_types::Symlinks;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
 
-use crate::resolve::{PLACE, is_link, names_of, open_in, start_of};
-use crate::{Files, FilesError, Links};
+use crate::resolve::{PATH_DIRECTORY, component_names, is_link, open_in, open_start};
+use crate::{Files, FilesError};
 
-/// What the process's mask leaves of this.
+/// The mode of a new directory before the umask is applied.
 const MODE: Mode = Mode::from_raw_mode(0o777);
 
 impl Files {
-    /// Makes a directory. If `recursive`, those above it that are missing are made too, and one that
-    /// is there already is fine.
+    /// Creates a directory. With `recursive`, missing parents are created too, and an existing
+    /// directory is no error.
     pub fn create_directory(
         &self,
         path: &Path,
         recursive: bool,
-        links: Links,
+        symlinks: Symlinks,
     ) -> Result<(), FilesError> {
-        match (recursive, links) {
-            (true, Links::Follow) => Ok(std::fs::create_dir_all(path)?),
-            (true, Links::Refuse) => make_all(path),
-            (false, _) => self.make_one(path, links),
+        match (recursive, symlinks) {
+            (true, Symlinks::Follow) => Ok(std::fs::create_dir_all(path)?),
+            (true, Symlinks::Reject) => create_all(path),
+            (false, _) => self.create_one(path, symlinks),
         }
     }
 
-    fn make_one(&self, path: &Path, links: Links) -> Result<(), FilesError> {
-        let (parent, name) = match self.open_parent(path, links) {
-            // The root is there.
+    fn create_one(&self, path: &Path, symlinks: Symlinks) -> Result<(), FilesError> {
+        let (parent, name) = match self.open_parent(path, symlinks) {
+            // The root directory exists.
             Err(error) if error.is(Errno::BUSY) => return Err(Errno::EXIST.into()),
             opened => opened?,
         };
         match mkdirat(&parent, name, MODE) {
-            Err(Errno::EXIST) if links == Links::Refuse && is_link(&parent, name) => {
+            Err(Errno::EXIST) if symlinks == Symlinks::Reject && is_link(&parent, name) => {
                 Err(FilesError::SymbolicLink)
             }
-            made => Ok(made?),
+            created => Ok(created?),
         }
     }
 }
 
-/// Goes along the path and makes what is missing, never by way of a link.
-fn make_all(path: &Path) -> Result<(), FilesError> {
-    let mut place = start_of(path)?;
-    for name in names_of(path) {
-        place = enter_or_make(&place, name)?;
+/// Opens the path component by component and creates the missing ones. Rejects symbolic symlinks.
+fn create_all(path: &Path) -> Result<(), FilesError> {
+    let mut directory = open_start(path)?;
+    for name in component_names(path) {
+        directory = open_or_create(&directory, name)?;
     }
     Ok(())
 }
 
-fn enter_or_make(place: &OwnedFd, name: &OsStr) -> Result<OwnedFd, FilesError> {
-    match open_in(place, name, PLACE, Mode::empty()) {
+fn open_or_create(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, FilesError> {
+    match open_in(directory, name, PATH_DIRECTORY, Mode::empty()) {
         Err(error) if error.is(Errno::NOENT) && name.as_bytes() != b".." => {}
         opened => return opened,
     }
-    match mkdirat(place, name, MODE) {
-        // Somebody else was faster.
+    match mkdirat(directory, name, MODE) {
+        // Another process created it meanwhile.
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
-    open_in(place, name, PLACE, Mode::empty())
+    open_in(directory, name, PATH_DIRECTORY, Mode::empty())
 }

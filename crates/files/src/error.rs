@@ -1,121 +1,128 @@
-//! Why an operation failed.
+//! The error of all file operations.
 
 use std::io;
 
+use outpost_types::FileErrorKind;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
-/// Why an operation failed. No message names a path: who asked knows which one it was, and no other
-/// may be named.
-#[derive(Debug, thiserror::Error)]
+/// The reason why a file operation failed.
+///
+/// No message contains a path: the caller knows the path it asked for, and no other path may be
+/// disclosed.
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum FilesError {
-    /// The operating system says no, in its own words.
+    /// An error of the operating system.
     #[error("{0}")]
-    Os(#[from] io::Error),
-    /// Links were to be refused, and there is one.
+    Os(
+        #[from]
+        #[serde(with = "os_error")]
+        io::Error,
+    ),
+    /// The path contains a symbolic link, and links are to be rejected.
     #[error("path contains a symbolic link")]
     SymbolicLink,
-    /// A FIFO, a socket or a device.
+    /// The path leads to a FIFO, a socket or a device.
     #[error("path is not a regular file")]
-    NotAFile,
-    /// Too large to be read as a whole.
+    NotRegularFile,
+    /// The file is too large to be read as a whole.
     #[error("file is larger than {limit} bytes")]
     FileTooLarge {
-        /// How large it may be.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// A block of nothing, or too large a one.
+    /// The requested block is empty or too large.
     #[error("file read block length must be between 1 and {limit}")]
     BlockLength {
-        /// How large it may be.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// Too many names to be listed.
+    /// The directory has too many entries.
     #[error("directory has more than {limit} entries")]
     TooManyEntries {
-        /// How many it may have.
+        /// The limit.
         limit: usize,
     },
-    /// A walk that may look at nothing.
+    /// A limit of the walk is zero.
     #[error("filesystem walk limits must be greater than zero")]
-    WalkOfNothing,
-    /// A walk that would look at too much.
+    ZeroWalkLimit,
+    /// A limit of the walk is too high.
     #[error(
         "filesystem walk limits exceed maximums: depth={depth}, directories={directories}, entries={entries}"
     )]
-    WalkTooFar {
-        /// How deep it may go.
+    WalkLimitsTooHigh {
+        /// The highest allowed `max_depth`.
         depth: u64,
-        /// How many directories it may look into.
+        /// The highest allowed `max_directories`.
         directories: u64,
-        /// How many names it may look at.
+        /// The highest allowed `max_entries`.
         entries: u64,
     },
-    /// A directory, which is copied with everything below it or not at all.
+    /// The source is a directory, and the copy is not recursive.
     #[error("fs/copy requires recursive: true when sourcePath is a directory")]
-    CopyOfDirectory,
-    /// The copy would be a part of itself.
+    CopyNeedsRecursive,
+    /// The copy would be inside its source.
     #[error("fs/copy cannot copy a directory to itself or one of its descendants")]
     CopyIntoItself,
-    /// Something of which there can't be a copy.
+    /// The source is a FIFO, a socket or a device.
     #[error("fs/copy only supports regular files, directories, and symlinks")]
-    CopyOfSpecial,
-    /// A tree with too many levels.
+    CopyUnsupported,
+    /// The directory tree is too deep.
     #[error("directory is more than {limit} levels deep")]
     TooDeep {
-        /// How many it may have.
+        /// The limit.
         limit: usize,
     },
-    /// Somebody moved a directory while it was being removed.
+    /// Another process moved the directory while it was being removed.
     #[error("directory was moved while it was being removed")]
     Moved,
-    /// Who was to do it, confined, has gone.
+    /// The file worker ended without a reply.
     #[error("the confined file operation ended without an answer")]
-    Unanswered,
-    /// Who was to do it, confined, takes too long.
+    NoReply,
+    /// The file worker did not reply in time.
     #[error("the confined file operation took too long")]
-    Slow,
-}
-
-/// What callers tell apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ErrorKind {
-    /// There is no such thing.
-    NotFound,
-    /// It was asked for what is no good, or isn't allowed.
-    Invalid,
-    /// It went wrong.
-    Failed,
+    Timeout,
 }
 
 impl FilesError {
-    /// What kind of failure it is.
+    /// The kind of the error.
     #[must_use]
-    pub fn kind(&self) -> ErrorKind {
+    pub fn kind(&self) -> FileErrorKind {
         match self {
             Self::Os(error) => match error.kind() {
-                io::ErrorKind::NotFound => ErrorKind::NotFound,
-                // EACCES and EPERM are one kind to the standard library.
-                io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => ErrorKind::Invalid,
-                _ => ErrorKind::Failed,
+                io::ErrorKind::NotFound => FileErrorKind::NotFound,
+                // EACCES and EPERM.
+                io::ErrorKind::PermissionDenied => FileErrorKind::Denied,
+                io::ErrorKind::InvalidInput => FileErrorKind::Invalid,
+                _ => FileErrorKind::Failed,
             },
             Self::TooManyEntries { .. }
             | Self::TooDeep { .. }
             | Self::Moved
-            | Self::Unanswered
-            | Self::Slow => ErrorKind::Failed,
+            | Self::NoReply
+            | Self::Timeout => FileErrorKind::Failed,
             Self::SymbolicLink
-            | Self::NotAFile
+            | Self::NotRegularFile
             | Self::FileTooLarge { .. }
             | Self::BlockLength { .. }
-            | Self::WalkOfNothing
-            | Self::WalkTooFar { .. }
-            | Self::CopyOfDirectory
+            | Self::ZeroWalkLimit
+            | Self::WalkLimitsTooHigh { .. }
+            | Self::CopyNeedsRecursive
             | Self::CopyIntoItself
-            | Self::CopyOfSpecial => ErrorKind::Invalid,
+            | Self::CopyUnsupported => FileErrorKind::Invalid,
         }
     }
 
-    /// Whether the operating system said exactly this.
+    /// The errno of the failed system call.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Os(error) => error.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    /// Whether it is this error of the operating system.
     pub(crate) fn is(&self, errno: Errno) -> bool {
         matches!(self, Self::Os(error) if error.raw_os_error() == Some(errno.raw_os_error()))
     }
@@ -127,56 +134,86 @@ impl From<Errno> for FilesError {
     }
 }
 
+/// Serializes an I/O error as its errno.
+mod os_error {
+    use std::io;
+
+    use rustix::io::Errno;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    /// An error of the standard library without an errno is mapped to the closest one.
+    pub(super) fn serialize<S: Serializer>(
+        error: &io::Error,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let errno = error.raw_os_error().unwrap_or_else(|| {
+            let errno = match error.kind() {
+                io::ErrorKind::OutOfMemory => Errno::NOMEM,
+                io::ErrorKind::InvalidInput => Errno::INVAL,
+                io::ErrorKind::NotFound => Errno::NOENT,
+                _ => Errno::IO,
+            };
+            errno.raw_os_error()
+        });
+        serializer.serialize_i32(errno)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<io::Error, D::Error> {
+        i32::deserialize(deserializer).map(io::Error::from_raw_os_error)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_says_is_told_apart_and_in_its_words() {
-        let of = |errno: Errno| {
-            let error = FilesError::from(errno);
-            (error.kind(), error.to_string())
-        };
-        let said = |kind, words: &str| (kind, words.to_owned());
+    fn os_errors_keep_their_kind_and_message() {
         let rows = [
             (
                 Errno::NOENT,
-                ErrorKind::NotFound,
+                FileErrorKind::NotFound,
                 "No such file or directory (os error 2)",
             ),
             (
                 Errno::ACCESS,
-                ErrorKind::Invalid,
+                FileErrorKind::Denied,
                 "Permission denied (os error 13)",
             ),
             (
                 Errno::PERM,
-                ErrorKind::Invalid,
+                FileErrorKind::Denied,
                 "Operation not permitted (os error 1)",
             ),
             (
                 Errno::INVAL,
-                ErrorKind::Invalid,
+                FileErrorKind::Invalid,
                 "Invalid argument (os error 22)",
             ),
             (
                 Errno::ROFS,
-                ErrorKind::Failed,
+                FileErrorKind::Failed,
                 "Read-only file system (os error 30)",
             ),
             (
                 Errno::NOSPC,
-                ErrorKind::Failed,
+                FileErrorKind::Failed,
                 "No space left on device (os error 28)",
             ),
             (
                 Errno::IO,
-                ErrorKind::Failed,
+                FileErrorKind::Failed,
                 "Input/output error (os error 5)",
             ),
         ];
-        for (errno, kind, words) in rows {
-            assert_eq!(of(errno), said(kind, words));
+        for (errno, kind, message) in rows {
+            let error = FilesError::from(errno);
+            assert_eq!(
+                (error.kind(), error.to_string()),
+                (kind, message.to_owned())
+            );
         }
     }
 }

@@ -1,48 +1,43 @@
-//! What all operations share.
+//! The receiver of all operations.
+
+use serde::{Deserialize, Serialize};
 
 use crate::Limits;
 
-/// The operations on files, within limits. It holds nothing open.
-#[derive(Clone, Copy, Debug, Default)]
+/// The file operations with their limits. Holds no open files.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Files {
     pub(crate) limits: Limits,
-    pub(crate) means: Means,
+    pub(crate) symlink_check: SymlinkCheck,
 }
 
-/// What becomes of symbolic links in a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Links {
-    /// They are followed, as everybody does.
-    #[default]
-    Follow,
-    /// A path with one in it is refused, wherever it is.
-    Refuse,
-}
-
-/// How links are refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Means {
-    /// The kernel does it, and where it can't, the path is walked.
+/// How paths with symbolic links are detected when they are to be rejected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SymlinkCheck {
+    /// With `openat2`; falls back to `Walk` if the kernel lacks it or a seccomp filter blocks it.
     #[default]
     Kernel,
-    /// The path is walked, descriptor by descriptor.
+    /// By opening the path component by component.
     Walk,
 }
 
 impl Files {
-    /// Operations within these limits.
+    /// Operations with these limits.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Files {
             limits,
-            means: Means::default(),
+            symlink_check: SymlinkCheck::default(),
         }
     }
 
-    /// The same, refusing links by these means.
+    /// Selects how symbolic links are detected.
     #[must_use]
-    pub fn by(self, means: Means) -> Self {
-        Files { means, ..self }
+    pub fn with_symlink_check(self, symlink_check: SymlinkCheck) -> Self {
+        Files {
+            symlink_check,
+            ..self
+        }
     }
 
     /// The limits.

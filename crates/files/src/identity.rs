@@ -1,10 +1,10 @@
-//! Which file a descriptor is of, whatever it is called.
+//! The identity of a file, independent of its path.
 
 use rustix::fd::AsFd;
 use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::Errno;
 
-/// A file, as its file system knows it.
+/// A file's device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     device: u64,

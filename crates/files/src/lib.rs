@@ -1,37 +1,40 @@
-//! File operations: the only room that opens a path which a client has sent.
+//! File operations: the only crate that opens a path sent by a client.
 //!
-//! An operation is a plain function of native paths and options. It blocks, so callers put it where
-//! blocking is fine; it knows no wire, no runtime and no session, so that the same operation can be
-//! run in this process or in a confined one.
+//! Operations are blocking functions on native paths. They know no wire format, no async runtime and
+//! no session, so that the same code runs in this process and in a sandboxed file worker.
 //!
-//! - [`Files`] has the operations, one file per verb: `read`, `write`, `create_directory`,
-//!   `metadata`, `canonicalize`, `read_directory`, `walk`, `remove`, `copy`
-//! - [`OpenFile`] is a file that stays open for blocks of it, [`StreamWriter`] a file that is being
-//!   replaced in blocks
-//! - [`Clerk`] does the same operations here or in a confined process, where [`serve`] does them
-//! - [`Limits`] has every number
-//! - [`FilesError`] says why not; its [`ErrorKind`] is what callers tell apart
+//! - [`FileExecutor::perform`] executes a [`FileOp`](outpost_types::FileOp), in this process or in a
+//!   sandboxed worker process, where [`run_worker`] is the main loop
+//! - [`Files`] implements the operations, one source file per operation
+//! - [`OpenFile`] is an open file that is read in blocks; [`Writer`] and [`StreamWriter`] replace a
+//!   file with new content written in blocks
+//! - [`Limits`] holds every limit
+//! - [`FilesError`] is the error of all operations, classified by
+//!   [`FileErrorKind`](outpost_types::FileErrorKind)
 //!
-//! **Links.** Where [`Links::Refuse`] is asked for, no component of the path may be a symbolic link,
-//! and there is no moment at which one could be put there: either the kernel resolves the whole path
-//! so (`openat2`), or it is walked descriptor by descriptor (`resolve`). What is done at the end of a
-//! path is done to a name in an open directory, never to the path again.
+//! **Symbolic links.** With [`Symlinks::Reject`](outpost_types::Symlinks), no component of the path
+//! may be a symbolic link, without a race: either the kernel resolves the whole path that way
+//! (`openat2`), or each component is opened relative to the previous descriptor (`resolve`). The last
+//! component is then accessed relative to its open parent directory, never by path again.
 //!
-//! **Special files.** Opening a FIFO would wait for its other end, and opening a device may do
-//! something. Both are recognised before they are opened, and once more afterwards (`regular`).
+//! **Special files.** Opening a FIFO blocks until the other end is opened, and opening a device can
+//! have side effects. Both are detected before they are opened and checked again afterwards
+//! (`regular`).
 
-mod claim;
-mod confined;
 mod copy;
 mod copy_tree;
 mod create_directory;
 mod error;
+mod executor;
 mod files;
-mod gaps;
 mod identity;
 mod limits;
 mod metadata;
 mod names;
+mod omitted_names;
+mod path_masks;
+mod perform;
+mod placeholder;
 mod read;
 mod read_directory;
 mod regular;
@@ -40,15 +43,17 @@ mod remove_tree;
 mod resolve;
 mod stream;
 mod walk;
+mod worker;
 mod write;
+mod writer;
 
-pub use confined::{Clerk, Confined, Here, Line, Masks, Writer, serve};
-pub use error::{ErrorKind, FilesError};
-pub use files::{Files, Links, Means};
+pub use error::FilesError;
+pub use executor::{FileExecutor, InProcess, Sandboxed};
+pub use files::{Files, SymlinkCheck};
 pub use limits::Limits;
-pub use metadata::Metadata;
+pub use path_masks::PathMasks;
 pub use read::{Block, OpenFile};
-pub use read_directory::DirectoryEntry;
 pub use remove::Remove;
 pub use stream::StreamWriter;
-pub use walk::{EntryKind, Walk, WalkEntry, WalkError, WalkOptions};
+pub use worker::{WorkerSocket, run_worker};
+pub use writer::Writer;

@@ -1,23 +1,25 @@
-//! Every bound.
+//! Limits of the file operations.
 
-/// How much an operation may take. The defaults are what ships.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// Limits of the file operations. The defaults are the shipped values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// The largest file that is read as a whole, in bytes.
     pub file_bytes: u64,
-    /// The largest block that is read of an open file, in bytes.
+    /// The largest block that is read from an open file, in bytes.
     pub block_bytes: u64,
-    /// How many names a directory may have that is read.
+    /// The largest number of entries of a directory that is listed.
     pub directory_entries: usize,
-    /// How deep a walk may be asked to go,
+    /// The largest `max_depth` of a walk.
     pub walk_depth: u64,
-    /// how many directories it may be asked to look into,
+    /// The largest `max_directories` of a walk.
     pub walk_directories: u64,
-    /// and how many names it may be asked to look at.
+    /// The largest `max_entries` of a walk.
     pub walk_entries: u64,
-    /// How many bytes the outcome of a walk may take when it is written down.
+    /// The largest encoded result of a walk, in bytes.
     pub walk_bytes: usize,
-    /// How deep a tree may be that is copied: each level costs three descriptors.
+    /// The deepest directory tree that is copied. Each level needs three descriptors.
     pub copy_depth: usize,
 }
 

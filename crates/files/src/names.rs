@@ -1,4 +1,4 @@
-//! The names in a directory.
+//! Reads the names in a directory.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,43 +9,43 @@ use rustix::fs::{AtFlags, Dir, FileType, statat};
 use rustix::io::Errno;
 
 use crate::FilesError;
-use crate::gaps::Gaps;
 use crate::identity::file_type;
+use crate::omitted_names::OmittedNames;
 
-/// A name in a directory, and what it stands for.
+/// A directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) text: OsString,
-    /// What it is itself: a link is one here.
+    /// Its own type, without following a symbolic link.
     pub(crate) kind: FileType,
 }
 
-/// The names in a directory, one after the other and in no order, however many there are.
+/// Iterates over the entries of a directory, unsorted.
 #[derive(Debug)]
 pub(crate) struct Names {
     entries: Dir,
-    left_out: Vec<OsString>,
+    omitted: Vec<OsString>,
 }
 
 impl Names {
-    pub(crate) fn of(directory: impl AsFd, gaps: &Gaps) -> Result<Self, FilesError> {
+    pub(crate) fn new(directory: impl AsFd, omitted: &OmittedNames) -> Result<Self, FilesError> {
         Ok(Names {
             entries: Dir::read_from(&directory)?,
-            left_out: gaps.of(&directory)?,
+            omitted: omitted.in_directory(&directory)?,
         })
     }
 
-    /// The next name in `directory`, which must be the one that this was made for.
+    /// The next entry of `directory`, which must be the directory passed to [`new`](Self::new).
     pub(crate) fn next(&mut self, directory: impl AsFd) -> Result<Option<Name>, FilesError> {
         let directory = directory.as_fd();
         while let Some(entry) = self.entries.read() {
             let entry = entry?;
             let text = OsStr::from_bytes(entry.file_name().to_bytes());
-            if text == "." || text == ".." || self.left_out.iter().any(|left| left == text) {
+            if text == "." || text == ".." || self.omitted.iter().any(|name| name == text) {
                 continue;
             }
             let kind = match entry.file_type() {
-                // Some file systems leave it to whoever wants to know.
+                // Some file systems do not store the type in the directory.
                 FileType::Unknown => match statat(directory, text, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(stat) => file_type(&stat),
                     Err(Errno::NOENT) => continue,
@@ -62,30 +62,30 @@ impl Names {
     }
 }
 
-/// The names in a directory, in no order, but no more than `limit` of them.
+/// Up to `limit` entries of a directory, unsorted.
 pub(crate) fn names_in(
     directory: impl AsFd,
     limit: usize,
-    gaps: &Gaps,
+    omitted: &OmittedNames,
 ) -> Result<Vec<Name>, FilesError> {
     let directory = directory.as_fd();
-    let mut left = Names::of(directory, gaps)?;
+    let mut entries = Names::new(directory, omitted)?;
     let mut names = Vec::new();
     while names.len() < limit
-        && let Some(name) = left.next(directory)?
+        && let Some(name) = entries.next(directory)?
     {
         names.push(name);
     }
     Ok(names)
 }
 
-/// All names in a directory, sorted, if there are no more than `limit`.
+/// All entries of a directory, sorted by name. Fails if there are more than `limit`.
 pub(crate) fn sorted_names(
     directory: impl AsFd,
     limit: usize,
-    gaps: &Gaps,
+    omitted: &OmittedNames,
 ) -> Result<Vec<Name>, FilesError> {
-    let mut names = names_in(directory, limit.saturating_add(1), gaps)?;
+    let mut names = names_in(directory, limit.saturating_add(1), omitted)?;
     if names.len() > limit {
         return Err(FilesError::TooManyEntries { limit });
     }
@@ -93,17 +93,17 @@ pub(crate) fn sorted_names(
     Ok(names)
 }
 
-/// The first names of a directory, sorted, and no more than `limit` of them. All others are seen and
-/// forgotten, however many there are.
+/// The first `limit` entries of a directory in the order of their names. Keeps no more than that in
+/// memory.
 pub(crate) fn first_names(
     directory: impl AsFd,
     limit: usize,
-    gaps: &Gaps,
+    omitted: &OmittedNames,
 ) -> Result<Vec<Name>, FilesError> {
     let directory = directory.as_fd();
-    let mut left = Names::of(directory, gaps)?;
+    let mut entries = Names::new(directory, omitted)?;
     let mut first = BTreeMap::new();
-    while let Some(Name { text, kind }) = left.next(directory)? {
+    while let Some(Name { text, kind }) = entries.next(directory)? {
         first.insert(text, kind);
         if first.len() > limit {
             first.pop_last();
@@ -113,7 +113,7 @@ pub(crate) fn first_names(
     Ok(names.map(|(text, kind)| Name { text, kind }).collect())
 }
 
-/// What a name leads to; none if it leads nowhere.
+/// The type of the entry's target; none for a symbolic link without a target.
 pub(crate) fn target_of(directory: impl AsFd, name: &Name) -> Option<FileType> {
     if name.kind != FileType::Symlink {
         return Some(name.kind);

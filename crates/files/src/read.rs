@@ -1,50 +1,52 @@
-//! Reading files: all of one, or blocks of one that stays open.
+//! Reads whole files, and open files in blocks.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::{Files, FilesError, Limits, Links};
+use outpost_types::Symlinks;
 
-/// A regular file that stays open. It stays the same file, whatever becomes of its path.
+use crate::{Files, FilesError, Limits};
+
+/// An open regular file. It stays the same file even if its path is replaced.
 #[derive(Debug)]
 pub struct OpenFile {
     file: File,
     limits: Limits,
 }
 
-/// A part of a file.
+/// A block of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// As many as were asked for, if there are so many.
+    /// The bytes: as many as requested, or fewer at the end of the file.
     pub bytes: Vec<u8>,
-    /// There were fewer than were asked for.
+    /// Whether there are fewer bytes than requested.
     pub eof: bool,
 }
 
 impl Files {
-    /// Opens a regular file.
-    pub fn open(&self, path: &Path, links: Links) -> Result<OpenFile, FilesError> {
+    /// Opens a regular file for reading.
+    pub fn open(&self, path: &Path, symlinks: Symlinks) -> Result<OpenFile, FilesError> {
         Ok(OpenFile {
-            file: self.open_regular(path, links)?,
+            file: self.open_regular(path, symlinks)?,
             limits: self.limits,
         })
     }
 
-    /// All bytes of a regular file.
-    pub fn read(&self, path: &Path, links: Links) -> Result<Vec<u8>, FilesError> {
-        self.open(path, links)?.read()
+    /// Reads all bytes of a regular file.
+    pub fn read(&self, path: &Path, symlinks: Symlinks) -> Result<Vec<u8>, FilesError> {
+        self.open(path, symlinks)?.read()
     }
 }
 
 impl OpenFile {
-    /// One that was opened elsewhere, and found to be regular there.
-    pub(crate) fn of(file: File, limits: Limits) -> Self {
+    /// Wraps a file that was opened as a regular file.
+    pub(crate) fn new(file: File, limits: Limits) -> Self {
         OpenFile { file, limits }
     }
 
-    /// All its bytes, from the beginning.
+    /// Reads all bytes from the current position of a newly opened file.
     pub fn read(&self) -> Result<Vec<u8>, FilesError> {
         let mut bytes = Vec::new();
         bytes
@@ -52,33 +54,33 @@ impl OpenFile {
             .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let limit = self.limits.file_bytes;
         (&self.file).take(limit + 1).read_to_end(&mut bytes)?;
-        // It may have grown since we looked.
+        // The file may have grown since its size was read.
         self.check_len(bytes.len() as u64)?;
         Ok(bytes)
     }
 
-    /// How many bytes it has now, if they aren't too many to be read as a whole.
+    /// The current size. Fails if the file is too large to be read as a whole.
     pub fn len(&self) -> Result<u64, FilesError> {
         let len = self.file.metadata()?.len();
         self.check_len(len)?;
         Ok(len)
     }
 
-    /// Whether so many bytes may be read as a whole, for who reads them block by block.
+    /// Fails if a file of this size is too large to be read as a whole.
     pub fn check_len(&self, len: u64) -> Result<(), FilesError> {
         let limit = self.limits.file_bytes;
-        match len > limit {
-            true => Err(FilesError::FileTooLarge { limit }),
-            false => Ok(()),
+        if len > limit {
+            return Err(FilesError::FileTooLarge { limit });
         }
+        Ok(())
     }
 
-    /// Whether it has none.
+    /// Whether the file is empty.
     pub fn is_empty(&self) -> Result<bool, FilesError> {
         Ok(self.len()? == 0)
     }
 
-    /// The bytes from `offset` on: `len` of them, or all there are. Any offset, any order.
+    /// Reads up to `len` bytes at `offset`.
     pub fn read_block(&self, offset: u64, len: u64) -> Result<Block, FilesError> {
         let limit = self.limits.block_bytes;
         if len == 0 || len > limit {
@@ -93,13 +95,13 @@ impl OpenFile {
         })
     }
 
-    /// Reads into `buffer` until it is full or the file ends; says how much.
+    /// Reads at `offset` until `buffer` is full or the file ends. Returns the number of bytes.
     pub fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, FilesError> {
-        // No file reaches further, and the system would call it a mistake to ask.
-        let reach = (i64::MAX as u64).saturating_sub(offset);
+        // The kernel rejects a read beyond the largest file offset with EINVAL.
+        let readable = (i64::MAX as u64).saturating_sub(offset);
         let len = buffer
             .len()
-            .min(usize::try_from(reach).unwrap_or(usize::MAX));
+            .min(usize::try_from(readable).unwrap_or(usize::MAX));
         let mut filled = 0;
         while filled < len {
             match self

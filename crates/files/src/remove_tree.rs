@@ -1,9 +1,9 @@
-//! Removing a directory with everything below it.
+//! Removes a directory and its content.
 //!
-//! Only one directory is open at a time, however deep the tree is, and every step is one from an open
-//! directory to a name in it that is no link, or back to the directory above. Somebody who puts links
-//! in the place of directories meanwhile loses the links. Somebody who moves a directory meanwhile
-//! would lead us somewhere else on the way back, so that place is compared with where we came from.
+//! Only one directory is open at a time, whatever the depth. Every step goes from an open directory to
+//! an entry that is no symbolic link, or back to the parent. A directory that is replaced by a link
+//! meanwhile is not followed; the link is removed. If a directory is moved meanwhile, `..` leads to
+//! another parent, so the parent is compared with the directory that the walk came from.
 
 use std::ffi::{OsStr, OsString};
 
@@ -12,112 +12,111 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
 use crate::FilesError;
-use crate::gaps::Gaps;
 use crate::identity::Identity;
 use crate::names::names_in;
+use crate::omitted_names::OmittedNames;
 use crate::resolve::open_in;
 
-/// How many names are read at once: what is removed needn't be known as a whole.
+/// The number of names that are read at once.
 const BATCH: usize = 4096;
 
 const READ: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// How often names may appear in a directory while it is cleared.
-const SURPRISES: u32 = 64;
+/// How often new names may appear in a directory while it is emptied.
+const MAX_REFILLS: u32 = 64;
 
-/// How often there may be more names in a directory than are read at once.
-const FULL: u32 = 1 << 22;
+/// How many full batches of names one directory may have.
+const MAX_FULL_BATCHES: u32 = 1 << 22;
 
-/// A directory on the way down.
-struct Above {
-    /// Which one it is.
+/// A parent of the directory that is being emptied.
+struct Parent {
     identity: Identity,
-    /// How far it has been cleared.
     progress: Progress,
-    /// What we went into there.
+    /// The entry that the walk went into.
     name: OsString,
 }
 
-/// How it goes with one directory. Whoever keeps making names there could keep us forever.
+/// The progress in one directory. Bounds the work if another process keeps creating entries.
 #[derive(Debug, Default)]
 struct Progress {
-    /// How many names are left, as far as that is known.
+    /// The number of names that should be left, if known.
     left: Option<usize>,
-    surprises: u32,
-    full: u32,
+    refills: u32,
+    full_batches: u32,
 }
 
 impl Progress {
-    /// So many names were found.
+    /// Records a batch of `count` names. Fails if there were too many.
     fn found(&mut self, count: usize) -> Result<(), FilesError> {
         if count >= BATCH {
-            self.full += 1;
+            self.full_batches += 1;
             self.left = None;
         } else {
-            self.surprises += u32::from(self.left.is_some_and(|left| count > left));
+            self.refills += u32::from(self.left.is_some_and(|left| count > left));
             self.left = Some(count);
         }
-        match self.surprises > SURPRISES || self.full > FULL {
-            true => Err(Errno::NOTEMPTY.into()),
-            false => Ok(()),
+        if self.refills > MAX_REFILLS || self.full_batches > MAX_FULL_BATCHES {
+            return Err(Errno::NOTEMPTY.into());
         }
+        Ok(())
     }
 
-    /// One of them is gone, or will be.
-    fn one_less(&mut self) {
+    /// Records that one name is removed, or will be.
+    fn removed_one(&mut self) {
         self.left = self.left.map(|left| left.saturating_sub(1));
     }
 }
 
-/// What happened to the names in a directory.
-enum Cleared {
-    /// There is none left.
+/// The outcome of emptying a directory.
+enum Emptied {
+    /// No entry is left.
     All,
-    /// This one is a directory.
-    Up(OsString),
+    /// This entry is a directory, which must be emptied first.
+    UpTo(OsString),
 }
 
-/// Removes the directory `name` in `parent`, which may also be a file by now.
+/// Removes the directory `name` in `parent`. It may have become a file meanwhile.
 pub(crate) fn remove_tree(parent: OwnedFd, name: &OsStr) -> Result<(), FilesError> {
-    let mut way = vec![Above {
+    let mut parents = vec![Parent {
         identity: Identity::of(&parent)?,
         progress: Progress::default(),
         name: name.to_owned(),
     }];
-    let Some(mut here) = enter(&parent, name)? else {
+    let Some(mut directory) = open_to_empty(&parent, name)? else {
         return Ok(());
     };
     let mut progress = Progress::default();
     loop {
-        match clear(&here, &mut progress)? {
-            Cleared::Up(name) => {
-                let identity = Identity::of(&here)?;
-                if let Some(below) = enter(&here, &name)? {
-                    way.push(Above {
+        match empty(&directory, &mut progress)? {
+            Emptied::UpTo(name) => {
+                let identity = Identity::of(&directory)?;
+                if let Some(child) = open_to_empty(&directory, &name)? {
+                    parents.push(Parent {
                         identity,
                         progress: std::mem::take(&mut progress),
                         name,
                     });
-                    here = below;
+                    directory = child;
                 }
             }
-            Cleared::All => {
-                let Some(above) = way.pop() else {
+            Emptied::All => {
+                let Some(last) = parents.pop() else {
                     return Ok(());
                 };
-                // The first one may be somewhere that has no way back from below, such as where
-                // something is mounted; it was never closed.
-                here = match way.is_empty() {
-                    true => parent.try_clone()?,
-                    false => back(&here, above.identity)?,
+                // `..` of the first directory may not lead to `parent`, for example at a mount point,
+                // but `parent` is still open.
+                directory = if parents.is_empty() {
+                    parent.try_clone()?
+                } else {
+                    open_parent(&directory, last.identity)?
                 };
-                progress = above.progress;
-                match unlinkat(&here, &above.name, AtFlags::REMOVEDIR) {
-                    // Somebody else did.
+                progress = last.progress;
+                match unlinkat(&directory, &last.name, AtFlags::REMOVEDIR) {
+                    // Another process removed it.
                     Ok(()) | Err(Errno::NOENT) => {}
                     Err(error) => return Err(error.into()),
                 }
-                if way.is_empty() {
+                if parents.is_empty() {
                     return Ok(());
                 }
             }
@@ -125,15 +124,15 @@ pub(crate) fn remove_tree(parent: OwnedFd, name: &OsStr) -> Result<(), FilesErro
     }
 }
 
-/// Opens a directory to clear it. What isn't one any more is removed instead.
-fn enter(place: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, FilesError> {
-    match open_in(place, name, READ, Mode::empty()) {
+/// Opens a directory in order to empty it. An entry that is no directory any more is removed instead.
+fn open_to_empty(parent: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, FilesError> {
+    match open_in(parent, name, READ, Mode::empty()) {
         Ok(directory) => Ok(Some(directory)),
-        Err(FilesError::SymbolicLink) => unlink(place, name),
-        Err(error) if error.is(Errno::NOTDIR) => unlink(place, name),
+        Err(FilesError::SymbolicLink) => unlink(parent, name),
+        Err(error) if error.is(Errno::NOTDIR) => unlink(parent, name),
         Err(error) if error.is(Errno::NOENT) => Ok(None),
-        // One that can't be read may still be empty.
-        Err(error) if error.is(Errno::ACCESS) => match unlinkat(place, name, AtFlags::REMOVEDIR) {
+        // An unreadable directory can be removed if it is empty.
+        Err(error) if error.is(Errno::ACCESS) => match unlinkat(parent, name, AtFlags::REMOVEDIR) {
             Ok(()) => Ok(None),
             Err(_) => Err(error),
         },
@@ -141,44 +140,44 @@ fn enter(place: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, FilesError> {
     }
 }
 
-fn unlink(place: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, FilesError> {
-    match unlinkat(place, name, AtFlags::empty()) {
+fn unlink(parent: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, FilesError> {
+    match unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Removes the names in a directory, up to the first that is a directory itself.
-fn clear(directory: impl AsFd, progress: &mut Progress) -> Result<Cleared, FilesError> {
+/// Removes the entries of a directory, up to the first one that is a directory.
+fn empty(directory: impl AsFd, progress: &mut Progress) -> Result<Emptied, FilesError> {
     let directory = directory.as_fd();
     loop {
-        let names = names_in(directory, BATCH, &Gaps::default())?;
+        let names = names_in(directory, BATCH, &OmittedNames::default())?;
         if names.is_empty() {
-            return Ok(Cleared::All);
+            return Ok(Emptied::All);
         }
         progress.found(names.len())?;
         for name in names {
-            progress.one_less();
+            progress.removed_one();
             if name.kind == FileType::Directory {
-                return Ok(Cleared::Up(name.text));
+                return Ok(Emptied::UpTo(name.text));
             }
             match unlinkat(directory, &name.text, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
-                // It has become one.
-                Err(Errno::ISDIR) => return Ok(Cleared::Up(name.text)),
+                // It was replaced by a directory.
+                Err(Errno::ISDIR) => return Ok(Emptied::UpTo(name.text)),
                 Err(error) => return Err(error.into()),
             }
         }
     }
 }
 
-/// The directory above, if it is still the one we came from.
-fn back(here: &OwnedFd, expected: Identity) -> Result<OwnedFd, FilesError> {
-    let above = openat(here, c"..", READ | OFlags::CLOEXEC, Mode::empty())?;
-    match Identity::of(&above)? == expected {
-        true => Ok(above),
-        false => Err(FilesError::Moved),
+/// Opens the parent. Fails if it is not the expected directory.
+fn open_parent(directory: &OwnedFd, expected: Identity) -> Result<OwnedFd, FilesError> {
+    let parent = openat(directory, c"..", READ | OFlags::CLOEXEC, Mode::empty())?;
+    if Identity::of(&parent)? != expected {
+        return Err(FilesError::Moved);
     }
+    Ok(parent)
 }
 
 #[cfg(test)]
@@ -188,46 +187,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_go_are_no_surprise() {
+    fn shrinking_directory_is_no_refill() {
         let mut progress = Progress::default();
         for count in (1..1000).rev() {
             progress.found(count).unwrap();
-            progress.one_less();
+            progress.removed_one();
         }
-        // A directory with more than can be read at once stays full for a while.
+        // A directory with more names than one batch returns full batches for a while.
         for _ in 0..1000 {
             progress.found(BATCH).unwrap();
-            progress.one_less();
+            progress.removed_one();
         }
         progress.found(BATCH - 1).unwrap();
     }
 
     #[test]
-    fn names_that_keep_coming_are_given_up() {
+    fn endless_refills_are_given_up() {
         let mut progress = Progress::default();
         let rounds = (0..1000).take_while(|_| {
             let found = progress.found(1);
-            progress.one_less();
+            progress.removed_one();
             found.is_ok()
         });
-        assert_eq!(rounds.count(), SURPRISES as usize + 1);
+        assert_eq!(rounds.count(), MAX_REFILLS as usize + 1);
         let mut progress = Progress::default();
-        let mut rounds = 0..=FULL;
+        let mut rounds = 0..=MAX_FULL_BATCHES;
         assert!(!rounds.all(|_| progress.found(BATCH).is_ok()));
     }
 
     #[test]
-    fn it_ends_while_somebody_keeps_making_names() {
+    fn removal_ends_while_entries_keep_appearing() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("busy");
-        std::fs::create_dir(&place).unwrap();
+        let directory = folder.path().join("busy");
+        std::fs::create_dir(&directory).unwrap();
         let ended = AtomicBool::new(false);
         let outcome = std::thread::scope(|scope| {
-            for maker in 0..2 {
-                let (place, ended) = (&place, &ended);
+            for writer in 0..2 {
+                let (directory, ended) = (&directory, &ended);
                 scope.spawn(move || {
                     for number in 0_u64.. {
-                        let _ = std::fs::write(place.join(format!("{maker}-{number}")), "");
+                        let _ = std::fs::write(directory.join(format!("{writer}-{number}")), "");
                         if ended.load(Ordering::Relaxed) {
                             break;
                         }
@@ -239,7 +238,7 @@ mod tests {
             ended.store(true, Ordering::Relaxed);
             outcome
         });
-        // It may win, if nothing happens to be there for a moment.
+        // It succeeds if the directory happens to be empty for a moment.
         assert!(outcome.is_ok() || outcome.unwrap_err().is(Errno::NOTEMPTY));
     }
 }

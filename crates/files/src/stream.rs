@@ -1,8 +1,8 @@
-//! A file that is written in blocks, and takes another's place all at once.
+//! Replaces a file atomically with content that is written in blocks.
 //!
-//! What is written has no name until it is complete, so that nothing of it stays if this process
-//! dies. Some file systems can't do that: there it has a name from the start, which is removed with
-//! the writer.
+//! The new file is unnamed (`O_TMPFILE`) until it is complete, so that nothing is left over if this
+//! process dies. On file systems without `O_TMPFILE` it is a named temporary file, which is removed
+//! when the writer is dropped.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use outpost_types::Symlinks;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, linkat, openat,
@@ -19,100 +20,100 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::copy::PERMISSIONS;
-use crate::identity::file_type;
+use crate::identity::{Identity, file_type};
 use crate::regular::check_size;
-use crate::{Files, FilesError, Links};
+use crate::{Files, FilesError};
 
-/// The mode of a new file, of which the process's mask leaves something.
+/// The mode of a new file before the umask is applied.
 const MODE: Mode = Mode::from_raw_mode(0o666);
 
-/// The mode of what has a name before it is complete: what it replaces may be nobody else's business.
-const DRAFT: Mode = Mode::from_raw_mode(0o600);
+/// The mode of a named temporary file: the file that it replaces may be private.
+const TEMP_MODE: Mode = Mode::from_raw_mode(0o600);
 
-/// How many names are tried for what has one while it is written.
+/// The number of names that are tried for a temporary file.
 const ATTEMPTS: u32 = 100;
 
-/// What will be in a file. Dropping it leaves the file as it is, and no trace.
+/// Writes the new content of a file. Dropping it without a commit leaves the file unchanged and
+/// removes what was written.
 #[derive(Debug)]
 pub struct StreamWriter {
     file: File,
-    /// Where the file is to be, whatever becomes of the path that led there,
-    place: OwnedFd,
-    /// and what it is called there.
+    /// The directory of the replaced file, even if its path leads elsewhere by now.
+    directory: OwnedFd,
+    /// The name of the replaced file.
     name: OsString,
-    draft: Draft,
+    temp: TempFile,
 }
 
-/// What is written, as long as it isn't complete.
+/// The state of the new file.
 #[derive(Debug)]
-enum Draft {
-    Nameless,
+enum TempFile {
+    Unnamed,
     Named(OsString),
-    /// It has taken its place.
-    Done,
+    /// It has replaced the old file.
+    Committed,
 }
 
 impl Files {
-    /// Starts to replace a file, which needn't exist. A link to a file stays, and the file it leads
-    /// to is replaced.
+    /// Starts to replace a file, which need not exist. If the path is a symbolic link, its target is
+    /// replaced.
     pub fn create_stream(&self, path: &Path) -> Result<StreamWriter, FilesError> {
         let path = target(path)?;
-        let (place, name) = self.open_parent(&path, Links::Follow)?;
-        check_replaceable(&place, name)?;
-        let (file, draft) = new_draft(&place)?;
+        let (directory, name) = self.open_parent(&path, Symlinks::Follow)?;
+        check_replaceable(&directory, name)?;
+        let (file, temp) = create_temp(&directory)?;
         Ok(StreamWriter {
             file,
-            place,
+            directory,
             name: name.to_owned(),
-            draft,
+            temp,
         })
     }
 }
 
 impl StreamWriter {
-    /// Writes a block, anywhere and in any order. What is never written is zero.
+    /// Writes a block at any offset. Gaps read as zeros.
     pub fn write_block(&self, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
         write_at(&self.file, offset, bytes)
     }
 
-    /// What is written, for somebody else to write it.
-    pub(crate) fn draft(&self) -> Result<File, FilesError> {
+    /// Another descriptor of the new file, through which another process can write.
+    pub(crate) fn clone_file(&self) -> Result<File, FilesError> {
         Ok(self.file.try_clone()?)
     }
 
-    /// Puts what was written in the place of the file, in one step for everybody who looks. Owner and
-    /// permissions of a file that was there are kept; that it ran as its owner is not, since that was
-    /// said of other content.
+    /// Atomically replaces the file with what was written. Owner and permissions of an existing file
+    /// are kept, except for set-user-ID and set-group-ID: these were granted to the old content.
     pub fn commit(mut self) -> Result<(), FilesError> {
-        match (check_replaceable(&self.place, &self.name)?, &self.draft) {
-            (Some(there), _) => self.take_after(&there)?,
-            (None, Draft::Named(_)) => fchmod(&self.file, usual_mode(&self.place)?)?,
-            // It has had the usual mode all along, and nobody could see it.
+        match (check_replaceable(&self.directory, &self.name)?, &self.temp) {
+            (Some(existing), _) => self.copy_owner_and_mode(&existing)?,
+            (None, TempFile::Named(_)) => fchmod(&self.file, default_mode(&self.directory)?)?,
+            // An unnamed file was created with the default mode.
             (None, _) => {}
         }
-        // Otherwise the new name could survive a crash that the new content doesn't.
+        // Without this, the rename could survive a crash that the content does not.
         self.file.sync_data()?;
-        if matches!(self.draft, Draft::Nameless) {
-            let name = free_name(|name| link(&self.file, &self.place, name))?.1;
-            self.draft = Draft::Named(name);
+        if matches!(self.temp, TempFile::Unnamed) {
+            let name = try_names(|name| link(&self.file, &self.directory, name))?.1;
+            self.temp = TempFile::Named(name);
         }
-        if let Draft::Named(draft) = &self.draft {
-            renameat(&self.place, draft, &self.place, &self.name)?;
+        if let TempFile::Named(temp) = &self.temp {
+            renameat(&self.directory, temp, &self.directory, &self.name)?;
         }
-        self.draft = Draft::Done;
+        self.temp = TempFile::Committed;
         Ok(())
     }
 
-    fn take_after(&self, there: &Stat) -> Result<(), FilesError> {
-        let ours = fstat(&self.file)?;
-        if (ours.st_uid, ours.st_gid) != (there.st_uid, there.st_gid) {
-            let owner = Uid::from_raw(there.st_uid);
-            let group = Gid::from_raw(there.st_gid);
+    fn copy_owner_and_mode(&self, existing: &Stat) -> Result<(), FilesError> {
+        let new = fstat(&self.file)?;
+        if (new.st_uid, new.st_gid) != (existing.st_uid, existing.st_gid) {
+            let owner = Uid::from_raw(existing.st_uid);
+            let group = Gid::from_raw(existing.st_gid);
             fchown(&self.file, Some(owner), Some(group))?;
         }
         Ok(fchmod(
             &self.file,
-            Mode::from_raw_mode(there.st_mode & PERMISSIONS),
+            Mode::from_raw_mode(existing.st_mode & PERMISSIONS),
         )?)
     }
 }
@@ -127,14 +128,14 @@ pub(crate) fn write_at(file: &File, offset: u64, bytes: &[u8]) -> Result<(), Fil
 
 impl Drop for StreamWriter {
     fn drop(&mut self) {
-        if let Draft::Named(name) = &self.draft {
-            // Whoever removed it before did what was to be done.
-            let _ = unlinkat(&self.place, name, AtFlags::empty());
+        if let TempFile::Named(name) = &self.temp {
+            // An error means that it is gone already, or cannot be removed.
+            let _ = unlinkat(&self.directory, name, AtFlags::empty());
         }
     }
 }
 
-/// The path itself, or what it leads to if it is a link.
+/// The path itself, or its target if it is a symbolic link.
 fn target(path: &Path) -> Result<PathBuf, FilesError> {
     match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if file_type(&stat) == FileType::Symlink => Ok(std::fs::canonicalize(path)?),
@@ -143,49 +144,49 @@ fn target(path: &Path) -> Result<PathBuf, FilesError> {
     }
 }
 
-/// What is there, if it can be replaced by a file.
-fn check_replaceable(place: impl AsFd, name: &OsStr) -> Result<Option<Stat>, FilesError> {
-    match statat(place, name, AtFlags::SYMLINK_NOFOLLOW) {
+/// The metadata of the existing file, if there is one. Fails if it is not a regular file.
+fn check_replaceable(directory: impl AsFd, name: &OsStr) -> Result<Option<Stat>, FilesError> {
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
         Ok(stat) => match file_type(&stat) {
             FileType::RegularFile => Ok(Some(stat)),
             FileType::Directory => Err(Errno::ISDIR.into()),
-            _ => Err(FilesError::NotAFile),
+            _ => Err(FilesError::NotRegularFile),
         },
     }
 }
 
-fn new_draft(place: &OwnedFd) -> Result<(File, Draft), FilesError> {
+fn create_temp(directory: &OwnedFd) -> Result<(File, TempFile), FilesError> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    match openat(place, c".", flags, MODE) {
-        Ok(file) if can_be_named(&file) => Ok((file.into(), Draft::Nameless)),
-        Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => named_draft(place),
+    match openat(directory, c".", flags, MODE) {
+        Ok(file) if is_linkable(&file) => Ok((file.into(), TempFile::Unnamed)),
+        Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => create_named(directory),
         Err(error) => Err(error.into()),
     }
 }
 
-fn named_draft(place: &OwnedFd) -> Result<(File, Draft), FilesError> {
+fn create_named(directory: &OwnedFd) -> Result<(File, TempFile), FilesError> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    let (file, name) = free_name(|name| openat(place, name, flags, DRAFT))?;
-    Ok((file.into(), Draft::Named(name)))
+    let (file, name) = try_names(|name| openat(directory, name, flags, TEMP_MODE))?;
+    Ok((file.into(), TempFile::Named(name)))
 }
 
-/// What a new file gets here, by the process's mask and what the directory says. Neither can be asked
-/// without changing it, so one is made.
-fn usual_mode(place: &OwnedFd) -> Result<Mode, FilesError> {
+/// The mode of a new file in this directory, which depends on the umask and the default ACL. The umask
+/// cannot be read without changing it, so a file is created and removed.
+fn default_mode(directory: &OwnedFd) -> Result<Mode, FilesError> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    let (file, name) = free_name(|name| openat(place, name, flags, MODE))?;
+    let (file, name) = try_names(|name| openat(directory, name, flags, MODE))?;
     let stat = fstat(&file);
-    unlinkat(place, &name, AtFlags::empty())?;
+    unlinkat(directory, &name, AtFlags::empty())?;
     Ok(Mode::from_raw_mode(stat?.st_mode & PERMISSIONS))
 }
 
-/// A file without a name gets one by way of `/proc`, which isn't everywhere.
-fn can_be_named(file: &OwnedFd) -> bool {
-    let there = statat(CWD, proc_path(file), AtFlags::empty());
-    match (there, fstat(file)) {
-        (Ok(there), Ok(stat)) => (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino),
+/// Whether an unnamed file can be linked, which needs `/proc` to be mounted.
+fn is_linkable(file: &OwnedFd) -> bool {
+    let in_proc = statat(CWD, proc_path(file), AtFlags::empty());
+    match (in_proc, fstat(file)) {
+        (Ok(in_proc), Ok(stat)) => Identity::from(&in_proc) == Identity::from(&stat),
         _ => false,
     }
 }
@@ -194,12 +195,18 @@ fn proc_path(file: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-fn link(file: &File, place: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
-    linkat(CWD, proc_path(file), place, name, AtFlags::SYMLINK_FOLLOW)
+fn link(file: &File, directory: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+    linkat(
+        CWD,
+        proc_path(file),
+        directory,
+        name,
+        AtFlags::SYMLINK_FOLLOW,
+    )
 }
 
-/// Tries names until one is free.
-fn free_name<T>(
+/// Tries generated names until one does not exist yet.
+fn try_names<T>(
     mut attempt: impl FnMut(&OsStr) -> Result<T, Errno>,
 ) -> Result<(T, OsString), FilesError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -208,7 +215,7 @@ fn free_name<T>(
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = OsString::from(format!(".outpost-{process}-{number}.part"));
         match attempt(&name) {
-            Ok(made) => return Ok((made, name)),
+            Ok(value) => return Ok((value, name)),
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
@@ -219,16 +226,17 @@ fn free_name<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resolve::PATH_DIRECTORY;
 
-    /// A writer as it is where nothing can be without a name.
-    fn named(folder: &Path) -> StreamWriter {
-        let place = openat(CWD, folder, crate::resolve::PLACE, Mode::empty()).unwrap();
-        let (file, draft) = named_draft(&place).unwrap();
+    /// A writer as on a file system without `O_TMPFILE`.
+    fn named_writer(folder: &Path) -> StreamWriter {
+        let directory = openat(CWD, folder, PATH_DIRECTORY, Mode::empty()).unwrap();
+        let (file, temp) = create_named(&directory).unwrap();
         StreamWriter {
             file,
-            place,
+            directory,
             name: OsString::from("file"),
-            draft,
+            temp,
         }
     }
 
@@ -238,16 +246,16 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_name_from_the_start_takes_its_place_or_leaves_no_trace() {
+    fn named_temporary_file_replaces_the_file_or_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let writer = named(folder.path());
+        let writer = named_writer(folder.path());
         writer.write_block(0, b"new").unwrap();
-        let there = names(folder.path());
-        assert!(there.len() == 1 && there[0] != "file", "{there:?}");
+        let existing = names(folder.path());
+        assert!(existing.len() == 1 && existing[0] != "file", "{existing:?}");
         drop(writer);
         assert!(names(folder.path()).is_empty());
 
-        let writer = named(folder.path());
+        let writer = named_writer(folder.path());
         writer.write_block(0, b"new").unwrap();
         writer.commit().unwrap();
         assert_eq!(names(folder.path()), ["file"]);
@@ -260,21 +268,22 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_name_before_it_is_complete_is_its_owners_alone() {
+    fn named_temporary_file_is_private_until_commit() {
         let folder = tempfile::tempdir().unwrap();
-        let usual = folder.path().join("usual");
-        File::create(&usual).unwrap();
-        let usual = (mode(&usual), std::fs::remove_file(&usual).unwrap()).0;
-        let writer = named(folder.path());
+        let plain = folder.path().join("plain");
+        File::create(&plain).unwrap();
+        let default_mode = mode(&plain);
+        std::fs::remove_file(&plain).unwrap();
+        let writer = named_writer(folder.path());
         writer.write_block(0, b"secret").unwrap();
         assert_eq!(mode(&folder.path().join(&names(folder.path())[0])), 0o600);
         writer.commit().unwrap();
         assert_eq!(names(folder.path()), ["file"]);
-        assert_eq!(mode(&folder.path().join("file")), usual);
+        assert_eq!(mode(&folder.path().join("file")), default_mode);
     }
 
     #[test]
-    fn new_content_does_not_run_as_the_owner_of_the_old() {
+    fn new_content_loses_set_user_id() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "old").unwrap();
@@ -284,19 +293,19 @@ mod tests {
         };
         for (before, after) in [(0o6750, 0o750), (0o600, 0o600)] {
             set(before);
-            let nameless = Files::default().create_stream(&path).unwrap();
-            nameless.commit().unwrap();
+            let unnamed = Files::default().create_stream(&path).unwrap();
+            unnamed.commit().unwrap();
             assert_eq!(mode(&path), after);
             set(before);
-            named(folder.path()).commit().unwrap();
+            named_writer(folder.path()).commit().unwrap();
             assert_eq!(mode(&path), after);
         }
     }
 
     #[test]
-    fn a_name_that_is_taken_is_passed_over() {
+    fn existing_temporary_names_are_skipped() {
         let mut tried = Vec::new();
-        let (made, name) = free_name(|name| {
+        let (value, name) = try_names(|name| {
             tried.push(name.to_owned());
             if tried.len() < 3 {
                 Err(Errno::EXIST)
@@ -305,8 +314,8 @@ mod tests {
             }
         })
         .unwrap();
-        assert_eq!((made, Some(&name)), (7, tried.last()));
-        let never = free_name(|_| Err::<(), _>(Errno::EXIST));
+        assert_eq!((value, Some(&name)), (7, tried.last()));
+        let never = try_names(|_| Err::<(), _>(Errno::EXIST));
         assert!(never.unwrap_err().is(Errno::EXIST));
     }
 }

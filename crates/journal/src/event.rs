@@ -1,66 +1,55 @@
-//! What a log is made of.
+//! Events of a process.
 
 use bytes::Bytes;
 
-use crate::Seq;
-
-/// Which of a process's streams a chunk came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stream {
-    /// The standard output pipe.
-    Stdout,
-    /// The standard error pipe.
-    Stderr,
-    /// The one merged stream of a terminal.
-    Pty,
-}
+use crate::{Seq, Stream};
 
 /// A run of output bytes, as they were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// The event's number.
     pub seq: Seq,
-    /// Where the bytes came from.
+    /// The stream that the bytes came from.
     pub stream: Stream,
     /// The bytes; cloning shares them.
     pub bytes: Bytes,
 }
 
-/// How a process ended.
+/// The exit status of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// The exit code as the wire knows it (128 + N for a signal, -1 for lost).
+    /// The exit code: 128 + N for signal N, -1 if it is unknown.
     pub code: i32,
-    /// Whether the output shows that the sandbox refused something.
+    /// Whether the output shows that the sandbox denied something.
     pub sandbox_denied: bool,
 }
 
-/// How the streams of a process ended.
+/// The way in which the streams of a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Nobody can write to them any more.
+    /// All writers have closed them.
     Whole,
-    /// Somebody held them open for longer than they were waited for.
+    /// A descendant still held them open when the drain timeout expired.
     GivenUp,
 }
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Bytes were read.
+    /// The process wrote output.
     Output(Chunk),
-    /// The status of the child is known.
+    /// The process exited.
     Exited {
         /// The event's number.
         seq: Seq,
-        /// The status.
+        /// The exit status.
         exit: Exit,
     },
-    /// Nothing follows.
+    /// The streams ended; no event follows.
     Closed {
         /// The event's number.
         seq: Seq,
-        /// How the streams ended.
+        /// The way in which the streams ended.
         end: End,
     },
 }

@@ -1,13 +1,13 @@
-//! The log itself.
+//! The bounded event log of one process.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::{Chunk, End, Event, Exit, Limits, Owner, Page, Seq, Stream};
+use crate::{Chunk, End, Event, Exit, Limits, OwnerCursor, Page, Seq, Stream};
 
-/// An output event as it is kept, with its place in the stream of all bytes,
-/// so that "how many bytes lie behind this cursor" needs no summing up.
+/// A retained output event with its offset in the stream of all bytes, so that
+/// the number of bytes after a cursor needs no summation.
 #[derive(Debug)]
 struct Kept {
     chunk: Chunk,
@@ -19,23 +19,22 @@ struct Kept {
 #[derive(Debug)]
 pub struct Journal {
     limits: Limits,
-    /// Output that is still retained. Exit and close are not in here: they
-    /// are the terminal state and never evicted.
+    /// Retained output. Exit and close are stored separately, because they are
+    /// never evicted.
     kept: VecDeque<Kept>,
-    /// The number that the next event gets.
+    /// The number of the next event.
     next: Seq,
-    /// All output bytes ever appended.
+    /// The number of output bytes ever appended.
     total: u64,
     exit: Option<(Seq, Exit)>,
     closed: Option<(Seq, End)>,
-    owner: Owner,
-    /// Nothing is evicted: an owner has just come back and may want to read
-    /// what it missed.
+    owner: OwnerCursor,
+    /// Suspends eviction, while a returning owner may read what it missed.
     held: bool,
 }
 
 impl Journal {
-    /// An empty log that waits for nobody yet.
+    /// Creates an empty log without an owner.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Journal {
@@ -45,31 +44,31 @@ impl Journal {
             total: 0,
             exit: None,
             closed: None,
-            owner: Owner::Absent { cursor: Seq::START },
+            owner: OwnerCursor::Absent { cursor: Seq::START },
             held: false,
         }
     }
 
-    /// The log of a process whose events up to `seen` are somebody else's: the
-    /// next one gets the number after it.
+    /// Creates a log whose events up to `seen` are recorded elsewhere. The next
+    /// event gets the number after it.
     #[must_use]
     pub fn starting_after(limits: Limits, seen: Seq) -> Self {
         Journal {
             next: seen.next(),
-            owner: Owner::Absent { cursor: seen },
+            owner: OwnerCursor::Absent { cursor: seen },
             ..Journal::new(limits)
         }
     }
 
-    /// Appends output. Nothing may follow the close, and an empty chunk is no
-    /// event.
+    /// Appends output. An empty chunk is ignored. Must not be called after the
+    /// close.
     pub fn output(&mut self, stream: Stream, bytes: Bytes) {
         debug_assert!(self.closed.is_none(), "output after the close");
         if bytes.is_empty() || self.closed.is_some() {
             return;
         }
         self.total += bytes.len() as u64;
-        let seq = self.take_number();
+        let seq = self.next_number();
         self.kept.push_back(Kept {
             chunk: Chunk { seq, stream, bytes },
             end: self.total,
@@ -77,68 +76,68 @@ impl Journal {
         self.evict();
     }
 
-    /// Leaves a number out: somebody has counted something that is no event.
+    /// Skips a number, for a remote log that counted a message that is no event.
     pub fn skip(&mut self) {
-        self.take_number();
+        self.next_number();
     }
 
-    /// Appends the exit; only the first one counts.
+    /// Appends the exit. Further calls are ignored.
     pub fn exited(&mut self, exit: Exit) {
         debug_assert!(self.closed.is_none(), "exit after the close");
         if self.exit.is_none() && self.closed.is_none() {
-            let seq = self.take_number();
+            let seq = self.next_number();
             self.exit = Some((seq, exit));
         }
     }
 
-    /// The exit was among what [`Journal::starting_after`] left out. It counts as
-    /// the last of that.
+    /// Records an exit among the events before [`Journal::starting_after`], as
+    /// the last of them.
     pub fn had_exited(&mut self, exit: Exit) {
         if self.exit.is_none() {
             self.exit = Some((self.next.previous(), exit));
         }
     }
 
-    /// Appends the close; it is always last, and only once.
+    /// Appends the close, which is always last. Further calls are ignored.
     pub fn close(&mut self, end: End) {
         debug_assert!(self.exit.is_some(), "close before the exit");
         if self.closed.is_none() {
-            let seq = self.take_number();
+            let seq = self.next_number();
             self.closed = Some((seq, end));
         }
     }
 
-    fn take_number(&mut self) -> Seq {
+    fn next_number(&mut self) -> Seq {
         let seq = self.next;
         self.next = seq.next();
         seq
     }
 
-    /// The number that the next event will get.
+    /// The number of the next event.
     #[must_use]
     pub fn next_seq(&self) -> Seq {
         self.next
     }
 
-    /// How the process ended, once that is known.
+    /// The exit status, once it is known.
     #[must_use]
     pub fn exit(&self) -> Option<Exit> {
         self.exit.map(|(_, exit)| exit)
     }
 
-    /// Whether nothing follows any more.
+    /// Whether the close was appended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
 
-    /// How many output bytes were ever appended.
+    /// The number of output bytes ever appended.
     #[must_use]
     pub fn bytes_out(&self) -> u64 {
         self.total
     }
 
-    /// How many output bytes are retained now.
+    /// The number of retained output bytes.
     #[must_use]
     pub fn retained_bytes(&self) -> u64 {
         self.kept
@@ -146,14 +145,14 @@ impl Journal {
             .map_or(0, |oldest| self.total - start_of(oldest))
     }
 
-    /// Whether the log has anything behind this cursor.
+    /// Whether there are events after this cursor.
     #[must_use]
     pub fn has_after(&self, cursor: Seq) -> bool {
         self.next > cursor.next()
     }
 
-    /// The events behind a cursor, in order. Where output was evicted, the
-    /// first number is not the one after the cursor.
+    /// The events after a cursor, in order. If output was evicted, the first
+    /// number is not the one after the cursor.
     pub fn events_after(&self, cursor: Seq) -> impl Iterator<Item = Event> + '_ {
         let mut chunks = self.kept.range(self.first_after(cursor)..).peekable();
         let mut exit = self.exit.filter(|(seq, _)| *seq > cursor);
@@ -173,8 +172,8 @@ impl Journal {
         })
     }
 
-    /// Output behind a cursor: at least one chunk if there is one, then as
-    /// many as fit the budget.
+    /// Output after a cursor: at least one chunk if there is one, then as many
+    /// as fit `max_bytes`.
     #[must_use]
     pub fn page(&self, after: Seq, max_bytes: Option<usize>) -> Page {
         let mut chunks = Vec::new();
@@ -198,7 +197,7 @@ impl Journal {
         }
     }
 
-    /// How many bytes a page behind a cursor holds, or a little more.
+    /// An upper estimate of the bytes in a page after a cursor.
     #[must_use]
     pub fn page_bytes(&self, after: Seq, max_bytes: Option<usize>) -> usize {
         let Some(first) = self.kept.get(self.first_after(after)) else {
@@ -208,8 +207,8 @@ impl Journal {
         all.min(max_bytes.unwrap_or(all).max(first.chunk.bytes.len()))
     }
 
-    /// Whether a reader at this cursor has something to hear at once: output,
-    /// an exit it has not seen, or the close.
+    /// Whether a read after this cursor returns at once: there is output, an
+    /// exit that it has not seen, or the close.
     #[must_use]
     pub fn has_news_for(&self, after: Seq) -> bool {
         self.closed.is_some()
@@ -217,24 +216,24 @@ impl Journal {
             || self.exit.is_some_and(|(seq, _)| seq > after)
     }
 
-    /// Who the log waits for.
+    /// The owner of the log.
     #[must_use]
-    pub fn owner(&self) -> Owner {
+    pub fn owner(&self) -> OwnerCursor {
         self.owner
     }
 
-    /// Lets an owner in, which has seen everything up to `cursor`.
+    /// Attaches an owner that has seen everything up to `cursor`.
     pub fn attach(&mut self, cursor: Seq) {
-        self.owner = Owner::Attached {
+        self.owner = OwnerCursor::Attached {
             cursor: cursor.min(self.next.previous()),
         };
         self.evict();
     }
 
-    /// The owner has seen everything up to `cursor`. A cursor never goes back
-    /// this way, and without an owner nothing happens.
+    /// Advances the owner's cursor. Does nothing if it would move backwards, or
+    /// if no owner is attached.
     pub fn advance(&mut self, cursor: Seq) {
-        if let Owner::Attached { cursor: seen } = &mut self.owner
+        if let OwnerCursor::Attached { cursor: seen } = &mut self.owner
             && cursor > *seen
         {
             *seen = cursor.min(self.next.previous());
@@ -242,42 +241,44 @@ impl Journal {
         }
     }
 
-    /// The owner has gone: nobody holds the child back, and retention alone
-    /// decides what stays.
+    /// Detaches the owner. Backpressure ends, and retention alone decides about
+    /// eviction.
     pub fn detach(&mut self) {
-        self.owner = Owner::Absent {
+        self.owner = OwnerCursor::Absent {
             cursor: self.owner.cursor(),
         };
         self.evict();
     }
 
-    /// Evicts nothing until [`Journal::release`]. Meanwhile the child is held
-    /// back once the log is a window larger than it would be otherwise.
+    /// Suspends eviction until [`Journal::release`]. Meanwhile, reading from the
+    /// child stops once the log exceeds its retention by a window.
     pub fn hold(&mut self) {
         self.held = true;
     }
 
-    /// Evicts again.
+    /// Resumes eviction.
     pub fn release(&mut self) {
         self.held = false;
         self.evict();
     }
 
-    /// Drops all output: nobody will read it any more.
+    /// Drops all output, when no reader is left.
     pub fn forget_output(&mut self) {
         self.kept = VecDeque::new();
     }
 
-    /// Whether the owner, if the log waits for one, has seen the close.
+    /// Whether the log is closed and an attached owner has seen the close.
     #[must_use]
     pub fn is_delivered(&self) -> bool {
         match self.owner {
-            Owner::Attached { cursor } => self.closed.is_some_and(|(closed, _)| cursor >= closed),
-            Owner::Absent { .. } => self.closed.is_some(),
+            OwnerCursor::Attached { cursor } => {
+                self.closed.is_some_and(|(closed, _)| cursor >= closed)
+            }
+            OwnerCursor::Absent { .. } => self.closed.is_some(),
         }
     }
 
-    /// Whether more may be read from the child now.
+    /// Whether more output may be read from the child now.
     #[must_use]
     pub fn has_room(&self) -> bool {
         let Limits {
@@ -289,24 +290,24 @@ impl Journal {
         if self.held && self.retained_bytes() >= most {
             return false;
         }
-        let Owner::Attached { cursor } = self.owner else {
+        let OwnerCursor::Attached { cursor } = self.owner else {
             return true;
         };
-        let (bytes, chunks) = self.behind(cursor);
+        let (bytes, chunks) = self.after(cursor);
         bytes < self.limits.window_bytes as u64 && chunks < self.limits.retain_chunks
     }
 
-    /// How many bytes, in how many chunks, an attached owner has not seen.
+    /// The number of bytes and chunks that an attached owner has not seen.
     #[must_use]
     pub fn ahead(&self) -> (u64, usize) {
         match self.owner {
-            Owner::Attached { cursor } => self.behind(cursor),
-            Owner::Absent { .. } => (0, 0),
+            OwnerCursor::Attached { cursor } => self.after(cursor),
+            OwnerCursor::Absent { .. } => (0, 0),
         }
     }
 
-    /// How many bytes are retained behind a cursor, in how many chunks.
-    fn behind(&self, cursor: Seq) -> (u64, usize) {
+    /// The number of retained bytes and chunks after a cursor.
+    fn after(&self, cursor: Seq) -> (u64, usize) {
         let first = self.first_after(cursor);
         let bytes = match self.kept.get(first) {
             Some(kept) => self.total - start_of(kept),
@@ -315,9 +316,9 @@ impl Journal {
         (bytes, self.kept.len() - first)
     }
 
-    /// Index of the first retained chunk behind a cursor.
+    /// The index of the first retained chunk after a cursor.
     fn first_after(&self, cursor: Seq) -> usize {
-        // The usual cursors are at the end, or near the start of what is kept.
+        // Most cursors are at the end of the log.
         match self.kept.back() {
             Some(last) if last.chunk.seq > cursor => {
                 self.kept.partition_point(|kept| kept.chunk.seq <= cursor)
@@ -326,10 +327,10 @@ impl Journal {
         }
     }
 
-    /// Drops the oldest output that retention doesn't cover, but nothing that
-    /// an attached owner has not seen. The newest chunk stays even if it alone is
-    /// too large: some of it is better than nothing, and to cut it would be a gap
-    /// that no number shows. Who wants nothing retained gets that.
+    /// Drops the oldest output that exceeds the retention, except output that an
+    /// attached owner has not seen. The newest chunk stays even if it alone
+    /// exceeds the retention, because cutting it would leave a gap that no number
+    /// shows. A retention of zero keeps nothing.
     fn evict(&mut self) {
         if self.held {
             return;
@@ -339,19 +340,19 @@ impl Journal {
             let over = self.kept.len() > self.limits.retain_chunks
                 || self.total - start_of(oldest) > self.limits.retain_bytes as u64 && !keeps_newest;
             let wanted = match self.owner {
-                Owner::Attached { cursor } => oldest.chunk.seq > cursor,
-                Owner::Absent { .. } => false,
+                OwnerCursor::Attached { cursor } => oldest.chunk.seq > cursor,
+                OwnerCursor::Absent { .. } => false,
             };
             if !over || wanted {
                 break;
             }
             self.kept.pop_front();
         }
-        self.give_back_memory();
+        self.shrink_index();
     }
 
-    /// A burst must not pin its index for the rest of an idle life.
-    fn give_back_memory(&mut self) {
+    /// Shrinks the index after a burst.
+    fn shrink_index(&mut self) {
         if self.kept.capacity() > 1024 && self.kept.len() < self.kept.capacity() / 8 {
             self.kept.shrink_to(self.kept.len() * 2);
         }

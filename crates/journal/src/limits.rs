@@ -1,14 +1,14 @@
-//! How much a log keeps, and how far it may run ahead.
+//! Retention and flow-control limits.
 
-/// The bounds of one log.
+/// The limits of one log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many bytes of output stay readable behind everybody.
+    /// The number of output bytes to retain.
     pub retain_bytes: usize,
-    /// How many chunks stay readable, so that a trickle of single bytes is
-    /// bounded too; an owner may lag by no more chunks than this either.
+    /// The number of chunks to retain, which bounds a trickle of single bytes.
+    /// It also limits how many chunks an owner may lag.
     pub retain_chunks: usize,
-    /// How many bytes the log may be ahead of its owner.
+    /// The number of bytes by which the log may be ahead of its owner.
     pub window_bytes: usize,
 }
 

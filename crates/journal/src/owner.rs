@@ -1,36 +1,36 @@
-//! The one cursor that holds a child back.
+//! The owner: the cursor that exerts backpressure.
 
 use crate::Seq;
 
-/// Who the log waits for.
+/// The owner of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
-    /// Nobody is attached: the child runs on and the oldest output is evicted.
-    /// The cursor is where the last owner stopped.
+pub enum OwnerCursor {
+    /// No owner is attached. The child runs on, and the oldest output is
+    /// evicted.
     Absent {
-        /// What the last owner had seen.
+        /// The last event that the last owner has seen.
         cursor: Seq,
     },
-    /// Nothing behind this cursor is evicted, and the log runs no further
-    /// ahead of it than a window.
+    /// An owner is attached. No event after its cursor is evicted, and the log
+    /// gets at most a window ahead of it.
     Attached {
-        /// What the owner has seen.
+        /// The last event that the owner has seen.
         cursor: Seq,
     },
 }
 
-impl Owner {
-    /// What the owner has seen, or had seen when it left.
+impl OwnerCursor {
+    /// The last event that the current or last owner has seen.
     #[must_use]
     pub fn cursor(self) -> Seq {
         match self {
-            Owner::Absent { cursor } | Owner::Attached { cursor } => cursor,
+            OwnerCursor::Absent { cursor } | OwnerCursor::Attached { cursor } => cursor,
         }
     }
 
-    /// Whether the log waits for somebody.
+    /// Whether an owner is attached.
     #[must_use]
     pub fn is_attached(self) -> bool {
-        matches!(self, Owner::Attached { .. })
+        matches!(self, OwnerCursor::Attached { .. })
     }
 }

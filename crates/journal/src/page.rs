@@ -1,16 +1,16 @@
-//! What a reader gets that asks for "everything after N".
+//! Pages of output, for long polls.
 
 use crate::{Chunk, Exit, Seq};
 
-/// Retained output behind a cursor, with the state of the process.
+/// Retained output after a cursor, and the state of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The output, oldest first.
     pub chunks: Vec<Chunk>,
-    /// The cursor to go on from is the number before this one.
+    /// The number after the last event that the page covers.
     pub next_seq: Seq,
-    /// How the process ended, once that is known.
+    /// The exit status, once it is known.
     pub exit: Option<Exit>,
-    /// Whether every stream has ended.
+    /// Whether the log is closed.
     pub closed: bool,
 }

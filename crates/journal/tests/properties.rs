@@ -1,7 +1,7 @@
-//! The log against a model, over any interleaving of what can happen to it.
+//! Compares the log with a model, over any interleaving of operations.
 
 use bytes::Bytes;
-use outpost_journal::{End, Event, Exit, Journal, Limits, Owner, Seq, Stream};
+use outpost_journal::{End, Event, Exit, Journal, Limits, OwnerCursor, Seq, Stream};
 use proptest::prelude::*;
 
 const LIMITS: Limits = Limits {
@@ -47,18 +47,18 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Everything that was ever appended, forever.
+/// All events ever appended.
 #[derive(Default)]
 struct Model {
     events: Vec<Event>,
     exited: bool,
     closed: bool,
-    /// What a pushing owner has been given since it attached.
+    /// The last event given to a pushing owner since it attached.
     pushed: Seq,
-    /// The next number when it attached: what is older may have been evicted
-    /// before, and since the exit never is, around the exit too.
+    /// The next number when the owner attached. Older output may have been
+    /// evicted before, also around the exit, which never is.
     attached_at: Seq,
-    /// While it is held: the oldest output that was there when that began.
+    /// While eviction is suspended: the oldest output when that began.
     held_from: Option<Option<Seq>>,
 }
 
@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_interleaving_keeps_the_promises(
+    fn any_interleaving_matches_the_model(
         retain_bytes in prop_oneof![2 => Just(LIMITS.retain_bytes), 1 => Just(10), 1 => Just(0)],
         operations in proptest::collection::vec(operation(), 1..120),
     ) {
@@ -104,7 +104,7 @@ proptest! {
         for operation in operations {
             match operation {
                 Operation::Output(stream, len) => {
-                    // The reader of the pipes asks first, as in life.
+                    // Like the actor, read only if there is room.
                     if model.closed || !journal.has_room() { continue; }
                     let bytes = payload(model.next(), len);
                     journal.output(stream, bytes.clone());
@@ -132,10 +132,10 @@ proptest! {
                     journal.attach(Seq(cursor));
                     model.pushed = Seq(cursor).min(model.next().previous());
                     model.attached_at = model.next();
-                    prop_assert_eq!(journal.owner(), Owner::Attached { cursor: model.pushed });
+                    prop_assert_eq!(journal.owner(), OwnerCursor::Attached { cursor: model.pushed });
                 }
                 Operation::Advance(cursor) => {
-                    // An owner only ever acknowledges what it was given.
+                    // An owner acknowledges only events that it was given.
                     let cursor = Seq(cursor).min(model.pushed);
                     journal.advance(cursor);
                 }
@@ -152,7 +152,7 @@ proptest! {
                     if !journal.owner().is_attached() { continue; }
                     let events: Vec<_> = journal.events_after(model.pushed).take(3).collect();
                     for event in events {
-                        // No hole once attached, unless it was there already.
+                        // No gap once attached, unless it existed before.
                         let expected = &model.events[event.seq().0 as usize - 1];
                         prop_assert_eq!(&event, expected);
                         if event.seq() > model.attached_at {
@@ -181,12 +181,12 @@ proptest! {
                     }
                     prop_assert_eq!(page.closed, model.closed);
                     prop_assert_eq!(page.exit.is_some(), model.exited);
-                    // Waiting is for those who have nothing to hear.
+                    // A reader waits only if there is nothing to read.
                     if !page.chunks.is_empty() { prop_assert!(journal.has_news_for(after)); }
                 }
             }
 
-            // The log always ends where the model ends, and has no holes inside.
+            // The log ends where the model ends, without gaps inside.
             prop_assert_eq!(journal.next_seq(), model.next());
             let kept: Vec<_> = journal.events_after(Seq::START).collect();
             let tail: Vec<_> = kept.iter().map(|event| event.seq().0).collect();
@@ -195,7 +195,7 @@ proptest! {
             prop_assert!(expected.ends_with(&outputs), "only the oldest output is evicted: {:?}", tail);
             prop_assert!(tail.is_sorted());
 
-            // Memory is bounded whatever happens: one chunk may pass the line.
+            // Memory is bounded; one chunk may exceed the limit.
             let retained = journal.retained_bytes() as usize;
             prop_assert!(retained <= retain_bytes + LIMITS.window_bytes + 40);
             if retain_bytes > 0 {
@@ -210,8 +210,9 @@ proptest! {
                 model.closed && (!journal.owner().is_attached() || journal.owner().cursor() == model.next().previous())
             );
 
-            if let Owner::Attached { cursor } = journal.owner() {
-                // What the owner has not seen is all there, unless it was gone when it came.
+            if let OwnerCursor::Attached { cursor } = journal.owner() {
+                // Everything after the owner's cursor is retained, unless it was evicted before
+                // the owner attached.
                 let unseen = model.output_bytes_after(cursor);
                 let held: usize = journal.events_after(cursor).map(|event| match event { Event::Output(c) => c.bytes.len(), _ => 0 }).sum();
                 prop_assert!(held <= unseen);
@@ -225,7 +226,7 @@ proptest! {
 }
 
 #[test]
-fn a_gap_shows_as_a_jump() {
+fn gap_shows_as_a_jump_in_numbers() {
     let mut journal = Journal::new(LIMITS);
     for _ in 0..20 {
         journal.output(Stream::Stdout, Bytes::from_static(b"0123456789"));
@@ -235,7 +236,7 @@ fn a_gap_shows_as_a_jump() {
 }
 
 #[test]
-fn a_chunk_that_is_larger_than_what_is_retained_stays_until_the_next() {
+fn oversized_chunk_stays_until_the_next() {
     let mut journal = Journal::new(LIMITS);
     let sizes = |journal: &Journal| -> Vec<_> {
         let chunks = journal.page(Seq::START, None).chunks;
@@ -254,7 +255,7 @@ fn a_chunk_that_is_larger_than_what_is_retained_stays_until_the_next() {
 }
 
 #[test]
-fn an_attached_owner_loses_nothing_and_holds_the_child_back() {
+fn attached_owner_loses_no_output_and_exerts_backpressure() {
     let mut journal = Journal::new(LIMITS);
     journal.attach(Seq::START);
     let mut written = 0;
@@ -269,7 +270,7 @@ fn an_attached_owner_loses_nothing_and_holds_the_child_back() {
 }
 
 #[test]
-fn a_trickle_of_single_bytes_is_bounded_by_count() {
+fn single_byte_chunks_are_bounded_by_count() {
     let mut journal = Journal::new(LIMITS);
     for _ in 0..1000 {
         journal.output(Stream::Stderr, Bytes::from_static(b"x"));
@@ -288,7 +289,7 @@ fn a_trickle_of_single_bytes_is_bounded_by_count() {
 }
 
 #[test]
-fn the_exit_keeps_its_place_among_late_output() {
+fn exit_keeps_its_position_among_late_output() {
     let mut journal = Journal::new(LIMITS);
     journal.output(Stream::Stdout, Bytes::from_static(b"early"));
     journal.exited(Exit {
@@ -312,7 +313,7 @@ fn the_exit_keeps_its_place_among_late_output() {
 }
 
 #[test]
-fn a_reader_waits_only_when_there_is_nothing_to_say() {
+fn reader_waits_only_without_news() {
     let mut journal = Journal::new(LIMITS);
     assert!(!journal.has_news_for(Seq::START));
     journal.output(Stream::Stdout, Bytes::from_static(b"x"));
@@ -329,7 +330,7 @@ fn a_reader_waits_only_when_there_is_nothing_to_say() {
 }
 
 #[test]
-fn limits_may_be_as_large_as_numbers_get() {
+fn maximum_limits_do_not_overflow() {
     let mut journal = Journal::new(Limits {
         retain_bytes: usize::MAX,
         retain_chunks: usize::MAX,

@@ -1,4 +1,4 @@
-//! What to run as a server.
+//! The command line of an MCP server.
 
 use std::{
     collections::BTreeMap,
@@ -8,83 +8,83 @@ use std::{
 
 use outpost_client::{EnvPolicy, Inherit, Start};
 
-/// The names that `inherit: core` stands for. Where more is wanted of the
-/// executor's environment they have to be named beside it.
+/// The variables that `inherit: core` selects. They are listed explicitly when further
+/// variables of the executor are inherited.
 const CORE: [&str; 11] = [
     "PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME",
     "USER",
 ];
 
-/// A program that speaks MCP over its standard input and output.
+/// A program that speaks MCP over stdin and stdout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// The program.
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Variables with their values.
+    /// Environment variables with their values.
     pub env: BTreeMap<String, OsString>,
-    /// Variables whose values are taken from an environment.
+    /// Environment variables to forward.
     pub env_vars: Vec<EnvVar>,
-    /// Where to run it.
+    /// The working directory.
     pub cwd: Option<PathBuf>,
 }
 
-/// A variable that is handed on.
+/// A forwarded environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvVar {
-    /// Its name.
+    /// The name of the variable.
     pub name: String,
-    /// Whose environment it is taken from.
+    /// The environment that provides the value.
     pub source: EnvSource,
 }
 
-/// Whose environment a variable is taken from.
+/// The environment that provides a forwarded variable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EnvSource {
-    /// This program's.
+    /// This process's environment.
     #[default]
     Local,
-    /// The executor's.
+    /// The executor's environment.
     Remote,
 }
 
-/// Why a command can't be started anywhere.
+/// Reasons why a command is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// The wire carries text.
-    #[error("{what} is not Unicode text")]
+    /// The protocol carries Unicode only.
+    #[error("{part} is not Unicode text")]
     NotUnicode {
-        /// Which part of it.
-        what: Part,
+        /// The part that isn't Unicode.
+        part: CommandPart,
     },
-    /// There is no executor whose environment could be asked.
-    #[error("variable {name} is to be taken from the executor, but the server runs here")]
+    /// A local server can't take variables from a remote executor.
+    #[error("env_vars: {name} has source = \"remote\", but the server runs locally")]
     NoExecutor {
-        /// The variable.
+        /// The name of the variable.
         name: String,
     },
 }
 
 /// A part of a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Part {
+pub enum CommandPart {
     /// The program.
     #[error("the command")]
     Program,
-    /// One of the arguments, counted from 1.
+    /// An argument, counted from 1.
     #[error("argument {0}")]
     Argument(usize),
-    /// The value of a variable.
+    /// The value of an environment variable.
     #[error("variable {0}")]
     Variable(String),
-    /// The directory.
+    /// The working directory.
     #[error("the working directory")]
     Directory,
 }
 
 impl Command {
-    /// A program without arguments.
+    /// Returns a command without arguments.
     pub fn new(program: impl Into<OsString>) -> Self {
         Command {
             program: program.into(),
@@ -92,21 +92,22 @@ impl Command {
         }
     }
 
-    /// What to start here, with what is handed on by `variable`.
-    pub(crate) fn start_here(
+    /// Builds the start request for a local server. `variable` looks up local environment
+    /// variables.
+    pub(crate) fn local_start(
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Start, CommandError> {
-        if let Some(remote) = self.executor_variables().next() {
-            let name = remote.to_owned();
+        if let Some(name) = self.executor_variables().next() {
+            let name = name.to_owned();
             return Err(CommandError::NoExecutor { name });
         }
         self.start(variable)
     }
 
-    /// What to start on an executor: with its own core variables and the named
-    /// ones, and with what is handed on from here by `variable`.
-    pub fn start_there(
+    /// Builds the start request for a remote server: it inherits the executor's core
+    /// variables and the named ones. `variable` looks up local environment variables.
+    pub fn remote_start(
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Start, CommandError> {
@@ -114,25 +115,25 @@ impl Command {
     }
 
     fn start(&self, variable: impl Fn(&str) -> Option<OsString>) -> Result<Start, CommandError> {
-        let mut argv = vec![text(&self.program, || Part::Program)?];
+        let mut argv = vec![text(&self.program, || CommandPart::Program)?];
         for (index, arg) in self.args.iter().enumerate() {
-            argv.push(text(arg, || Part::Argument(index + 1))?);
+            argv.push(text(arg, || CommandPart::Argument(index + 1))?);
         }
         let mut start = Start::new(argv).stdin().env_policy(self.policy());
         for named in &self.env_vars {
-            // What isn't there here isn't there either.
+            // Unset variables stay unset on the executor.
             if named.source == EnvSource::Local
                 && let Some(value) = variable(&named.name)
             {
-                let value = text(&value, || Part::Variable(named.name.clone()))?;
+                let value = text(&value, || CommandPart::Variable(named.name.clone()))?;
                 start = start.env(&named.name, value);
             }
         }
         for (name, value) in &self.env {
-            start = start.env(name, text(value, || Part::Variable(name.clone()))?);
+            start = start.env(name, text(value, || CommandPart::Variable(name.clone()))?);
         }
         if let Some(cwd) = &self.cwd {
-            text(cwd.as_os_str(), || Part::Directory)?;
+            text(cwd.as_os_str(), || CommandPart::Directory)?;
             start = start.cwd(cwd);
         }
         Ok(start)
@@ -159,9 +160,9 @@ impl Command {
     }
 }
 
-fn text(value: &OsStr, part: impl Fn() -> Part) -> Result<String, CommandError> {
+fn text(value: &OsStr, part: impl Fn() -> CommandPart) -> Result<String, CommandError> {
     let text = value.to_str().map(str::to_owned);
-    text.ok_or_else(|| CommandError::NotUnicode { what: part() })
+    text.ok_or_else(|| CommandError::NotUnicode { part: part() })
 }
 
 #[cfg(test)]
@@ -182,45 +183,45 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_named() {
-        let right = Command::new("server");
-        let wrong = [
+    fn error_names_the_part_that_is_not_unicode() {
+        let valid = Command::new("server");
+        let invalid = [
             Command::new(broken()),
             Command {
                 args: vec!["a".into(), broken()],
-                ..right.clone()
+                ..valid.clone()
             },
             Command {
                 env: BTreeMap::from([("KEY".to_owned(), broken())]),
-                ..right.clone()
+                ..valid.clone()
             },
             Command {
-                env_vars: vec![local("HANDED")],
-                ..right.clone()
+                env_vars: vec![local("FORWARDED")],
+                ..valid.clone()
             },
             Command {
                 cwd: Some(broken().into()),
-                ..right
+                ..valid
             },
         ];
-        let words = wrong.map(|command| {
-            let start = command.start_there(|_| Some(broken()));
+        let messages = invalid.map(|command| {
+            let start = command.remote_start(|_| Some(broken()));
             start.unwrap_err().to_string()
         });
         assert_eq!(
-            words,
+            messages,
             [
                 "the command is not Unicode text",
                 "argument 2 is not Unicode text",
                 "variable KEY is not Unicode text",
-                "variable HANDED is not Unicode text",
+                "variable FORWARDED is not Unicode text",
                 "the working directory is not Unicode text",
             ]
         );
     }
 
     #[test]
-    fn only_the_core_is_inherited_unless_more_is_named() {
+    fn inherits_core_and_named_variables() {
         let mut command = Command::new("server");
         let policy = command.policy();
         assert_eq!(policy.inherit, Inherit::Core);
@@ -236,7 +237,7 @@ mod tests {
         assert!(policy.ignore_default_excludes);
         assert_eq!(policy.include_only.len(), CORE.len() + 1);
         assert!(policy.include_only.contains(&"API_KEY".to_owned()));
-        let here = command.start_here(|_| None).unwrap_err();
-        assert!(here.to_string().contains("API_KEY"), "{here}");
+        let error = command.local_start(|_| None).unwrap_err();
+        assert!(error.to_string().contains("API_KEY"), "{error}");
     }
 }

@@ -1,124 +1,122 @@
-//! What can go wrong, in a form that a caller can react to.
+//! Errors of MCP servers and of calls to them.
 
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{model::ErrorData, service::ClientInitializeError};
 
-use crate::{EndpointError, LaunchError, account::Fault};
+use crate::{EndReason, LaunchError, RequestConfigError};
 
-/// Why a server can't be used.
+/// Why a server is unusable.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// It is to run on an executor, and there is none.
+pub enum ServerFailure {
+    /// The server runs remotely, but no remote executor is configured.
     #[error(
-        "MCP server {server} is to run remotely, but no remote place is configured: name one with --on or in mcp.on"
+        "MCP server {server} has environment = \"remote\", but no remote executor is configured; \
+         set --on or mcp.on"
     )]
     NoRemote {
-        /// The server.
+        /// The name of the server.
         server: String,
     },
-    /// It could not be started.
+    /// The process could not be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// It has ended.
+    /// The server ended.
     #[error(transparent)]
-    Ended(#[from] Fault),
-    /// What is sent along with every message can't be.
+    Ended(#[from] EndReason),
+    /// The HTTP headers or the bearer token are unusable.
     #[error(transparent)]
-    Endpoint(#[from] EndpointError),
-    /// Nothing can be sent to it.
-    #[error("the server can't be reached")]
+    Endpoint(#[from] RequestConfigError),
+    /// Sending to the server failed.
+    #[error("the server is unreachable")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It speaks, and what it says is no.
-    #[error("the server can't be talked to")]
+    /// The MCP handshake failed.
+    #[error("the MCP handshake failed")]
     Handshake(#[source] Box<ClientInitializeError>),
-    /// It speaks, and in a way that nobody knows.
-    #[error("the server speaks revision {revision} of the protocol, which isn't known here")]
+    /// The server chose a protocol version that this client doesn't support.
+    #[error("the server uses MCP version {revision}, which is not supported")]
     Revision {
-        /// In its own words.
+        /// The version as sent by the server.
         revision: Arc<str>,
     },
-    /// It took too long.
-    #[error("the server wasn't ready within {within:?}{}", in_vain(*skipped, line.as_deref()))]
+    /// The server was not ready in time.
+    #[error("the server was not ready within {within:?}{}", output_hint(*skipped, line.as_deref()))]
     TimedOut {
-        /// How long it had.
+        /// The startup timeout.
         within: Duration,
-        /// How many lines it wrote that are no messages.
+        /// Number of stdout lines that are not messages.
         skipped: u64,
-        /// The first of them, or what it said on standard error.
+        /// The first of them, or else the last line on stderr.
         line: Option<Arc<str>>,
     },
 }
 
-fn in_vain(skipped: u64, line: Option<&str>) -> String {
-    match (skipped, line) {
-        (0, None) => String::new(),
-        (0, Some(line)) => format!("; it said: {line}"),
-        (1, line) => format!(
-            "; it wrote a line that is no message: {}",
-            line.unwrap_or_default()
-        ),
-        (count, line) => format!(
-            "; it wrote {count} lines that are no messages, the first: {}",
-            line.unwrap_or_default()
-        ),
+fn output_hint(skipped: u64, line: Option<&str>) -> String {
+    let line = match (skipped, line) {
+        (0, None) => return String::new(),
+        (_, line) => line.unwrap_or_default(),
+    };
+    match skipped {
+        0 => format!("; last line on stderr: {line}"),
+        1 => format!("; it wrote 1 line that is not a message: {line}"),
+        count => format!("; it wrote {count} lines that are not messages, the first: {line}"),
     }
 }
 
-/// Why a call has no result.
+/// Why a call returned no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// There is no such server.
+    /// No server has this name.
     #[error("there is no MCP server {server}")]
     UnknownServer {
-        /// The name that was asked for.
+        /// The requested name.
         server: String,
     },
-    /// The server isn't there.
-    #[error("MCP server {server} isn't ready")]
+    /// The server failed to start.
+    #[error("MCP server {server} is not ready")]
     NotReady {
-        /// Which one.
+        /// The name of the server.
         server: String,
-        /// Why not.
+        /// Why the server failed.
         #[source]
-        why: Arc<Failure>,
+        why: Arc<ServerFailure>,
     },
     /// The server was stopped.
     #[error("MCP server {server} was stopped")]
     Stopped {
-        /// Which one.
+        /// The name of the server.
         server: String,
     },
-    /// The configuration doesn't let anybody call it.
-    #[error("tool {tool} of MCP server {server} is disabled by its configuration")]
+    /// The configuration disables the tool.
+    #[error("tool {tool} of MCP server {server} is disabled in its configuration")]
     Disabled {
-        /// Which server.
+        /// The name of the server.
         server: String,
-        /// Which tool.
+        /// The name of the tool.
         tool: String,
     },
-    /// The server said no.
-    #[error("the server refused: {} ({})", .0.message, .0.code.0)]
-    Refused(Box<ErrorData>),
-    /// It took too long, and was called off.
-    #[error("no answer within {within:?}")]
+    /// The server responded with an error.
+    #[error("the server returned an error: {} ({})", .0.message, .0.code.0)]
+    Rejected(Box<ErrorData>),
+    /// The call timed out and was cancelled.
+    #[error("no response within {within:?}")]
     TimedOut {
-        /// How long it had.
+        /// The timeout.
         within: Duration,
     },
-    /// It was called off.
-    #[error("the call was called off")]
+    /// The call was cancelled.
+    #[error("the call was cancelled")]
     Cancelled,
-    /// The server is gone, and nobody knows how far it came with the call.
+    /// The server ended during the call, so it is unknown how far the call got.
     #[error(transparent)]
-    Ended(#[from] Fault),
-    /// The call could not be sent.
-    #[error("the call can't be sent")]
+    Ended(#[from] EndReason),
+    /// Sending the call failed.
+    #[error("cannot send the call")]
     NotSent(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The server wants to know something first.
-    #[error("the server asks for input, which nobody here can give")]
+    /// The server asks for user input, which this client doesn't support.
+    #[error("the server asks for user input, which is not supported")]
     InputRequired,
-    /// The answer is to another question.
-    #[error("the answer makes no sense")]
+    /// The response has an unexpected type.
+    #[error("the server sent an unexpected response")]
     Unexpected,
 }

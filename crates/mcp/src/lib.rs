@@ -1,81 +1,75 @@
-//! MCP servers, run wherever processes run.
+//! MCP servers that run on an executor, and Outpost as an MCP server.
 //!
-//! What MCP means is the business of its SDK, `rmcp`. Here servers are started,
-//! their messages are moved, and all of them together are looked after.
+//! The MCP protocol itself is implemented by the SDK, `rmcp`. This crate starts servers,
+//! transports their messages, and manages all configured servers.
 //!
 //! ```no_run
 //! use std::{collections::BTreeMap, sync::Arc};
-//! use outpost_client::{Local, LocalOptions};
-//! use outpost_mcp::{Ensemble, Launchers, Limits, LocalLauncher, ServerConfig};
+//! use outpost_client::{LocalExecutor, LocalOptions};
+//! use outpost_mcp::{Launcher, Launchers, Limits, ServerConfig, ServerPool};
 //! use serde_json::json;
 //!
 //! # async fn call() -> Result<(), Box<dyn std::error::Error>> {
-//! let here = Arc::new(Local::new(LocalOptions::default())?);
-//! let launchers = Launchers { local: Arc::new(LocalLauncher::new(here)), remote: None };
-//! let time = ServerConfig::read("time", &json!({"command": "mcp-server-time"}))?;
+//! let executor = Arc::new(LocalExecutor::new(LocalOptions::default())?);
+//! let launchers = Launchers { local: Launcher::local(executor), remote: None };
+//! let time = ServerConfig::parse("time", &json!({"command": "mcp-server-time"}))?;
 //! let servers = BTreeMap::from([("time".to_owned(), time)]);
 //!
-//! let ensemble = Ensemble::start(servers, &launchers, &Limits::default());
-//! for tool in ensemble.tools("time").await? {
+//! let pool = ServerPool::start(servers, &launchers, &Limits::default());
+//! for tool in pool.tools("time").await? {
 //!     println!("{}", tool.name);
 //! }
-//! ensemble.close().await;
+//! pool.close().await;
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # Theory of operation
 //!
-//! A [`Launcher`] starts a [`Command`] in a place and gives back a
-//! [`ProcessTransport`]: lines of the process's output are messages to the SDK,
-//! and its messages are lines of the process's input. The transport has a cursor
-//! on the process's log and nothing else, so whatever the place does about lost
-//! connections goes unnoticed here. What it knows beside the messages, such as
-//! why the process ended, it writes into an [`Account`], from which sessions
-//! explain their errors.
+//! A [`Launcher`] starts a [`Command`] on an executor and returns a [`ProcessTransport`]:
+//! lines of the process's stdout are messages for the SDK, and the SDK's messages are
+//! lines of its stdin. The transport is a cursor on the process's journal, so a
+//! reconnect of the executor is invisible here. The transport records why the process
+//! ended in [`ServerDiagnostics`], which explain the session's errors.
 //!
-//! A *session* is one conversation of the SDK with one server. A *member* of the
-//! [`Ensemble`] has a task that opens a session, waits for its end and opens the
-//! next one, as far as the pure `revival` allows; its state is a watch channel,
-//! which callers wait on. Calls are made by whoever calls, in turns where the
-//! server wants that.
+//! A *session* is one MCP connection to one server. Each server of the [`ServerPool`]
+//! has a task that opens a session, waits for its end and opens the next one, as the
+//! restart policy allows. The state of a server is a watch channel, on which calls wait.
 //!
-//! - `lines`, `glance` and [`Sieve`] are what a line is; `probe` is how an old
-//!   server is told from a new one: all of them pure
-//! - [`config`] is what stands in a file
-//! - [`parting`] ends a server in good order: its input first, then a word, then
-//!   force
-//! - `web` speaks HTTP through a place
-//! - [`serve`] is the other way round: a server of our own, with tools for models
+//! - `lines`, `id_scanner`, [`StdoutFilter`]: bounded lines and messages (pure)
+//! - `discovery`: the timeout of the MCP version negotiation (pure)
+//! - [`config`]: the configuration of a server
+//! - [`shutdown`]: graceful termination: close stdin, then SIGTERM, then SIGKILL
+//! - `streamable_http`: servers over streamable HTTP, called from an executor
+//! - [`serve`]: Outpost as an MCP server with tools for models
 
-mod account;
 mod command;
 pub mod config;
-mod ensemble;
+mod diagnostics;
+mod discovery;
 mod error;
-mod glance;
-mod host;
+mod handler;
+mod id_scanner;
 mod launcher;
 mod limits;
 mod lines;
-pub mod parting;
-mod probe;
 pub mod serve;
+mod server_pool;
 mod session;
-mod sieve;
+pub mod shutdown;
+mod stdout_filter;
+mod streamable_http;
 mod transport;
-mod web;
 
-pub use account::{Account, Fault};
-pub use command::{Command, CommandError, EnvSource, EnvVar, Part};
+pub use command::{Command, CommandError, CommandPart, EnvSource, EnvVar};
 pub use config::{ConfigError, ServerConfig};
-pub use ensemble::{Ensemble, Launchers, Status};
-pub use error::{CallError, Failure};
-pub use launcher::{ExecutorLauncher, LaunchError, Launcher, Launching, LocalLauncher, Placing};
+pub use diagnostics::{EndReason, ServerDiagnostics};
+pub use error::{CallError, ServerFailure};
+pub use launcher::{ExecutorProvider, LaunchError, Launcher};
 pub use limits::Limits;
-pub use lines::{Line, Lines};
 pub use rmcp::model;
+pub use server_pool::{Launchers, ServerPool, ServerStatus};
 pub use session::Progress;
-pub use sieve::{Passage, Sieve};
+pub use stdout_filter::{FilteredLine, StdoutFilter};
+pub use streamable_http::RequestConfigError;
 pub use transport::{ProcessTransport, SendError};
-pub use web::EndpointError;

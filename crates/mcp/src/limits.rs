@@ -1,38 +1,36 @@
-//! Every bound and every time of this room.
+//! Limits and timeouts for MCP servers.
 
 use std::time::Duration;
 
-/// Bounds and times. The defaults are what ships.
+/// Limits and timeouts. The defaults are what ships.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The longest message that a server may send.
+    /// Maximum size of a message from a server.
     pub message_bytes: usize,
-    /// The longest line of its errors that is logged as one.
+    /// Maximum length of a stderr line that is logged.
     pub stderr_line_bytes: usize,
-    /// How long a server may take until it can be used, unless its
-    /// configuration says otherwise.
+    /// Startup timeout, unless the server's configuration sets one.
     pub startup: Duration,
-    /// How long a call may take, unless its configuration says otherwise.
+    /// Timeout of a call, unless the server's configuration sets one.
     pub tool: Duration,
-    /// How long a server is waited for that doesn't know the newest revision
-    /// and doesn't say so either. It is asked in the older way then.
+    /// Time to wait for a response to `server/discover`. After that the server is
+    /// assumed to implement an older MCP version only.
     pub discovery: Duration,
-    /// How long the reason for a lost connection may take to follow the loss.
-    pub reason: Duration,
-    /// How long a server has to end by itself once its input has ended. Then it is
-    /// told to.
-    pub parting: Duration,
-    /// How many tools, resources or templates of a server are listed.
+    /// Time to wait for a process's exit after its stdin was closed from its side.
+    pub exit_after_stdin_closed: Duration,
+    /// Time that a server has to exit by itself after this side closed its stdin. After
+    /// that it is terminated.
+    pub stdin_close_grace: Duration,
+    /// Maximum number of tools, resources or templates listed per server.
     pub listed: usize,
-    /// How long a server that has ended is left alone before it is started
-    /// again. Nothing the first time, then this, then twice that and so on.
-    pub revival_pause: Duration,
-    /// The most that this becomes.
-    pub revival_pause_max: Duration,
-    /// A server that was there for so long counts as well again.
-    pub well_after: Duration,
-    /// How often in a row a server is started again.
-    pub revivals: u32,
+    /// Delay before the second restart. The first has none; each further one doubles it.
+    pub restart_delay: Duration,
+    /// Upper bound of the restart delay.
+    pub restart_delay_max: Duration,
+    /// Uptime after which earlier restarts no longer count.
+    pub healthy_after: Duration,
+    /// Maximum number of consecutive restarts.
+    pub max_restarts: u32,
 }
 
 impl Default for Limits {
@@ -43,13 +41,13 @@ impl Default for Limits {
             startup: Duration::from_secs(10),
             tool: Duration::from_secs(60),
             discovery: Duration::from_secs(3),
-            reason: Duration::from_secs(1),
-            parting: Duration::from_secs(1),
+            exit_after_stdin_closed: Duration::from_secs(1),
+            stdin_close_grace: Duration::from_secs(1),
             listed: 10_000,
-            revival_pause: Duration::from_secs(1),
-            revival_pause_max: Duration::from_secs(30),
-            well_after: Duration::from_secs(60),
-            revivals: 5,
+            restart_delay: Duration::from_secs(1),
+            restart_delay_max: Duration::from_secs(30),
+            healthy_after: Duration::from_secs(60),
+            max_restarts: 5,
         }
     }
 }

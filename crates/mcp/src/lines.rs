@@ -1,94 +1,93 @@
-//! Lines out of pieces.
+//! Splits a byte stream into lines of bounded length.
 
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 
-use crate::glance::Glance;
+use crate::id_scanner::IdScanner;
 
-/// Gathers lines of bounded length, however the pieces are cut.
+/// Splits a byte stream, received in chunks, into lines of bounded length.
 #[derive(Debug)]
-pub struct Lines {
+pub(crate) struct LineSplitter {
     limit: usize,
-    /// The beginning of a line whose end hasn't come.
+    /// The received part of an incomplete line.
     partial: BytesMut,
-    /// The line that is being thrown away, if one is.
-    overlong: Option<Overlong>,
+    /// The line being discarded because it exceeds the limit.
+    oversized: Option<DiscardedLine>,
     ready: VecDeque<Line>,
 }
 
-/// A line that is thrown away as it comes.
+/// A line that is discarded while it is received.
 #[derive(Debug, Default)]
-struct Overlong {
+struct DiscardedLine {
     bytes: u64,
-    glance: Glance,
+    scanner: IdScanner,
 }
 
-impl Overlong {
+impl DiscardedLine {
     fn add(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
-        self.glance.at(bytes);
+        self.scanner.scan(bytes);
     }
 }
 
-/// A line, without its end.
+/// A line without its terminator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
-    /// All of it.
-    Whole(Bytes),
-    /// It was longer than it may be, and so it is gone.
+pub(crate) enum Line {
+    /// A complete line.
+    Complete(Bytes),
+    /// A line that exceeded the limit and was discarded.
     TooLong {
-        /// Its length.
+        /// The length of the line.
         bytes: u64,
-        /// The id of the request that it answers, if it is an answer.
-        answers: Option<Value>,
+        /// The request id, if the line is a JSON-RPC response.
+        response_id: Option<Value>,
     },
 }
 
-impl Lines {
-    /// Lines of at most so many bytes.
-    #[must_use]
-    pub fn new(limit: usize) -> Self {
-        Lines {
+impl LineSplitter {
+    /// Returns a splitter for lines of at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        LineSplitter {
             limit,
             partial: BytesMut::new(),
-            overlong: None,
+            oversized: None,
             ready: VecDeque::new(),
         }
     }
 
-    /// Takes what came next. A line that lies in one piece isn't copied.
-    pub fn push(&mut self, mut piece: Bytes) {
-        while let Some(at) = memchr::memchr(b'\n', &piece) {
-            let head = piece.split_to(at);
-            let _newline = piece.split_to(1);
+    /// Adds received bytes. A line within one chunk isn't copied.
+    pub(crate) fn push(&mut self, mut chunk: Bytes) {
+        while let Some(at) = memchr::memchr(b'\n', &chunk) {
+            let head = chunk.split_to(at);
+            let _newline = chunk.split_to(1);
             self.add(head, true);
         }
-        if !piece.is_empty() {
-            self.add(piece, false);
+        if !chunk.is_empty() {
+            self.add(chunk, false);
         }
     }
 
-    /// No more will come: what there is of a last line is a line.
-    pub fn finish(&mut self) {
-        if !self.partial.is_empty() || self.overlong.is_some() {
+    /// Ends the input. An unterminated last line counts as a line.
+    pub(crate) fn finish(&mut self) {
+        if !self.partial.is_empty() || self.oversized.is_some() {
             self.add(Bytes::new(), true);
         }
     }
 
-    /// The next line; empty ones are none.
-    pub fn pop(&mut self) -> Option<Line> {
+    /// Returns the next line. Empty lines are skipped.
+    pub(crate) fn pop(&mut self) -> Option<Line> {
         self.ready.pop_front()
     }
 
     fn add(&mut self, bytes: Bytes, ends: bool) {
-        if let Some(overlong) = &mut self.overlong {
-            overlong.add(&bytes);
+        if let Some(oversized) = &mut self.oversized {
+            oversized.add(&bytes);
         } else if self.partial.len() + bytes.len() > self.limit {
-            let overlong = self.overlong.insert(Overlong::default());
-            overlong.add(&std::mem::take(&mut self.partial));
-            overlong.add(&bytes);
+            let oversized = self.oversized.insert(DiscardedLine::default());
+            oversized.add(&std::mem::take(&mut self.partial));
+            oversized.add(&bytes);
         } else if ends && self.partial.is_empty() {
             return self.complete(bytes);
         } else {
@@ -97,10 +96,10 @@ impl Lines {
         if !ends {
             return;
         }
-        match self.overlong.take() {
-            Some(overlong) => self.ready.push_back(Line::TooLong {
-                bytes: overlong.bytes,
-                answers: overlong.glance.answers(),
+        match self.oversized.take() {
+            Some(oversized) => self.ready.push_back(Line::TooLong {
+                bytes: oversized.bytes,
+                response_id: oversized.scanner.response_id(),
             }),
             None => {
                 let line = std::mem::take(&mut self.partial).freeze();
@@ -114,7 +113,7 @@ impl Lines {
             line.truncate(line.len() - 1);
         }
         if !line.is_empty() {
-            self.ready.push_back(Line::Whole(line));
+            self.ready.push_back(Line::Complete(line));
         }
     }
 }
@@ -125,10 +124,10 @@ mod tests {
 
     use super::*;
 
-    fn gathered(limit: usize, pieces: &[&[u8]]) -> Vec<Line> {
-        let mut lines = Lines::new(limit);
-        for piece in pieces {
-            lines.push(Bytes::copy_from_slice(piece));
+    fn split(limit: usize, chunks: &[&[u8]]) -> Vec<Line> {
+        let mut lines = LineSplitter::new(limit);
+        for chunk in chunks {
+            lines.push(Bytes::copy_from_slice(chunk));
         }
         lines.finish();
         std::iter::from_fn(|| lines.pop()).collect()
@@ -137,60 +136,60 @@ mod tests {
     fn too_long(bytes: u64) -> Line {
         Line::TooLong {
             bytes,
-            answers: None,
+            response_id: None,
         }
     }
 
-    fn whole(text: &str) -> Line {
-        Line::Whole(Bytes::copy_from_slice(text.as_bytes()))
+    fn complete(text: &str) -> Line {
+        Line::Complete(Bytes::copy_from_slice(text.as_bytes()))
     }
 
     #[test]
-    fn lines_are_gathered_across_pieces_and_the_last_needs_no_end() {
+    fn joins_chunks_and_accepts_unterminated_last_line() {
         assert_eq!(
-            gathered(10, &[b"a", b"b\r", b"\n\n\r\nc\nd\n", b"", b"e"]),
-            [whole("ab"), whole("c"), whole("d"), whole("e")]
+            split(10, &[b"a", b"b\r", b"\n\n\r\nc\nd\n", b"", b"e"]),
+            [complete("ab"), complete("c"), complete("d"), complete("e")]
         );
     }
 
     #[test]
-    fn what_is_too_long_is_gone_and_nothing_else_is() {
+    fn discards_only_oversized_lines() {
         assert_eq!(
-            gathered(3, &[b"abc\nabcd\nab", b"cdef", b"g\nx\n", b"long!"]),
+            split(3, &[b"abc\nabcd\nab", b"cdef", b"g\nx\n", b"long!"]),
             [
-                whole("abc"),
+                complete("abc"),
                 too_long(4),
                 too_long(7),
-                whole("x"),
+                complete("x"),
                 too_long(5),
             ]
         );
     }
 
     #[test]
-    fn who_waits_for_an_answer_that_is_too_long_can_be_told() {
-        let lines = gathered(20, &[b"{\"result\":\"a long one\",", b"\"id\":4", b"2}\n"]);
-        let [Line::TooLong { bytes, answers }] = &lines[..] else {
+    fn oversized_response_reports_its_id() {
+        let lines = split(20, &[b"{\"result\":\"a long one\",", b"\"id\":4", b"2}\n"]);
+        let [Line::TooLong { bytes, response_id }] = &lines[..] else {
             panic!("{lines:?}")
         };
-        assert_eq!((*bytes, answers), (31, &Some(42.into())));
+        assert_eq!((*bytes, response_id), (31, &Some(42.into())));
     }
 
     proptest! {
         #[test]
-        fn where_the_pieces_are_cut_makes_no_difference(
+        fn chunk_boundaries_do_not_matter(
             bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'x')], 0..60),
             cuts in proptest::collection::vec(0usize..60, 0..6),
         ) {
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|at| *at < bytes.len()).collect();
             cuts.sort_unstable();
-            let mut pieces = Vec::new();
+            let mut chunks = Vec::new();
             let mut from = 0;
             for at in cuts.into_iter().chain([bytes.len()]) {
-                pieces.push(&bytes[from..at]);
+                chunks.push(&bytes[from..at]);
                 from = at;
             }
-            prop_assert_eq!(gathered(5, &pieces), gathered(5, &[&bytes]));
+            prop_assert_eq!(split(5, &chunks), split(5, &[&bytes]));
         }
     }
 }

@@ -1,10 +1,8 @@
-//! A conversation with one server.
+//! An MCP session with one server.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::{
     ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient, ServiceError,
     model::{
@@ -23,155 +21,147 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Limits,
-    account::{Account, Fault, excerpt},
-    error::{CallError, Failure},
-    host::Host,
+    CallError, EndReason, Limits, ServerDiagnostics, ServerFailure, diagnostics::preview,
+    handler::NotificationHandler,
 };
 
-/// How long a farewell may take.
-const CLOSE_WITHIN: Duration = Duration::from_secs(3);
+/// Timeout for closing a session.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How far a call has come, in the words of its server.
+/// Progress of a call, as reported by the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// So far.
+    /// Progress so far.
     pub done: f64,
-    /// Of so much, if that is known.
+    /// The final value, if known.
     pub total: Option<f64>,
-    /// What is being done.
+    /// A description of the current step.
     pub message: Option<String>,
 }
 
-/// How a session is opened.
+/// How a session negotiates the MCP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opening {
-    /// The newest revision is asked for first.
-    Newest,
-    /// In the way of the older ones, at once.
-    Older,
-    /// In the way of the newest, however long it takes.
-    NewestOnly,
+pub(crate) enum Handshake {
+    /// `server/discover`, with `initialize` as the fallback.
+    Auto,
+    /// `initialize` only.
+    Initialize,
+    /// `server/discover` only.
+    Discover,
 }
 
-/// A server that is ready.
+/// A session with a ready server.
 pub(crate) struct Session {
     peer: Peer<RoleClient>,
-    host: Host,
-    /// Whoever closes the session takes it; dropped with the session, it ends by
-    /// itself.
-    running: Mutex<Option<RunningService<RoleClient, Host>>>,
-    account: Account,
+    handler: NotificationHandler,
+    /// Taken by `close`. Dropping it ends the session.
+    running: Mutex<Option<RunningService<RoleClient, NotificationHandler>>>,
+    diagnostics: ServerDiagnostics,
     limits: Limits,
-    /// Notes about calls that nobody waits for any more, on their way.
-    farewells: TaskTracker,
+    /// Tasks that send cancellation notifications.
+    cancellations: TaskTracker,
 }
 
 impl Session {
-    /// Opens a session; the caller says how long that may take.
+    /// Opens a session. The caller bounds the time.
     pub(crate) async fn open<T: Transport<RoleClient> + 'static>(
         transport: T,
-        account: Account,
-        opening: Opening,
+        diagnostics: ServerDiagnostics,
+        handshake: Handshake,
         limits: &Limits,
-    ) -> Result<Self, Failure> {
-        let lifecycle = match opening {
-            Opening::Newest => ClientLifecycleMode::Auto {
+    ) -> Result<Self, ServerFailure> {
+        let lifecycle = match handshake {
+            Handshake::Auto => ClientLifecycleMode::Auto {
                 preferred_versions: vec![ProtocolVersion::LATEST],
                 legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
             },
-            Opening::Older => ClientLifecycleMode::Initialize,
-            Opening::NewestOnly => ClientLifecycleMode::Discover {
+            Handshake::Initialize => ClientLifecycleMode::Initialize,
+            Handshake::Discover => ClientLifecycleMode::Discover {
                 preferred_versions: vec![ProtocolVersion::LATEST],
             },
         };
-        let host = Host::new();
-        let served = host
+        let handler = NotificationHandler::new();
+        let served = handler
             .clone()
             .serve_with_lifecycle(transport, lifecycle)
             .await;
         let running = match served {
             Ok(running) => running,
-            Err(error) => return Err(refused(error, &account)),
+            Err(error) => return Err(handshake_failure(error, &diagnostics)),
         };
-        let answered = running.peer().peer_info();
-        if let Some(info) = answered
+        if let Some(info) = running.peer().peer_info()
             && !ProtocolVersion::KNOWN_VERSIONS.contains(&info.protocol_version)
         {
-            let revision = excerpt(info.protocol_version.as_str().as_bytes());
-            let _ = timeout(CLOSE_WITHIN, running.cancel()).await;
-            return Err(Failure::Revision { revision });
+            let revision = preview(info.protocol_version.as_str().as_bytes());
+            let _ = timeout(CLOSE_TIMEOUT, running.cancel()).await;
+            return Err(ServerFailure::Revision { revision });
         }
         Ok(Session {
             peer: running.peer().clone(),
-            host,
+            handler,
             running: Mutex::new(Some(running)),
-            account,
+            diagnostics,
             limits: limits.clone(),
-            farewells: TaskTracker::new(),
+            cancellations: TaskTracker::new(),
         })
     }
 
-    /// Waits until the server is gone.
-    pub(crate) async fn ended(&self) -> Fault {
-        self.account.ended().await
+    /// Waits until the server has ended.
+    pub(crate) async fn ended(&self) -> EndReason {
+        self.diagnostics.ended().await
     }
 
-    /// What the server says of itself.
-    pub(crate) fn about(&self) -> Option<ServerPeerInfo> {
+    /// Returns the server's self-description.
+    pub(crate) fn peer_info(&self) -> Option<ServerPeerInfo> {
         self.peer.peer_info().map(|info| (*info).clone())
     }
 
-    /// Ends the server, and what is still under way with it.
+    /// Ends the session and the server, after pending cancellations were sent.
     pub(crate) async fn close(&self) {
-        self.farewells.close();
-        let running = self
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        self.cancellations.close();
+        let running = self.running.lock().take();
         let Some(running) = running else { return };
-        let _ = timeout(CLOSE_WITHIN, async {
-            self.farewells.wait().await;
+        let _ = timeout(CLOSE_TIMEOUT, async {
+            self.cancellations.wait().await;
             running.cancel().await
         })
         .await;
     }
 
     pub(crate) async fn tools(&self, within: Duration) -> Result<Vec<Tool>, CallError> {
-        if !self.offers(|info| info.capabilities.tools.is_some()) {
+        if !self.supports(|info| info.capabilities.tools.is_some()) {
             return Ok(Vec::new());
         }
         let page = async |cursor| {
             let page = self.peer.list_tools(cursor).await?;
             Ok((page.tools, page.next_cursor))
         };
-        self.all(within, page).await
+        self.list_all(within, page).await
     }
 
     pub(crate) async fn resources(&self, within: Duration) -> Result<Vec<Resource>, CallError> {
-        if !self.offers(|info| info.capabilities.resources.is_some()) {
+        if !self.supports(|info| info.capabilities.resources.is_some()) {
             return Ok(Vec::new());
         }
         let page = async |cursor| {
             let page = self.peer.list_resources(cursor).await?;
             Ok((page.resources, page.next_cursor))
         };
-        self.all(within, page).await
+        self.list_all(within, page).await
     }
 
     pub(crate) async fn resource_templates(
         &self,
         within: Duration,
     ) -> Result<Vec<ResourceTemplate>, CallError> {
-        if !self.offers(|info| info.capabilities.resources.is_some()) {
+        if !self.supports(|info| info.capabilities.resources.is_some()) {
             return Ok(Vec::new());
         }
         let page = async |cursor| {
             let page = self.peer.list_resource_templates(cursor).await?;
             Ok((page.resource_templates, page.next_cursor))
         };
-        self.all(within, page).await
+        self.list_all(within, page).await
     }
 
     pub(crate) async fn read_resource(
@@ -183,12 +173,12 @@ impl Session {
         let read = timeout(within, self.peer.read_resource(params)).await;
         match read {
             Ok(Ok(result)) => Ok(result),
-            Ok(Err(error)) => Err(self.explained(error).await),
+            Ok(Err(error)) => Err(self.call_error(error)),
             Err(_) => Err(CallError::TimedOut { within }),
         }
     }
 
-    /// Calls a tool. Dropping this tells the server that nobody waits any more.
+    /// Calls a tool. Dropping the future cancels the call on the server.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -196,58 +186,58 @@ impl Session {
         progress: Option<&mpsc::Sender<Progress>>,
         within: Duration,
     ) -> Result<CallToolResult, CallError> {
-        let mut heard = self.host.progress();
+        let mut notifications = self.handler.progress();
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::with_timeout(within);
         let sent = self.peer.send_cancellable_request(request, options).await;
         let handle = match sent {
             Ok(handle) => handle,
-            Err(error) => return Err(self.explained(error).await),
+            Err(error) => return Err(self.call_error(error)),
         };
         let token = handle.progress_token.clone();
-        let tell = |note: ProgressNotificationParam| {
-            if let Some(progress) = progress.filter(|_| note.progress_token == token) {
-                // Who doesn't keep up misses a step, and not the result.
-                let _ = progress.try_send(note.into());
+        let forward = |notification: ProgressNotificationParam| {
+            if let Some(progress) = progress.filter(|_| notification.progress_token == token) {
+                // A slow receiver misses steps, but never delays the result.
+                let _ = progress.try_send(notification.into());
             }
         };
-        let mut unfinished = Unfinished {
+        let mut cancel_guard = CancelOnDrop {
             session: self,
             id: Some(handle.id.clone()),
         };
-        let answer = handle.await_response();
-        tokio::pin!(answer);
-        let answer = loop {
+        let response = handle.await_response();
+        tokio::pin!(response);
+        let response = loop {
             tokio::select! {
-                answer = &mut answer => break answer,
-                note = heard.recv() => match note {
-                    Ok(note) => tell(note),
+                response = &mut response => break response,
+                notification = notifications.recv() => match notification {
+                    Ok(notification) => forward(notification),
                     Err(RecvError::Lagged(_)) => {}
-                    // Then there is no session either, and the answer says so.
-                    Err(RecvError::Closed) => break answer.await,
+                    // The session has ended, which the response reports.
+                    Err(RecvError::Closed) => break response.await,
                 },
             }
         };
-        unfinished.id = None;
-        while let Ok(note) = heard.try_recv() {
-            tell(note);
+        cancel_guard.id = None;
+        while let Ok(notification) = notifications.try_recv() {
+            forward(notification);
         }
-        match answer {
+        match response {
             Ok(ServerResult::CallToolResult(result)) => Ok(result),
             Ok(ServerResult::InputRequiredResult(_)) => Err(CallError::InputRequired),
             Ok(_) => Err(CallError::Unexpected),
-            Err(error) => Err(self.explained(error).await),
+            Err(error) => Err(self.call_error(error)),
         }
     }
 
-    fn offers(&self, what: impl Fn(&ServerPeerInfo) -> bool) -> bool {
-        self.peer.peer_info().is_some_and(|info| what(&info))
+    fn supports(&self, capability: impl Fn(&ServerPeerInfo) -> bool) -> bool {
+        self.peer.peer_info().is_some_and(|info| capability(&info))
     }
 
-    /// All pages of a list, within the time of a call. Some servers offer a kind
-    /// of thing and don't know all the lists of it: those have nothing in them.
-    async fn all<T>(
+    /// Fetches all pages of a list. Some servers declare a capability without implementing
+    /// all of its lists; an unknown method counts as an empty list.
+    async fn list_all<T>(
         &self,
         within: Duration,
         page: impl AsyncFn(
@@ -273,23 +263,23 @@ impl Session {
             Ok(Err(ServiceError::McpError(error))) if error.code == ErrorCode::METHOD_NOT_FOUND => {
                 Ok(Vec::new())
             }
-            Ok(Err(error)) => Err(self.explained(error).await),
+            Ok(Err(error)) => Err(self.call_error(error)),
             Err(_) => Err(CallError::TimedOut { within }),
         }
     }
 
-    /// What the SDK says, with the reason where it knows only that there is one.
-    async fn explained(&self, error: ServiceError) -> CallError {
+    /// Converts an rmcp error, adding the reason why the server ended.
+    fn call_error(&self, error: ServiceError) -> CallError {
         match error {
-            ServiceError::McpError(error) => CallError::Refused(Box::new(error)),
+            ServiceError::McpError(error) => CallError::Rejected(Box::new(error)),
             ServiceError::Timeout { timeout: within } => CallError::TimedOut { within },
             ServiceError::Cancelled { .. } => CallError::Cancelled,
-            ServiceError::TransportSend(error) => match self.account.fault() {
-                Some(fault) => CallError::Ended(fault),
+            ServiceError::TransportSend(error) => match self.diagnostics.end_reason() {
+                Some(reason) => CallError::Ended(reason),
                 None => CallError::NotSent(error.error),
             },
             ServiceError::TransportClosed => {
-                CallError::Ended(self.account.fault().unwrap_or(Fault::Closed))
+                CallError::Ended(self.diagnostics.end_reason().unwrap_or(EndReason::Closed))
             }
             _ => CallError::Unexpected,
         }
@@ -297,49 +287,53 @@ impl Session {
 }
 
 impl From<ProgressNotificationParam> for Progress {
-    fn from(note: ProgressNotificationParam) -> Self {
+    fn from(notification: ProgressNotificationParam) -> Self {
         Progress {
-            done: note.progress,
-            total: note.total,
-            message: note.message,
+            done: notification.progress,
+            total: notification.total,
+            message: notification.message,
         }
     }
 }
 
-/// A call whose answer hasn't come. Dropped like that, it is called off.
-struct Unfinished<'a> {
+/// Cancels a pending call when dropped.
+struct CancelOnDrop<'a> {
     session: &'a Session,
     id: Option<RequestId>,
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let peer = self.session.peer.clone();
-        let off = CancelledNotificationParam::new(Some(id), None);
-        self.session.farewells.spawn(async move {
-            // A server that is gone needn't know.
-            let _ = peer.notify_cancelled(off).await;
+        let params = CancelledNotificationParam::new(Some(id), None);
+        self.session.cancellations.spawn(async move {
+            // Fails if the server has ended; then there is nothing to cancel.
+            let _ = peer.notify_cancelled(params).await;
         });
     }
 }
 
-/// Why there is no session: the SDK knows that the connection is gone, and the
-/// account may know why.
-fn refused(error: ClientInitializeError, account: &Account) -> Failure {
-    let known = account.fault().filter(|fault| *fault != Fault::Closed);
+/// Explains a failed handshake. If the connection ended, the diagnostics may know why.
+fn handshake_failure(
+    error: ClientInitializeError,
+    diagnostics: &ServerDiagnostics,
+) -> ServerFailure {
+    let known = diagnostics
+        .end_reason()
+        .filter(|reason| *reason != EndReason::Closed);
     match (error, known) {
         (ClientInitializeError::LegacyFallbackFailed { fallback, .. }, _) => {
-            refused(*fallback, account)
+            handshake_failure(*fallback, diagnostics)
         }
         (
             ClientInitializeError::ConnectionClosed(_)
             | ClientInitializeError::TransportError { .. },
-            Some(fault),
-        ) => Failure::Ended(fault),
+            Some(reason),
+        ) => ServerFailure::Ended(reason),
         (ClientInitializeError::TransportError { error, .. }, None) => {
-            Failure::Unreachable(error.error)
+            ServerFailure::Unreachable(error.error)
         }
-        (error, _) => Failure::Handshake(Box::new(error)),
+        (error, _) => ServerFailure::Handshake(Box::new(error)),
     }
 }

@@ -1,14 +1,15 @@
-//! A process as a transport of the SDK.
+//! An rmcp transport over the stdin and stdout of a process.
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use outpost_client::{Event, Events, Process, StreamName};
+use outpost_client::{Event, Events, Process, Stream};
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
     transport::Transport,
 };
+use serde::de::Error as _;
 use tokio::{
     runtime::Handle,
     sync::{Notify, oneshot},
@@ -17,217 +18,217 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use crate::{
-    Limits,
-    account::{Account, Fault, excerpt},
-    lines::{Line, Lines},
-    parting,
-    probe::Probe,
+    EndReason, Limits, ServerDiagnostics,
+    diagnostics::preview,
+    discovery::DiscoveryTimeout,
+    lines::{Line, LineSplitter},
+    shutdown,
 };
 
-/// How long a place may take to be told that a server is to end.
-const END_WITHIN: Duration = Duration::from_secs(10);
+/// Timeout for terminating the server when the transport is dropped.
+const TERMINATE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The messages of a server, wherever it runs: lines of its standard input and
-/// output. What it says on standard error is logged. Closing or dropping this
-/// ends the server.
+/// Transports the messages of a server as lines of its stdin and stdout. Logs its
+/// stderr. Closing or dropping the transport terminates the server.
+///
+/// rmcp's own line transport isn't used: it drops an unterminated last line, and drops
+/// an oversized response without failing its call.
 pub struct ProcessTransport {
     name: Arc<str>,
     process: Process,
     events: Events,
-    messages: Lines,
-    errors: Lines,
-    /// Out of one line, and not given out yet.
-    ready: VecDeque<ServerJsonRpcMessage>,
-    probe: Probe,
-    exit: Option<i32>,
-    /// Gone as soon as the last message that was sent is written, or given up.
+    stdout: LineSplitter,
+    stderr: LineSplitter,
+    /// Parsed messages that were not returned yet.
+    received: VecDeque<ServerJsonRpcMessage>,
+    discovery: DiscoveryTimeout,
+    exit_code: Option<i32>,
+    /// Closes when the previously sent message has been written or dropped.
     last_sent: Option<oneshot::Receiver<Infallible>>,
-    /// Rung when the process takes no more input.
-    deaf: Arc<Notify>,
-    /// How long it has to end then.
-    farewell: Duration,
-    /// How long it has to end when we end its input.
-    parting: Duration,
-    /// When it has to have ended, once it takes no more input.
-    ends_by: Option<Instant>,
-    /// Whether nothing more comes, or nobody wants it.
-    over: bool,
-    /// Whether the process has ended, or was told to.
+    /// Notified when a write to stdin fails.
+    stdin_closed: Arc<Notify>,
+    /// Time for the process to exit after it closed its stdin.
+    exit_after_stdin_closed: Duration,
+    /// Time for the process to exit after this side closed its stdin.
+    stdin_close_grace: Duration,
+    /// Set once stdin is closed: the process must have ended by then.
+    exit_deadline: Option<Instant>,
+    /// No further messages are received.
+    finished: bool,
+    /// The process has ended, or its termination was requested.
     ended: bool,
-    account: Account,
+    diagnostics: ServerDiagnostics,
 }
 
-/// Why a message could not be sent.
+/// Errors of sending a message or closing the transport.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// There is no way to write it down.
-    #[error("cannot write a message as JSON")]
+    /// The message can't be serialized.
+    #[error("cannot encode the message as JSON")]
     Encode(#[from] serde_json::Error),
-    /// The process can't be ended.
-    #[error("cannot end the server")]
-    End(#[from] outpost_client::Error),
+    /// The executor failed to terminate the process.
+    #[error("cannot terminate the server")]
+    Terminate(#[from] outpost_client::Error),
 }
 
 impl ProcessTransport {
-    /// Speaks with this process, which was started with an input.
+    /// Returns a transport for `process`, which must have been started with a stdin.
     #[must_use]
     pub fn new(name: &str, process: Process, limits: &Limits) -> Self {
         ProcessTransport {
             name: name.into(),
             events: process.events(),
             process,
-            messages: Lines::new(limits.message_bytes),
-            errors: Lines::new(limits.stderr_line_bytes),
-            ready: VecDeque::new(),
-            probe: Probe::new(limits.discovery),
-            exit: None,
+            stdout: LineSplitter::new(limits.message_bytes),
+            stderr: LineSplitter::new(limits.stderr_line_bytes),
+            received: VecDeque::new(),
+            discovery: DiscoveryTimeout::new(limits.discovery),
+            exit_code: None,
             last_sent: None,
-            deaf: Arc::default(),
-            farewell: limits.reason,
-            parting: limits.parting,
-            ends_by: None,
-            over: false,
+            stdin_closed: Arc::default(),
+            exit_after_stdin_closed: limits.exit_after_stdin_closed,
+            stdin_close_grace: limits.stdin_close_grace,
+            exit_deadline: None,
+            finished: false,
             ended: false,
-            account: Account::new(),
+            diagnostics: ServerDiagnostics::new(),
         }
     }
 
-    /// What is known of the server beside its messages.
+    /// Returns the diagnostics of the server.
     #[must_use]
-    pub fn account(&self) -> Account {
-        self.account.clone()
+    pub fn diagnostics(&self) -> ServerDiagnostics {
+        self.diagnostics.clone()
     }
 
-    fn output(&mut self, stream: StreamName, bytes: Bytes) {
-        if stream == StreamName::Stderr {
-            self.errors.push(bytes);
-            self.log();
+    fn on_output(&mut self, stream: Stream, bytes: Bytes) {
+        if stream == Stream::Stderr {
+            self.stderr.push(bytes);
+            self.log_stderr();
         } else {
-            self.messages.push(bytes);
-            self.understand();
+            self.stdout.push(bytes);
+            self.parse_stdout();
         }
     }
 
-    fn log(&mut self) {
-        while let Some(line) = self.errors.pop() {
+    fn log_stderr(&mut self) {
+        while let Some(line) = self.stderr.pop() {
             match line {
-                Line::Whole(line) => {
+                Line::Complete(line) => {
                     let text = String::from_utf8_lossy(&line);
                     info!(server = &*self.name, "{text}");
-                    self.account.say(&line);
+                    self.diagnostics.record_stderr(&line);
                 }
                 Line::TooLong { bytes, .. } => {
-                    debug!(server = &*self.name, bytes, "an error line was too long");
-                }
-            }
-        }
-    }
-
-    fn understand(&mut self) {
-        while let Some(line) = self.messages.pop() {
-            match line {
-                Line::Whole(line) => {
-                    for message in parse(&line) {
-                        match message {
-                            Ok(message) => self.ready.push_back(message),
-                            Err(error) => {
-                                let line = &line;
-                                debug!(server = &*self.name, %error, line = %excerpt(line), "skipped what is no message");
-                                self.account.skip(line);
-                            }
-                        }
-                    }
-                }
-                Line::TooLong { bytes, answers } => {
-                    warn!(
+                    debug!(
                         server = &*self.name,
-                        bytes, "skipped a message that is too long"
+                        bytes, "stderr line too long; discarded"
                     );
-                    match answers.and_then(|id| serde_json::from_value(id).ok()) {
-                        Some(id) => self.ready.push_back(too_long(bytes, id)),
-                        None => self.account.skip(b"(a line that is too long)"),
+                }
+            }
+        }
+    }
+
+    fn parse_stdout(&mut self) {
+        while let Some(line) = self.stdout.pop() {
+            match line {
+                Line::Complete(line) => match parse(&line) {
+                    Ok(message) => self.received.push_back(message),
+                    Err(error) => {
+                        let server = &*self.name;
+                        debug!(server, %error, line = %preview(&line), "not a message; skipped");
+                        self.diagnostics.record_skipped(&line);
+                    }
+                },
+                Line::TooLong { bytes, response_id } => {
+                    warn!(server = &*self.name, bytes, "message too long; discarded");
+                    match response_id.and_then(|id| serde_json::from_value(id).ok()) {
+                        Some(id) => self.received.push_back(oversized_response(bytes, id)),
+                        None => self
+                            .diagnostics
+                            .record_skipped(b"(a line that is too long)"),
                     }
                 }
             }
         }
     }
 
-    fn next_ready(&mut self) -> Option<ServerJsonRpcMessage> {
-        while let Some(message) = self.ready.pop_front() {
-            if self.probe.received(&message) {
+    fn pop_received(&mut self) -> Option<ServerJsonRpcMessage> {
+        while let Some(message) = self.received.pop_front() {
+            if self.discovery.on_receive(&message) {
                 return Some(message);
             }
         }
         None
     }
 
-    /// Nothing more comes. The last lines need no end.
+    /// Ends the input. Unterminated last lines count as lines.
     fn finish(&mut self) {
-        self.messages.finish();
-        self.understand();
-        self.errors.finish();
-        self.log();
-        self.over = true;
+        self.stdout.finish();
+        self.parse_stdout();
+        self.stderr.finish();
+        self.log_stderr();
+        self.finished = true;
     }
 
-    fn take(&mut self, event: Option<Event>) {
+    fn on_event(&mut self, event: Option<Event>) {
         match event {
-            Some(Event::Output { stream, bytes, .. }) => self.output(stream, bytes),
-            // What it has left behind may still speak for it.
-            Some(Event::Exited { code, .. }) => self.exit = Some(code),
+            Some(Event::Output { stream, bytes, .. }) => self.on_output(stream, bytes),
+            // Leftover processes may still write messages, so only `Closed` ends the stream.
+            Some(Event::Exited { code, .. }) => self.exit_code = Some(code),
             Some(Event::Closed { .. }) => {
                 self.finish();
                 self.ended = true;
-                let said = self.account.said();
-                let code = self.exit.unwrap_or(-1);
-                self.account.end(Fault::Exited { code, said });
+                self.diagnostics.set_end_reason(EndReason::Exited {
+                    code: self.exit_code.unwrap_or(-1),
+                    last_stderr: self.diagnostics.last_stderr(),
+                });
             }
-            Some(Event::Failed { message }) => {
+            Some(Event::Failed { error }) => {
                 self.finish();
                 self.ended = true;
-                let reason = message.into();
-                self.account.end(Fault::Lost { reason });
+                let reason = error.to_string().into();
+                self.diagnostics.set_end_reason(EndReason::Lost { reason });
             }
-            None => self.over = true,
+            None => self.finished = true,
         }
     }
 
-    /// The next message, or none behind the last one. Cancel-safe.
+    /// Returns the next message, or `None` after the last one. Cancel safe.
     async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            if let Some(message) = self.next_ready() {
+            if let Some(message) = self.pop_received() {
                 return Some(message);
             }
-            if self.over {
+            if self.finished {
                 return None;
             }
             tokio::select! {
                 biased;
-                () = self.deaf.notified() => {
-                    self.ends_by.get_or_insert(Instant::now() + self.farewell);
+                () = self.stdin_closed.notified() => {
+                    self.exit_deadline
+                        .get_or_insert(Instant::now() + self.exit_after_stdin_closed);
                 }
-                () = at(self.probe.until()) => {
-                    if let Some(refusal) = self.probe.overdue(Instant::now()) {
-                        self.account.give_up_discovery();
-                        return Some(refusal);
+                () = sleep_until_some(self.discovery.deadline()) => {
+                    if let Some(error) = self.discovery.poll_timeout(Instant::now()) {
+                        self.diagnostics.set_discovery_timed_out();
+                        return Some(error);
                     }
                 }
-                () = at(self.ends_by) => {
+                () = sleep_until_some(self.exit_deadline) => {
                     self.finish();
-                    self.account.end(Fault::Deaf);
+                    self.diagnostics.set_end_reason(EndReason::StdinClosed);
                 }
-                // Last, because a server that never stops talking mustn't outlast
-                // its deadlines.
-                event = self.events.next() => self.take(event),
+                // Polled last: constant output must not postpone the deadlines.
+                event = self.events.next() => self.on_event(event),
             }
         }
     }
 }
 
-/// Then, or never.
-async fn at(then: Option<Instant>) {
-    match then {
-        Some(then) => sleep_until(then).await,
+async fn sleep_until_some(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
@@ -239,27 +240,25 @@ impl Transport<RoleClient> for ProcessTransport {
         &mut self,
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), SendError>> + Send + 'static {
-        self.probe.sent(&item, Instant::now());
+        self.discovery.on_send(&item, Instant::now());
         let process = self.process.clone();
-        let deaf = Arc::clone(&self.deaf);
-        // The futures are polled by tasks of the SDK's, in any order, and messages
-        // arrive in the order of these calls all the same.
-        let (turn, next) = oneshot::channel::<Infallible>();
-        let before = self.last_sent.replace(next);
+        let stdin_closed = Arc::clone(&self.stdin_closed);
+        // rmcp polls these futures from tasks in any order. Each waits until its
+        // predecessor is dropped, so messages are written in the order of `send` calls.
+        let (done, next) = oneshot::channel::<Infallible>();
+        let previous = self.last_sent.replace(next);
         async move {
-            let _turn = turn;
+            let _done = done;
             let mut line = serde_json::to_vec(&item)?;
             line.push(b'\n');
-            if let Some(before) = before {
-                // It says nothing, and is gone when the one before is written.
-                let _ = before.await;
+            if let Some(previous) = previous {
+                let _ = previous.await;
             }
-            let written = process.write(line).await;
-            if let Err(error) = written {
-                // It has ended, or is lost, and its events are about to say why;
-                // or else it is of no use any more.
-                debug!(%error, "a message was not taken");
-                deaf.notify_one();
+            if let Err(error) = process.write(line).await {
+                // An exited or lost process reports the reason in its events. Otherwise
+                // the exit deadline ends the transport.
+                debug!(%error, "cannot write a message to stdin");
+                stdin_closed.notify_one();
             }
             Ok(())
         }
@@ -270,25 +269,25 @@ impl Transport<RoleClient> for ProcessTransport {
     }
 
     async fn close(&mut self) -> Result<(), SendError> {
-        self.account.end(Fault::Closed);
-        self.over = true;
+        self.diagnostics.set_end_reason(EndReason::Closed);
+        self.finished = true;
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        let leaving = parting::dismiss(&self.process, self.parting);
-        tokio::pin!(leaving);
+        let exit = shutdown::close_stdin_and_wait(&self.process, self.stdin_close_grace);
+        tokio::pin!(exit);
         loop {
             tokio::select! {
-                () = &mut leaving => break,
-                // What it says last is for nobody, but it mustn't wait for a reader.
+                () = &mut exit => break,
+                // Drain the output: a full pipe would keep the process from exiting.
                 event = self.events.next() => match event {
                     Some(Event::Output { .. } | Event::Exited { .. }) => {}
                     Some(Event::Closed { .. } | Event::Failed { .. }) | None => break,
                 },
             }
         }
-        parting::end(&self.process).await?;
-        // It was told, so its last handle needn't tell it again.
+        shutdown::terminate(&self.process).await?;
+        // Dropping the last handle would terminate the process a second time.
         self.process.detach();
         Ok(())
     }
@@ -296,19 +295,20 @@ impl Transport<RoleClient> for ProcessTransport {
 
 impl Drop for ProcessTransport {
     fn drop(&mut self) {
-        self.account.end(Fault::Closed);
-        // Its handle would end it too, but not what one that has exited left.
+        self.diagnostics.set_end_reason(EndReason::Closed);
+        // Dropping the handle terminates a running process, but not the leftover
+        // processes of one that has exited.
         if let Ok(runtime) = Handle::try_current()
             && !self.ended
         {
             let process = self.process.clone();
-            let parting = self.parting;
+            let grace = self.stdin_close_grace;
             runtime.spawn(async move {
-                let ending = async {
-                    parting::dismiss(&process, parting).await;
-                    parting::end(&process).await
+                let termination = async {
+                    shutdown::close_stdin_and_wait(&process, grace).await;
+                    shutdown::terminate(&process).await
                 };
-                if let Ok(Ok(())) = timeout(END_WITHIN, ending).await {
+                if let Ok(Ok(())) = timeout(TERMINATE_TIMEOUT, termination).await {
                     process.detach();
                 }
             });
@@ -316,21 +316,18 @@ impl Drop for ProcessTransport {
     }
 }
 
-/// What is said in place of an answer that was thrown away, so that nobody waits
-/// for it.
-fn too_long(bytes: u64, id: RequestId) -> ServerJsonRpcMessage {
-    let words = format!("the answer of {bytes} bytes is too long");
-    ServerJsonRpcMessage::error(ErrorData::internal_error(words, None), Some(id))
+/// Builds the error that replaces a discarded response, so that its call fails at once.
+fn oversized_response(bytes: u64, id: RequestId) -> ServerJsonRpcMessage {
+    let message = format!("the response of {bytes} bytes is too long");
+    ServerJsonRpcMessage::error(ErrorData::internal_error(message, None), Some(id))
 }
 
-/// The messages in a line: one, or several in the way of an older revision, of
-/// which each is understood by itself.
-fn parse(line: &[u8]) -> Vec<Result<ServerJsonRpcMessage, serde_json::Error>> {
-    if !line.trim_ascii_start().starts_with(b"[") {
-        return vec![serde_json::from_slice(line)];
+fn parse(line: &[u8]) -> Result<ServerJsonRpcMessage, serde_json::Error> {
+    // serde would accept an array as the fields of a message.
+    if line.trim_ascii_start().starts_with(b"[") {
+        return Err(serde_json::Error::custom(
+            "JSON-RPC batches are not supported",
+        ));
     }
-    match serde_json::from_slice::<Vec<serde_json::Value>>(line) {
-        Ok(items) => items.into_iter().map(serde_json::from_value).collect(),
-        Err(error) => vec![Err(error)],
-    }
+    serde_json::from_slice(line)
 }

@@ -1,13 +1,13 @@
-//! How fast a flood of output is taken in, beside a bare blocking reader of the same pipe.
+//! Measures the throughput of reading output, compared with a plain blocking reader of the same pipe.
 //!
 //! `cargo run --release -p outpost-process --example flood [MIB [LIMIT_KIB]]`
-#![expect(clippy::print_stdout, reason = "this is what it is for")]
+#![expect(clippy::print_stdout, reason = "prints measurements")]
 
 use std::io::Read;
 use std::process::{Command as Bare, Stdio as BareStdio};
 use std::time::Instant;
 
-use outpost_process::{Command, ReadOutcome, Size, Spawner, SpawnerOptions, Stdio};
+use outpost_process::{Command, ReadOutcome, Spawner, SpawnerOptions, Stdio, TerminalSize};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -18,7 +18,7 @@ async fn main() -> Outcome<()> {
     let limit: usize = arguments.next().map_or(Ok(256), |limit| limit.parse())?;
     let spawner = Spawner::new(SpawnerOptions::default())?;
     let pty = Stdio::Pty {
-        size: Size { rows: 24, cols: 80 },
+        size: TerminalSize { rows: 24, cols: 80 },
     };
     for round in 0..3 {
         let start = Instant::now();
@@ -61,10 +61,10 @@ async fn ours(spawner: &Spawner, mib: u64, limit: usize, stdio: Stdio) -> Outcom
             cwd: "/".into(),
             env: Vec::new(),
             stdio,
-            carrier: None,
+            wrapper: None,
         })
         .await?;
-    // As a journal does: the newest megabyte is kept.
+    // Keep the newest megabyte, as a journal does.
     let mut kept = std::collections::VecDeque::new();
     let (mut total, mut held, mut reads) = (0, 0, 0);
     loop {

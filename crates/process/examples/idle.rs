@@ -1,9 +1,9 @@
-//! What an idle child that has written once costs in this program's own memory.
+//! Measures the memory that an idle child costs this program.
 //!
 //! `cargo run --release -p outpost-process --example idle [CHILDREN]`
-#![expect(clippy::print_stdout, reason = "this is what it is for")]
+#![expect(clippy::print_stdout, reason = "prints measurements")]
 
-use outpost_process::{Child, Command, ReadOutcome, Size, Spawner, SpawnerOptions, Stdio};
+use outpost_process::{Child, Command, ReadOutcome, Spawner, SpawnerOptions, Stdio, TerminalSize};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -11,7 +11,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 async fn main() -> Outcome<()> {
     let count: u64 = std::env::args().nth(1).map_or(Ok(500), |n| n.parse())?;
     let spawner = Spawner::new(SpawnerOptions::default())?;
-    let size = Size { rows: 24, cols: 80 };
+    let size = TerminalSize { rows: 24, cols: 80 };
     for stdio in [Stdio::Pipes { stdin: true }, Stdio::Pty { size }] {
         let _warm = idle(&spawner, stdio).await?;
         let before = resident()?;
@@ -41,7 +41,7 @@ async fn idle(spawner: &Spawner, stdio: Stdio) -> Outcome<Child> {
             cwd: "/".into(),
             env: Vec::new(),
             stdio,
-            carrier: None,
+            wrapper: None,
         })
         .await?;
     loop {

@@ -1,12 +1,9 @@
-//! How long a one-shot command takes, from start to known exit, beside the bare system doing it.
+//! Measures the time from start to exit of a short command, compared with `posix_spawn`.
 //!
-//! `cargo run --release -p outpost-process --example oneshot [ROUNDS [OPEN]]`, where OPEN is how
-//! many descriptors the program holds meanwhile, as a server with many processes does.
-#![expect(
-    unsafe_code,
-    reason = "the bare system is called as barely as possible"
-)]
-#![expect(clippy::print_stdout, reason = "this is what it is for")]
+//! `cargo run --release -p outpost-process --example oneshot [ROUNDS [OPEN]]`, where OPEN is the
+//! number of descriptors that the program holds open, as a server with many processes does.
+#![expect(unsafe_code, reason = "calls posix_spawn")]
+#![expect(clippy::print_stdout, reason = "prints measurements")]
 
 use std::ffi::{CStr, c_char};
 use std::fs::File;
@@ -16,7 +13,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use outpost_process::{
-    Command, Exit, KeeperCommand, Spawner, SpawnerOptions, Stdio, TreeChoice, keeper,
+    Command, Exit, ReaperCommand, Spawner, SpawnerOptions, Stdio, TreeChoice, subreaper,
 };
 
 const TRUE: &CStr = c"/usr/bin/true";
@@ -24,9 +21,12 @@ const TRUE: &CStr = c"/usr/bin/true";
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Outcome<ExitCode> {
-    // Before there is a runtime: a mother of keepers has one thread.
-    if std::env::args().nth(1).is_some_and(|word| word == "keeper") {
-        return Ok(keeper::main());
+    // Before the runtime starts: the subreaper factory must be single-threaded.
+    if std::env::args()
+        .nth(1)
+        .is_some_and(|word| word == "subreaper")
+    {
+        return Ok(subreaper::main());
     }
     tokio::runtime::Runtime::new()?.block_on(measure())?;
     Ok(ExitCode::SUCCESS)
@@ -39,19 +39,19 @@ async fn measure() -> Outcome<()> {
     let of = |trees| {
         let options = SpawnerOptions {
             trees,
-            keeper: Some(KeeperCommand {
+            subreaper: Some(ReaperCommand {
                 program: "/proc/self/exe".into(),
-                args: vec!["keeper".into()],
+                args: vec!["subreaper".into()],
             }),
             ..SpawnerOptions::default()
         };
         Spawner::new(options)
     };
-    let kinds = [TreeChoice::Cgroup, TreeChoice::Keeper, TreeChoice::Group];
+    let kinds = [TreeChoice::Cgroup, TreeChoice::Subreaper, TreeChoice::Group];
     let spawners: Vec<_> = kinds.into_iter().filter_map(|kind| of(kind).ok()).collect();
-    // Afterwards, as a server opens its descriptors: one process after the other.
+    // Opened after the spawners, as a server opens descriptors over time.
     let _held = hold(open)?;
-    // In the same run and taking turns, so that whatever else the machine does hits all alike.
+    // Interleaved, so that other load on the machine affects all alike.
     let mut bare = Vec::new();
     let mut ours = vec![Vec::new(); spawners.len()];
     for round in 0..rounds + rounds / 10 {
@@ -102,7 +102,7 @@ async fn many(spawner: &Spawner, count: usize, at_once: usize) -> Outcome<Durati
                 };
                 child.exit.wait().await;
                 child.exit.reap();
-                child.control.settle();
+                child.control.release_tree();
             }
             true
         });
@@ -120,7 +120,7 @@ fn command() -> Command {
         cwd: "/".into(),
         env: Vec::new(),
         stdio: Stdio::Pipes { stdin: false },
-        carrier: None,
+        wrapper: None,
     }
 }
 

@@ -1,19 +1,19 @@
-//! A started program, in parts for several owners.
+//! A running child, in parts for several owners.
 
 use crate::control::Control;
 use crate::exit::ExitWatch;
 use crate::input::Input;
 use crate::output::Output;
 
-/// A started program. Its parts may be dropped in any order; none of them kills it.
+/// A running child. Its parts may be dropped in any order; dropping them does not kill it.
 #[derive(Debug)]
 pub struct Child {
-    /// Signals, size, tree. The only part that may be cloned.
+    /// Signals, terminal size and process tree. The only part that can be cloned.
     pub control: Control,
-    /// Where its input is written, unless it has none.
+    /// The writing side of stdin, if it is not `/dev/null`.
     pub stdin: Option<Input>,
     /// Stdout and stderr, in this order, or the terminal.
     pub outputs: Vec<Output>,
-    /// Its end.
+    /// The exit status.
     pub exit: ExitWatch,
 }

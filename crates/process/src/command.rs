@@ -1,73 +1,67 @@
-//! What is to be started.
+//! The description of a program to start.
 
+use outpost_types::TerminalSize;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A program with everything it gets from us; nothing else reaches it.
+/// A program with everything it is given. It inherits nothing else.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// The program and its arguments; must not be empty. A program without a slash is looked up in
-    /// the `PATH` of [`Command::env`], and in `/usr/local/bin:/usr/bin:/bin` when there is none.
+    /// the `PATH` of [`Command::env`], and in `/usr/local/bin:/usr/bin:/bin` if that has no `PATH`.
     pub argv: Vec<OsString>,
-    /// What the program sees as its own name instead of `argv[0]`.
+    /// The name that the program sees instead of `argv[0]`.
     pub arg0: Option<OsString>,
-    /// The directory it starts in. Relative entries of `PATH` are relative to it.
+    /// The working directory. Relative entries of `PATH` are relative to it.
     pub cwd: PathBuf,
     /// The whole environment, in this order.
     pub env: Vec<(OsString, OsString)>,
-    /// What its standard streams are.
+    /// Pipes or a terminal.
     pub stdio: Stdio,
-    /// Set for a program that only carries another one.
-    pub carrier: Option<Carrier>,
+    /// Set if the program only wraps another program.
+    pub wrapper: Option<Wrapper>,
 }
 
-/// How many descriptors a [`Carrier`] can be given.
-pub const MOST_CARRIED: usize = 3;
+/// The maximum number of [`Wrapper::passed`] descriptors.
+pub const MAX_PASSED_FDS: usize = 3;
 
-/// What a program gets that only carries the one that is meant, as bubblewrap carries what is
-/// confined. Signals for its group are for the other one, so it ignores all that can be ignored but
-/// `SIGCHLD`; and it is in a session of its own, where the server's terminal can't be reached.
+/// Options for a program that wraps another one, as bubblewrap wraps a sandboxed program.
+///
+/// Signals to the process group are meant for the wrapped program, so the wrapper ignores all signals
+/// that can be ignored except `SIGCHLD`. It gets its own session, from which the server's terminal
+/// cannot be reached.
 #[derive(Clone, Debug)]
-pub struct Carrier {
-    /// What it finds open behind its streams, from descriptor 3 on. At most [`MOST_CARRIED`].
+pub struct Wrapper {
+    /// Descriptors passed to the wrapper, from descriptor 3 on. At most [`MAX_PASSED_FDS`].
     pub passed: Vec<Arc<OwnedFd>>,
-    /// What it has itself where the three streams are for the one that is meant. They come behind what
-    /// is passed then: who carries may stay for longer than that one, and a stream ends only when nobody
-    /// has it open.
-    pub own: Option<Own>,
+    /// The wrapper's own stdio. If set, the wrapped program's streams are passed after
+    /// [`Wrapper::passed`], because the wrapper may outlive it and would otherwise hold the pipes
+    /// open.
+    pub own: Option<WrapperStdio>,
 }
 
-/// What a carrier has in the place of streams.
+/// The standard streams of a wrapper itself.
 #[derive(Clone, Debug)]
-pub struct Own {
-    /// What is to be open for as long as it is there, in the place of stdin, from which it doesn't read.
-    pub kept: Option<Arc<OwnedFd>>,
-    /// Where it may say something: its stderr.
-    pub words: Arc<OwnedFd>,
+pub struct WrapperStdio {
+    /// A descriptor that stays open while the wrapper runs, in place of stdin. It is never read.
+    pub held: Option<Arc<OwnedFd>>,
+    /// The wrapper's stderr.
+    pub stderr: Arc<OwnedFd>,
 }
 
-/// What a child's three standard streams are connected to.
+/// The connection of a child's standard streams.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Stdio {
-    /// Separate pipes for stdout and stderr; the child leads its own process group.
+    /// Separate pipes for stdout and stderr. The child leads its own process group.
     Pipes {
-        /// Whether stdin is a pipe too; it is `/dev/null` otherwise.
+        /// Whether stdin is a pipe too; otherwise it is `/dev/null`.
         stdin: bool,
     },
-    /// One terminal for all three; the child leads its own session, which the terminal controls.
+    /// One terminal for all three. The child leads its own session with that controlling terminal.
     Pty {
         /// The size the terminal has before the program runs.
-        size: Size,
+        size: TerminalSize,
     },
-}
-
-/// The size of a terminal in characters.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Lines.
-    pub rows: u16,
-    /// Characters in a line.
-    pub cols: u16,
 }

@@ -1,4 +1,4 @@
-//! The two sides of a child's standard streams.
+//! Opens both ends of a child's standard streams.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use rustix::pipe::PipeFlags;
 use crate::command::Stdio;
 use crate::terminal::{self, Terminal};
 
-/// Our side. Everything here is close-on-exec and non-blocking.
+/// The parent's ends, close-on-exec and non-blocking.
 #[derive(Debug)]
-pub(crate) enum Ours {
+pub(crate) enum ParentEnds {
     Pipes {
         stdin: Option<OwnedFd>,
         stdout: OwnedFd,
@@ -22,12 +22,12 @@ pub(crate) enum Ours {
     },
 }
 
-/// The child's side: close-on-exec and blocking. Dropped as soon as the child has its copies, since
-/// a pipe or terminal ends only when its last writer is closed.
+/// The child's ends, close-on-exec and blocking. Dropped as soon as the child has its copies, because a
+/// pipe or terminal ends only when its last writer is closed.
 #[derive(Debug)]
-pub(crate) enum Theirs {
+pub(crate) enum ChildEnds {
     Pipes {
-        /// None is `/dev/null`.
+        /// `None` is `/dev/null`.
         stdin: Option<OwnedFd>,
         stdout: OwnedFd,
         stderr: OwnedFd,
@@ -37,20 +37,20 @@ pub(crate) enum Theirs {
     },
 }
 
-/// Opens what a child on `stdio` needs.
-pub(crate) fn open(stdio: Stdio) -> Result<(Ours, Theirs), Errno> {
+/// Opens the streams of a child.
+pub(crate) fn open(stdio: Stdio) -> Result<(ParentEnds, ChildEnds), Errno> {
     match stdio {
         Stdio::Pipes { stdin } => {
             let input = if stdin { Some(input_pipe()?) } else { None };
             let (our_stdin, stdin) = input.unzip();
             let (our_stdout, stdout) = output_pipe()?;
             let (our_stderr, stderr) = output_pipe()?;
-            let ours = Ours::Pipes {
+            let ours = ParentEnds::Pipes {
                 stdin: our_stdin,
                 stdout: our_stdout,
                 stderr: our_stderr,
             };
-            let theirs = Theirs::Pipes {
+            let theirs = ChildEnds::Pipes {
                 stdin,
                 stdout,
                 stderr,
@@ -60,16 +60,16 @@ pub(crate) fn open(stdio: Stdio) -> Result<(Ours, Theirs), Errno> {
         Stdio::Pty { size } => {
             let (master, slave) = terminal::open(size)?;
             let master = Arc::new(Terminal::new(master));
-            Ok((Ours::Pty { master }, Theirs::Pty { slave }))
+            Ok((ParentEnds::Pty { master }, ChildEnds::Pty { slave }))
         }
     }
 }
 
-impl Theirs {
-    /// What is to become 0, 1 and 2; `null` is what a child without input reads.
-    pub(crate) fn ends<'a>(&'a self, null: BorrowedFd<'a>) -> [BorrowedFd<'a>; 3] {
+impl ChildEnds {
+    /// The descriptors for 0, 1 and 2. `null` is the stdin of a child without input.
+    pub(crate) fn streams<'a>(&'a self, null: BorrowedFd<'a>) -> [BorrowedFd<'a>; 3] {
         match self {
-            Theirs::Pipes {
+            ChildEnds::Pipes {
                 stdin,
                 stdout,
                 stderr,
@@ -77,19 +77,19 @@ impl Theirs {
                 let stdin = stdin.as_ref().map_or(null, AsFd::as_fd);
                 [stdin, stdout.as_fd(), stderr.as_fd()]
             }
-            Theirs::Pty { slave } => [slave.as_fd(); 3],
+            ChildEnds::Pty { slave } => [slave.as_fd(); 3],
         }
     }
 }
 
-/// Our writing end, and the child's reading one.
+/// Returns the parent's writing end and the child's reading end.
 fn input_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&write, true)?;
     Ok((write, read))
 }
 
-/// Our reading end, and the child's writing one.
+/// Returns the parent's reading end and the child's writing end.
 fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&read, true)?;

@@ -1,32 +1,33 @@
-//! What a process does with a signal.
+//! Reads the signal dispositions of a process from `/proc`.
 
 use std::fs;
 
+use outpost_types::Signal;
 use rustix::process::Pid;
 
-use crate::signal::Signal;
+use crate::signal::os_signal;
 
-/// What becomes of a signal that is sent to a process.
+/// The disposition of a signal, see `signal(7)`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// What the system does with it, most often the end.
+    /// The kernel's default action, which is termination for most signals.
     Default,
-    /// Nothing.
+    /// The signal is discarded.
     Ignored,
-    /// A handler of its own runs.
+    /// The process has installed a handler.
     Caught,
 }
 
 impl Disposition {
-    /// What `/proc` says; default where it says nothing, as of a process that has gone.
+    /// Reads `/proc/PID/status`. Returns the default if the process is gone.
     pub(crate) fn of(pid: Pid, signal: Signal) -> Self {
         let path = format!("/proc/{}/status", pid.as_raw_nonzero());
         let status = fs::read_to_string(path).unwrap_or_default();
-        Self::in_status(&status, signal)
+        Self::parse(&status, signal)
     }
 
-    fn in_status(status: &str, signal: Signal) -> Self {
-        let bit = 1_u64 << (signal.os().as_raw() - 1);
+    fn parse(status: &str, signal: Signal) -> Self {
+        let bit = 1_u64 << (os_signal(signal).as_raw() - 1);
         let has = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
@@ -47,15 +48,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_masks_count_from_one() {
+    fn lowest_mask_bit_is_signal_one() {
         // SIGTERM is 15 and SIGHUP is 1.
         let status = "Name:\tsh\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000004000\n";
-        let of = |signal| Disposition::in_status(status, signal);
+        let of = |signal| Disposition::parse(status, signal);
         assert_eq!(of(Signal::Terminate), Disposition::Caught);
         assert_eq!(of(Signal::Hangup), Disposition::Ignored);
         assert_eq!(of(Signal::Interrupt), Disposition::Default);
         assert_eq!(
-            Disposition::in_status("", Signal::Terminate),
+            Disposition::parse("", Signal::Terminate),
             Disposition::Default
         );
     }

@@ -1,17 +1,17 @@
-//! Why a program could not be started.
+//! Errors of starting a program.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 
-/// One start that failed. Nothing of it is left: no descriptor, no process, no directory.
+/// A failed start. It leaves no descriptor, process or cgroup behind.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {kind} {subject:?}: {cause}")]
 pub struct SpawnError {
     kind: SpawnErrorKind,
-    /// What the step was tried on: the program, the directory, the argument.
+    /// The object of the step: the program, the directory, the argument.
     subject: OsString,
-    /// Not a `source`: the message names it already, and a chain would say it twice.
+    /// Not a `source`: the message contains it already, and an error chain would repeat it.
     cause: Cause,
 }
 
@@ -19,45 +19,45 @@ pub struct SpawnError {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnErrorKind {
-    /// There is no such program.
+    /// The program does not exist.
     NotFound,
-    /// The program is there and can't be executed.
+    /// The program exists but cannot be executed.
     NotExecutable,
-    /// The working directory can't be entered.
+    /// The working directory cannot be entered.
     Directory,
-    /// The arguments can't be passed: none at all, or one with a NUL byte.
+    /// The arguments are invalid: none at all, or one with a NUL byte.
     Arguments,
-    /// A variable can't be passed: a NUL byte, or a name that is empty or contains `=`.
+    /// A variable is invalid: a NUL byte, or a name that is empty or contains `=`.
     Environment,
-    /// The pipes or their registration failed; most often too many are open.
+    /// The pipes could not be opened or registered; usually too many descriptors are open.
     Descriptors,
-    /// No terminal could be opened or made the controlling one.
+    /// No terminal could be opened or made the controlling terminal.
     Terminal,
-    /// The place for the process's tree could not be made.
+    /// The process tree could not be created.
     Tree,
-    /// A resource limit could not be given to the child.
+    /// A resource limit could not be set for the child.
     Limits,
-    /// The process itself could not be made.
+    /// The process could not be cloned.
     Clone,
     /// The spawner is shutting down.
     Stopped,
 }
 
-/// What was wrong, in the words of the system or in ours.
+/// The cause of a failure.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The system refused.
+    /// An `errno`.
     Os(i32),
-    /// A C string would end here.
+    /// A string contains a NUL byte.
     Nul,
-    /// `argv` has no program.
+    /// `argv` is empty.
     NoProgram,
     /// The name of a variable is empty or contains `=`.
     Name,
-    /// No thread is left to do it.
+    /// The spawner threads have ended.
     Stopped,
-    /// Somebody has killed the keeper.
-    KeeperGone,
+    /// The subreaper was killed.
+    ReaperDied,
 }
 
 impl SpawnError {
@@ -70,13 +70,13 @@ impl SpawnError {
         }
     }
 
-    /// What to say of a program that a program of ours could not become, for the system's reason.
+    /// The error for a program that a wrapper could not execute.
     pub fn not_executed(program: impl AsRef<OsStr>, errno: i32) -> Self {
         let kind = SpawnErrorKind::of_execution(errno);
         Self::new(kind, program, Cause::Os(errno))
     }
 
-    /// What to say of a directory that a program of ours could not enter, for the system's reason.
+    /// The error for a working directory that a wrapper could not enter.
     pub fn not_entered(directory: impl AsRef<OsStr>, errno: i32) -> Self {
         Self::new(SpawnErrorKind::Directory, directory, Cause::Os(errno))
     }
@@ -86,7 +86,7 @@ impl SpawnError {
         self.kind
     }
 
-    /// What the system said, where it was asked.
+    /// The `errno`, if the cause has one.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self.cause {
             Cause::Os(errno) => Some(errno),
@@ -125,7 +125,7 @@ impl fmt::Display for SpawnErrorKind {
             SpawnErrorKind::Environment => "pass variable",
             SpawnErrorKind::Descriptors => "open descriptors for",
             SpawnErrorKind::Terminal => "open a terminal for",
-            SpawnErrorKind::Tree => "keep the tree of",
+            SpawnErrorKind::Tree => "create a process tree for",
             SpawnErrorKind::Limits => "set the limits of",
             SpawnErrorKind::Clone => "create a process for",
             SpawnErrorKind::Stopped => "start",
@@ -141,7 +141,7 @@ impl fmt::Display for Cause {
             Cause::NoProgram => f.write_str("there is no program"),
             Cause::Name => f.write_str("its name is empty or contains an equals sign"),
             Cause::Stopped => f.write_str("the spawner has stopped"),
-            Cause::KeeperGone => f.write_str("its keeper was killed"),
+            Cause::ReaperDied => f.write_str("its subreaper was killed"),
         }
     }
 }
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_what_was_tried_on_what_and_the_words_of_the_system() {
+    fn message_names_operation_object_and_cause() {
         let error = SpawnError::new(SpawnErrorKind::NotFound, "nosuch", Cause::Os(libc::ENOENT));
         assert_eq!(
             error.to_string(),

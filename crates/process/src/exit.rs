@@ -1,27 +1,27 @@
-//! How a child ended, and waiting for it.
+//! The exit status of a child, and waiting for it.
 
 use std::sync::Arc;
 
 use rustix::process::WaitIdStatus;
 use tokio::io::unix::AsyncFd;
 
-use crate::leader::{Ended, Leader};
-use crate::queue::{Orphan, Queue};
-use crate::watch::Watch;
+use crate::exit_source::ExitSource;
+use crate::leader::{Leader, WaitResult};
+use crate::queue::{Queue, UnwatchedChild};
 
-/// How a child ended.
+/// The exit status of a child.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// Exited with this code.
     Code(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signal(i32),
-    /// Nobody knows: somebody else took the status, or killed the keeper that would have told.
+    /// Unknown: another part of the program reaped the child, or its subreaper was killed.
     Lost,
 }
 
 impl Exit {
-    /// One number for all of it: 128+N for signal N, and -1 for a status that is lost.
+    /// Maps the status to one number: 128+N for signal N, and -1 if it is lost.
     pub fn code(self) -> i32 {
         match self {
             Exit::Code(code) => code,
@@ -37,84 +37,84 @@ impl Exit {
     }
 }
 
-/// Waits for the end of one child and gives its number back. Dropping it early leaves the child
-/// running; a spawner thread reaps it when it ends.
+/// Waits for the exit of one child and reaps it. If dropped early the child keeps running, and a
+/// spawner thread reaps it when it exits.
 #[derive(Debug)]
 pub struct ExitWatch {
     leader: Arc<Leader>,
-    /// Gone once the child is reaped.
-    watch: Option<AsyncFd<Watch>>,
+    /// `None` once the child is reaped.
+    source: Option<AsyncFd<ExitSource>>,
     exit: Option<Exit>,
-    /// Takes the child when this is dropped too early.
+    /// Takes the child if this is dropped early.
     queue: Arc<Queue>,
 }
 
 impl ExitWatch {
-    pub(crate) fn new(leader: Arc<Leader>, watch: AsyncFd<Watch>, queue: Arc<Queue>) -> Self {
+    pub(crate) fn new(leader: Arc<Leader>, source: AsyncFd<ExitSource>, queue: Arc<Queue>) -> Self {
         Self {
             leader,
-            watch: Some(watch),
+            source: Some(source),
             exit: None,
             queue,
         }
     }
 
-    /// Resolves once the child has ended. It stays a zombie, so that its number and its group's
-    /// are nobody else's, until [`ExitWatch::reap`]. May be cancelled and called again.
+    /// Resolves once the child has exited. It stays a zombie, so that its pid and process group id
+    /// are not reused, until [`ExitWatch::reap`]. Cancel safe.
     pub async fn wait(&mut self) -> Exit {
         if let Some(exit) = self.exit {
             return exit;
         }
-        let exit = match &self.watch {
-            Some(watch) => ended(watch).await,
+        let exit = match &self.source {
+            Some(source) => wait_for_exit(source).await,
             None => Exit::Lost,
         };
         self.exit = Some(exit);
         exit
     }
 
-    /// Gives the child's number back: from now on nothing is sent to it or to its group. Does
-    /// nothing while the child runs.
+    /// Reaps the child: from now on no signal is sent to its pid or process group. Does nothing while
+    /// the child runs.
     pub fn reap(&mut self) {
-        let Some(watch) = &self.watch else { return };
-        match self.leader.reap(watch.get_ref()) {
-            Ended::NotYet => return,
-            Ended::With(exit) => {
+        let Some(source) = &self.source else { return };
+        match self.leader.reap(source.get_ref()) {
+            WaitResult::Running => return,
+            WaitResult::Exited(exit) => {
                 self.exit.get_or_insert(exit);
             }
-            Ended::Lost => {
+            WaitResult::Lost => {
                 self.exit.get_or_insert(Exit::Lost);
             }
         }
-        self.watch = None;
+        self.source = None;
     }
 }
 
 impl Drop for ExitWatch {
     fn drop(&mut self) {
         self.reap();
-        if let Some(watch) = self.watch.take() {
-            self.queue.adopt(Orphan {
-                watch: watch.into_inner(),
+        if let Some(source) = self.source.take() {
+            self.queue.reap_later(UnwatchedChild {
+                source: source.into_inner(),
                 leader: Arc::clone(&self.leader),
             });
         }
     }
 }
 
-async fn ended(watch: &AsyncFd<Watch>) -> Exit {
+async fn wait_for_exit(source: &AsyncFd<ExitSource>) -> Exit {
     loop {
-        let Ok(mut ready) = watch.readable().await else {
-            // The runtime is going down, and with it everybody who could want to know.
+        let Ok(mut ready) = source.readable().await else {
+            // The runtime is shutting down, and all tasks with it.
             return Exit::Lost;
         };
-        match watch.get_ref().look() {
-            Ended::With(exit) => {
+        match source.get_ref().peek() {
+            WaitResult::Exited(exit) => {
                 ready.retain_ready();
                 return exit;
             }
-            Ended::Lost => return Exit::Lost,
-            Ended::NotYet => ready.clear_ready(),
+            WaitResult::Lost => return Exit::Lost,
+            WaitResult::Running => ready.clear_ready(),
         }
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_number_for_all() {
+    fn status_maps_to_one_number() {
         assert_eq!(Exit::Code(3).code(), 3);
         assert_eq!(Exit::Signal(9).code(), 137);
         assert_eq!(Exit::Lost.code(), -1);

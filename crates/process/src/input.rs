@@ -1,4 +1,4 @@
-//! Where a child's input is written.
+//! The writing side of a child's stdin.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,7 +8,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::terminal::Registered;
 
-/// What stands for end-of-file on a terminal nobody has changed: Ctrl-D.
+/// A terminal's default end-of-file character: Ctrl-D.
 const CTRL_D: u8 = 4;
 
 /// The writing side of a child's stdin. Dropping it closes a pipe.
@@ -19,7 +19,7 @@ pub struct Input {
 
 #[derive(Debug)]
 enum Sink {
-    /// The child, or who inherited from it, holds the reading end.
+    /// The child and processes that inherited from it hold the reading end.
     Pipe(AsyncFd<OwnedFd>),
     /// Shared with the output.
     Pty(Registered),
@@ -36,11 +36,11 @@ impl Input {
         Self { sink }
     }
 
-    /// Writes what fits now. [`io::ErrorKind::WouldBlock`] when nothing does, and
-    /// [`io::ErrorKind::BrokenPipe`] when nobody has a pipe's other end any more.
+    /// Writes as much as fits without blocking. Fails with [`io::ErrorKind::WouldBlock`] if nothing
+    /// fits, and with [`io::ErrorKind::BrokenPipe`] if the reading end of a pipe is closed.
     ///
-    /// A terminal takes bytes even when nobody has it open. In line mode it keeps 4,095 bytes of an
-    /// unfinished line and cuts off what is beyond; the kernel does that silently.
+    /// A terminal accepts bytes even if no process has it open. In canonical mode the kernel keeps
+    /// 4,095 bytes of an unfinished line and silently drops the rest.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let write = |fd: BorrowedFd<'_>| Ok(rustix::io::write(fd, bytes)?);
         match &self.sink {
@@ -51,7 +51,7 @@ impl Input {
         }
     }
 
-    /// Resolves when [`Input::try_write`] is worth trying. May be cancelled.
+    /// Resolves when [`Input::try_write`] may succeed. Cancel safe.
     pub async fn writable(&self) -> io::Result<()> {
         match &self.sink {
             Sink::Pipe(pipe) => pipe.writable().await?.retain_ready(),
@@ -60,7 +60,7 @@ impl Input {
         Ok(())
     }
 
-    /// Ends the input of a pipe. A terminal only lets go: its end of file is a character.
+    /// Closes a pipe. A terminal is only released: its end of file is a character.
     pub fn end(self) {}
 
     /// Whether this is a terminal.
@@ -68,7 +68,7 @@ impl Input {
         matches!(self.sink, Sink::Pty(_))
     }
 
-    /// The character that the terminal takes for end-of-file at this moment.
+    /// The terminal's current end-of-file character.
     pub fn end_of_file_char(&self) -> u8 {
         match &self.sink {
             Sink::Pipe(_) => CTRL_D,

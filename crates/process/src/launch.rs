@@ -1,8 +1,5 @@
-//! One start, from descriptors to a running program.
-#![expect(
-    unsafe_code,
-    reason = "the clone is here, where everything it needs is at hand"
-)]
+//! Starts one program, from opening its descriptors to `execve`.
+#![expect(unsafe_code, reason = "clones a child")]
 
 use std::ffi::OsString;
 use std::io;
@@ -12,183 +9,181 @@ use std::sync::Arc;
 use rustix::process::{Pid, WaitIdOptions};
 
 use crate::command::Stdio;
-use crate::descriptors::{self, Ours};
+use crate::descriptors::{self, ParentEnds};
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
-use crate::keeper::{Refusal, Request, Tether};
+use crate::exit_source::ExitSource;
 use crate::leader::{self, Leader};
-use crate::means::Means;
-use crate::newborn::Newborn;
 use crate::prepared::Prepared;
 use crate::queue::Queue;
 use crate::slots::Slots;
-use crate::sys::birth::{Birth, Program, Stage, Standing};
-use crate::sys::clone::{self, Cloned, How};
+use crate::spawn_context::SpawnContext;
+use crate::spawned_child::SpawnedChild;
+use crate::subreaper::{ReaperHandle, StartFailure, StartRequest};
+use crate::sys::child_setup::{ChildSetup, Program, SessionMode, Stage};
+use crate::sys::clone::{self, CloneOptions, Cloned};
 use crate::sys::stack::ChildStack;
-use crate::tree::{Place, Tree};
-use crate::watch::Watch;
+use crate::tree::{NewTree, Tree};
 
-/// What one spawner thread starts programs with.
+/// The state of one spawner thread.
 #[derive(Debug)]
-pub(crate) struct Launcher {
-    means: Arc<Means>,
-    /// Newborns need it; see there.
+pub(crate) struct SpawnWorker {
+    context: Arc<SpawnContext>,
+    /// Given to every [`SpawnedChild`].
     queue: Arc<Queue>,
     slots: Slots,
     stack: ChildStack,
-    /// The place for the next tree, made while nobody is waiting for it.
-    spare: Option<Place>,
+    /// A tree for the next start, created while the thread is idle.
+    spare: Option<NewTree>,
 }
 
-/// A child's streams, and what it finds behind them.
-type Placed<'a> = ([BorrowedFd<'a>; 3], Vec<BorrowedFd<'a>>);
+/// A child's three streams, and the descriptors passed as 3 and up.
+type ChildFds<'a> = ([BorrowedFd<'a>; 3], Vec<BorrowedFd<'a>>);
 
-/// A child that runs, its tree, and what tells of its end.
-type Running = (Pid, Tree, Watch);
+/// The pid of a running child, its tree, and the source of its exit status.
+type Running = (Pid, Tree, ExitSource);
 
-impl Launcher {
-    pub(crate) fn new(means: Arc<Means>, queue: Arc<Queue>) -> io::Result<Self> {
+impl SpawnWorker {
+    pub(crate) fn new(context: Arc<SpawnContext>, queue: Arc<Queue>) -> io::Result<Self> {
         Ok(Self {
-            slots: Slots::new(means.null())?,
+            slots: Slots::new(context.null())?,
             stack: ChildStack::new()?,
             spare: None,
-            means,
+            context,
             queue,
         })
     }
 
-    /// Starts one program. What was reserved is freed on every way out that isn't a child.
-    pub(crate) fn launch(&mut self, prepared: &Prepared) -> Result<Newborn, SpawnError> {
+    /// Starts one program. On failure everything that was reserved is released.
+    pub(crate) fn launch(&mut self, prepared: &Prepared) -> Result<SpawnedChild, SpawnError> {
+        let kind = match prepared.stdio {
+            Stdio::Pty { .. } => SpawnErrorKind::Terminal,
+            Stdio::Pipes { .. } => SpawnErrorKind::Descriptors,
+        };
         let (ours, theirs) = descriptors::open(prepared.stdio)
             .map_err(Cause::from)
-            .map_err(failed(
-                prepared,
-                match prepared.stdio {
-                    Stdio::Pty { .. } => SpawnErrorKind::Terminal,
-                    Stdio::Pipes { .. } => SpawnErrorKind::Descriptors,
-                },
-            ))?;
-        let null = Arc::clone(&self.means);
-        let placed = prepared.placed(theirs.ends(null.null()), null.null());
-        let (pid, tree, watch) = match self.place(prepared)? {
-            Place::Here(tree, cgroup) => self.give_birth(prepared, placed, tree, cgroup)?,
-            Place::Kept(tether) => self.entrust(prepared, placed, tether)?,
+            .map_err(failed(prepared, kind))?;
+        let context = Arc::clone(&self.context);
+        let fds = prepared.child_fds(theirs.streams(context.null()), context.null());
+        let (pid, tree, exit_source) = match self.take_tree(prepared)? {
+            NewTree::Direct(tree, cgroup) => self.clone_child(prepared, fds, tree, cgroup)?,
+            NewTree::ViaSubreaper(reaper) => self.spawn_via_reaper(prepared, fds, reaper)?,
         };
         let terminal = match &ours {
-            Ours::Pty { master } => Some(Arc::downgrade(master)),
-            Ours::Pipes { .. } => None,
+            ParentEnds::Pty { master } => Some(Arc::downgrade(master)),
+            ParentEnds::Pipes { .. } => None,
         };
-        Ok(Newborn {
+        Ok(SpawnedChild {
             leader: Arc::new(Leader::new(pid, tree, terminal)),
-            watch: Some(watch),
+            exit_source: Some(exit_source),
             ours: Some(ours),
             queue: Arc::clone(&self.queue),
         })
     }
 
-    /// Clones the child here.
-    fn give_birth(
+    /// Clones the child in this process.
+    fn clone_child(
         &mut self,
         prepared: &Prepared,
-        (ends, passed): Placed<'_>,
+        (streams, passed): ChildFds<'_>,
         tree: Tree,
         cgroup: Option<OwnedFd>,
     ) -> Result<Running, SpawnError> {
-        let null = self.means.null();
         let filled = self
             .slots
-            .fill(ends, &passed, null)
+            .fill(streams, &passed, self.context.null())
             .map_err(Cause::from)
             .map_err(failed(prepared, SpawnErrorKind::Descriptors))?;
-        let birth = Birth::new(
+        let setup = ChildSetup::new(
             &program(prepared),
-            (filled.numbers(), filled.passed()),
-            (standing(prepared), prepared.carrier.is_some()),
-            self.means.open_files,
-            self.means.closing(),
-            self.means.dispositions,
+            (filled.streams(), filled.passed()),
+            (session_mode(prepared), prepared.wrapper.is_some()),
+            self.context.open_files,
+            self.context.fd_table.close_mode(),
+            self.context.signal_reset,
         );
-        let how = How {
-            old_call: self.means.old_call,
-            share_files: self.means.share_files(),
-            clear_handlers: self.means.dispositions.cleared,
+        let options = CloneOptions {
+            legacy_clone: self.context.legacy_clone,
+            share_files: self.context.shares_files(),
+            clear_handlers: self.context.signal_reset.by_clone,
             cgroup: cgroup.as_ref().map(AsFd::as_fd),
         };
-        let (entry, argument) = birth.entry();
-        // SAFETY: the entry of a `Birth` is made for this, and the birth outlives the clone.
-        let cloned = unsafe { clone::clone(how, &mut self.stack, entry, argument) };
+        let (entry, argument) = setup.entry();
+        // SAFETY: the entry of a `ChildSetup` is made for this, and the setup outlives the clone.
+        let cloned = unsafe { clone::clone(options, &mut self.stack, entry, argument) };
         let Cloned { pid, pidfd } = cloned
             .map_err(Cause::from)
             .map_err(failed(prepared, SpawnErrorKind::Clone))?;
-        if let Some((stage, errno)) = birth.failure() {
-            // It has exited already; this reaps it, so that the tree's place is free.
-            leader::ask(&pidfd, WaitIdOptions::empty());
-            return Err(gave_up(prepared, stage, errno));
+        if let Some((stage, errno)) = setup.failure() {
+            // The child has exited already. Reap it, so that the tree is empty.
+            leader::wait_pidfd(&pidfd, WaitIdOptions::empty());
+            return Err(setup_failed(prepared, stage, errno));
         }
-        Ok((pid, tree, Watch::Pidfd(pidfd)))
+        Ok((pid, tree, ExitSource::Pidfd(pidfd)))
     }
 
-    /// Has the child started by a keeper.
-    fn entrust(
+    /// Lets a subreaper start the child.
+    fn spawn_via_reaper(
         &self,
         prepared: &Prepared,
-        (ends, passed): Placed<'_>,
-        mut tether: Tether,
+        (streams, passed): ChildFds<'_>,
+        mut reaper: ReaperHandle,
     ) -> Result<Running, SpawnError> {
-        let standing = (standing(prepared), prepared.carrier.is_some());
-        let request = Request::new(&program(prepared), standing, self.means.open_files);
+        let mode = (session_mode(prepared), prepared.wrapper.is_some());
+        let request = StartRequest::new(&program(prepared), mode, self.context.open_files);
         if request.is_too_long() {
-            return Err(gave_up(prepared, Stage::Execute, libc::E2BIG));
+            return Err(setup_failed(prepared, Stage::Execute, libc::E2BIG));
         }
-        let mut answer = tether.start(&request, ends, &passed, None);
-        if let Err(Refusal::Unheard(_)) = answer {
-            // A spare one that somebody has killed meanwhile, or that could not be had then.
-            if let Place::Kept(another) = self.plant(prepared)? {
-                tether = another;
+        let mut result = reaper.start(&request, streams, &passed, None);
+        if let Err(StartFailure::NotDelivered(_)) = result {
+            // The spare subreaper was killed in the meantime, or could not be forked then.
+            if let NewTree::ViaSubreaper(another) = self.create_tree(prepared)? {
+                reaper = another;
             }
-            answer = tether.start(&request, ends, &passed, None);
+            result = reaper.start(&request, streams, &passed, None);
         }
-        match answer {
+        match result {
             Ok(pid) => {
-                let tether = Arc::new(tether);
-                Ok((pid, Tree::kept(Arc::clone(&tether)), Watch::Tether(tether)))
+                let reaper = Arc::new(reaper);
+                let tree = Tree::supervised(Arc::clone(&reaper));
+                Ok((pid, tree, ExitSource::Subreaper(reaper)))
             }
-            Err(Refusal::GaveUp(stage, errno)) => Err(gave_up(prepared, stage, errno)),
-            Err(Refusal::Os(errno) | Refusal::Unheard(Some(errno))) => {
+            Err(StartFailure::Setup(stage, errno)) => Err(setup_failed(prepared, stage, errno)),
+            Err(StartFailure::Os(errno) | StartFailure::NotDelivered(Some(errno))) => {
                 Err(failed(prepared, SpawnErrorKind::Clone)(Cause::Os(errno)))
             }
-            Err(Refusal::Unheard(None) | Refusal::Gone) => {
-                Err(failed(prepared, SpawnErrorKind::Tree)(Cause::KeeperGone))
+            Err(StartFailure::NotDelivered(None) | StartFailure::ReaperDied) => {
+                Err(failed(prepared, SpawnErrorKind::Tree)(Cause::ReaperDied))
             }
         }
     }
 
-    /// Makes the next start quicker. If it fails, that start will say why.
-    pub(crate) fn rest(&mut self) {
+    /// Creates the tree for the next start. If this fails, the next start reports the error.
+    pub(crate) fn prepare_next(&mut self) {
         if self.spare.is_none() {
-            self.spare = self.means.nursery.plant().ok();
+            self.spare = self.context.trees.create().ok();
         }
     }
 
-    fn place(&mut self, prepared: &Prepared) -> Result<Place, SpawnError> {
+    fn take_tree(&mut self, prepared: &Prepared) -> Result<NewTree, SpawnError> {
         match self.spare.take() {
-            Some(place) => Ok(place),
-            None => self.plant(prepared),
+            Some(tree) => Ok(tree),
+            None => self.create_tree(prepared),
         }
     }
 
-    fn plant(&self, prepared: &Prepared) -> Result<Place, SpawnError> {
-        let place = self.means.nursery.plant().map_err(Cause::from);
-        place.map_err(failed(prepared, SpawnErrorKind::Tree))
+    fn create_tree(&self, prepared: &Prepared) -> Result<NewTree, SpawnError> {
+        let tree = self.context.trees.create().map_err(Cause::from);
+        tree.map_err(failed(prepared, SpawnErrorKind::Tree))
     }
 }
 
-fn standing(prepared: &Prepared) -> Standing {
-    let carrier = prepared.carrier.as_ref();
-    match (prepared.stdio, carrier) {
-        (Stdio::Pty { .. }, Some(carrier)) if carrier.own.is_some() => Standing::TerminalBehind,
-        (Stdio::Pty { .. }, _) => Standing::Terminal,
-        (Stdio::Pipes { .. }, Some(_)) => Standing::Session,
-        (Stdio::Pipes { .. }, None) => Standing::Group,
+fn session_mode(prepared: &Prepared) -> SessionMode {
+    let wrapper = prepared.wrapper.as_ref();
+    match (prepared.stdio, wrapper) {
+        (Stdio::Pty { .. }, Some(wrapper)) if wrapper.own.is_some() => SessionMode::PassedTerminal,
+        (Stdio::Pty { .. }, _) => SessionMode::Terminal,
+        (Stdio::Pipes { .. }, Some(_)) => SessionMode::Session,
+        (Stdio::Pipes { .. }, None) => SessionMode::Group,
     }
 }
 
@@ -205,8 +200,8 @@ fn failed(prepared: &Prepared, kind: SpawnErrorKind) -> impl Fn(Cause) -> SpawnE
     move |cause| SpawnError::new(kind, &prepared.program, cause)
 }
 
-/// What a child's own failure means to who asked for it.
-fn gave_up(prepared: &Prepared, stage: Stage, errno: i32) -> SpawnError {
+/// Converts a failure in the child.
+fn setup_failed(prepared: &Prepared, stage: Stage, errno: i32) -> SpawnError {
     let (kind, subject): (_, &OsString) = match stage {
         Stage::Group => (SpawnErrorKind::Clone, &prepared.program),
         Stage::Terminal => (SpawnErrorKind::Terminal, &prepared.program),
@@ -225,57 +220,61 @@ mod tests {
     use super::*;
     use crate::command::Command;
     use crate::exit::Exit;
-    use crate::leader::Ended;
-    use crate::means::Tables;
+    use crate::leader::WaitResult;
+    use crate::spawn_context::FdTableMode;
     use crate::spawner::SpawnerOptions;
     use crate::tree::TreeChoice;
 
-    /// What `ls` says is open in a child, started with these means.
-    fn open_in_child(old_call: bool, tables: Tables) -> String {
+    /// Lists the open descriptors of a child that is started with these features.
+    fn open_in_child(legacy_clone: bool, fd_table: FdTableMode) -> String {
         let options = SpawnerOptions {
             trees: TreeChoice::Group,
             ..SpawnerOptions::default()
         };
-        let mut means = Means::find(&options).expect("something can be started");
-        means.old_call = old_call;
-        means.tables = tables;
-        // Not close-on-exec, as a careless parent leaves it to the server.
-        let inherited = rustix::io::dup(means.null()).expect("it is duplicated");
+        let mut context = SpawnContext::detect(&options).expect("detect host features");
+        context.legacy_clone = legacy_clone;
+        context.fd_table = fd_table;
+        // Not close-on-exec, like a descriptor that the server inherited.
+        let inherited = rustix::io::dup(context.null()).expect("dup");
         let queue = Arc::new(Queue::default());
-        let mut launcher = Launcher::new(Arc::new(means), queue).expect("all is reserved");
+        let mut launcher = SpawnWorker::new(Arc::new(context), queue).expect("create a launcher");
         let prepared = Prepared::new(Command {
             argv: ["ls", "/proc/self/fd"].map(OsString::from).into(),
             arg0: None,
             cwd: "/".into(),
             env: Vec::new(),
             stdio: Stdio::Pipes { stdin: false },
-            carrier: None,
+            wrapper: None,
         });
-        let mut newborn = launcher
-            .launch(&prepared.expect("a fine command"))
-            .expect("it starts");
+        let mut spawned = launcher
+            .launch(&prepared.expect("the command is valid"))
+            .expect("the program starts");
         drop(inherited);
 
-        let Some(Watch::Pidfd(pidfd)) = newborn.watch.take() else {
-            panic!("a fresh one has it");
+        let Some(ExitSource::Pidfd(pidfd)) = spawned.exit_source.take() else {
+            panic!("a direct child has a pidfd");
         };
-        let ended = leader::ask(&pidfd, WaitIdOptions::empty());
-        assert!(matches!(ended, Ended::With(Exit::Code(0))));
-        let Some(Ours::Pipes { stdout, .. }) = newborn.ours.take() else {
-            panic!("pipes were asked for");
+        let result = leader::wait_pidfd(&pidfd, WaitIdOptions::empty());
+        assert!(matches!(result, WaitResult::Exited(Exit::Code(0))));
+        let Some(ParentEnds::Pipes { stdout, .. }) = spawned.ours.take() else {
+            panic!("stdio is pipes");
         };
         let mut text = String::new();
         let mut stdout = std::fs::File::from(stdout);
-        stdout.read_to_string(&mut text).expect("it has ended");
+        stdout.read_to_string(&mut text).expect("read stdout");
         text
     }
 
     #[test]
-    fn whatever_the_kernel_lacks_the_child_has_three_streams() {
-        for old_call in [false, true] {
-            for tables in [Tables::Shared, Tables::Copied, Tables::Single] {
-                let open = open_in_child(old_call, tables);
-                assert_eq!(open, "0\n1\n2\n3\n", "{old_call} {tables:?}");
+    fn child_has_only_its_streams_with_any_kernel_features() {
+        for legacy_clone in [false, true] {
+            for fd_table in [
+                FdTableMode::Shared,
+                FdTableMode::Copied,
+                FdTableMode::CopiedNoRange,
+            ] {
+                let open = open_in_child(legacy_clone, fd_table);
+                assert_eq!(open, "0\n1\n2\n3\n", "{legacy_clone} {fd_table:?}");
             }
         }
     }

@@ -1,46 +1,48 @@
-//! The first process of a tree, and whether its number is still its own.
+//! The first process of a tree, and whether its pid is still valid.
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{OnceLock, Weak};
 
+use outpost_types::TerminalSize;
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::command::Size;
 use crate::disposition::Disposition;
 use crate::exit::Exit;
+use crate::exit_source::ExitSource;
 use crate::terminal::{NoTerminal, Terminal};
 use crate::tree::Tree;
-use crate::watch::Watch;
 
-/// What the clones of a [`Control`](crate::Control) and the [`ExitWatch`](crate::ExitWatch) share.
+/// The first process of a tree. Guards its pid against reuse. Shared by the clones of a
+/// [`Control`](crate::Control) and the [`ExitWatch`](crate::ExitWatch).
 #[derive(Debug)]
 pub(crate) struct Leader {
     pid: Pid,
-    /// Whom it stands for, where that is somebody else. That number may be a stranger's one day, so
-    /// it is only ever looked at.
-    principal: OnceLock<Pid>,
-    /// Held while a number is used and while it is given up, so that no signal can go to a
-    /// stranger who got the number in between.
+    /// The process that the leader wraps, if any. Its pid may be reused, so it is only inspected and
+    /// never signalled.
+    wrapped_pid: OnceLock<Pid>,
+    /// Locked while the pid is used and while it is released, so that no signal goes to an unrelated
+    /// process that reuses the pid.
     state: Mutex<State>,
     tree: Tree,
-    /// None on pipes. The output and the input hold the strong ends.
+    /// `None` on pipes. The output and the input hold the strong references.
     terminal: Option<Weak<Terminal>>,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// It runs or is a zombie: its number and its group's are its own.
+    /// Running or a zombie: its pid and process group id are valid.
     Unreaped,
     Reaped,
 }
 
-/// What asking for the end of a child can tell.
-pub(crate) enum Ended {
-    NotYet,
-    With(Exit),
-    /// Somebody else reaped it, or the kernel did because SIGCHLD is ignored.
+/// The result of waiting for a child.
+pub(crate) enum WaitResult {
+    Running,
+    Exited(Exit),
+    /// Another part of the program reaped it, or the kernel did because SIGCHLD is ignored.
     Lost,
 }
 
@@ -48,7 +50,7 @@ impl Leader {
     pub(crate) fn new(pid: Pid, tree: Tree, terminal: Option<Weak<Terminal>>) -> Self {
         Self {
             pid,
-            principal: OnceLock::new(),
+            wrapped_pid: OnceLock::new(),
             state: Mutex::new(State::Unreaped),
             tree,
             terminal,
@@ -59,16 +61,18 @@ impl Leader {
         self.pid
     }
 
-    pub(crate) fn stands_for(&self, other: u32) {
-        if let Some(other) = Pid::from_raw(other.cast_signed()) {
-            let _ = self.principal.set(other);
+    pub(crate) fn wraps(&self, pid: u32) {
+        if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+            let _ = self.wrapped_pid.set(pid);
         }
     }
 
-    /// Of a child that has been reaped nothing is known.
+    /// Returns the default for a child that was reaped.
     pub(crate) fn disposition(&self, signal: crate::Signal) -> Disposition {
-        match *self.lock() {
-            State::Unreaped => Disposition::of(*self.principal.get().unwrap_or(&self.pid), signal),
+        match *self.state.lock() {
+            State::Unreaped => {
+                Disposition::of(*self.wrapped_pid.get().unwrap_or(&self.pid), signal)
+            }
             State::Reaped => Disposition::Default,
         }
     }
@@ -78,16 +82,16 @@ impl Leader {
     }
 
     pub(crate) fn signal(&self, signal: Signal) -> io::Result<bool> {
-        let state = self.lock();
-        if *state == State::Reaped || !self.tree.vouches() {
+        let state = self.state.lock();
+        if *state == State::Reaped || !self.tree.leader_is_ours() {
             return Ok(false);
         }
         if let Some(group) = self.other_foreground() {
-            // It may be gone since; then nobody is left to be told.
+            // The group may be gone by now.
             let _ = rustix::process::kill_process_group(group, signal);
         }
         match rustix::process::kill_process_group(self.pid, signal) {
-            // A child on pipes may have moved to another group of the server's session.
+            // A child on pipes may have moved to another group in the server's session.
             Err(Errno::SRCH) => rustix::process::kill_process(self.pid, signal)?,
             result => result?,
         }
@@ -95,17 +99,17 @@ impl Leader {
     }
 
     pub(crate) fn signal_tree(&self, signal: Signal) -> io::Result<()> {
-        let state = self.lock();
-        let unreaped = *state == State::Unreaped && self.tree.vouches();
+        let state = self.state.lock();
+        let unreaped = *state == State::Unreaped && self.tree.leader_is_ours();
         self.tree.signal(self.pid, unreaped, signal)
     }
 
     pub(crate) fn kill_tree(&self) -> io::Result<()> {
-        let state = self.lock();
+        let state = self.state.lock();
         self.tree.kill(self.pid, *state == State::Unreaped)
     }
 
-    pub(crate) fn resize(&self, size: Size) -> io::Result<()> {
+    pub(crate) fn resize(&self, size: TerminalSize) -> io::Result<()> {
         let Some(terminal) = &self.terminal else {
             return Err(io::Error::new(io::ErrorKind::Unsupported, NoTerminal));
         };
@@ -115,59 +119,55 @@ impl Leader {
         }
     }
 
-    pub(crate) fn settle(&self) {
-        self.tree.settle();
+    pub(crate) fn release_tree(&self) {
+        self.tree.release_if_empty();
     }
 
     pub(crate) fn has_leftovers(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         self.tree.is_alive(self.pid, *state == State::Unreaped)
     }
 
-    /// Gives the number back if the child has ended; `watch` must be the child's.
-    pub(crate) fn reap(&self, watch: &Watch) -> Ended {
-        let mut state = self.lock();
+    /// Releases the pid if the child has exited. `source` must be the child's.
+    pub(crate) fn reap(&self, source: &ExitSource) -> WaitResult {
+        let mut state = self.state.lock();
         if *state == State::Reaped {
-            return Ended::Lost;
+            return WaitResult::Lost;
         }
-        let ended = watch.take();
-        if !matches!(ended, Ended::NotYet) {
+        let result = source.reap();
+        if !matches!(result, WaitResult::Running) {
             *state = State::Reaped;
-            self.tree.orphaned(self.pid);
+            self.tree.leader_reaped(self.pid);
         }
-        ended
+        result
     }
 
-    /// The terminal's foreground group, if it is a group of this session other than the leader's.
+    /// The terminal's foreground process group, if it is a group of this session other than the
+    /// leader's.
     fn other_foreground(&self) -> Option<Pid> {
         let group = self.terminal.as_ref()?.upgrade()?.foreground()?;
         if group == self.pid {
             return None;
         }
-        // The terminal remembers the number of a group that has gone. If there is a process of
-        // that number it tells whose it is; if there is none, nobody else can have the group.
+        // The terminal keeps the id of a group that is gone. If a process with that pid exists, its
+        // session tells whether the id was reused; if none exists, the group cannot be another one.
         match rustix::process::getsid(Some(group)) {
             Ok(session) if session != self.pid => None,
             _ => Some(group),
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics between two changes of a `Copy` state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Asks how a child ended; reaps it unless `more` says [`WaitIdOptions::NOWAIT`], and waits for it
-/// unless `more` says [`WaitIdOptions::NOHANG`].
-pub(crate) fn ask(pidfd: impl AsFd, more: WaitIdOptions) -> Ended {
+/// Waits for a child and reaps it. With [`WaitIdOptions::NOWAIT`] it stays a zombie; with
+/// [`WaitIdOptions::NOHANG`] this does not block.
+pub(crate) fn wait_pidfd(pidfd: impl AsFd, options: WaitIdOptions) -> WaitResult {
     let child = WaitId::PidFd(pidfd.as_fd());
     loop {
-        match rustix::process::waitid(child.clone(), WaitIdOptions::EXITED | more) {
-            Ok(Some(status)) => return Ended::With(Exit::from_status(&status)),
-            Ok(None) => return Ended::NotYet,
+        match rustix::process::waitid(child.clone(), WaitIdOptions::EXITED | options) {
+            Ok(Some(status)) => return WaitResult::Exited(Exit::from_status(&status)),
+            Ok(None) => return WaitResult::Running,
             Err(Errno::INTR) => {}
-            Err(_) => return Ended::Lost,
+            Err(_) => return WaitResult::Lost,
         }
     }
 }

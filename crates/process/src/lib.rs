@@ -1,92 +1,94 @@
-//! One child of the operating system: its bytes, its size, its signals, its tree, its end.
+//! Spawns one child process and provides its standard streams, terminal size, signals, process tree
+//! and exit status.
 //!
-//! This room knows no protocol, keeps no history and decides nothing. It starts a program on pipes
-//! or on a terminal and hands out four things, each for one owner: the [`Input`], the [`Output`]s,
-//! the [`ExitWatch`] and a [`Control`] that may be cloned.
+//! This crate knows no protocol, keeps no history and makes no policy decisions. It starts a program
+//! on pipes or on a pseudoterminal (PTY) and returns four handles with one owner each: the
+//! [`Input`], the [`Output`]s, the [`ExitWatch`] and a [`Control`], which can be cloned.
 //!
 //! # Theory of operation
 //!
-//! **Starting.** [`Spawner::spawn`] checks the [`Command`] and lays out everything `execve` needs
-//! (`prepared`) in the caller's task, then queues it for one of a few permanent threads
-//! (`queue`, `worker`). The thread opens the descriptors (`descriptors`), makes the tree's
-//! place (`tree`) and clones the way `vfork` does (`sys::clone`): the child borrows the
-//! server's memory, and the thread stands still until it has executed its program or given up. So
-//! a start costs the same in a server of 10 MiB and of 10 GiB, and the child's failure comes back
-//! as a stage and an `errno` in a struct on the thread's own stack (`sys::birth`). The threads
-//! are permanent since some things a child inherits or is tied to belong to the *thread* that made
-//! it; they are few since each start blocks one of them for as long as `execve` takes.
+//! **Spawning.** [`Spawner::spawn`] validates the [`Command`] and prepares all arguments of `execve`
+//! in the caller's task (`prepared`), then queues the job for one of a few permanent threads
+//! (`queue`, `worker`). The thread opens the descriptors (`descriptors`), creates the process tree
+//! (`tree`) and clones in the style of `vfork` (`sys::clone`): the child shares the server's memory,
+//! and the thread is suspended until the child has called `execve` or exited. The cost of a start
+//! therefore does not depend on the size of the server, and a failure in the child is reported as a
+//! stage and an `errno` in a struct on the thread's stack (`sys::child_setup`). The threads are
+//! permanent because some properties of a child depend on the *thread* that cloned it. There are few
+//! of them because each start blocks one for the duration of `execve`.
 //!
-//! **Starting through a keeper.** Where trees are kept by processes of our own (`keeper`), the thread
-//! has one of them ready before there is a program for it, sends it what it would have cloned with,
-//! and waits for the answer, which is a number or the same stage and `errno`: the keeper clones with
-//! the same code. What a child finds is the same as well, except that it is its keeper's child and
-//! session: it has no terminal if it was given none, even where the server has one.
+//! **Spawning through a subreaper.** If process trees are supervised by subreaper processes
+//! (`subreaper`), the thread sends the prepared program to a subreaper that is already running and
+//! waits for the reply: a pid, or a stage and an `errno`. The subreaper clones with the same code.
+//! The child sees the same environment either way, except that its parent and its session are the
+//! subreaper's: without a PTY of its own it has no controlling terminal, even if the server has one.
 //!
-//! **Running.** Our ends of the pipes and of the terminal are non-blocking and registered with the
-//! runtime of whoever awaited the spawn. [`Output::read`] holds no buffer between two calls, so a
-//! process that is silent costs nothing here. Nothing is read that nobody asked for: a reader that
-//! stops is how a child is held back.
+//! **Running.** The parent's ends of pipes and PTYs are non-blocking and registered with the tokio
+//! runtime of the task that awaits the spawn. [`Output::read`] holds no buffer between calls, so a
+//! silent process costs no memory here. Nothing is read ahead: a reader that stops reading applies
+//! backpressure to the child.
 //!
-//! **Ending.** [`ExitWatch::wait`] learns the status from a pidfd, or from the child's keeper, and
-//! the child stays a zombie (`watch`). As long as it is one, its number names nobody else, and
-//! [`Control::signal`] may use the number of its group; [`ExitWatch::reap`] takes the number away
-//! under the same lock (`leader`). What the child left running is the business of its `tree`: a
-//! cgroup and a keeper know it for as long as it lives, a process group only as far as the tables of
-//! `/proc` still tell.
+//! **Exit.** [`ExitWatch::wait`] learns the status from a pidfd or from the child's subreaper, and
+//! leaves the child a zombie (`exit_source`). While it is a zombie its pid cannot be reused, so
+//! [`Control::signal`] may use the process group id. [`ExitWatch::reap`] releases the pid under the
+//! same lock (`leader`). Leftover processes belong to the `tree`: a cgroup and a subreaper track
+//! them for as long as they live, a process group only as far as `/proc` shows them.
 //!
-//! **Giving up.** Every start reserves in one order and frees in the other; a spawn whose future
-//! is dropped kills what it had started (`newborn`). An [`ExitWatch`] that is dropped early leaves
-//! its child running, and a spawner thread reaps it later. Handles that go kill nothing; but a
-//! program that goes takes everything along that keepers look after, however it went: the end of
-//! their sockets is the order. No setting of the whole process is touched: no SIGCHLD handler, no
-//! subreaper, no signal disposition; keepers have their own, and [`heed_children`] is for a program to
-//! call. `SIGPIPE` must be ignored, as
-//! Rust's own runtime sets it up, for [`Input::try_write`] to fail instead of killing the server.
+//! **Cleanup.** Every start releases what it reserved in reverse order. A spawn whose future is
+//! dropped kills the child it started (`spawned_child`). An [`ExitWatch`] that is dropped early
+//! leaves its child running, and a spawner thread reaps the child later. Dropping handles kills
+//! nothing. When the whole program ends, however it ends, subreapers kill all processes they
+//! supervise, because their sockets close.
+//!
+//! **Process-wide state** is never changed: no SIGCHLD handler, no subreaper attribute, no signal
+//! dispositions. Subreapers are separate processes, and functions such as [`restore_sigchld`] are for
+//! the program itself to call. `SIGPIPE` must be ignored, as Rust's runtime does at startup, so that
+//! [`Input::try_write`] fails instead of killing the server.
 
-mod bell;
 mod child;
 mod command;
 mod control;
 mod descriptors;
 mod disposition;
 mod error;
+mod exec_strings;
 mod exit;
+mod exit_source;
 mod input;
-pub mod keeper;
-mod laid_out;
 mod launch;
 mod leader;
 mod lookup;
-mod means;
-mod newborn;
 mod output;
 mod prepared;
+mod pty_readiness;
 mod queue;
+mod readable_fd;
 mod signal;
 mod slots;
+mod spawn_context;
+mod spawned_child;
 mod spawner;
 mod strings;
+pub mod subreaper;
 mod sys;
 mod terminal;
 mod tree;
-mod watch;
-mod watched;
 mod worker;
 
 pub use child::Child;
-pub use command::{Carrier, Command, MOST_CARRIED, Own, Size, Stdio};
+pub use command::{Command, MAX_PASSED_FDS, Stdio, Wrapper, WrapperStdio};
 pub use control::Control;
 pub use disposition::Disposition;
 pub use error::{SpawnError, SpawnErrorKind};
+pub use exec_strings::ExecStrings;
 pub use exit::{Exit, ExitWatch};
 pub use input::Input;
-pub use keeper::KeeperCommand;
-pub use laid_out::LaidOut;
-pub use output::{Output, ReadOutcome, Stream};
-pub use signal::Signal;
+pub use outpost_types::{Signal, Stream, TerminalSize, TreeKind};
+pub use output::{Output, ReadOutcome};
+pub use readable_fd::ReadableFd;
 pub use spawner::{Spawner, SpawnerOptions};
-pub use sys::dispositions::{heed_children, heed_interrupt, ignores_interrupts};
-pub use sys::memory::give_back_memory;
+pub use subreaper::ReaperCommand;
+pub use sys::memory::trim_heap;
+pub use sys::signal_reset::{is_sigint_ignored, restore_sigchld, restore_sigint};
 pub use terminal::NoTerminal;
-pub use tree::{TreeChoice, TreeKind};
-pub use watched::Watched;
+pub use tree::TreeChoice;

@@ -1,12 +1,13 @@
-//! Where a program may be: the rules of `execvp`.
+//! Looks up a program in `PATH`, by the rules of `execvp`.
 
 use crate::strings::{HasNul, Strings};
 
-/// Where programs are looked for when the child has no `PATH`. What `confstr(_CS_PATH)` says is
-/// `/bin:/usr/bin`, which misses what an administrator installed; login shells start with this.
+/// Searched if the child has no `PATH`. Unlike `confstr(_CS_PATH)`, which is `/bin:/usr/bin`, it includes
+/// locally installed programs. Login shells start with the same value.
 pub(crate) const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
-/// The paths to try in turn. They may be relative: the child is in its directory when it tries.
+/// Returns the paths to try, in order. Relative ones are resolved in the child, in its working
+/// directory.
 pub(crate) fn candidates(program: &[u8], path: Option<&[u8]>) -> Result<Strings, HasNul> {
     let mut candidates = Strings::default();
     if program.is_empty() || program.contains(&b'/') {
@@ -15,7 +16,7 @@ pub(crate) fn candidates(program: &[u8], path: Option<&[u8]>) -> Result<Strings,
     }
     for directory in path.unwrap_or(DEFAULT_PATH).split(|byte| *byte == b':') {
         match directory {
-            // An empty entry is the working directory.
+            // An empty entry means the working directory.
             [] => candidates.push(&[b"./", program])?,
             [.., b'/'] => candidates.push(&[directory, program])?,
             _ => candidates.push(&[directory, b"/", program])?,
@@ -39,21 +40,21 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_means_no_search() {
+    fn slash_skips_search() {
         assert_eq!(paths("./ls", Some("/bin")), ["./ls"]);
         assert_eq!(paths("/x/ls", Some("/bin")), ["/x/ls"]);
         assert_eq!(paths("", Some("/bin")), [""]);
     }
 
     #[test]
-    fn the_path_is_searched_in_order() {
+    fn path_is_searched_in_order() {
         assert_eq!(paths("ls", Some("/a:b:/c/")), ["/a/ls", "b/ls", "/c/ls"]);
         assert_eq!(paths("ls", Some(":/a:")), ["./ls", "/a/ls", "./ls"]);
         assert_eq!(paths("ls", Some("")), ["./ls"]);
     }
 
     #[test]
-    fn without_a_path_the_default_counts() {
+    fn default_is_used_without_path() {
         assert_eq!(
             paths("ls", None),
             ["/usr/local/bin/ls", "/usr/bin/ls", "/bin/ls"]

@@ -1,88 +1,78 @@
-//! What a child writes.
+//! The reading side of a child's output streams.
 
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bytes::Bytes;
+use outpost_types::Stream;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::bell::Bell;
+use crate::pty_readiness::PtyReadiness;
 use crate::terminal::Registered;
 
-/// The buffer a thread lends to every read, and what a pipe holds unless told otherwise.
+/// The size of the per-thread read buffer, and the default capacity of a pipe.
 const SCRATCH: usize = 64 * 1024;
 
-/// The most that is read at once into a buffer of its own.
-const FRESH: usize = 256 * 1024;
+/// The maximum size of a buffer allocated for one read.
+const MAX_READ: usize = 256 * 1024;
 
-/// The size a pipe is given once it has been found full. A quarter faster than the 64 KiB it starts
-/// with; twice as much gains 4 % more, and a user without privileges has only 64 MiB for all pipes.
+/// The capacity of a pipe after it was found full. Throughput is a quarter higher than with the default
+/// of 64 KiB; twice as much gains another 4 %, but an unprivileged user has only 64 MiB for all pipes.
 const GROWN_PIPE: usize = 512 * 1024;
 
-/// At most this much is taken from a terminal when its child has ended; somebody else may be
-/// writing to it without end, and a terminal can't say how much it holds.
+/// The maximum drained from a terminal after the exit. Another process may write to it endlessly, and
+/// unlike a pipe a terminal does not report how much it holds.
 const DRAIN_PTY: usize = 1024 * 1024;
 
 thread_local! {
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
 }
 
-/// Which stream of a child it is.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Stream {
-    /// Its standard output.
-    Stdout,
-    /// Its standard error.
-    Stderr,
-    /// Everything that appears on its terminal.
-    Pty,
-}
-
-/// What a read found.
+/// The result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadOutcome {
-    /// Bytes, never none.
+    /// At least one byte.
     Data(Bytes),
-    /// Nothing now; [`Output::readable`] says when to try again.
+    /// Nothing now; wait for [`Output::readable`].
     Empty,
-    /// Nothing ever again: everybody who could write has closed.
+    /// End of the stream: all writers have closed it.
     End,
 }
 
-/// The reading side of one stream. It holds no buffer between two reads. Dropping it closes the
-/// stream, and who writes to it then gets SIGPIPE, or SIGHUP on a terminal.
+/// The reading side of one stream. It holds no buffer between two reads. Dropping it closes the stream;
+/// a writer then gets SIGPIPE, or SIGHUP on a terminal.
 #[derive(Debug)]
 pub struct Output {
     stream: Stream,
     source: Source,
-    /// The last read filled the scratch buffer: more is coming than is worth copying.
-    surging: bool,
-    grown: bool,
+    /// The last read filled the per-thread buffer, so the next one allocates its own and avoids a copy.
+    flooding: bool,
+    pipe_grown: bool,
     ended: bool,
 }
 
 #[derive(Debug)]
 enum Source {
-    /// The child, and who inherited from it, hold the writing end.
+    /// The child and processes that inherited from it hold the writing end.
     Pipe(AsyncFd<OwnedFd>),
     Pty {
         /// Shared with the input.
         terminal: Registered,
-        bell: Bell,
+        readiness: PtyReadiness,
     },
 }
 
-/// Why gathering stopped.
+/// Why reading stopped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Stop {
-    /// There is no room for more.
+    /// The buffer is full.
     Full,
-    /// There is no more at the moment.
-    Dry,
+    /// There is no more data at the moment.
+    Empty,
     Ended,
 }
 
@@ -92,16 +82,22 @@ impl Output {
     }
 
     pub(crate) fn pty(terminal: Registered) -> io::Result<Self> {
-        let bell = Bell::new(terminal.get_ref())?;
-        Ok(Self::new(Stream::Pty, Source::Pty { terminal, bell }))
+        let readiness = PtyReadiness::new(terminal.get_ref())?;
+        Ok(Self::new(
+            Stream::Pty,
+            Source::Pty {
+                terminal,
+                readiness,
+            },
+        ))
     }
 
     fn new(stream: Stream, source: Source) -> Self {
         Self {
             stream,
             source,
-            surging: false,
-            grown: false,
+            flooding: false,
+            pipe_grown: false,
             ended: false,
         }
     }
@@ -111,18 +107,18 @@ impl Output {
         self.stream
     }
 
-    /// Resolves when [`Output::read`] is worth trying. May be cancelled.
+    /// Resolves when [`Output::read`] may return data or the end. Cancel safe.
     pub async fn readable(&self) -> io::Result<()> {
         if !self.ended {
             match &self.source {
                 Source::Pipe(pipe) => pipe.readable().await?.retain_ready(),
-                Source::Pty { bell, .. } => bell.rung().await?,
+                Source::Pty { readiness, .. } => readiness.ready().await?,
             }
         }
         Ok(())
     }
 
-    /// Takes what is there now, up to `limit` bytes; never waits.
+    /// Reads what is available, up to `limit` bytes. Never blocks.
     pub fn read(&mut self, limit: usize) -> ReadOutcome {
         if self.ended {
             return ReadOutcome::End;
@@ -131,22 +127,22 @@ impl Output {
             return ReadOutcome::Empty;
         }
         let mut data = Bytes::new();
-        let mut stop = Stop::Dry;
-        // An error that would block is how the runtime learns that there is no more; the bytes
-        // found before it leave by the variables above.
+        let mut stop = Stop::Empty;
+        // `WouldBlock` tells the runtime that the stream is empty; the bytes read before that are
+        // returned through the variables above.
         let mut take = || {
-            (data, stop) = self.gather(self.descriptor(), limit);
+            (data, stop) = self.read_available(self.descriptor(), limit);
             match stop {
-                Stop::Dry => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+                Stop::Empty => Err(io::Error::from(io::ErrorKind::WouldBlock)),
                 Stop::Full | Stop::Ended => Ok(()),
             }
         };
         let _ = match &self.source {
             Source::Pipe(pipe) => pipe.try_io(Interest::READABLE, |_| take()),
-            Source::Pty { bell, .. } => bell.try_io(take),
+            Source::Pty { readiness, .. } => readiness.try_io(take),
         };
         self.ended = stop == Stop::Ended;
-        self.surging = data.len() >= SCRATCH;
+        self.flooding = data.len() >= SCRATCH;
         self.adapt(stop);
         match (data.is_empty(), self.ended) {
             (false, _) => ReadOutcome::Data(data),
@@ -155,17 +151,18 @@ impl Output {
         }
     }
 
-    /// Takes everything that was there when it was called, for the moment the child has ended: what
-    /// it wrote is before its exit. Never waits, and doesn't chase others who go on writing.
+    /// Reads everything that is available at the time of the call. For the moment after the exit, so
+    /// that the child's output precedes it. Never blocks, and ignores what other processes write
+    /// meanwhile.
     pub fn drain(&mut self) -> Vec<Bytes> {
         let mut left = match &self.source {
             Source::Pipe(pipe) => rustix::io::ioctl_fionread(pipe).map_or(0, |n| n as usize),
             Source::Pty { .. } => DRAIN_PTY,
         };
         let mut chunks = Vec::new();
-        // Not by way of the runtime, which may not have heard yet that there is something.
+        // Bypass the runtime, whose readiness may not be up to date yet.
         while left > 0 && !self.ended {
-            let (data, stop) = self.gather(self.descriptor(), left.min(SCRATCH));
+            let (data, stop) = self.read_available(self.descriptor(), left.min(SCRATCH));
             left -= data.len();
             self.ended = stop == Stop::Ended;
             if !data.is_empty() {
@@ -178,12 +175,12 @@ impl Output {
         chunks
     }
 
-    fn gather(&self, fd: BorrowedFd<'_>, limit: usize) -> (Bytes, Stop) {
-        if self.surging && limit > SCRATCH {
+    fn read_available(&self, fd: BorrowedFd<'_>, limit: usize) -> (Bytes, Stop) {
+        if self.flooding && limit > SCRATCH {
             let mut buffer = Vec::new();
-            // Where there is no memory for it, less at once will do.
-            if buffer.try_reserve_exact(limit.min(FRESH)).is_ok() {
-                return self.gather_fresh(fd, buffer);
+            // Without enough memory, fall back to smaller reads.
+            if buffer.try_reserve_exact(limit.min(MAX_READ)).is_ok() {
+                return self.read_into_new_buffer(fd, buffer);
             }
         }
         BUFFER.with_borrow_mut(|buffer| {
@@ -193,20 +190,20 @@ impl Output {
         })
     }
 
-    /// Reads into the empty buffer, which is given away as it is.
-    fn gather_fresh(&self, fd: BorrowedFd<'_>, mut buffer: Vec<u8>) -> (Bytes, Stop) {
+    /// Reads into the empty buffer and returns it without a copy.
+    fn read_into_new_buffer(&self, fd: BorrowedFd<'_>, mut buffer: Vec<u8>) -> (Bytes, Stop) {
         let stop = loop {
             let room = buffer.capacity() - buffer.len();
             if room == 0 {
                 break Stop::Full;
             }
-            let result = self.ask(|| rustix::io::read(fd, spare_capacity(&mut buffer)));
+            let result = self.read_once(|| rustix::io::read(fd, spare_capacity(&mut buffer)));
             match self.step(result, room) {
                 Ok(()) => {}
                 Err(stop) => break stop,
             }
         };
-        // What is retained is counted by its length, so it must not hide much more.
+        // Retention counts the length, so the capacity must not be much larger.
         if buffer.len() < buffer.capacity() / 4 * 3 {
             buffer.shrink_to_fit();
         }
@@ -217,7 +214,7 @@ impl Output {
         let mut filled = 0;
         while filled < buffer.len() {
             let room = buffer.len() - filled;
-            let result = self.ask(|| rustix::io::read(fd, &mut buffer[filled..]));
+            let result = self.read_once(|| rustix::io::read(fd, &mut buffer[filled..]));
             filled += result.unwrap_or(0);
             if let Err(stop) = self.step(result, room) {
                 return (filled, stop);
@@ -226,45 +223,51 @@ impl Output {
         (filled, Stop::Full)
     }
 
-    /// Reads once. The kernel looks for bytes of a terminal first and for its last user afterwards; one
-    /// that writes and leaves in between would be lost if it weren't asked again.
-    fn ask(&self, mut read: impl FnMut() -> Result<usize, Errno>) -> Result<usize, Errno> {
+    /// Reads once. For a terminal the kernel checks for data first and for open slaves afterwards, so
+    /// data written just before the last close would be lost without a second read.
+    fn read_once(&self, mut read: impl FnMut() -> Result<usize, Errno>) -> Result<usize, Errno> {
         match read() {
             Err(Errno::IO) if self.stream == Stream::Pty => read(),
             result => result,
         }
     }
 
-    /// Whether to go on after one read with `room` for its bytes.
+    /// Whether to continue after one read into a buffer of `room` bytes.
     fn step(&self, result: Result<usize, Errno>, room: usize) -> Result<(), Stop> {
         match result {
             Ok(0) => Err(Stop::Ended),
-            // A pipe gives all it has, so a short read has emptied it, and whatever comes next
-            // makes a new event. A terminal gives a buffer at a time and has to be asked again.
-            Ok(n) if n < room && self.stream != Stream::Pty => Err(Stop::Dry),
+            // A read from a pipe returns all data, so a short read has emptied it, and new data causes
+            // a new event. A terminal returns one internal buffer at a time and has to be read again.
+            Ok(n) if n < room && self.stream != Stream::Pty => Err(Stop::Empty),
             Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(Errno::AGAIN) => Err(Stop::Dry),
-            // How a terminal says that its last user has closed it.
+            Err(Errno::AGAIN) => Err(Stop::Empty),
+            // The last slave of the terminal was closed.
             Err(Errno::IO) if self.stream == Stream::Pty => Err(Stop::Ended),
             Err(error) => {
-                tracing::warn!(stream = ?self.stream, %error, "reading from a child failed");
+                tracing::warn!(stream = ?self.stream, %error, "reading child output failed");
                 Err(Stop::Ended)
             }
         }
     }
 
-    /// Prepares for more after a read that stopped for this reason.
+    /// Tunes the source after a read.
     fn adapt(&mut self, stop: Stop) {
         match &mut self.source {
-            // Fewer and larger reads for both sides. Not granted when the user has many large
-            // pipes already; then it stays as it is.
-            Source::Pipe(pipe) if self.surging && !self.grown => {
+            // Fewer and larger reads and writes. Fails if the user has many large pipes already; then
+            // the capacity stays as it is.
+            Source::Pipe(pipe) if self.flooding && !self.pipe_grown => {
                 let _ = rustix::pipe::fcntl_setpipe_size(pipe.as_fd(), GROWN_PIPE);
-                self.grown = true;
+                self.pipe_grown = true;
             }
             Source::Pipe(_) => {}
-            Source::Pty { terminal, bell } if stop == Stop::Dry => bell.heed(terminal.get_ref()),
-            Source::Pty { terminal, bell } if self.surging => bell.mute(terminal.get_ref()),
+            Source::Pty {
+                terminal,
+                readiness,
+            } if stop == Stop::Empty => readiness.enable(terminal.get_ref()),
+            Source::Pty {
+                terminal,
+                readiness,
+            } if self.flooding => readiness.disable(terminal.get_ref()),
             Source::Pty { .. } => {}
         }
     }
@@ -285,22 +288,22 @@ mod tests {
     use super::*;
     use crate::sys::register;
 
-    /// As when the last user of a terminal writes and leaves just after the kernel has looked for bytes.
+    /// Simulates a last write and close right after the kernel has checked for data.
     #[tokio::test]
-    async fn a_terminal_is_asked_once_more_before_it_has_ended() {
-        let size = crate::Size { rows: 24, cols: 80 };
+    async fn terminal_is_read_again_before_its_end() {
+        let size = crate::TerminalSize { rows: 24, cols: 80 };
         let (master, _slave) = crate::terminal::open(size).expect("a terminal");
         let master = std::sync::Arc::new(crate::terminal::Terminal::new(master));
         let terminal = register::terminal(master).expect("it is registered");
-        let output = Output::pty(terminal).expect("it has a bell");
-        let mut answers = [Err(Errno::IO), Ok(4), Err(Errno::IO), Err(Errno::IO)].into_iter();
-        let mut ask = || output.ask(|| answers.next().unwrap_or(Ok(0)));
-        assert_eq!(ask(), Ok(4), "bytes that came with the end");
-        assert_eq!(ask(), Err(Errno::IO), "the end");
+        let output = Output::pty(terminal).expect("it has a readiness");
+        let mut results = [Err(Errno::IO), Ok(4), Err(Errno::IO), Err(Errno::IO)].into_iter();
+        let mut read = || output.read_once(|| results.next().unwrap_or(Ok(0)));
+        assert_eq!(read(), Ok(4), "data written before the close");
+        assert_eq!(read(), Err(Errno::IO), "the end");
     }
 
     #[tokio::test]
-    async fn draining_takes_what_was_there_and_no_more() {
+    async fn drain_reads_only_what_was_available() {
         let (read, write) = rustix::pipe::pipe().expect("a pipe");
         rustix::io::ioctl_fionbio(&read, true).expect("it can be told");
         let capacity = rustix::pipe::fcntl_getpipe_size(&read).expect("it has one");
@@ -313,7 +316,7 @@ mod tests {
         let end = Instant::now() + Duration::from_secs(30);
         for _ in 0..500 {
             while rustix::io::ioctl_fionread(output.descriptor()) != Ok(capacity as u64) {
-                assert!(Instant::now() < end, "nobody floods");
+                assert!(Instant::now() < end, "the pipe never filled");
                 std::thread::yield_now();
             }
             assert_eq!(output.drain().concat().len(), capacity);

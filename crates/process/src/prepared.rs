@@ -1,20 +1,20 @@
-//! A command that has been checked and laid out for `execve`.
+//! Validates a command and prepares it for `execve`.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::command::{Carrier, Command, MOST_CARRIED, Stdio};
+use crate::command::{Command, MAX_PASSED_FDS, Stdio, Wrapper};
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
 use crate::lookup;
 use crate::strings::Strings;
 
-/// Everything the child needs, so that it has nothing to allocate between clone and exec.
+/// Everything the child needs, so that it does not have to allocate between clone and `execve`.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// For messages.
+    /// For error messages.
     pub(crate) program: OsString,
-    /// For messages.
+    /// For error messages.
     pub(crate) directory: OsString,
     pub(crate) candidates: Strings,
     pub(crate) argv: Strings,
@@ -22,29 +22,30 @@ pub(crate) struct Prepared {
     /// One string.
     pub(crate) cwd: Strings,
     pub(crate) stdio: Stdio,
-    /// Let go of when the child has its copies.
-    pub(crate) carrier: Option<Carrier>,
+    /// Dropped when the child has its copies of the descriptors.
+    pub(crate) wrapper: Option<Wrapper>,
 }
 
 impl Prepared {
-    /// What it gets as its streams and what behind them, where these are the ends of what is meant.
-    pub(crate) fn placed<'a>(
+    /// Returns the child's streams and the descriptors passed as 3 and up. `streams` are those of the
+    /// wrapped program if there is a wrapper.
+    pub(crate) fn child_fds<'a>(
         &'a self,
-        ends: [BorrowedFd<'a>; 3],
+        streams: [BorrowedFd<'a>; 3],
         null: BorrowedFd<'a>,
     ) -> ([BorrowedFd<'a>; 3], Vec<BorrowedFd<'a>>) {
-        let passed = self.carrier.iter().flat_map(|carrier| &carrier.passed);
+        let passed = self.wrapper.iter().flat_map(|wrapper| &wrapper.passed);
         let mut passed: Vec<_> = passed.map(|one| one.as_fd()).collect();
         let own = self
-            .carrier
+            .wrapper
             .as_ref()
-            .and_then(|carrier| carrier.own.as_ref());
+            .and_then(|wrapper| wrapper.own.as_ref());
         match own {
-            None => (ends, passed),
+            None => (streams, passed),
             Some(own) => {
-                passed.extend(ends);
-                let kept = own.kept.as_ref().map_or(null, |kept| kept.as_fd());
-                ([kept, null, own.words.as_fd()], passed)
+                passed.extend(streams);
+                let held = own.held.as_ref().map_or(null, |held| held.as_fd());
+                ([held, null, own.stderr.as_fd()], passed)
             }
         }
     }
@@ -54,8 +55,8 @@ impl Prepared {
             let kind = SpawnErrorKind::Arguments;
             return Err(SpawnError::new(kind, "", Cause::NoProgram));
         };
-        if let Some(carrier) = &command.carrier
-            && carrier.passed.len() > MOST_CARRIED
+        if let Some(wrapper) = &command.wrapper
+            && wrapper.passed.len() > MAX_PASSED_FDS
         {
             let kind = SpawnErrorKind::Descriptors;
             return Err(SpawnError::new(kind, program, Cause::Os(libc::EMFILE)));
@@ -69,12 +70,12 @@ impl Prepared {
 
         let mut env = Strings::default();
         for (name, value) in &command.env {
-            let refused = |cause| SpawnError::new(SpawnErrorKind::Environment, name, cause);
+            let invalid = |cause| SpawnError::new(SpawnErrorKind::Environment, name, cause);
             if name.is_empty() || name.as_bytes().contains(&b'=') {
-                return Err(refused(Cause::Name));
+                return Err(invalid(Cause::Name));
             }
             env.push(&[name.as_bytes(), b"=", value.as_bytes()])
-                .map_err(|_| refused(Cause::Nul))?;
+                .map_err(|_| invalid(Cause::Nul))?;
         }
 
         let path = command.env.iter().find(|(name, _)| name == "PATH");
@@ -94,7 +95,7 @@ impl Prepared {
             env,
             cwd,
             stdio: command.stdio,
-            carrier: command.carrier,
+            wrapper: command.wrapper,
         })
     }
 }
@@ -111,34 +112,34 @@ mod tests {
             cwd: cwd.into(),
             env: env.iter().map(pair).collect(),
             stdio: Stdio::Pipes { stdin: false },
-            carrier: None,
+            wrapper: None,
         }
     }
 
-    fn refusal(command: Command) -> SpawnErrorKind {
+    fn error_kind(command: Command) -> SpawnErrorKind {
         match Prepared::new(command) {
-            Ok(_) => panic!("the command should have been refused"),
+            Ok(_) => panic!("the command should be rejected"),
             Err(error) => error.kind(),
         }
     }
 
     #[test]
-    fn refuses_what_a_c_string_cannot_hold() {
+    fn rejects_nul_bytes() {
         let arguments = SpawnErrorKind::Arguments;
-        assert_eq!(refusal(command(&["a", "b\0c"], &[], "/")), arguments);
-        assert_eq!(refusal(command(&["a\0"], &[], "/")), arguments);
-        assert_eq!(refusal(command(&[], &[], "/")), arguments);
+        assert_eq!(error_kind(command(&["a", "b\0c"], &[], "/")), arguments);
+        assert_eq!(error_kind(command(&["a\0"], &[], "/")), arguments);
+        assert_eq!(error_kind(command(&[], &[], "/")), arguments);
         assert_eq!(
-            refusal(command(&["a"], &[], "/\0")),
+            error_kind(command(&["a"], &[], "/\0")),
             SpawnErrorKind::Directory
         );
         let mut hidden = command(&["a\0"], &[], "/");
         hidden.arg0 = Some("b".into());
-        assert_eq!(refusal(hidden), arguments);
+        assert_eq!(error_kind(hidden), arguments);
     }
 
     #[test]
-    fn refuses_names_that_are_none() {
+    fn rejects_invalid_variables() {
         for pair in [
             ("", "x"),
             ("a=b", "x"),
@@ -146,17 +147,17 @@ mod tests {
             ("a\0", "x"),
             ("a", "\0"),
         ] {
-            let kind = refusal(command(&["a"], &[pair], "/"));
+            let kind = error_kind(command(&["a"], &[pair], "/"));
             assert_eq!(kind, SpawnErrorKind::Environment, "{pair:?}");
         }
     }
 
     #[test]
-    fn lays_out_what_the_program_will_see() {
+    fn prepares_strings_for_execve() {
         let mut command = command(&["a", "b"], &[("X", "1=2"), ("PATH", "/p")], "/");
         command.arg0 = Some("-a".into());
         let Ok(prepared) = Prepared::new(command) else {
-            panic!("the command is fine");
+            panic!("the command is valid");
         };
         assert_eq!(prepared.argv.iter().collect::<Vec<_>>(), [b"-a", &b"b"[..]]);
         assert_eq!(

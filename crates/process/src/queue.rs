@@ -1,110 +1,104 @@
-//! What waits for a spawner thread.
+//! The job queue of the spawner threads.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::error::SpawnError;
-use crate::leader::{Ended, Leader};
-use crate::newborn::Newborn;
+use crate::exit_source::ExitSource;
+use crate::leader::{Leader, WaitResult};
 use crate::prepared::Prepared;
-use crate::watch::Watch;
+use crate::spawned_child::SpawnedChild;
 
-/// How often children that nobody watches are looked at. Only while there are such.
-const ORPHAN_ROUND: Duration = Duration::from_millis(100);
+/// How often unwatched children are polled, while there are any.
+const REAP_INTERVAL: Duration = Duration::from_millis(100);
 
-/// One start. Its permit bounds the queue: whoever has none waits in its own task.
+/// One start. Its permit bounds the queue: callers without a permit wait in their own task.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) prepared: Prepared,
-    /// The task that awaits the spawn holds the other end. When it is gone, the child is killed by
-    /// [`Newborn`]'s drop.
-    pub(crate) reply: oneshot::Sender<Result<Newborn, SpawnError>>,
+    /// The task that awaits the spawn holds the receiver. If the task is gone, dropping the
+    /// [`SpawnedChild`] kills the child.
+    pub(crate) reply: oneshot::Sender<Result<SpawnedChild, SpawnError>>,
     pub(crate) _permit: OwnedSemaphorePermit,
 }
 
-/// A child whose watch was dropped; reaped when it ends.
+/// A child whose [`ExitWatch`](crate::ExitWatch) was dropped. It is reaped when it exits.
 #[derive(Debug)]
-pub(crate) struct Orphan {
-    pub(crate) watch: Watch,
+pub(crate) struct UnwatchedChild {
+    pub(crate) source: ExitSource,
     pub(crate) leader: Arc<Leader>,
 }
 
-/// Between the handles of a spawner and its threads.
+/// Connects the handles of a spawner to its threads.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
-    /// Wakes threads for a job, an orphan or the end.
+    /// Notified for a job, an unwatched child or the shutdown.
     wake: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     jobs: VecDeque<Job>,
-    orphans: Vec<Orphan>,
+    unwatched: Vec<UnwatchedChild>,
     closed: bool,
 }
 
 impl Queue {
     pub(crate) fn push(&self, job: Job) {
-        self.lock().jobs.push_back(job);
+        self.state.lock().jobs.push_back(job);
         self.wake.notify_one();
     }
 
-    pub(crate) fn adopt(&self, orphan: Orphan) {
-        self.lock().orphans.push(orphan);
+    pub(crate) fn reap_later(&self, child: UnwatchedChild) {
+        self.state.lock().unwatched.push(child);
         self.wake.notify_one();
     }
 
-    /// Lets the threads end. Nobody can be waiting for a job: to wait is to hold a handle.
+    /// Ends the threads. No job can be pending: a task that waits for one holds a spawner handle.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.state.lock().closed = true;
         self.wake.notify_all();
     }
 
-    /// Waits for the next job; none when the spawner has gone.
+    /// Waits for the next job. Returns `None` when the queue is closed.
     pub(crate) fn next(&self) -> Option<Job> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 return Some(job);
             }
-            let finished = state.reap_orphans();
-            if !finished.is_empty() {
-                // Not under the lock: it may be the last that knows a tree, and free its place.
+            let reaped = state.reap_unwatched();
+            if !reaped.is_empty() {
+                // Dropping the last reference to a tree releases it, which must not happen under
+                // the lock.
                 drop(state);
-                drop(finished);
-                state = self.lock();
+                drop(reaped);
+                state = self.state.lock();
                 continue;
             }
             if state.closed {
                 return None;
             }
-            let woken = &self.wake;
-            state = match state.orphans.is_empty() {
-                true => woken.wait(state).unwrap_or_else(PoisonError::into_inner),
-                false => match woken.wait_timeout(state, ORPHAN_ROUND) {
-                    Ok((state, _)) => state,
-                    Err(poisoned) => poisoned.into_inner().0,
-                },
-            };
+            if state.unwatched.is_empty() {
+                self.wake.wait(&mut state);
+            } else {
+                self.wake.wait_for(&mut state, REAP_INTERVAL);
+            }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked while it held the lock has left a list, which is whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn reap_orphans(&mut self) -> Vec<Orphan> {
-        let ended = |orphan: &mut Orphan| {
-            let ended = orphan.leader.reap(&orphan.watch);
-            !matches!(ended, Ended::NotYet)
+    fn reap_unwatched(&mut self) -> Vec<UnwatchedChild> {
+        let has_exited = |child: &mut UnwatchedChild| {
+            let result = child.leader.reap(&child.source);
+            !matches!(result, WaitResult::Running)
         };
-        self.orphans.extract_if(.., ended).collect()
+        self.unwatched.extract_if(.., has_exited).collect()
     }
 }

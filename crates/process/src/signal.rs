@@ -1,45 +1,20 @@
-//! The signals a user may send.
+//! Signal numbers.
 
-use rustix::process::Signal as Os;
+use outpost_types::Signal;
+use rustix::process::Signal as OsSignal;
 
-/// A signal that makes sense for somebody else's program.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Signal {
-    /// SIGINT, what Ctrl-C sends.
-    Interrupt,
-    /// SIGTERM.
-    Terminate,
-    /// SIGKILL.
-    Kill,
-    /// SIGHUP, what a closing terminal sends.
-    Hangup,
-    /// SIGQUIT.
-    Quit,
-    /// SIGSTOP, which can't be refused.
-    Stop,
-    /// SIGCONT.
-    Continue,
-    /// SIGUSR1.
-    User1,
-    /// SIGUSR2.
-    User2,
-    /// SIGWINCH. A resize sends it by itself.
-    WindowChange,
-}
-
-impl Signal {
-    pub(crate) fn os(self) -> Os {
-        match self {
-            Signal::Interrupt => Os::INT,
-            Signal::Terminate => Os::TERM,
-            Signal::Kill => Os::KILL,
-            Signal::Hangup => Os::HUP,
-            Signal::Quit => Os::QUIT,
-            Signal::Stop => Os::STOP,
-            Signal::Continue => Os::CONT,
-            Signal::User1 => Os::USR1,
-            Signal::User2 => Os::USR2,
-            Signal::WindowChange => Os::WINCH,
-        }
+/// The operating system's number of a signal.
+pub(crate) fn os_signal(signal: Signal) -> OsSignal {
+    match signal {
+        Signal::Interrupt => OsSignal::INT,
+        Signal::Terminate => OsSignal::TERM,
+        Signal::Kill => OsSignal::KILL,
+        Signal::Hangup => OsSignal::HUP,
+        Signal::Quit => OsSignal::QUIT,
+        Signal::Stop => OsSignal::STOP,
+        Signal::Continue => OsSignal::CONT,
+        Signal::User1 => OsSignal::USR1,
+        Signal::User2 => OsSignal::USR2,
+        Signal::WindowChange => OsSignal::WINCH,
     }
 }

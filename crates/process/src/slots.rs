@@ -1,24 +1,25 @@
-//! A few low descriptors that one spawner thread hands its children's streams through.
+//! Reserved low descriptors through which a spawner thread passes streams to its children.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::{DupFlags, Errno};
 
-use crate::command::MOST_CARRIED;
+use crate::command::MAX_PASSED_FDS;
 
-/// How many there can be: three streams, what a carrier is given, and the streams of what it carries.
-pub(crate) const SLOTS: usize = 3 + MOST_CARRIED + 3;
+/// The number of slots: three streams, the descriptors passed to a wrapper, and the streams of the
+/// program it wraps.
+pub(crate) const SLOTS: usize = 3 + MAX_PASSED_FDS + 3;
 
-/// Numbers reserved when the thread starts, when few descriptors are open. A child copies
-/// only the part of our table up to the highest number it needs, and would copy thousands of
-/// entries in a server with a thousand processes if it took its streams from where they are.
+/// Descriptors reserved when the thread starts, while few are open. A child copies only the part of
+/// the descriptor table up to the highest number it needs. Without the slots it would copy thousands of
+/// entries in a server with a thousand processes.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// Ascending. At rest they are `/dev/null`.
+    /// Ascending. Unused slots refer to `/dev/null`.
     reserved: [OwnedFd; SLOTS],
 }
 
-/// Slots that hold a child's streams; at rest again when this is dropped.
+/// Slots that hold a child's streams. Dropping this resets them to `/dev/null`.
 pub(crate) struct Filled<'a> {
     slots: &'a mut Slots,
     passed: usize,
@@ -27,7 +28,7 @@ pub(crate) struct Filled<'a> {
 
 impl Slots {
     pub(crate) fn new(null: BorrowedFd<'_>) -> Result<Self, Errno> {
-        // Above all that a child puts in its place, so that it can do so without treading on another.
+        // Above all targets of the child's `dup3` calls, so that none overwrites a slot.
         let reserve = || rustix::io::fcntl_dupfd_cloexec(null, SLOTS as i32);
         let reserved = std::iter::repeat_with(reserve).take(SLOTS);
         let reserved: Vec<_> = reserved.collect::<Result<_, _>>()?;
@@ -35,10 +36,10 @@ impl Slots {
         Ok(Self { reserved })
     }
 
-    /// Puts a child's ends into the slots. They stay open there until what is returned is dropped.
+    /// Duplicates a child's streams into the slots, until the returned value is dropped.
     pub(crate) fn fill<'a>(
         &'a mut self,
-        ends: [BorrowedFd<'_>; 3],
+        streams: [BorrowedFd<'_>; 3],
         passed: &[BorrowedFd<'_>],
         null: BorrowedFd<'a>,
     ) -> Result<Filled<'a>, Errno> {
@@ -47,22 +48,22 @@ impl Slots {
             passed: passed.len().min(SLOTS - 3),
             null,
         };
-        let ends = ends.iter().chain(passed);
-        for (slot, end) in filled.slots.reserved.iter_mut().zip(ends) {
-            rustix::io::dup3(*end, slot, DupFlags::CLOEXEC)?;
+        let sources = streams.iter().chain(passed);
+        for (slot, source) in filled.slots.reserved.iter_mut().zip(sources) {
+            rustix::io::dup3(*source, slot, DupFlags::CLOEXEC)?;
         }
         Ok(filled)
     }
 }
 
 impl Filled<'_> {
-    /// What is to become 0, 1 and 2.
-    pub(crate) fn numbers(&self) -> [RawFd; 3] {
+    /// The slots for descriptors 0, 1 and 2.
+    pub(crate) fn streams(&self) -> [RawFd; 3] {
         let [a, b, c, ..] = self.slots.reserved.each_ref().map(OwnedFd::as_raw_fd);
         [a, b, c]
     }
 
-    /// What is to become 3 and so on.
+    /// The slots for descriptors 3 and up.
     pub(crate) fn passed(&self) -> Vec<RawFd> {
         let passed = self.slots.reserved[3..].iter().take(self.passed);
         passed.map(OwnedFd::as_raw_fd).collect()
@@ -72,9 +73,9 @@ impl Filled<'_> {
 impl Drop for Filled<'_> {
     fn drop(&mut self) {
         for slot in &mut self.slots.reserved {
-            // Putting one open descriptor in the place of another allocates nothing.
+            // Replacing an open descriptor allocates nothing, so this cannot run out of descriptors.
             if let Err(error) = rustix::io::dup3(self.null, slot, DupFlags::CLOEXEC) {
-                tracing::error!(%error, "a spawner's descriptor can't be put to rest");
+                tracing::error!(%error, "cannot reset a spawner slot");
             }
         }
     }

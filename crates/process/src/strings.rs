@@ -3,51 +3,50 @@
 use std::ffi::c_char;
 use std::ptr;
 
-/// NUL-terminated strings, one after the other. Pointers are made only when the child is cloned,
-/// so the whole can travel between threads.
+/// Consecutive NUL-terminated strings. Pointers are created only for the clone, so that the value can be
+/// sent between threads.
 #[derive(Debug, Default)]
 pub(crate) struct Strings {
     bytes: Vec<u8>,
     starts: Vec<usize>,
 }
 
-/// A piece contains a NUL byte.
+/// A string contains a NUL byte.
 pub(crate) struct HasNul;
 
 impl Strings {
-    /// Appends one string made of `pieces`; nothing is appended if one of them has a NUL byte.
-    pub(crate) fn push(&mut self, pieces: &[&[u8]]) -> Result<(), HasNul> {
-        if pieces.iter().any(|piece| piece.contains(&0)) {
+    /// Appends the concatenation of `parts` as one string, or nothing if one of them has a NUL byte.
+    pub(crate) fn push(&mut self, parts: &[&[u8]]) -> Result<(), HasNul> {
+        if parts.iter().any(|part| part.contains(&0)) {
             return Err(HasNul);
         }
         self.starts.push(self.bytes.len());
-        for piece in pieces {
-            self.bytes.extend_from_slice(piece);
+        for part in parts {
+            self.bytes.extend_from_slice(part);
         }
         self.bytes.push(0);
         Ok(())
     }
 
-    /// All strings with their ends, as [`Strings::from_bytes`] wants them.
+    /// All strings with their terminators, for [`Strings::from_bytes`].
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What [`Strings::bytes`] gave, on the other side of a socket; none if the last string has no
-    /// end.
+    /// Parses the result of [`Strings::bytes`]. Returns `None` if the last string is not terminated.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let after_each = |(at, byte): (usize, &u8)| (*byte == 0).then_some(at + 1);
         let mut starts = vec![0];
         starts.extend(bytes.iter().enumerate().filter_map(after_each));
-        // Behind the last end nothing starts.
+        // No string starts after the last terminator.
         (starts.pop() == Some(bytes.len())).then(|| Self {
             bytes: bytes.to_vec(),
             starts,
         })
     }
 
-    /// Pointers to all strings and a null pointer behind them, as `execve` wants them. They live
-    /// as long as `self` is neither changed nor dropped.
+    /// Pointers to all strings and a terminating null pointer, for `execve`. Valid until `self` is
+    /// modified or dropped.
     pub(crate) fn pointers(&self) -> Vec<*const c_char> {
         let mut pointers = Vec::with_capacity(self.starts.len() + 1);
         for start in &self.starts {
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_survive_a_socket() {
+    fn bytes_round_trip() {
         let mut strings = Strings::default();
         for text in ["a", "", "bc"] {
             assert!(strings.push(&[text.as_bytes()]).is_ok());

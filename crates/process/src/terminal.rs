@@ -1,4 +1,4 @@
-//! Our end of a terminal.
+//! The master side of a pseudoterminal.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -10,16 +10,16 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::{self, InputModes, OptionalActions, SpecialCodeIndex, Winsize};
 use tokio::io::unix::AsyncFd;
 
-use crate::command::Size;
+use outpost_types::TerminalSize;
 
 /// The child has no terminal to resize.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the process has no terminal")]
 pub struct NoTerminal;
 
-/// The master side. The [`Output`](crate::Output) and the [`Input`](crate::Input) hold it together;
-/// once both are gone it closes, which hangs up whoever still uses the slave. The
-/// [`Control`](crate::Control) holds a weak end only, so that a finished process keeps no descriptor.
+/// The master side, shared by the [`Output`](crate::Output) and the [`Input`](crate::Input). When both
+/// are dropped it closes, which hangs up processes that still use the slave. The
+/// [`Control`](crate::Control) holds a weak reference, so that a finished process keeps no descriptor.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     master: OwnedFd,
@@ -33,16 +33,16 @@ impl Terminal {
         Self { master }
     }
 
-    pub(crate) fn resize(&self, size: Size) -> io::Result<()> {
+    pub(crate) fn resize(&self, size: TerminalSize) -> io::Result<()> {
         Ok(termios::tcsetwinsize(&self.master, winsize(size))?)
     }
 
-    /// The group in the foreground; none when the session has gone.
+    /// The foreground process group, or `None` if the session is gone.
     pub(crate) fn foreground(&self) -> Option<Pid> {
         termios::tcgetpgrp(&self.master).ok()
     }
 
-    /// The character that stands for end-of-file as the program has set it now.
+    /// The current end-of-file character.
     pub(crate) fn end_of_file_char(&self) -> Option<u8> {
         let attributes = termios::tcgetattr(&self.master).ok()?;
         Some(attributes.special_codes[SpecialCodeIndex::VEOF])
@@ -61,14 +61,14 @@ impl AsRawFd for Terminal {
     }
 }
 
-/// Opens a terminal of `size`: our side, non-blocking, and the child's.
-pub(crate) fn open(size: Size) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+/// Opens a terminal. Returns the master, which is non-blocking, and the slave.
+pub(crate) fn open(size: TerminalSize) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     let master = open_master()?;
     rustix::pty::unlockpt(&master)?;
     let slave = open_slave(&master)?;
     termios::tcsetwinsize(&slave, winsize(size))?;
     let mut attributes = termios::tcgetattr(&slave)?;
-    // So that erasing a character in a line being edited erases all its bytes.
+    // Erasing a character during line editing then erases all bytes of its UTF-8 encoding.
     attributes.input_modes |= InputModes::IUTF8;
     termios::tcsetattr(&slave, OptionalActions::Now, &attributes)?;
     rustix::io::ioctl_fionbio(&master, true)?;
@@ -80,7 +80,8 @@ fn open_master() -> rustix::io::Result<OwnedFd> {
     rustix::pty::openpt(flags)
 }
 
-/// By way of the master where the kernel can, since `/dev/pts` may be another instance.
+/// Opens the slave through the master if the kernel supports it, because `/dev/pts` may be another
+/// instance of devpts.
 fn open_slave(master: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     rustix::pty::ioctl_tiocgptpeer(master, flags).or_else(|_| {
@@ -90,7 +91,7 @@ fn open_slave(master: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     })
 }
 
-fn winsize(size: Size) -> Winsize {
+fn winsize(size: TerminalSize) -> Winsize {
     Winsize {
         ws_row: size.rows,
         ws_col: size.cols,

@@ -4,38 +4,38 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::launch::Launcher;
-use crate::means::Means;
+use crate::launch::SpawnWorker;
 use crate::queue::Queue;
+use crate::spawn_context::SpawnContext;
 use crate::sys::mask;
 
-/// Far more than starting needs, also without optimization.
-const THREAD_STACK: usize = 256 * 1024;
+/// Far more than a start needs, even in an unoptimized build.
+const STACK_SIZE: usize = 256 * 1024;
 
 /// Starts a thread that serves `queue` until it is closed.
-pub(crate) fn start(means: Arc<Means>, queue: Arc<Queue>) -> io::Result<JoinHandle<()>> {
-    // A handler for them can't run in a child that has none.
-    let no_handlers = means.dispositions.cleared;
-    let mut launcher = Launcher::new(means, Arc::clone(&queue))?;
+pub(crate) fn start(context: Arc<SpawnContext>, queue: Arc<Queue>) -> io::Result<JoinHandle<()>> {
+    // If the clone resets all handlers, a SIGCHLD handler cannot run in a child.
+    let handlers_are_reset = context.signal_reset.by_clone;
+    let mut launcher = SpawnWorker::new(context, Arc::clone(&queue))?;
     let work = move || {
-        let hear = || match no_handlers {
-            true => mask::hear_of_children(),
-            false => Ok(()),
-        };
-        if let Err(error) = mask::block_all().and_then(|()| hear()) {
-            tracing::error!(%error, "a spawner thread can't block signals");
+        let mut masked = mask::block_all();
+        if handlers_are_reset {
+            masked = masked.and_then(|()| mask::unblock_sigchld());
+        }
+        if let Err(error) = masked {
+            tracing::error!(%error, "cannot block signals in spawner thread");
         }
         while let Some(job) = queue.next() {
             if job.reply.is_closed() {
                 continue;
             }
-            // A child whose asker has gone meanwhile comes back and is killed by being dropped.
+            // If the receiver is gone, the returned child is dropped, which kills it.
             let _ = job.reply.send(launcher.launch(&job.prepared));
-            launcher.rest();
+            launcher.prepare_next();
         }
     };
     thread::Builder::new()
         .name("spawner".into())
-        .stack_size(THREAD_STACK)
+        .stack_size(STACK_SIZE)
         .spawn(work)
 }

@@ -1,5 +1,5 @@
-//! Starts that fail because something has run out. Alone in its program, since it takes away what
-//! the program may have.
+//! Starts that fail because a resource is exhausted. In its own program, because limits are
+//! process-wide.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use outpost_process::{Exit, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice}
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::*;
 
-/// Gives back what was taken, however the test ends.
-struct Taken(Resource, Rlimit);
+/// A lowered limit, restored on drop.
+struct LoweredLimit(Resource, Rlimit);
 
-impl Taken {
+impl LoweredLimit {
     fn all_but(resource: Resource, left: u64) -> Self {
         let before = getrlimit(resource);
         let after = Rlimit {
@@ -27,13 +27,13 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for LoweredLimit {
     fn drop(&mut self) {
         setrlimit(self.0, self.1).expect("it was granted before");
     }
 }
 
-/// How much is open, without the cgroups and the keepers' sockets that are kept ready.
+/// The number of open descriptors, without reserved cgroups and subreapers' sockets.
 fn open() -> u64 {
     let entries = std::fs::read_dir("/proc/self/fd").expect("there is a proc");
     let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
@@ -42,7 +42,7 @@ fn open() -> u64 {
     targets.filter(counted).count() as u64
 }
 
-/// Opens as much as there may be, except for `room`.
+/// Opens descriptors until only `room` more are possible.
 fn fill(room: usize) -> Vec<File> {
     let mut files = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
@@ -53,11 +53,11 @@ fn fill(room: usize) -> Vec<File> {
     files
 }
 
-/// One test for both, since both limits are the program's.
+/// One test for both limits, because they are process-wide.
 #[tokio::test]
-async fn running_out_is_the_answer_to_one_start() {
+async fn exhaustion_fails_only_the_start() {
     descriptors_run_out(TreeChoice::Auto).await;
-    descriptors_run_out(TreeChoice::Keeper).await;
+    descriptors_run_out(TreeChoice::Subreaper).await;
     processes_run_out().await;
 }
 
@@ -67,7 +67,7 @@ async fn descriptors_run_out(trees: TreeChoice) {
     let options = SpawnerOptions {
         child_open_files: Some((most(limit.current), most(limit.maximum))),
         trees,
-        keeper: (trees == TreeChoice::Keeper).then(keeper_command),
+        subreaper: (trees == TreeChoice::Subreaper).then(reaper_command),
         ..SpawnerOptions::default()
     };
     let spawner = Spawner::new(options).expect("a spawner starts");
@@ -76,9 +76,9 @@ async fn descriptors_run_out(trees: TreeChoice) {
         let before = open();
         let mut failures = 0;
         let mut refusals = Vec::new();
-        // With room for none, for one, …: every step fails once, and some limit is enough.
+        // With room for 0, 1, … descriptors every step fails once, until there are enough.
         for room in 0..64 {
-            let taken = Taken::all_but(Resource::Nofile, before + 100);
+            let taken = LoweredLimit::all_but(Resource::Nofile, before + 100);
             let filled = fill(room);
             let spawned = within("the answer", spawner.spawn(command(&["true"], stdio))).await;
             drop(filled);
@@ -105,7 +105,7 @@ async fn descriptors_run_out(trees: TreeChoice) {
 
 async fn processes_run_out() {
     let spawner = spawner();
-    let taken = Taken::all_but(Resource::Nproc, 1);
+    let taken = LoweredLimit::all_but(Resource::Nproc, 1);
     let spawned = within("the answer", spawner.spawn(command(&["true"], PIPES))).await;
     drop(taken);
     if rustix::process::geteuid().is_root() {

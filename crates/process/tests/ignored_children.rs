@@ -1,5 +1,5 @@
-//! A program that ignores SIGCHLD, as it may have been started, can't know how children end. Alone in
-//! its program, since dispositions are the program's.
+//! A program that ignores SIGCHLD loses the exit status of children. In its own program, because
+//! dispositions are process-wide.
 #![expect(unsafe_code, reason = "dispositions are set through libc")]
 
 #[path = "behaviour/support.rs"]
@@ -10,8 +10,8 @@ use outpost_process::{Exit, Spawner, SpawnerOptions};
 use support::*;
 
 #[tokio::test]
-async fn nothing_starts_where_ends_are_lost() {
-    // SAFETY: no handler of ours runs, and no other thread has a say in it.
+async fn spawner_fails_while_sigchld_is_ignored() {
+    // SAFETY: installs no handler.
     let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     let refused = Spawner::new(SpawnerOptions::default());
     // SAFETY: as above.

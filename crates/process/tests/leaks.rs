@@ -1,5 +1,4 @@
-//! A thousand starts leave nothing: no descriptor, no zombie, no cgroup. Alone in its program, since
-//! it counts what the program has open.
+//! Starts leak no descriptor, zombie or cgroup. In its own program, because it counts open descriptors.
 
 #[path = "behaviour/support.rs"]
 #[expect(dead_code, reason = "this test needs only a part of it")]
@@ -8,24 +7,24 @@ mod support;
 use outpost_process::{Stdio, TreeKind};
 use support::*;
 
-/// What is open, by where it leads: first the cgroups and keepers kept ready, then the rest.
+/// The targets of open descriptors: first the reserved cgroups and subreapers, then the rest.
 fn open() -> (Vec<String>, Vec<String>) {
     let entries = std::fs::read_dir("/proc/self/fd").expect("there is a proc");
     let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
     let mut open: Vec<_> = targets
         .map(|path| path.display().to_string())
         .filter(|path| !path.ends_with("/fd"))
-        // Pipes have a number.
+        // The inode number differs.
         .map(|path| path.split(':').next().unwrap_or_default().to_owned())
         .collect();
     open.sort();
-    let in_grove = |path: &String| path.contains("/outpost-") && path.matches('/').count() > 1;
-    // Keepers have sockets.
+    let cgroup_of = |path: &String| path.contains("/outpost-") && path.matches('/').count() > 1;
+    // Each subreaper has a socket.
     open.into_iter()
-        .partition(|path| in_grove(path) || path == "socket")
+        .partition(|path| cgroup_of(path) || path == "socket")
 }
 
-/// All children but the mother of keepers.
+/// All children except the subreaper factory.
 fn children() -> Vec<String> {
     let own = std::process::id().to_string();
     let entries = std::fs::read_dir("/proc")
@@ -34,27 +33,27 @@ fn children() -> Vec<String> {
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let name = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm"));
     numbers
-        .filter(|pid| !name(pid).is_ok_and(|name| name == "keeper-mother\n"))
+        .filter(|pid| !name(pid).is_ok_and(|name| name == "reaper-factory\n"))
         .filter_map(stat)
         .filter(|stat| stat.split(' ').nth(1) == Some(&own))
         .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_starts_leave_nothing() {
+async fn thousand_starts_leak_nothing() {
     let sockets = open().0.len();
     for spawner in spawner_of_each_kind() {
-        // The first few make what stays: buffers, spare cgroups.
+        // The first starts create what stays: buffers, spare cgroups.
         some(&spawner, 20).await;
         let (_, before) = open();
         some(&spawner, 500).await;
         let (ready, after) = open();
         assert_eq!(after, before, "{:?}", spawner.tree_kind());
         match spawner.tree_kind() {
-            // The spawner's own directory, and one for each of its two threads.
+            // The spawner's directory, and one for each of its two threads.
             TreeKind::Cgroup => assert!(ready.len() <= 3 + sockets, "{ready:?}"),
-            // The mother, one for each thread, and some from before.
-            TreeKind::Keeper => assert!(ready.len() <= 1 + 2 + 16 + sockets, "{ready:?}"),
+            // The factory, one for each thread, and idle ones.
+            TreeKind::Subreaper => assert!(ready.len() <= 1 + 2 + 16 + sockets, "{ready:?}"),
             TreeKind::Group => assert_eq!(ready.len(), sockets, "{ready:?}"),
         }
         assert_eq!(children(), Vec::<String>::new());
@@ -76,7 +75,7 @@ async fn some(spawner: &outpost_process::Spawner, count: usize) {
     }
 }
 
-/// One of everything that can happen to a start.
+/// Runs one of several kinds of start, successful and failing.
 async fn one(spawner: &outpost_process::Spawner, which: usize) {
     let stdio: Stdio = [PIPES, PIPES_AND_STDIN, PTY][which % 3];
     match which / 3 % 5 {

@@ -1,6 +1,5 @@
-//! Where the kernel has no memory for a child or its pipes, that is the answer to the one start, and
-//! what was reserved for it is free again. Alone in its program: what a kernel refuses from some
-//! moment on can't be allowed again.
+//! If the kernel has no memory for a child or its pipes, that start fails and releases everything. In
+//! its own program, because a seccomp filter cannot be removed.
 
 use std::fs;
 
@@ -11,12 +10,11 @@ mod support;
 use outpost_process::{Exit, SpawnErrorKind};
 use support::*;
 
-/// A kernel that is out of memory can't be arranged. A filter gives the same answer in the same
-/// place, to everything but new threads.
+/// A seccomp filter that fails system calls as a kernel without memory would, except for new threads.
 mod filter {
     #![expect(unsafe_code, reason = "no crate we have installs a filter")]
 
-    /// Loads the number of the call, or the lower half of an argument of it.
+    /// Loads the system call number, or the lower half of an argument.
     const fn load(offset: u32) -> libc::sock_filter {
         filter(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
     }
@@ -30,7 +28,7 @@ mod filter {
         }
     }
 
-    /// From now on every thread of this program is refused `call` with `errno`.
+    /// Makes `call` fail with `errno` in every thread of this program.
     pub(super) fn refuse(call: libc::c_long, errno: i32) {
         let program = [
             load(0),
@@ -52,10 +50,10 @@ mod filter {
             len: program.len() as u16,
             filter: program.as_ptr().cast_mut(),
         };
-        // SAFETY: sets a flag of this program.
+        // SAFETY: sets a flag of this process.
         let allowed = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
         assert_eq!(allowed, 0, "a program may give up privileges");
-        // SAFETY: the program is complete and lives until the call is back, which copies it.
+        // SAFETY: the program is complete and outlives the call, which copies it.
         let installed = unsafe {
             libc::syscall(
                 libc::SYS_seccomp,
@@ -68,7 +66,7 @@ mod filter {
     }
 }
 
-/// What is open, without what is kept ready for the next start.
+/// The number of open descriptors, without those reserved for the next start.
 fn open() -> usize {
     let entries = fs::read_dir("/proc/self/fd").expect("there is a proc");
     let targets = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
@@ -78,7 +76,7 @@ fn open() -> usize {
 }
 
 #[tokio::test]
-async fn what_the_kernel_has_no_memory_for_is_the_answer_to_one_start() {
+async fn kernel_out_of_memory_fails_only_the_start() {
     let spawner = spawner();
     let mut running = within("a child", spawner.spawn(command(&["cat"], PIPES_AND_STDIN)))
         .await
@@ -106,7 +104,7 @@ async fn what_the_kernel_has_no_memory_for_is_the_answer_to_one_start() {
     assert_eq!(error.raw_os_error(), Some(libc::ENFILE));
     eventually("the descriptors", || open() == before).await;
 
-    // Who runs already doesn't notice.
+    // A running child is not affected.
     drop(running.stdin.take());
     assert_eq!(finish(&mut running).await.exit, Exit::Code(0));
 }

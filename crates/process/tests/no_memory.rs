@@ -1,5 +1,5 @@
-//! Where there is no memory, nothing can be prepared for starting programs, and that is an error in
-//! the system's words. Alone in its program, since the limit is the program's.
+//! A spawner that cannot allocate memory fails with an error. In its own program, because the limit is
+//! process-wide.
 
 #[path = "behaviour/support.rs"]
 #[expect(dead_code, reason = "this test needs only a part of it")]
@@ -10,9 +10,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::*;
 
 #[tokio::test]
-async fn no_memory_is_an_error_and_no_end() {
+async fn spawner_without_memory_is_an_error() {
     let before = getrlimit(Resource::As);
-    // Less than there is: nothing more can be mapped, while what is there stays.
+    // Below the current usage: no new mappings, existing ones stay.
     let none = Rlimit {
         current: Some(1024 * 1024),
         ..before

@@ -1,6 +1,6 @@
 //! Raw bytes as JSON strings: standard alphabet, padding required.
 //!
-//! The only place that knows which library does it.
+//! All uses of the base64 library are here.
 
 use std::collections::TryReserveError;
 use std::fmt;
@@ -11,25 +11,25 @@ use serde::{Serialize, Serializer};
 
 use crate::NoMemory;
 
-/// Bytes that one step of [`AsText`] encodes. It is a multiple of 3, so that no padding
-/// comes before the end.
+/// Bytes that one step of [`AsText`] encodes. A multiple of 3, so that padding occurs only at the
+/// end.
 const STEP_BYTES: usize = 3 * 1024;
 const STEP_TEXT: usize = STEP_BYTES / 3 * 4;
 
 /// Appends the base64 form of `bytes`.
 pub fn encode_into(out: &mut Vec<u8>, bytes: &[u8]) {
-    // The library reserves exactly what it needs, which would make a growing buffer be copied again
-    // with every chunk.
+    // The library reserves exactly what it needs, so that a growing buffer would be copied with
+    // every chunk.
     out.reserve(encoded_len(bytes.len()));
     STANDARD.encode_append(bytes, out);
 }
 
-/// How long the base64 form of `len` bytes is.
+/// The length of the base64 form of `len` bytes.
 pub const fn encoded_len(len: usize) -> usize {
     len.div_ceil(3) * 4
 }
 
-/// The bytes whose base64 form is `text`.
+/// Decodes a base64 text.
 pub fn decode(text: &[u8]) -> Result<Vec<u8>, InvalidBase64> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(text.len() / 4 * 3 + 3)?;
@@ -39,27 +39,27 @@ pub fn decode(text: &[u8]) -> Result<Vec<u8>, InvalidBase64> {
     Ok(bytes)
 }
 
-/// Why a text can't be decoded.
+/// The reason why a text can't be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBase64 {
     /// A byte that is not in the alphabet, or padding before the end.
     #[error("invalid base64: unexpected byte 0x{byte:02x} at offset {offset}")]
     Symbol {
-        /// Where it stands.
+        /// Its offset.
         offset: usize,
-        /// What it is.
+        /// The byte.
         byte: u8,
     },
-    /// Base64 with its padding comes in groups of four.
+    /// The length is no multiple of four.
     #[error("invalid base64: length {length} is not a multiple of 4")]
     Length {
-        /// How long the text is.
+        /// The length of the text.
         length: usize,
     },
-    /// The last symbol has bits that belong to no byte, so the text is not what any encoder gives.
+    /// The last symbol has bits that belong to no byte.
     #[error("invalid base64: last symbol has stray bits")]
     StrayBits,
-    /// There was nowhere to put the bytes.
+    /// The bytes could not be allocated.
     #[error("failed to decode base64: {}", NoMemory)]
     NoMemory,
 }
@@ -71,7 +71,7 @@ impl From<TryReserveError> for InvalidBase64 {
 }
 
 impl InvalidBase64 {
-    /// Finds out what is wrong with a text that was refused. The fast decoder doesn't say.
+    /// Finds the reason why a text was rejected, which the fast decoder doesn't report.
     fn diagnose(text: &[u8]) -> Self {
         let length = text.len();
         let padding = text
@@ -122,7 +122,8 @@ impl<'de> Deserialize<'de> for Base64Bytes {
     }
 }
 
-/// The same, where a text that is no base64 is for the server to refuse, in words of the method.
+/// Bytes that are a base64 string in JSON, still encoded. The server rejects an invalid text with
+/// the message of the method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base64Text(pub Result<Vec<u8>, InvalidBase64>);
 
@@ -147,7 +148,7 @@ impl<'de> Deserialize<'de> for Base64Text {
     }
 }
 
-/// For `#[serde(with = "…")]` on fields of any type that holds bytes.
+/// Serializes any type that holds bytes, for `#[serde(with = "as_text")]`.
 pub(crate) mod as_text {
     use super::{AsText, Base64Visitor, Deserializer, Serializer};
 
@@ -165,7 +166,7 @@ pub(crate) mod as_text {
     }
 }
 
-/// Displays bytes as base64 in steps on the stack, so that no copy of the whole text is made.
+/// Displays bytes as base64, in steps on the stack instead of a copy of the whole text.
 struct AsText<'a>(&'a [u8]);
 
 impl fmt::Display for AsText<'_> {
@@ -187,7 +188,7 @@ impl Visitor<'_> for Base64Visitor {
         f.write_str("a base64 string")
     }
 
-    // Also called with a borrowed string, which is the usual case: base64 needs no escapes.
+    // Also called for borrowed strings, the usual case, because base64 needs no escapes.
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<u8>, E> {
         decode(text.as_bytes()).map_err(E::custom)
     }

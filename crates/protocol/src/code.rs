@@ -1,8 +1,6 @@
-//! The error codes of the wire.
-//!
-//! Which failure gets which code is decided by the server, in one place; here they only get names.
+//! Error codes.
 
-/// Invalid request: wrong state, unknown process, duplicate id, refused file operation.
+/// Invalid request: wrong state, unknown process, duplicate id, rejected file operation.
 pub const INVALID_REQUEST: i64 = -32600;
 
 /// Unknown method.

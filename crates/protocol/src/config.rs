@@ -1,4 +1,4 @@
-//! `config/read`: what is in force on this server, and where it comes from.
+//! `config/read`: the effective settings of the server, and their sources.
 
 use std::collections::BTreeMap;
 
@@ -6,69 +6,69 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::params::or_default;
+use outpost_types::members::or_default;
 
 /// Params of `config/read`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigReadParams {
-    /// Also tell what each source says by itself.
+    /// Includes the settings of each source.
     #[serde(default, deserialize_with = "or_default")]
     pub include_layers: bool,
 }
 
-/// The answer to `config/read`.
+/// Result of `config/read`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigReadResult {
-    /// What is in force, as a file would say it, without secrets.
+    /// The effective settings in the form of a configuration file, without secrets.
     pub config: Map<String, Value>,
-    /// For each setting, its path in `config` with dots between the keys, where its value is from.
+    /// The source of each setting, by its path in `config` with dots between the keys.
     pub origins: BTreeMap<String, ConfigOrigin>,
-    /// What each source says, highest precedence first; absent unless it was asked for.
+    /// The settings of each source, highest precedence first; absent unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<Vec<ConfigLayer>>,
 }
 
-/// Where a value is from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigOrigin {
     /// The source.
     pub name: ConfigSource,
-    /// Changes when what the source says does.
+    /// A version that changes with the content of the source.
     pub version: String,
 }
 
-/// One source of settings.
+/// The settings of one source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigLayer {
     /// The source.
     pub name: ConfigSource,
-    /// Changes when what the source says does.
+    /// A version that changes with the content of the source.
     pub version: String,
-    /// What it says, without secrets.
+    /// Its settings, without secrets.
     pub config: Map<String, Value>,
 }
 
-/// Who can say how a server is to be.
+/// A source of settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self", tag = "type", rename_all = "camelCase")]
 pub enum ConfigSource {
-    /// The flags it was started with.
+    /// Command-line flags.
     CommandLine,
-    /// Variables of its environment.
+    /// Environment variables.
     Environment,
-    /// The file of its user.
+    /// The user's configuration file.
     User {
         /// A native path.
         file: String,
     },
-    /// The file of its machine.
+    /// The system's configuration file.
     System {
         /// A native path.
         file: String,
     },
-    /// What is built in.
+    /// Built-in defaults.
     Default,
 }
 
-crate::words::tagged!(ConfigSource, "type");
+outpost_types::tagged_enum!(ConfigSource, "type");

@@ -1,4 +1,4 @@
-//! The envelope of a message that comes in.
+//! Envelopes of incoming messages.
 
 use std::borrow::Cow;
 
@@ -10,49 +10,47 @@ use crate::params::parse_params;
 use crate::vet::vet;
 use crate::{RequestId, TraceContext};
 
-/// One message, opened as far as it takes to know where it belongs. It borrows from the bytes it was
-/// parsed from.
+/// One incoming message with its params still raw. Borrows from the bytes it was parsed from.
 ///
-/// `method` and `id` make a request; `method` alone a notification; `result` a response; otherwise it
-/// is an error. `"jsonrpc"` and members nobody knows are ignored.
+/// `method` and `id` make a request, `method` alone a notification, `result` a response; anything
+/// else is an error. `"jsonrpc"` and unknown members are ignored.
 #[derive(Debug)]
 pub enum Incoming<'a> {
-    /// Wants an answer with this id.
+    /// A request.
     Request {
-        /// Comes back with the answer.
+        /// The id of the response.
         id: RequestId,
-        /// What is asked for.
+        /// The method.
         method: Cow<'a, str>,
-        /// Still raw; `null` is the same as absent.
+        /// The raw params; `null` counts as absent.
         params: Option<&'a RawValue>,
-        /// The caller's trace. One that can't be read is left out: a broken trace must not break a
-        /// call.
+        /// The caller's trace. An invalid one is ignored, so that it does not fail the call.
         trace: Option<TraceContext>,
     },
-    /// Wants no answer.
+    /// A notification.
     Notification {
-        /// What is said.
+        /// The method.
         method: Cow<'a, str>,
-        /// Still raw; `null` is the same as absent.
+        /// The raw params; `null` counts as absent.
         params: Option<&'a RawValue>,
     },
-    /// Answers a request with a result.
+    /// A successful response.
     Response {
-        /// Which request.
+        /// The id of the request.
         id: RequestId,
     },
-    /// Answers a request with an error.
+    /// An error response.
     Error {
-        /// Which request; nothing when it is about none in particular.
+        /// The id of the request, if the error belongs to one.
         id: Option<RequestId>,
     },
 }
 
 impl<'a> Incoming<'a> {
-    /// Opens the envelope of one message.
+    /// Parses one message.
     ///
-    /// Whatever comes back is safe to build trees from: the number of values in `params` is bounded,
-    /// their nesting too, and no object in them has a key twice.
+    /// The result is safe to deserialize: the number and nesting of values in `params` is bounded,
+    /// and no object has a key twice.
     pub fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
         Self::open(message).map_err(Malformed::from)
     }
@@ -63,17 +61,17 @@ impl<'a> Incoming<'a> {
         }
         let text = std::str::from_utf8(message).map_err(MalformedKind::NotUtf8)?;
         vet(text)?;
-        // Arrays would otherwise be taken for members in the order of the fields below.
+        // Serde would accept an array as the values of the fields below.
         if !text.trim_ascii_start().starts_with('{') {
             return Err(MalformedKind::NotAnObject);
         }
         serde_json::from_str::<Members<'a>>(text)
             .map_err(MalformedKind::NotJson)?
-            .into_shape()
+            .into_incoming()
     }
 }
 
-/// The members that decide the shape, each as it stands in the text.
+/// The members that determine the kind of a message, as raw text.
 #[derive(serde::Deserialize)]
 struct Members<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -91,9 +89,9 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn into_shape(self) -> Result<Incoming<'a>, MalformedKind> {
+    fn into_incoming(self) -> Result<Incoming<'a>, MalformedKind> {
         let Some(method) = self.method else {
-            return self.into_answer();
+            return self.into_response();
         };
         let Text(method) =
             serde_json::from_str(method.get()).map_err(|_| MalformedKind::InvalidMethod)?;
@@ -109,8 +107,8 @@ impl<'a> Members<'a> {
         })
     }
 
-    fn into_answer(self) -> Result<Incoming<'a>, MalformedKind> {
-        // A peer that could not read our id says `null`, which here means the same as none.
+    fn into_response(self) -> Result<Incoming<'a>, MalformedKind> {
+        // A peer that could not read the id sends `null`, which counts as none.
         let id = match self.id {
             Some(id) if id.get() != "null" => Some(read_id(id)?),
             _ => None,
@@ -125,14 +123,14 @@ impl<'a> Members<'a> {
 }
 
 fn read_id(id: &RawValue) -> Result<RequestId, MalformedKind> {
-    // An integer like any other in JSON, though parsers take it for a fraction.
+    // An integer in JSON, although parsers read it as a float.
     if id.get() == "-0" {
         return Ok(RequestId::Integer(0));
     }
     serde_json::from_str(id.get()).map_err(|_| MalformedKind::InvalidId)
 }
 
-/// Reads a member whose mere presence means something: `null` counts, unlike with a plain `Option`.
+/// Reads a member whose presence matters: `null` counts as present, unlike with a plain `Option`.
 fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -141,6 +139,6 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// A string that borrows when it has no escapes. serde only does so for a `Cow` that is a field.
+/// A string that borrows if it has no escapes. Serde does so only for a `Cow` that is a field.
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,54 +1,95 @@
-//! The error a request is answered with.
+//! The error of a response.
 
-use serde::{Deserialize, Serialize};
+use outpost_types::ErrorKind;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::code;
 
-/// What stands under `error` in an answer: a code, words for a human, and sometimes data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+/// The member `error` of a response.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
     /// One of the constants in [`code`].
     pub code: i64,
-    /// What went wrong. Clients match on some of these texts, so they are part of the contract.
+    /// A message for people. Released clients compare some of these texts, so they are part
+    /// of the contract.
     pub message: String,
-    /// Details for programs; the member is left out when there are none.
+    /// Details for programs. `None` only for errors of servers that send none.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "read_data"
+    )]
+    pub data: Option<ErrorData>,
+}
+
+/// The member `data` of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorData {
+    /// The kind of the error.
+    pub kind: ErrorKind,
+    /// The error number of the operating system, if the error is one of a system call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<serde_json::Value>,
+    pub errno: Option<i32>,
 }
 
 impl RpcError {
-    /// An error without data.
-    pub fn new(code: i64, message: impl Into<String>) -> Self {
+    /// Creates an error of a kind that its code does not imply.
+    pub fn new(code: i64, kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
-            data: None,
+            data: Some(ErrorData { kind, errno: None }),
         }
     }
 
-    /// The request can't be served in the present state.
+    /// The request cannot be served in the present state.
     pub fn invalid_request(message: impl Into<String>) -> Self {
-        Self::new(code::INVALID_REQUEST, message)
+        Self::new(code::INVALID_REQUEST, ErrorKind::InvalidRequest, message)
     }
 
-    /// Nothing here answers to this name.
+    /// The method does not exist.
     pub fn method_not_found(method: &str) -> Self {
-        Self::new(code::METHOD_NOT_FOUND, format!("unknown method: {method}"))
+        let message = format!("unknown method: {method}");
+        Self::new(code::METHOD_NOT_FOUND, ErrorKind::MethodNotFound, message)
     }
 
-    /// The params can't be decoded, or hold a value that is out of range.
+    /// The params cannot be decoded, or hold a value that is out of range.
     pub fn invalid_params(message: impl Into<String>) -> Self {
-        Self::new(code::INVALID_PARAMS, message)
+        Self::new(code::INVALID_PARAMS, ErrorKind::InvalidParams, message)
     }
 
-    /// The request was fine and the server or its host failed.
+    /// The request was valid and the server or its host failed.
     pub fn internal(message: impl Into<String>) -> Self {
-        Self::new(code::INTERNAL_ERROR, message)
+        Self::new(code::INTERNAL_ERROR, ErrorKind::Internal, message)
     }
 
-    /// Too much is under way; the same request may succeed later.
+    /// A limit is reached; the same request may succeed later.
     pub fn overloaded() -> Self {
-        Self::new(code::OVERLOADED, "Server overloaded; retry later.")
+        let message = "Server overloaded; retry later.";
+        Self::new(code::OVERLOADED, ErrorKind::Overloaded, message)
     }
+
+    /// Replaces the kind.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
+        let errno = self.data.and_then(|data| data.errno);
+        self.data = Some(ErrorData { kind, errno });
+        self
+    }
+
+    /// Sets the error number of the operating system.
+    #[must_use]
+    pub fn with_errno(mut self, errno: Option<i32>) -> Self {
+        if let Some(data) = &mut self.data {
+            data.errno = errno;
+        }
+        self
+    }
+}
+
+/// Reads `data` of any shape. Other servers may send other data, which is ignored.
+fn read_data<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ErrorData>, D::Error> {
+    let data = serde_json::Value::deserialize(from)?;
+    Ok(serde_json::from_value(data).ok())
 }

@@ -1,4 +1,4 @@
-//! The messages a client gets.
+//! Messages from a server, as a client reads them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,46 +9,46 @@ use serde_json::value::RawValue;
 use crate::method::PROCESS_OUTPUT;
 use crate::{ProcessOutput, RequestId, RpcError};
 
-/// One message of a server, opened by its client. It borrows from the bytes it was parsed from.
+/// One message from a server. Borrows from the bytes it was parsed from.
 ///
-/// Output is decoded in the same pass that finds out that it is output, since it is where the bytes
-/// are: no tree is built of it and nothing is looked at twice.
+/// Output carries most of the bytes, so it is decoded in the same pass that detects it, without a
+/// tree in between.
 #[derive(Debug)]
 pub enum FromServer<'a> {
     /// `process/output`.
     Output(ProcessOutput<'a>),
     /// Any other notification.
     Notification {
-        /// What is said.
+        /// The method.
         method: Cow<'a, str>,
-        /// Still raw.
+        /// The raw value.
         params: Option<&'a RawValue>,
     },
-    /// The server wants something of its client.
+    /// A request to the client.
     Request {
-        /// What the answer has to carry.
+        /// The id of the response.
         id: RequestId,
-        /// What is asked for.
+        /// The method.
         method: Cow<'a, str>,
     },
-    /// A request was answered with a result.
+    /// A successful response.
     Response {
-        /// Which one.
+        /// The id of the request.
         id: RequestId,
-        /// Still raw.
+        /// The raw value.
         result: &'a RawValue,
     },
-    /// A request was answered with an error, or one about none in particular has come.
+    /// An error response, or an error that belongs to no request.
     Error {
-        /// Which one.
+        /// The id of the request.
         id: Option<RequestId>,
-        /// What went wrong.
+        /// The error.
         error: RpcError,
     },
 }
 
 impl<'a> FromServer<'a> {
-    /// Opens one message.
+    /// Parses one message.
     pub fn parse(message: &'a [u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(message)
     }
@@ -60,7 +60,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for FromServer<'a> {
     }
 }
 
-/// `params`, as far as they are understood by the time they come.
+/// `params`, parsed or raw, depending on whether the method came before them.
 enum Params<'a> {
     Output(ProcessOutput<'a>),
     Raw(&'a RawValue),
@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
             match member {
                 Member::Id => id = map.next_value()?,
                 Member::Method => method = Some(map.next_value()?),
-                // Every server writes the method first; one that doesn't costs a second look.
+                // Servers write the method first. Otherwise the params are parsed twice.
                 Member::Params if method.as_ref().is_some_and(|m| m.0 == PROCESS_OUTPUT) => {
                     params = Some(Params::Output(map.next_value()?));
                 }
@@ -137,11 +137,11 @@ impl<'de> Visitor<'de> for MessageVisitor {
                 Ok(FromServer::Response { id, result })
             }
             (None, _, None, Some(error)) => Ok(FromServer::Error { id, error }),
-            (None, _, None, None) => Err(A::Error::custom("neither a method nor an answer")),
+            (None, _, None, None) => Err(A::Error::custom("neither a method nor a response")),
         }
     }
 }
 
-/// A string that borrows when it has no escapes. serde only does so for a `Cow` that is a field.
+/// A string that borrows if it has no escapes. Serde does so only for a `Cow` that is a field.
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,4 +1,4 @@
-//! `initialize`: who is calling, and which session it wants.
+//! `initialize`: identifies the client, and opens or resumes a session.
 
 use std::collections::BTreeMap;
 
@@ -7,53 +7,54 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::params::{optional_object, or_default, parse_params};
-use crate::{EnvironmentInfo, ServerCapabilities, Surroundings};
+use crate::params::parse_params;
+use crate::{Delivery, EnvironmentInfo, HostInfo, ServerCapabilities};
+use outpost_types::members::{optional_object, or_default};
 
-/// What `protocolVersion` of the answer says.
+/// The `protocolVersion` of the result.
 pub const PROTOCOL_VERSION: &str = "exec-server.v0";
 
-/// Params of `initialize`. Clients of either kind send some of these and not others.
+/// Params of `initialize`. Each kind of client sends some of them.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
-    /// Who is calling, as exec-server clients say it.
+    /// The name of an exec-server client.
     pub client_name: Option<String>,
-    /// Who is calling, as app-server clients say it.
+    /// The name and version of an app-server client.
     #[serde(
         default,
         deserialize_with = "optional_object",
         skip_serializing_if = "Option::is_none"
     )]
     pub client_info: Option<ClientInfo>,
-    /// What the client wants to be able to use.
+    /// The features that the client wants to use.
     #[serde(
         default,
         deserialize_with = "optional_object",
         skip_serializing_if = "Option::is_none"
     )]
     pub capabilities: Option<ClientCapabilities>,
-    /// The session to take up again; absent for a new one.
+    /// The session to resume; absent for a new one.
     pub resume_session_id: Option<String>,
-    /// How long the session stays when nobody is attached.
+    /// The lifetime of the session without a connection.
     #[serde(default, skip_serializing_if = "DetachedTtl::is_unspecified")]
     pub detached_ttl_ms: DetachedTtl,
-    /// A name for humans.
+    /// A name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_label: Option<String>,
-    /// Resume although another connection is attached.
+    /// Resumes the session even if another connection has it.
     #[serde(
         default,
         deserialize_with = "or_default",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub takeover: bool,
-    /// How output is delivered; absent means [`Delivery::Push`].
+    /// The delivery of output; absent for [`Delivery::Push`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
-    /// For each process, the last number the client has seen.
+    /// The last event that the client has seen, by process.
     #[serde(
         default,
         deserialize_with = "or_default",
@@ -62,7 +63,7 @@ pub struct InitializeParams {
     pub resume_from: BTreeMap<String, u64>,
 }
 
-/// Whether the params of an `initialize` have a `clientInfo`, whatever else is wrong with them.
+/// Whether the params of an `initialize` have a `clientInfo`, even if they are invalid otherwise.
 pub fn has_client_info(params: Option<&RawValue>) -> bool {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -72,18 +73,18 @@ pub fn has_client_info(params: Option<&RawValue>) -> bool {
     parse_params::<Peek>(params).is_ok_and(|peek| peek.client_info.is_some())
 }
 
-/// A client's description of itself.
+/// The name and version of a client.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 pub struct ClientInfo {
-    /// Its name for programs.
+    /// The name for programs.
     pub name: String,
-    /// Its name for humans.
+    /// The name for people.
     pub title: Option<String>,
-    /// Its version, in whatever form it has one.
+    /// The version, in any form.
     pub version: Option<String>,
 }
 
-/// What a client wants to be able to use.
+/// The features that a client wants to use.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
 )]
@@ -94,15 +95,15 @@ pub struct ClientCapabilities {
     pub experimental_api: bool,
 }
 
-/// How long a session stays when nobody is attached. Here `null` and absent are different things.
+/// The lifetime of a session without a connection. `null` and absent differ here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DetachedTtl {
-    /// Absent: as the server is configured.
+    /// Absent: the server's default.
     #[default]
     Unspecified,
-    /// `null`: until it is closed.
+    /// `null`: until the session is closed.
     Unlimited,
-    /// This many milliseconds.
+    /// A number of milliseconds.
     Millis(u64),
 }
 
@@ -127,66 +128,51 @@ impl<'de> Deserialize<'de> for DetachedTtl {
     }
 }
 
-/// How the output of a session's processes reaches its client.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-pub enum Delivery {
-    /// What was written to the socket counts as delivered.
-    #[default]
-    Push,
-    /// What the client has acknowledged counts as delivered.
-    Acked,
-}
-
-crate::words::word!(Delivery);
-
-/// The answer to `initialize`: all the members that any of the clients read.
+/// Result of `initialize`, with the members that any client reads.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
-    /// The key of the session. Whoever has it can take the session over, so it stays out of logs.
+    /// The session id. It authorizes a takeover of the session, so it must not be logged.
     pub session_id: String,
     /// [`PROTOCOL_VERSION`].
     pub protocol_version: String,
-    /// Who answers.
+    /// The name and version of the server.
     pub server_info: ServerInfo,
-    /// Who answers, in one string.
+    /// The name and version of the server, as one string.
     pub user_agent: String,
-    /// The configuration folder, an absolute native path.
+    /// The configuration directory, an absolute native path.
     pub codex_home: String,
     /// As in `environment/info`.
     pub platform_os: String,
     /// `unix` or `windows`.
     pub platform_family: String,
-    /// What `environment/info` would say.
+    /// The result of `environment/info`.
     pub environment_info: EnvironmentInfo,
-    /// What goes beyond the released servers.
+    /// Extensions beyond the released servers.
     pub capabilities: ServerCapabilities,
 }
 
-/// The answer to `initialize` as a client reads it: a released server says no more than which
-/// session it is, and an older one not even that.
+/// Result of `initialize` as a client reads it. A released server sends only the session id, and an
+/// older one not even that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Welcome {
-    /// The key of the session; without one there is nothing that could be resumed.
+pub struct ReceivedInitializeResult {
+    /// The session id; without one the session cannot be resumed.
     pub session_id: Option<String>,
-    /// Who answers.
+    /// The name and version of the server.
     pub server_info: Option<ServerInfo>,
-    /// What `environment/info` would say.
-    pub environment_info: Option<Surroundings>,
-    /// What goes beyond the released servers.
+    /// The result of `environment/info`.
+    pub environment_info: Option<HostInfo>,
+    /// Extensions beyond the released servers.
     #[serde(deserialize_with = "or_default")]
     pub capabilities: ServerCapabilities,
 }
 
-/// A server's description of itself.
+/// The name and version of a server.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 pub struct ServerInfo {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
 }

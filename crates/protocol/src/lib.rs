@@ -1,25 +1,23 @@
-//! What is on the wire.
+//! The wire protocol.
 //!
-//! Outpost speaks a dialect of JSON-RPC. This crate holds its vocabulary and nothing else: it does no
-//! I/O, knows no clock and keeps no state, so everything here can be tested as plain functions.
+//! Outpost speaks a dialect of JSON-RPC. This crate defines its messages. It does no I/O and keeps no
+//! state.
 //!
-//! - **Coming in**: [`Incoming::parse`] takes the bytes of one message, refuses what is malformed
-//!   ([`Malformed`]) and tells the four shapes apart. `params` stay raw until the method that wants
-//!   them calls [`parse_params`].
-//! - **Going out**: [`encode_response`], [`encode_error`] and [`encode_notification`] append one
-//!   message to a buffer. [`OutputFrame`] does the same for `process/output` by hand, because that is
-//!   the message that carries all the bytes.
-//! - **As a client**: [`encode_request`] appends a request, and [`FromServer::parse`] opens what comes
-//!   back. [`Welcome`] and [`Ending`] are what is read of servers that say less than this one.
-//! - **Words**: [`Method`] is the table of methods; [`code`] the table of error codes; the params and
-//!   results of each method have a type of their own.
-//! - **Written down**: [`schema`] describes all of it as JSON Schema, from the types themselves.
-//! - **Paths**: [`PathUri`] is the only way a path gets onto or off the wire.
+//! - **Incoming**: [`Incoming::parse`] parses the envelope of one message and rejects malformed ones
+//!   ([`Malformed`]). The params stay raw until the handler calls [`parse_params`].
+//! - **Outgoing**: [`encode_response`], [`encode_error`] and [`encode_notification`] append one
+//!   message to a buffer. [`OutputFrame`] is a faster encoder for `process/output`, which carries most
+//!   of the bytes.
+//! - **Clients**: [`encode_request`] appends a request, and [`FromServer::parse`] parses messages of a
+//!   server. [`ReceivedInitializeResult`] and [`ReceivedExited`] accept older servers, which send fewer members.
+//! - **Methods and errors**: [`Method`] is the table of methods, [`code`] the table of error codes.
+//!   Each method has its own types of params and result. Types that other crates share are defined
+//!   in `outpost-types` and re-exported.
+//! - **Schema**: [`schema`] generates JSON Schema from the types.
+//! - **Paths**: [`PathUri`] is the form of paths on the wire.
 //!
-//! Types only say what can be *written*. Rules about what is *sensible* (an empty `argv`, a zero
-//! window size, an id that is too long) belong to the server, which knows the state they depend on.
-//!
-//! JSON never goes below this crate: the engine and what is under it get plain Rust values.
+//! The types define the syntax. Semantic rules, such as a non-empty `argv` or the length of an id, are
+//! checked by the engine and the server.
 
 pub mod base64;
 pub mod code;
@@ -27,7 +25,6 @@ pub mod schema;
 
 mod app;
 mod config;
-mod env_policy;
 mod envelope;
 mod environment;
 mod error;
@@ -42,41 +39,33 @@ mod no_memory;
 mod outgoing;
 mod output_frame;
 mod params;
-mod path_uri;
 mod process;
 mod request_id;
-mod sandbox;
 mod server_capabilities;
 mod session;
 mod setting;
 mod trace;
 mod vet;
-mod words;
 
 pub use app::{
     CommandOutput, CommandParams, CommandResizeParams, CommandResult, CommandTerminateParams,
-    CommandWriteParams, DeltaFrame, KillParams, NetworkAccess, ResizePtyParams, SandboxPolicy,
+    CommandWriteParams, KillParams, OutputDeltaEncoder, ResizePtyParams, SandboxPolicy,
     SpawnExited, SpawnOutput, SpawnParams, V0ExecParams, V0ExecResult, V0Exited, V0Output,
     V0TerminateParams, V0TerminateResult, V0WriteParams, V0WriteResult, WriteStdinParams,
     names_argv,
 };
 pub use base64::{Base64Bytes, Base64Text, InvalidBase64};
 pub use config::{ConfigLayer, ConfigOrigin, ConfigReadParams, ConfigReadResult, ConfigSource};
-pub use env_policy::{EnvPolicy, Inherit};
 pub use envelope::Incoming;
-pub use environment::{
-    EnvironmentCapabilities, EnvironmentInfo, EnvironmentStatus, ProcessTrees, SandboxLevel,
-    SandboxSupport, Shell, StatusResult, Surroundings,
-};
-pub use error::RpcError;
+pub use environment::{EnvironmentStatus, HostInfo, StatusResult};
+pub use error::{ErrorData, RpcError};
 pub use from_server::FromServer;
 pub use fs::{
-    FsCanonicalizeParams, FsCanonicalizeResult, FsCloseParams, FsCommitParams, FsCopyParams,
-    FsCreateDirectoryParams, FsCreateStreamParams, FsDirectoryEntry, FsEntryKind,
-    FsGetMetadataParams, FsGetMetadataResult, FsOpenParams, FsOpenResult, FsPath,
-    FsReadBlockParams, FsReadBlockResult, FsReadDirectoryParams, FsReadDirectoryResult,
-    FsReadFileParams, FsReadFileResult, FsRemoveParams, FsWalkEntry, FsWalkError, FsWalkOptions,
-    FsWalkParams, FsWalkResult, FsWriteBlockParams, FsWriteFileParams, ReadFileAnswer,
+    FileRequest, FileRequestError, FileResult, FsCanonicalizeParams, FsCanonicalizeResult,
+    FsCloseParams, FsCommitParams, FsCopyParams, FsCreateDirectoryParams, FsCreateStreamParams,
+    FsGetMetadataParams, FsOpenParams, FsOpenResult, FsPath, FsReadBlockParams, FsReadBlockResult,
+    FsReadDirectoryParams, FsReadDirectoryResult, FsReadFileParams, FsReadFileResult,
+    FsRemoveParams, FsWalkParams, FsWriteBlockParams, FsWriteFileParams, ReadFileAnswer,
     encode_read_block, encode_write_block,
 };
 pub use http::{
@@ -84,8 +73,8 @@ pub use http::{
     HttpRequestParams, HttpRequestResult, RedirectPolicy,
 };
 pub use initialize::{
-    ClientCapabilities, ClientInfo, Delivery, DetachedTtl, InitializeParams, InitializeResult,
-    PROTOCOL_VERSION, ServerInfo, Welcome, has_client_info,
+    ClientCapabilities, ClientInfo, DetachedTtl, InitializeParams, InitializeResult,
+    PROTOCOL_VERSION, ReceivedInitializeResult, ServerInfo, has_client_info,
 };
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 pub use method::{
@@ -96,20 +85,21 @@ pub use method::{
 pub use native_path::NativePath;
 pub use no_memory::NoMemory;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};
+pub use outpost_types::sandbox::{Confinement, SandboxParams, SandboxSupport, SandboxType};
+pub use outpost_types::{
+    Delivery, DirectoryEntry, EntryKind, EnvPolicy, EnvironmentCapabilities, EnvironmentInfo,
+    ErrorKind, FileErrorKind, FileMetadata, FileOp, FileReply, Inherit, PathUri, PathUriError,
+    ProcessEntry, ProcessState, Shell, Signal, StartParams, Stream, Symlinks, TerminalSize,
+    TreeKind, UnexpectedReply, WalkEntry, WalkError, WalkOptions, WalkResult, WriteStatus,
+};
 pub use output_frame::OutputFrame;
 pub use params::{Empty, InvalidParams, parse_params};
-pub use path_uri::{PathUri, PathUriError};
 pub use process::{
-    AckParams, Ending, ListResult, ProcessClosed, ProcessEntry, ProcessExited, ProcessOutput,
-    ProcessState, ReadChunk, ReadParams, ReadResult, ResizeParams, SandboxType, SignalName,
-    SignalParams, Size, StartParams, StartResult, StreamName, TerminateParams, TerminateResult,
-    WriteParams, WriteResult, WriteStatus,
+    AckParams, ListResult, ProcessClosed, ProcessExited, ProcessOutput, ReadChunk, ReadParams,
+    ReadResult, ReceivedExited, ResizeParams, SignalParams, StartResult, TerminateParams,
+    TerminateResult, WriteParams, WriteResult,
 };
 pub use request_id::RequestId;
-pub use sandbox::{
-    FileSystemAccess, FileSystemEntry, FileSystemPath, FileSystemPermissions, MissingPathBehavior,
-    Permissions, SandboxParams, SpecialPath,
-};
 pub use server_capabilities::ServerCapabilities;
 pub use session::{SessionCloseParams, SessionEntry, SessionListResult};
 pub use setting::Setting;

@@ -1,24 +1,23 @@
-//! Why a message was refused before anybody looked at what it asks for.
+//! Messages that are rejected before their method is looked at.
 
 use std::fmt;
 use std::str::Utf8Error;
 
-/// The most bytes one incoming message may have.
+/// The limit of an incoming message, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
-/// The most JSON values one incoming message may hold: every object, array and scalar counts as one,
-/// the message itself included; keys don't count.
+/// The limit of JSON values in an incoming message. Each object, array and scalar counts, including
+/// the message itself; keys don't.
 ///
-/// A byte or two of JSON can unfold into dozens of bytes of memory, so the size alone is no bound.
+/// Two bytes of JSON can take dozens of bytes of memory, so the size alone is no bound.
 pub const MAX_JSON_VALUES: usize = 262_144;
 
-/// How much of a repeated key is kept for the message. A key may be megabytes long, the answer and
-/// the log line about it should not be.
+/// The limit of a repeated key in the error text. The key itself may be megabytes long.
 const KEPT_KEY_CHARS: usize = 64;
 
-/// A message that can't be understood as any of the four shapes.
+/// A message that is neither a request, a notification nor a response.
 ///
-/// Its text is the reason alone, without the transport's fixed prefix.
+/// The text is the reason, without the transport's fixed prefix.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Malformed {
@@ -26,17 +25,17 @@ pub struct Malformed {
 }
 
 impl Malformed {
-    /// What is wrong with the message.
+    /// The reason.
     pub fn kind(&self) -> &MalformedKind {
         &self.kind
     }
 
-    /// For transports that skip an oversized message without ever holding it whole.
+    /// The error for a transport that skipped an oversized message.
     pub fn too_large() -> Self {
         MalformedKind::TooLarge.into()
     }
 
-    /// For transports that had no memory to hold a message, and skipped it.
+    /// The error for a transport that had no memory for a message and skipped it.
     pub fn no_memory() -> Self {
         MalformedKind::NoMemory.into()
     }
@@ -48,44 +47,44 @@ impl From<MalformedKind> for Malformed {
     }
 }
 
-/// The ways in which a message can be malformed.
+/// The reason why a message is malformed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedKind {
     /// More than [`MAX_MESSAGE_BYTES`].
     #[error("message is larger than {MAX_MESSAGE_BYTES} bytes")]
     TooLarge,
-    /// It was skipped because there was no memory to hold it.
+    /// The message was skipped for lack of memory.
     #[error("failed to hold the message: {}", crate::NoMemory)]
     NoMemory,
-    /// JSON is UTF-8, and this is not.
+    /// The message is not UTF-8.
     #[error("message is not UTF-8: {0}")]
     NotUtf8(Utf8Error),
-    /// No JSON, or nested too deeply.
+    /// The message is not JSON, or nested too deeply.
     #[error("{0}")]
     NotJson(serde_json::Error),
     /// More than [`MAX_JSON_VALUES`].
     #[error("message holds more than {MAX_JSON_VALUES} JSON values")]
     TooManyValues,
-    /// One object has the same key twice, and which one counts would be anybody's guess.
+    /// An object has a key twice, which is ambiguous.
     #[error("repeated key {key}")]
     RepeatedKey {
-        /// The key, cut short if it is long.
+        /// The key, shortened if it is long.
         key: RepeatedKey,
     },
-    /// JSON, but not an object.
+    /// The message is not an object.
     #[error("message is not a JSON object")]
     NotAnObject,
     /// `id` is neither a string nor a 64-bit integer.
     #[error("`id` is neither a string nor a 64-bit integer")]
     InvalidId,
-    /// `method` is no string.
+    /// `method` is not a string.
     #[error("`method` is not a string")]
     InvalidMethod,
-    /// A response that doesn't say what it responds to.
+    /// A response without an id.
     #[error("`result` without an `id`")]
     ResultWithoutId,
-    /// None of the members that make a shape.
+    /// None of the members that identify a kind of message.
     #[error("message has no `method`, `result` or `error`")]
     NoShape,
 }

@@ -1,30 +1,30 @@
 //! The table of methods.
 
-/// Notification of the client: it has seen the answer to `initialize`.
+/// Client notification: the handshake is complete.
 pub const INITIALIZED: &str = "initialized";
-/// Notification of the client: it has everything of a process up to a number.
+/// Client notification: acknowledges the events of a process up to a number.
 pub const PROCESS_ACK: &str = "process/ack";
-/// Notification of the server: bytes of a process.
+/// Server notification: output of a process.
 pub const PROCESS_OUTPUT: &str = "process/output";
-/// Notification of the server: a process has ended.
+/// Server notification: a process exited.
 pub const PROCESS_EXITED: &str = "process/exited";
-/// Notification of the server: nothing will follow of a process.
+/// Server notification: a process is closed; no event follows.
 pub const PROCESS_CLOSED: &str = "process/closed";
-/// Notification of the server: bytes of a spawned process.
+/// Server notification: output of a spawned process.
 pub const PROCESS_OUTPUT_DELTA: &str = "process/outputDelta";
-/// Notification of the server: bytes of a command.
+/// Server notification: output of a command.
 pub const COMMAND_OUTPUT_DELTA: &str = "command/exec/outputDelta";
-/// Notification of the server: a command of the first exec protocol has ended.
+/// Server notification: a command of the first exec protocol exited.
 pub const COMMAND_EXITED: &str = "command/exec/exited";
 
-/// Notification of the server: a piece of the body of an HTTP response.
+/// Server notification: a chunk of the body of an HTTP response.
 pub const HTTP_BODY_DELTA: &str = "http/request/bodyDelta";
-/// Notification of the client: it has the pieces of a body up to a number.
+/// Client notification: acknowledges the chunks of a body up to a number.
 pub const HTTP_ACK: &str = "http/request/ack";
-/// Notification of the client: it wants no more of a response.
+/// Client notification: cancels a response.
 pub const HTTP_CANCEL: &str = "http/request/cancel";
 
-/// All notifications, of either side.
+/// All notifications, in both directions.
 pub const NOTIFICATIONS: [&str; 11] = [
     INITIALIZED,
     PROCESS_ACK,
@@ -39,7 +39,7 @@ pub const NOTIFICATIONS: [&str; 11] = [
     HTTP_CANCEL,
 ];
 
-/// What can be asked for.
+/// A method that a client can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// `initialize`
@@ -118,7 +118,7 @@ pub enum Method {
     HttpRequest,
 }
 
-/// Methods that are refused with the same words before the handshake is over.
+/// A group of methods that are rejected with the same text before the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// The handshake itself.
@@ -133,20 +133,20 @@ pub enum Family {
     Filesystem,
     /// `http/*`
     Http,
-    /// Methods of the app-server, which has words of its own.
+    /// Methods of the app-server, which has its own texts.
     App,
 }
 
-/// What a request may have to wait behind.
+/// The ordering of a request relative to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// Handled where it stands in the stream of messages, before anything behind it.
+    /// Handled inline, before any later message.
     Handshake,
-    /// Waits behind nothing, and is served even when everything else is refused.
+    /// Handled at once, even when other requests are rejected for overload.
     Control,
-    /// In the order in which requests about the same process, handle or path came.
+    /// In order among requests about the same process, handle or path.
     Process,
-    /// In no order.
+    /// In any order.
     Free,
 }
 
@@ -166,7 +166,7 @@ const fn row(method: Method, name: &'static str, family: Family, lane: Lane) -> 
     }
 }
 
-/// In the order of the enum, so that a method is its own index.
+/// In the order of the enum, so that the method is the index.
 #[rustfmt::skip]
 const TABLE: [Row; 37] = [
     row(Method::Initialize,           "initialize",             Family::Handshake,         Lane::Handshake),
@@ -208,7 +208,7 @@ const TABLE: [Row; 37] = [
     row(Method::HttpRequest,          "http/request",           Family::Http,              Lane::Free),
 ];
 
-/// Families that are known by how their names begin, whether or not they are served.
+/// Families by prefix, for names that are not served.
 const PREFIXES: [(&str, Family); 4] = [
     ("fs/", Family::Filesystem),
     ("http/", Family::Http),
@@ -217,7 +217,7 @@ const PREFIXES: [(&str, Family); 4] = [
 ];
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; TABLE.len()] = {
         let mut all = [Self::Initialize; TABLE.len()];
         let mut index = 0;
@@ -228,7 +228,7 @@ impl Method {
         all
     };
 
-    /// The method that has this name on the wire.
+    /// The method with this name on the wire.
     pub fn from_name(name: &str) -> Option<Self> {
         TABLE
             .iter()
@@ -241,12 +241,12 @@ impl Method {
         self.row().name
     }
 
-    /// Which words refuse it before the handshake is over.
+    /// The family, which determines the error before the handshake.
     pub fn family(self) -> Family {
         self.row().family
     }
 
-    /// What it may have to wait behind.
+    /// The ordering relative to other requests.
     pub fn lane(self) -> Lane {
         self.row().lane
     }
@@ -257,7 +257,7 @@ impl Method {
 }
 
 impl Family {
-    /// How error messages call it.
+    /// The name in error messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Handshake => "handshake",
@@ -271,8 +271,8 @@ impl Family {
     }
 }
 
-/// The family of any method name, also of one that isn't served: before the handshake is over the
-/// answer names the family, whether or not there would be another one afterwards.
+/// The family of a method name, even of one that is not served. Before the handshake, the error
+/// names the family.
 pub fn family_of_name(method: &str) -> Option<Family> {
     Method::from_name(method).map(Method::family).or_else(|| {
         PREFIXES

@@ -1,4 +1,4 @@
-//! A path as the host writes it, for the methods that know no URIs.
+//! Native paths, for methods without URIs.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ impl NativePath {
         &self.0
     }
 
-    /// The path, given away.
+    /// The path, owned.
     pub fn into_path(self) -> PathBuf {
         self.0
     }

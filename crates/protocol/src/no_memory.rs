@@ -1,22 +1,22 @@
-//! The system has no memory for something whose size a client chose.
+//! Fallible allocation for sizes that a client chooses.
 //!
-//! Small things are allocated as in every program, and end it when there is nothing left at all. What
-//! a client makes large is asked for first, so that only that client hears of it.
+//! Small allocations abort the program on failure, as usual. Large ones that a client causes are
+//! tried first, so that only that client gets an error.
 
 use std::collections::TryReserveError;
 use std::fmt;
 use std::io;
 
-/// What the system calls it, on every architecture of Linux.
+/// `ENOMEM` on every architecture of Linux.
 const ENOMEM: i32 = 12;
 
-/// There is no memory for it; says so in the system's words.
+/// An allocation failed. The text is that of `ENOMEM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMemory;
 
 impl NoMemory {
-    /// Whether so many bytes could be had at this moment. They are not held: this is for what is
-    /// built by others, who can't be told that there is none.
+    /// Checks that `bytes` can be allocated now, without keeping them. For values that are built by
+    /// code that can't report a failed allocation.
     pub fn unless_room_for(bytes: usize) -> Result<(), Self> {
         Vec::<u8>::new().try_reserve_exact(bytes)?;
         Ok(())
@@ -42,12 +42,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn speaks_in_the_systems_words() {
+    fn text_is_that_of_the_system() {
         assert_eq!(NoMemory.to_string(), "Cannot allocate memory (os error 12)");
     }
 
     #[test]
-    fn more_than_there_can_be_is_not_there() {
+    fn impossible_size_is_rejected() {
         assert_eq!(NoMemory::unless_room_for(1 << 20), Ok(()));
         assert_eq!(NoMemory::unless_room_for(1 << 60), Err(NoMemory));
     }

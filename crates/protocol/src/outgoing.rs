@@ -1,7 +1,7 @@
-//! The messages that go out, as bytes.
+//! Encoders of outgoing messages.
 //!
-//! Each function appends one message to `out`, without framing. A message that can't be written
-//! leaves `out` as it was, so a half-written one never reaches the wire.
+//! Each function appends one message to `out`, without framing. If it fails, `out` is unchanged, so
+//! that no partial message reaches the wire.
 
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ pub fn encode_response<T: Serialize>(
     append(out, &Response { id, result })
 }
 
-/// Appends `{"id":…,"error":{"code":…,"message":…}}`, with `data` if the error has some.
+/// Appends `{"id":…,"error":{"code":…,"message":…}}`, with `data` if there is any.
 pub fn encode_error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
     append(out, &ErrorResponse { id, error })
         .expect("strings, integers and JSON values can always be written to memory");

@@ -1,32 +1,31 @@
-//! The one message that is encoded by hand.
+//! The encoder of `process/output`.
 //!
-//! Every byte a process writes goes out in a `process/output` notification, so this is the message
-//! whose cost counts. Its base64 is made straight in the outgoing buffer, about ten times faster than
-//! by way of a `String` and serde. A property test pins it to what [`encode_notification`] gives for
-//! [`ProcessOutput`].
+//! All output of processes is sent in this notification, so it is encoded by hand, with the base64
+//! written straight into the outgoing buffer. This is about ten times faster than a `String` and
+//! serde. A property test compares it with [`encode_notification`] of [`ProcessOutput`].
 //!
 //! [`encode_notification`]: crate::encode_notification
 //! [`ProcessOutput`]: crate::ProcessOutput
 
 use crate::method::PROCESS_OUTPUT;
-use crate::{StreamName, base64};
+use crate::{Stream, base64};
 
 const AFTER_SEQ: &[u8] = br#","stream":""#;
 const AFTER_STREAM: &[u8] = br#"","chunk":""#;
 const AFTER_CHUNK: &[u8] = br#""}}"#;
 
-/// No `u64` has more digits than this.
+/// The maximum number of digits of a `u64`.
 const MAX_DIGITS: usize = 20;
 
 /// Encodes the `process/output` notifications of one process.
 #[derive(Clone, Debug)]
 pub struct OutputFrame {
-    /// The message up to its sequence number, which is the same for the whole life of the process.
+    /// The message up to its sequence number, which is constant per process.
     prefix: Box<[u8]>,
 }
 
 impl OutputFrame {
-    /// Prepares the frames of the process that the client calls `process_id`.
+    /// Prepares the encoder for a process.
     pub fn new(process_id: &str) -> Self {
         let process_id = serde_json::Value::from(process_id);
         let prefix =
@@ -36,8 +35,8 @@ impl OutputFrame {
         }
     }
 
-    /// How many bytes [`encode`](Self::encode) will append, for a frame header that goes before them.
-    pub fn encoded_len(&self, seq: u64, stream: StreamName, payload_len: usize) -> usize {
+    /// The number of bytes that [`encode`](Self::encode) appends, for a frame header before them.
+    pub fn encoded_len(&self, seq: u64, stream: Stream, payload_len: usize) -> usize {
         self.prefix.len()
             + digits(seq)
             + AFTER_SEQ.len()
@@ -48,7 +47,7 @@ impl OutputFrame {
     }
 
     /// Appends the notification that `payload` was written to `stream` as event `seq`.
-    pub fn encode(&self, out: &mut Vec<u8>, seq: u64, stream: StreamName, payload: &[u8]) {
+    pub fn encode(&self, out: &mut Vec<u8>, seq: u64, stream: Stream, payload: &[u8]) {
         out.reserve(self.encoded_len(seq, stream, payload.len()));
         out.extend_from_slice(&self.prefix);
         append_number(out, seq);

@@ -1,14 +1,14 @@
-//! The id that pairs an answer with its request.
+//! Request ids.
 
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 
-/// The client's own key for a request. It comes back exactly as it was sent.
+/// The id of a request, which its response returns unchanged.
 ///
-/// Numbers that a 64-bit integer can't hold, fractions and `null` are refused: they could not be
-/// returned unchanged, and a client that loses an answer waits forever.
+/// Numbers beyond 64-bit integers, fractions and `null` are rejected. They could not be returned
+/// unchanged, and the client would wait forever.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestId {
     /// A 64-bit integer.
@@ -18,8 +18,7 @@ pub enum RequestId {
 }
 
 impl RequestId {
-    /// The id of an error that answers no request in particular, such as one about a message that
-    /// could not be parsed.
+    /// The id of an error that belongs to no request, such as a malformed message.
     pub const UNATTRIBUTED: Self = Self::Integer(-1);
 }
 
@@ -59,7 +58,7 @@ impl<'de> Deserialize<'de> for RequestId {
     }
 }
 
-/// Reads an id in one step. A derived untagged enum would first copy the value into a tree.
+/// Reads an id directly. A derived untagged enum would buffer the value first.
 struct RequestIdVisitor;
 
 impl Visitor<'_> for RequestIdVisitor {

@@ -1,10 +1,9 @@
-//! What this server can do that the released ones can't.
+//! Extensions of this server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One boolean for each extension, true only when it works. A client that never asks for one sees no
-/// difference.
+/// One boolean per extension beyond the released servers, true only if it works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerCapabilities {
@@ -29,7 +28,7 @@ pub struct ServerCapabilities {
     pub takeover: bool,
     /// `tree` of `process/terminate`.
     pub terminate_tree: bool,
-    /// `fs/createStream` and its siblings.
+    /// `fs/createStream` and related methods.
     pub fs_write_stream: bool,
     /// Watching files.
     pub fs_watch: bool,

@@ -1,4 +1,4 @@
-//! `session/list` and `session/close`: what there is on this server, and its end.
+//! `session/list` and `session/close`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,33 +9,33 @@ use crate::ProcessEntry;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionCloseParams {
-    /// Which one, for the owner of the server; absent for the caller's own.
+    /// The session to close, for the owner of the server; absent for the caller's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
 
-/// The answer to `session/list`.
+/// Result of `session/list`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionListResult {
     /// All sessions, oldest first.
     pub sessions: Vec<SessionEntry>,
 }
 
-/// One session.
+/// Describes a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionEntry {
-    /// Its key: who has it can resume the session, and the owner may.
+    /// The session id, which authorizes the owner to resume it.
     pub session_id: String,
-    /// Its name for people.
+    /// The name for people.
     pub label: Option<String>,
-    /// Whether a connection has it.
+    /// Whether a connection is attached.
     pub attached: bool,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of its creation, in milliseconds since 1970.
     pub created_at_ms: u64,
-    /// When it ends unless somebody attaches; absent while somebody is, or
-    /// when it stays until it is closed.
+    /// The time when it expires, in milliseconds since 1970; absent while a connection is attached
+    /// and for a session without expiry.
     pub expires_at_ms: Option<u64>,
-    /// What it runs.
+    /// Its processes.
     pub processes: Vec<ProcessEntry>,
 }

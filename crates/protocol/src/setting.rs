@@ -1,22 +1,22 @@
-//! A member for which `null` and absent are different things.
+//! Members for which `null` and absent differ.
 
 use serde::de::{Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 
-/// What a client says about something that has a default and can be switched off.
+/// A setting that has a default and can be switched off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Setting<T> {
-    /// Absent: as the server has it.
+    /// Absent: the server's default.
     #[default]
     Unspecified,
-    /// `null`: not at all.
+    /// `null`: off.
     Off,
-    /// This much.
+    /// A value.
     Value(T),
 }
 
 impl<T> Setting<T> {
-    /// The same, where a client says it with two members: a value, and a switch that turns it off.
+    /// Combines two members: a value, and a switch that turns it off.
     pub fn switched(value: Option<T>, off: bool) -> Self {
         match value {
             _ if off => Self::Off,
@@ -25,7 +25,7 @@ impl<T> Setting<T> {
         }
     }
 
-    /// What holds in the end, where `default` is what the server has.
+    /// The effective value, given the server's default.
     pub fn or(self, default: T) -> Option<T> {
         match self {
             Self::Unspecified => Some(default),
@@ -34,7 +34,7 @@ impl<T> Setting<T> {
         }
     }
 
-    /// Whether nothing was said.
+    /// Whether it is absent.
     pub fn is_unspecified(&self) -> bool {
         matches!(self, Self::Unspecified)
     }

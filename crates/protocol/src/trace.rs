@@ -1,4 +1,4 @@
-//! The trace context a request may carry.
+//! Trace contexts of requests.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ pub struct TraceContext {
     /// Version, trace id, parent span and flags, as in the HTTP header of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
-    /// What vendors add, as in the HTTP header of this name.
+    /// Vendor data, as in the HTTP header of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracestate: Option<String>,
 }

@@ -1,8 +1,7 @@
-//! The rules that hold for every value of a message, wherever it stands.
+//! Checks that apply to every JSON value of a message.
 //!
-//! Vetting walks the whole text once and builds nothing: it finds syntax errors, too many values and
-//! repeated keys. What comes after it may take the text for well-formed, and trees that are built
-//! from its parts are bounded.
+//! One pass over the text finds syntax errors, too many values and repeated keys, without building
+//! anything. Later code may rely on well-formed text and bounded trees.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,61 +11,61 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use crate::malformed::{MAX_JSON_VALUES, MalformedKind, RepeatedKey};
 
-/// Up to this many keys of an object are compared one by one, which needs no memory of its own.
-/// Hashing takes over beyond it, so that a wide object does not cost its width squared.
+/// The number of keys of an object that are compared linearly, without allocating. More keys are
+/// hashed, to avoid quadratic cost.
 const COMPARED_KEYS: usize = 16;
 
-/// Checks that `text` is one JSON value, with no more than [`MAX_JSON_VALUES`] values in it, and no
-/// key twice in any of its objects. The nesting is bounded by serde_json, at 128.
+/// Checks that `text` is one JSON value with at most [`MAX_JSON_VALUES`] values and no repeated keys.
+/// serde_json limits the nesting to 128.
 pub(crate) fn vet(text: &str) -> Result<(), MalformedKind> {
     let mut vetting = Vetting {
         values_left: MAX_JSON_VALUES,
         keys: Vec::new(),
-        refusal: None,
+        violation: None,
     };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let outcome = Value(&mut vetting)
         .deserialize(&mut deserializer)
         .and_then(|()| deserializer.end());
-    match (vetting.refusal, outcome) {
-        (Some(refusal), _) => Err(refusal),
+    match (vetting.violation, outcome) {
+        (Some(violation), _) => Err(violation),
         (None, Err(error)) => Err(MalformedKind::NotJson(error)),
         (None, Ok(())) => Ok(()),
     }
 }
 
-/// What is known about the text so far.
+/// The state of the check.
 struct Vetting<'de> {
     values_left: usize,
-    /// The keys of all objects that are open at this point, innermost last. One stack for all of
-    /// them means one allocation a message instead of one an object.
+    /// The keys of all open objects, innermost last. One stack for all takes one allocation per
+    /// message instead of one per object.
     keys: Vec<Cow<'de, str>>,
-    /// Set once a rule of ours is broken. serde only carries texts, so the reason waits here while
-    /// its error unwinds the walk.
-    refusal: Option<MalformedKind>,
+    /// The violated rule. Serde errors carry only text, so the reason is kept here while the error
+    /// unwinds.
+    violation: Option<MalformedKind>,
 }
 
 impl<'de> Vetting<'de> {
-    fn refuse<E: Error>(&mut self, kind: MalformedKind) -> E {
-        self.refusal = Some(kind);
-        E::custom("refused")
+    fn reject<E: Error>(&mut self, kind: MalformedKind) -> E {
+        self.violation = Some(kind);
+        E::custom("rejected")
     }
 
     fn count_value<E: Error>(&mut self) -> Result<(), E> {
         match self.values_left.checked_sub(1) {
             Some(left) => self.values_left = left,
-            None => return Err(self.refuse(MalformedKind::TooManyValues)),
+            None => return Err(self.reject(MalformedKind::TooManyValues)),
         }
         Ok(())
     }
 
-    fn refuse_repeated<E: Error>(&mut self, key: &str) -> E {
-        self.refuse(MalformedKind::RepeatedKey {
+    fn reject_repeated<E: Error>(&mut self, key: &str) -> E {
+        self.reject(MalformedKind::RepeatedKey {
             key: RepeatedKey::new(key),
         })
     }
 
-    /// Walks one object whose keys start at `base` on the stack.
+    /// Checks one object whose keys start at `base` on the stack.
     fn walk_object<A: MapAccess<'de>>(&mut self, base: usize, map: &mut A) -> Result<(), A::Error> {
         while let Some(Key(key)) = map.next_key_seed(KeySeed)? {
             let seen = &self.keys[base..];
@@ -75,7 +74,7 @@ impl<'de> Vetting<'de> {
                 return self.walk_wide_object(&mut hashed, key, map);
             }
             if seen.contains(&key) {
-                return Err(self.refuse_repeated(&key));
+                return Err(self.reject_repeated(&key));
             }
             self.keys.push(key);
             map.next_value_seed(Value(self))?;
@@ -83,8 +82,7 @@ impl<'de> Vetting<'de> {
         Ok(())
     }
 
-    /// Goes on with an object that has too many keys to compare them one by one, at the value of
-    /// `key`.
+    /// Continues with hashed keys, at the value of `key`.
     fn walk_wide_object<A: MapAccess<'de>>(
         &mut self,
         seen: &mut HashSet<Cow<'de, str>>,
@@ -94,7 +92,7 @@ impl<'de> Vetting<'de> {
         let mut key = key;
         loop {
             if seen.contains(&key) {
-                return Err(self.refuse_repeated(&key));
+                return Err(self.reject_repeated(&key));
             }
             seen.insert(key);
             map.next_value_seed(Value(self))?;
@@ -106,7 +104,7 @@ impl<'de> Vetting<'de> {
     }
 }
 
-/// Vets one value and everything in it.
+/// Checks one value and everything in it.
 struct Value<'v, 'de>(&'v mut Vetting<'de>);
 
 impl<'de> DeserializeSeed<'de> for Value<'_, 'de> {
@@ -162,7 +160,7 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
     }
 }
 
-/// A key as it reads after its escapes are resolved, so that `"a"` and `"\u0061"` are the same.
+/// A key with its escapes resolved, so that `"a"` and `"\u0061"` are equal.
 struct Key<'de>(Cow<'de, str>);
 
 struct KeySeed;

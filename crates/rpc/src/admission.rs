@@ -1,4 +1,4 @@
-//! How many requests of a connection may be under way.
+//! Bounds the unanswered requests of a connection.
 
 use std::{
     sync::{
@@ -13,64 +13,63 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// A request this much smaller than the room for all is a small one.
-const NOTABLE_PART: usize = 1024;
+/// A request counts as large from this fraction of the byte budget on.
+const LARGE_FRACTION: usize = 1024;
 
-/// Bounds the requests of a connection that have not been answered yet, by
-/// number and by the bytes of their messages.
+/// Bounds the unanswered requests of a connection, by number and by message bytes.
 ///
-/// A request too many is refused; one that is too large for now waits, and so
-/// does everything behind it. That could be for ever, if what is under way waits
-/// for somebody who does nothing. So when nothing of any size has come to its end
-/// for a while, what has no room is refused too, until something does.
+/// A request over the number limit is rejected. A request over the byte budget blocks the
+/// connection until there is room. To avoid blocking forever behind requests that never
+/// complete, such a request is rejected if no large request completes within
+/// `admission_timeout`; from then on requests without room are rejected at once until a
+/// large request completes.
 #[derive(Clone, Debug)]
 pub struct Admission {
     max_requests: usize,
     max_bytes: usize,
-    /// For how long nothing may have come to its end.
-    room_within: Duration,
-    under_way: Arc<UnderWay>,
+    /// Time without progress after which a waiting request is rejected.
+    admission_timeout: Duration,
+    in_flight: Arc<InFlight>,
 }
 
 #[derive(Debug)]
-struct UnderWay {
+struct InFlight {
     requests: AtomicUsize,
     bytes: AtomicUsize,
-    /// From how many bytes on the end of a request is news.
-    notable: usize,
-    /// How many such ends there were.
-    moved: AtomicUsize,
-    /// There was none for too long, while somebody waited for room.
-    stuck: AtomicBool,
-    /// Wakes whoever waits for room.
-    freed: Notify,
-    /// Wakes whoever waits for all of them to be answered.
+    /// Size from which a request is large.
+    large_bytes: usize,
+    /// Number of large requests that completed.
+    progress: AtomicUsize,
+    /// No large request completed in time while a request waited for room.
+    stalled: AtomicBool,
+    /// Notified when a request completes.
+    completed: Notify,
+    /// Notified when the last request completes.
     idle: Notify,
 }
 
-/// A place among the requests under way; dropping it, when the answer is
-/// queued, frees the place.
+/// Permit of one unanswered request. Dropped when the response is queued.
 #[derive(Debug)]
 pub struct Ticket {
     bytes: usize,
-    under_way: Arc<UnderWay>,
+    in_flight: Arc<InFlight>,
 }
 
 impl Admission {
-    /// Nothing is under way yet.
+    /// Creates an admission without requests.
     #[must_use]
-    pub fn new(max_requests: usize, max_bytes: usize, room_within: Duration) -> Self {
+    pub fn new(max_requests: usize, max_bytes: usize, admission_timeout: Duration) -> Self {
         Admission {
             max_requests,
             max_bytes,
-            room_within,
-            under_way: Arc::new(UnderWay {
+            admission_timeout,
+            in_flight: Arc::new(InFlight {
                 requests: AtomicUsize::new(0),
                 bytes: AtomicUsize::new(0),
-                notable: max_bytes / NOTABLE_PART,
-                moved: AtomicUsize::new(0),
-                stuck: AtomicBool::new(false),
-                freed: Notify::new(),
+                large_bytes: max_bytes / LARGE_FRACTION,
+                progress: AtomicUsize::new(0),
+                stalled: AtomicBool::new(false),
+                completed: Notify::new(),
                 idle: Notify::new(),
             }),
         }
@@ -79,7 +78,7 @@ impl Admission {
     /// Waits until every request has been answered.
     pub async fn idle(&self) {
         loop {
-            let idle = self.under_way.idle.notified();
+            let idle = self.in_flight.idle.notified();
             if self.requests() == 0 {
                 return;
             }
@@ -87,76 +86,75 @@ impl Admission {
         }
     }
 
-    /// A place for a request of so many bytes, once there is room for them;
-    /// none if there are too many, or if room doesn't come. The only one under
-    /// way may be of any size.
+    /// Waits for room and admits a request of `bytes`. Returns `None` if there are too many
+    /// requests, or if no room appears in time. A single request may have any size.
     ///
-    /// Called by the one task that reads the connection, so that looking and
-    /// taking needn't be one step.
+    /// Must be called by one task only, because check and admission are separate steps.
     pub async fn admit(&self, bytes: usize) -> Option<Ticket> {
-        let (mut moved, mut deadline) = (self.moved(), Instant::now() + self.room_within);
+        let (mut progress, mut deadline) =
+            (self.progress(), Instant::now() + self.admission_timeout);
         loop {
-            let freed = self.under_way.freed.notified();
+            let completed = self.in_flight.completed.notified();
             if self.requests() >= self.max_requests {
                 return None;
             }
-            let held = self.under_way.bytes.load(Ordering::Acquire);
+            let held = self.in_flight.bytes.load(Ordering::Acquire);
             if self.requests() == 0 || held + bytes <= self.max_bytes {
-                return Some(self.take(bytes));
+                return Some(self.issue_ticket(bytes));
             }
-            if self.under_way.stuck.load(Ordering::Acquire) {
+            if self.in_flight.stalled.load(Ordering::Acquire) {
                 return None;
             }
-            if self.moved() != moved {
-                (moved, deadline) = (self.moved(), Instant::now() + self.room_within);
+            if self.progress() != progress {
+                (progress, deadline) = (self.progress(), Instant::now() + self.admission_timeout);
             }
-            if timeout_at(deadline, freed).await.is_err() {
-                self.under_way.stuck.store(true, Ordering::Release);
-                if self.moved() == moved {
+            if timeout_at(deadline, completed).await.is_err() {
+                self.in_flight.stalled.store(true, Ordering::Release);
+                if self.progress() == progress {
                     return None;
                 }
-                self.under_way.stuck.store(false, Ordering::Release);
+                self.in_flight.stalled.store(false, Ordering::Release);
             }
         }
     }
 
-    fn moved(&self) -> usize {
-        self.under_way.moved.load(Ordering::Acquire)
+    fn progress(&self) -> usize {
+        self.in_flight.progress.load(Ordering::Acquire)
     }
 
-    /// A place for a request that takes no room, unless there are too many.
+    /// Admits a request without counting its bytes, unless there are too many requests.
     #[must_use]
     pub fn admit_small(&self) -> Option<Ticket> {
-        (self.requests() < self.max_requests).then(|| self.take(0))
+        (self.requests() < self.max_requests).then(|| self.issue_ticket(0))
     }
 
     fn requests(&self) -> usize {
-        self.under_way.requests.load(Ordering::Acquire)
+        self.in_flight.requests.load(Ordering::Acquire)
     }
 
-    fn take(&self, bytes: usize) -> Ticket {
-        self.under_way.requests.fetch_add(1, Ordering::AcqRel);
-        self.under_way.bytes.fetch_add(bytes, Ordering::AcqRel);
+    fn issue_ticket(&self, bytes: usize) -> Ticket {
+        self.in_flight.requests.fetch_add(1, Ordering::AcqRel);
+        self.in_flight.bytes.fetch_add(bytes, Ordering::AcqRel);
         Ticket {
             bytes,
-            under_way: Arc::clone(&self.under_way),
+            in_flight: Arc::clone(&self.in_flight),
         }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let under_way = &self.under_way;
-        under_way.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
-        // Small ones that come and go are no sign that what is stuck moves.
-        if self.bytes >= under_way.notable {
-            under_way.moved.fetch_add(1, Ordering::AcqRel);
-            under_way.stuck.store(false, Ordering::Release);
+        let in_flight = &self.in_flight;
+        in_flight.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+        // Small requests complete even while large ones are stalled, so they prove nothing.
+        if self.bytes >= in_flight.large_bytes {
+            in_flight.progress.fetch_add(1, Ordering::AcqRel);
+            in_flight.stalled.store(false, Ordering::Release);
         }
-        if under_way.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
-            under_way.idle.notify_waiters();
+        if in_flight.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
+            in_flight.idle.notify_waiters();
         }
-        under_way.freed.notify_waiters();
+        in_flight.completed.notify_waiters();
     }
 }
 
@@ -164,15 +162,15 @@ impl Drop for Ticket {
 mod tests {
     use super::*;
 
-    const WITHIN: Duration = Duration::from_secs(5);
+    const TIMEOUT: Duration = Duration::from_secs(5);
     const KIB: usize = 1024;
 
     #[tokio::test(start_paused = true)]
-    async fn one_too_many_is_refused_at_once() {
-        let admission = Admission::new(2, 100, WITHIN);
+    async fn request_over_the_number_limit_is_rejected_at_once() {
+        let admission = Admission::new(2, 100, TIMEOUT);
         let start = Instant::now();
         let first = admission.admit(5000).await;
-        assert!(first.is_some(), "a big one alone is let in");
+        assert!(first.is_some(), "a single request may have any size");
         let second = admission.admit_small();
         assert!(second.is_some());
         assert!(admission.admit(0).await.is_none());
@@ -183,49 +181,60 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_too_large_waits_for_room_as_long_as_some_comes() {
-        let admission = Admission::new(10, 100, WITHIN);
+    async fn large_request_waits_while_others_complete() {
+        let admission = Admission::new(10, 100, TIMEOUT);
         let held = [admission.admit(50).await, admission.admit(50).await];
-        let frees = async {
+        let complete = async {
             for ticket in held {
-                // sleep: virtual time, just within what is allowed
-                tokio::time::sleep(WITHIN - Duration::from_millis(1)).await;
-                drop(ticket.expect("there is room"));
+                // sleep: virtual time, just below the timeout
+                tokio::time::sleep(TIMEOUT - Duration::from_millis(1)).await;
+                drop(ticket.expect("it was admitted"));
             }
         };
-        let (large, ()) = tokio::join!(admission.admit(90), frees);
+        let (large, ()) = tokio::join!(admission.admit(90), complete);
         assert!(large.is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn while_nothing_moves_what_is_too_large_is_refused() {
-        let admission = Admission::new(10, 100 * KIB, WITHIN);
-        let stuck = admission.admit(90 * KIB).await;
+    async fn large_request_is_rejected_while_nothing_completes() {
+        let admission = Admission::new(10, 100 * KIB, TIMEOUT);
+        let stalled = admission.admit(90 * KIB).await;
         let start = Instant::now();
         assert!(admission.admit(20 * KIB).await.is_none());
-        assert_eq!(start.elapsed(), WITHIN);
+        assert_eq!(start.elapsed(), TIMEOUT);
         for _ in 0..3 {
             assert!(admission.admit(20 * KIB).await.is_none());
-            assert!(admission.admit(10).await.is_some(), "this has room");
+            assert!(
+                admission.admit(10).await.is_some(),
+                "a small request still fits"
+            );
         }
-        assert_eq!(start.elapsed(), WITHIN, "they waited for nothing");
-        drop(stuck);
+        assert_eq!(
+            start.elapsed(),
+            TIMEOUT,
+            "later requests are rejected without waiting"
+        );
+        drop(stalled);
         let next = admission.admit(95 * KIB).await;
         assert!(admission.admit(20 * KIB).await.is_none());
-        assert_eq!(start.elapsed(), WITHIN * 2, "this is another time");
+        assert_eq!(
+            start.elapsed(),
+            TIMEOUT * 2,
+            "the stall was cleared, so it waits again"
+        );
         drop(next);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn small_ones_that_end_are_no_reason_to_wait_on() {
-        let admission = Admission::new(10, 100 * KIB, WITHIN);
+    async fn completed_small_requests_do_not_extend_the_wait() {
+        let admission = Admission::new(10, 100 * KIB, TIMEOUT);
         let _stuck = admission.admit(90 * KIB).await;
         let polls = [admission.admit(10).await, admission.admit(10).await];
         let start = Instant::now();
-        let ends = async {
+        let complete = async {
             for poll in polls {
-                // sleep: virtual time, in which one of them waits
-                tokio::time::sleep(WITHIN - Duration::from_secs(1)).await;
+                // sleep: virtual time, while the large request waits
+                tokio::time::sleep(TIMEOUT - Duration::from_secs(1)).await;
                 drop(poll);
             }
         };
@@ -233,7 +242,7 @@ mod tests {
             assert!(admission.admit(20 * KIB).await.is_none());
             start.elapsed()
         };
-        let (waited, ()) = tokio::join!(large, ends);
-        assert_eq!(waited, WITHIN);
+        let (waited, ()) = tokio::join!(large, complete);
+        assert_eq!(waited, TIMEOUT);
     }
 }

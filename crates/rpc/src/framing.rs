@@ -1,6 +1,6 @@
-//! How messages are told apart on a byte stream.
+//! Message framing on a byte stream.
 
-/// Which side of a WebSocket this is; only clients mask what they send.
+/// Side of a WebSocket. Only clients mask their frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Accepted the connection.
@@ -19,7 +19,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// How an answer to a malformed message starts on this transport.
+    /// Returns the prefix of the error message for malformed input on this transport.
     #[must_use]
     pub fn malformed_prefix(self) -> &'static str {
         match self {

@@ -19,40 +19,40 @@ use tokio::{
 };
 use tokio_util::io::poll_read_buf;
 
-use crate::{Framing, ReadHalf, lines::Lines, room::make_room, ws::Messages};
+use crate::{Framing, ReadHalf, lines::Lines, receive_buffer::reserve, ws::Messages};
 
-/// How much is read at once when nothing says that more is coming.
+/// Read size when no large frame is expected.
 const READ_BYTES: usize = 8 * 1024;
-/// How much is read at once of a message that is known to be large.
+/// Read size within a large frame.
 const LARGE_READ_BYTES: usize = 256 * 1024;
 
-/// What came in.
+/// A received message or control frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// A message, whole.
+    /// A complete message.
     Message(Bytes),
-    /// A message over the limit; it was skipped.
+    /// A message over the size limit, which was skipped.
     TooLong,
-    /// A message that there was no memory for; it was skipped.
+    /// A message that was skipped for lack of memory.
     NoMemory,
-    /// A ping, to be answered with the same bytes.
+    /// A ping; its payload goes back in the pong.
     Ping(Bytes),
-    /// The answer to a ping of ours.
+    /// A pong.
     Pong,
-    /// The peer says goodbye, with a code if it gives one.
+    /// A close frame, with its code if it has one.
     Close(Option<u16>),
 }
 
-/// Why nothing more comes in.
+/// Error that ends the reading half.
 #[derive(Debug, thiserror::Error)]
 pub enum InboundError {
     /// The transport failed.
     #[error("failed to read from the connection: {0}")]
     Io(#[from] io::Error),
-    /// The peer broke the framing, and its bytes can't be made sense of.
+    /// The peer violated the WebSocket framing.
     #[error("the peer broke the websocket protocol: {0}")]
     WebSocket(&'static str),
-    /// Nothing at all came for too long.
+    /// No byte was received for too long.
     #[error("nothing received for {0:?}")]
     Silent(Duration),
 }
@@ -63,65 +63,64 @@ enum Assembler {
     Lines(Lines),
 }
 
-/// What came of asking for more.
+/// Outcome of one read.
 enum Progress {
-    /// So many bytes; none is the end of the input.
+    /// Number of bytes read; 0 is the end of the input.
     Read(usize),
-    /// There was no room for more of the message under way.
-    GivenUp,
+    /// The current message is being skipped for lack of memory.
+    SkippedForMemory,
 }
 
-/// Counts the reads that brought something: a sign that the peer is alive.
+/// Counts successful reads, as evidence that the peer is alive. Clones share the counter.
 #[derive(Clone, Debug, Default)]
-pub struct Pulse {
-    heart: Arc<Heart>,
+pub struct PeerActivity {
+    shared: Arc<SharedCount>,
 }
 
 #[derive(Debug, Default)]
-struct Heart {
-    beats: AtomicU64,
-    /// Wakes whoever waits for the next beat.
-    beat: Notify,
+struct SharedCount {
+    reads: AtomicU64,
+    /// Notified after each read.
+    changed: Notify,
 }
 
-impl Pulse {
-    /// How many there were.
+impl PeerActivity {
+    /// Returns the number of reads so far.
     #[must_use]
-    pub fn beats(&self) -> u64 {
-        self.heart.beats.load(Ordering::Acquire)
+    pub fn count(&self) -> u64 {
+        self.shared.reads.load(Ordering::Acquire)
     }
 
-    /// Waits until there were others than so many.
-    pub async fn beyond(&self, beats: u64) {
+    /// Waits until the read count differs from `count`.
+    pub async fn changed_from(&self, count: u64) {
         loop {
-            // Woken by every beat from here on, also before it is polled.
-            let beat = self.heart.beat.notified();
-            if self.beats() != beats {
+            // Created before the check, so that a read in between still wakes it.
+            let changed = self.shared.changed.notified();
+            if self.count() != count {
                 return;
             }
-            beat.await;
+            changed.await;
         }
     }
 
-    fn beat(&self) {
-        self.heart.beats.fetch_add(1, Ordering::AcqRel);
-        self.heart.beat.notify_waiters();
+    fn increment(&self) {
+        self.shared.reads.fetch_add(1, Ordering::AcqRel);
+        self.shared.changed.notify_waiters();
     }
 }
 
-/// Reads messages from a transport. What it holds is bounded by the message
-/// limit, and grows with what was received, never with what was announced.
+/// Reads messages from a transport. Its buffer is bounded by the message limit and grows
+/// with received bytes, never with an announced length.
 pub struct Inbound {
     io: ReadHalf,
     received: BytesMut,
     assembler: Assembler,
     silence: Option<Silence>,
-    pulse: Pulse,
+    read_counter: PeerActivity,
     ended: bool,
 }
 
-/// Watches that something comes in now and then. The timer is set anew only
-/// when it fires, not at every read.
+/// Idle timeout of the reading half. The timer is reset when it fires, not at every read.
 struct Silence {
     allowed: Duration,
     last: Instant,
@@ -129,8 +128,7 @@ struct Silence {
 }
 
 impl Inbound {
-    /// Reads `io` in the given framing. After `silence` with no byte received
-    /// the connection counts as lost.
+    /// Creates a reader of `io`. It fails after `silence` without a received byte.
     #[must_use]
     pub fn new(io: ReadHalf, framing: Framing, limit: usize, silence: Option<Duration>) -> Self {
         Inbound {
@@ -145,25 +143,25 @@ impl Inbound {
                 last: Instant::now(),
                 timer: Box::pin(sleep_until(Instant::now() + allowed)),
             }),
-            pulse: Pulse::default(),
+            read_counter: PeerActivity::default(),
             ended: false,
         }
     }
 
-    /// What shows whether the peer is alive.
+    /// Returns the counter of successful reads.
     #[must_use]
-    pub fn pulse(&self) -> Pulse {
-        self.pulse.clone()
+    pub fn read_counter(&self) -> PeerActivity {
+        self.read_counter.clone()
     }
 
-    /// Hands over bytes that were read before, together with the handshake.
+    /// Adds bytes that were read together with the opening handshake.
     pub fn already_received(&mut self, bytes: &[u8]) {
         self.received.extend_from_slice(bytes);
     }
 
-    /// The next thing that came in; `None` at the end of the input.
+    /// Returns the next message or control frame; `None` at the end of the input.
     ///
-    /// Cancel-safe: what was received stays for the next call.
+    /// Cancel safe: received bytes stay buffered for the next call.
     pub async fn next(&mut self) -> Result<Option<Received>, InboundError> {
         loop {
             let found = match &mut self.assembler {
@@ -181,7 +179,7 @@ impl Inbound {
             }
             match self.read_more().await? {
                 Progress::Read(0) => self.ended = true,
-                Progress::Read(_) | Progress::GivenUp => {}
+                Progress::Read(_) | Progress::SkippedForMemory => {}
             }
         }
     }
@@ -193,30 +191,29 @@ impl Inbound {
         };
         let wanted = wanted.clamp(READ_BYTES, LARGE_READ_BYTES);
         if self.received.is_empty() && self.received.capacity() > LARGE_READ_BYTES {
-            // The memory of a large message isn't kept for small ones.
+            // Free the memory of a large message.
             self.received = BytesMut::new();
         }
-        if make_room(&mut self.received, wanted).is_err() {
-            // It costs that message alone, which is thrown away as it comes.
+        if reserve(&mut self.received, wanted).is_err() {
             match &mut self.assembler {
-                Assembler::Messages(messages) => messages.give_up(),
-                Assembler::Lines(lines) => lines.give_up(),
+                Assembler::Messages(messages) => messages.skip_for_memory(),
+                Assembler::Lines(lines) => lines.skip_for_memory(),
             }
-            return Ok(Progress::GivenUp);
+            return Ok(Progress::SkippedForMemory);
         }
         let Inbound {
             io,
             received,
             silence,
-            pulse,
+            read_counter,
             ..
         } = self;
         poll_fn(|cx| {
-            // The buffer exists only while there is something to read into it;
-            // a quiet connection holds none.
+            // The buffer is freed again below if nothing can be read, so that an idle
+            // connection holds no memory.
             received.reserve(wanted);
             if let Poll::Ready(read) = poll_read_buf(Pin::new(&mut *io), cx, received) {
-                pulse.beat();
+                read_counter.increment();
                 if let Some(silence) = silence {
                     silence.last = Instant::now();
                 }

@@ -1,32 +1,33 @@
-//! Order where it is promised, and nowhere else.
+//! Ordered execution of jobs per key.
 
 use std::{
     collections::{HashMap, VecDeque},
     future::poll_fn,
     hash::Hash,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::Poll,
 };
 
+use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
 
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Jobs with the same key run one after the other, in the order they came;
-/// jobs with different keys run beside each other.
+/// Runs jobs with the same key one after the other, in order of arrival, and jobs with
+/// different keys concurrently.
 ///
-/// A job that needs no waiting runs at once, on the caller's own turn; only one
-/// that has to wait costs a task. The tasks belong to the tracker, and finish
-/// what they have even when the caller is gone.
+/// A job that completes at its first poll runs in the caller's task; a job that has to
+/// wait gets a task of its own. The tasks belong to the tracker and run to completion
+/// even if the caller is dropped.
 pub struct Lanes<K> {
-    /// A key is in here while one of its jobs is under way, with those behind.
+    /// The keys with a running job, and the jobs queued behind it.
     busy: Arc<Mutex<HashMap<K, VecDeque<Job>>>>,
     tracker: TaskTracker,
 }
 
 impl<K: Hash + Eq + Clone + Send + 'static> Lanes<K> {
-    /// No jobs yet; tasks will belong to `tracker`.
+    /// Creates lanes whose tasks belong to `tracker`.
     #[must_use]
     pub fn new(tracker: TaskTracker) -> Self {
         Lanes {
@@ -35,13 +36,13 @@ impl<K: Hash + Eq + Clone + Send + 'static> Lanes<K> {
         }
     }
 
-    /// Runs a job behind the ones with its key. Returns as soon as the job is
-    /// done or has to wait for something.
+    /// Runs a job behind those with the same key. Returns once the job is done or has to
+    /// wait.
     pub async fn run(&self, key: K, job: impl Future<Output = ()> + Send + 'static) {
         {
-            let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(behind) = busy.get_mut(&key) {
-                behind.push_back(Box::pin(job));
+            let mut busy = self.busy.lock();
+            if let Some(queued) = busy.get_mut(&key) {
+                queued.push_back(Box::pin(job));
                 return;
             }
             busy.insert(key.clone(), VecDeque::new());
@@ -64,9 +65,9 @@ impl<K: Hash + Eq + Clone + Send + 'static> Lanes<K> {
     }
 }
 
-/// The next job of a lane, or none, and then the lane is free.
+/// Takes the next job of a lane. Removes the lane if there is none.
 fn next_job<K: Hash + Eq>(busy: &Mutex<HashMap<K, VecDeque<Job>>>, key: &K) -> Option<Job> {
-    let mut busy = busy.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut busy = busy.lock();
     let next = busy.get_mut(key).and_then(VecDeque::pop_front);
     if next.is_none() {
         busy.remove(key);
@@ -80,7 +81,7 @@ mod tests {
     use tokio::sync::{mpsc, oneshot};
 
     #[tokio::test]
-    async fn same_key_in_order_and_others_pass() {
+    async fn same_key_runs_in_order_and_other_keys_pass() {
         let lanes = Lanes::new(TaskTracker::new());
         let (log, mut seen) = mpsc::channel(10);
         let (release, gate) = oneshot::channel::<()>();

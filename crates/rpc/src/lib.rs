@@ -1,35 +1,35 @@
-//! A JSON-RPC peer that never knows its transport.
+//! A JSON-RPC peer over any byte stream.
 //!
 //! # Theory of operation
 //!
 //! A connection is two halves and the tasks that own them.
 //!
-//! - [`Inbound`] turns bytes into [`Received`] messages, for WebSocket frames
-//!   and for lines alike ([`Framing`]). It bounds what it holds: a message over
-//!   the limit is skipped, not buffered, and reported as such.
-//! - [`Outbox`] is where everybody leaves what is to be sent, and
-//!   [`outbox::deliver`] is the one task that writes. Answers go first. Output is not
-//!   queued at all: a process with news puts its [`Feed`] on the ready queue,
-//!   and the writer lets the feeds take turns at filling the next write.
-//! - [`Lanes`] keeps requests with the same key in order and lets all others
-//!   run beside each other; [`Admission`] bounds how many there are.
+//! - [`Inbound`] parses received bytes into [`Received`] messages, for WebSocket
+//!   frames and for lines ([`Framing`]). Its buffer is bounded: a message over the
+//!   limit is skipped, not buffered, and reported as skipped.
+//! - [`Outbox`] queues messages to send, and [`outbox::deliver`] is the one task
+//!   that writes. Queued messages go first. Process output is not queued: a process
+//!   with new events puts its [`Feed`] on the ready queue, and the writer asks the
+//!   feeds in turn to fill the next write.
+//! - [`Lanes`] runs requests with the same key in order and all others
+//!   concurrently; [`Admission`] bounds their number.
 
 mod admission;
-mod frames;
+mod frame_buffer;
 mod framing;
 mod inbound;
 mod lanes;
 mod lines;
 pub mod outbox;
-mod room;
+mod receive_buffer;
 pub mod ws;
 
 pub use admission::{Admission, Ticket};
-pub use frames::Frames;
+pub use frame_buffer::FrameBuffer;
 pub use framing::{Framing, Role};
-pub use inbound::{Inbound, InboundError, Pulse, Received};
+pub use inbound::{Inbound, InboundError, PeerActivity, Received};
 pub use lanes::Lanes;
-pub use outbox::{Answer, CloseReason, Feed, More, Outbox};
+pub use outbox::{CloseReason, Feed, More, Outbox, OutgoingMessage};
 
 /// The reading half of a transport.
 pub type ReadHalf = Box<dyn tokio::io::AsyncRead + Send + Unpin>;

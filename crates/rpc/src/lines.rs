@@ -1,16 +1,16 @@
-//! Messages that are lines.
+//! Line framing: one message per line.
 
 use bytes::{Buf, BytesMut};
 
 use crate::Received;
 
-/// Cuts received bytes into lines.
+/// Splits received bytes into lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
     limit: usize,
-    /// How many bytes were searched already and hold no newline.
+    /// Leading bytes that are known to contain no newline.
     searched: usize,
-    /// The line under way is thrown away as it comes, and this is why.
+    /// Reason for which the current line is being discarded.
     skipping: Option<Received>,
 }
 
@@ -23,8 +23,8 @@ impl Lines {
         }
     }
 
-    /// Takes a line from the front of `received`; `None` means that more bytes
-    /// are needed. Blank lines are nothing.
+    /// Takes the next non-blank line from the front of `received`. Returns `None` if more
+    /// bytes are needed.
     pub(crate) fn next(&mut self, received: &mut BytesMut) -> Option<Received> {
         loop {
             let newline = received[self.searched..]
@@ -56,12 +56,12 @@ impl Lines {
         }
     }
 
-    /// There is no memory for the line under way.
-    pub(crate) fn give_up(&mut self) {
+    /// Discards the current line for lack of memory.
+    pub(crate) fn skip_for_memory(&mut self) {
         self.skipping.get_or_insert(Received::NoMemory);
     }
 
-    /// What is left when the input ends: a last line needs no newline.
+    /// Takes the last line, which needs no newline, at the end of the input.
     pub(crate) fn last(&mut self, received: &mut BytesMut) -> Option<Received> {
         if let Some(reason) = self.skipping.take() {
             return Some(reason);
@@ -100,17 +100,17 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_trimmed_and_blank_ones_are_nothing() {
+    fn lines_are_trimmed_and_blank_lines_skipped() {
         let mut lines = Lines::new(100);
         assert_eq!(all(&mut lines, b"a\r\n\n  \nb\nrest"), ["a", "b"]);
     }
 
     #[test]
-    fn a_line_over_the_limit_costs_that_line_alone() {
+    fn only_the_oversized_line_is_skipped() {
         let mut lines = Lines::new(4);
         let mut received = BytesMut::from(&b"too lo"[..]);
         assert!(lines.next(&mut received).is_none());
-        assert!(received.is_empty(), "nothing of it is kept");
+        assert!(received.is_empty(), "the oversized line is not buffered");
         received.extend_from_slice(b"ng\nok\n");
         assert!(matches!(lines.next(&mut received), Some(Received::TooLong)));
         assert!(matches!(lines.next(&mut received), Some(Received::Message(m)) if m == "ok"));

@@ -1,19 +1,20 @@
-//! The writer of a connection, with a feed that never runs dry.
+//! The writer of a connection.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use outpost_rpc::{
-    Answer, Feed, Frames, Framing, Inbound, More, Outbox, Received, Role,
-    outbox::{Delivery, deliver},
+    Feed, FrameBuffer, Framing, Inbound, More, Outbox, OutgoingMessage, Received, Role,
+    outbox::{WriterOptions, deliver},
 };
+use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
 
-/// Always has something to say.
+/// A feed that always has more frames.
 struct Flood;
 
 impl Feed for Flood {
-    fn fill(&self, frames: &mut Frames, budget: usize) -> More {
+    fn fill(&self, frames: &mut FrameBuffer, budget: usize) -> More {
         frames.message(&vec![b'x'; budget]);
         More::Yes
     }
@@ -24,12 +25,12 @@ impl Feed for Flood {
 fn flooded() -> (Outbox, Inbound) {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let outbox = Outbox::new(CancellationToken::new());
-    let delivery = Delivery {
-        ping_every: Duration::from_millis(20),
-        ..Delivery::default()
+    let options = WriterOptions {
+        ping_interval: Duration::from_millis(20),
+        ..WriterOptions::default()
     };
     let framing = Framing::WebSocket(Role::Server);
-    tokio::spawn(deliver(outbox.clone(), Box::new(theirs), framing, delivery));
+    tokio::spawn(deliver(outbox.clone(), Box::new(theirs), framing, options));
     outbox.ready(Arc::new(Flood));
     let inbound = Inbound::new(
         Box::new(ours),
@@ -51,11 +52,11 @@ async fn until(inbound: &mut Inbound, wanted: impl Fn(&Received) -> bool) {
     };
     tokio::time::timeout(Duration::from_secs(20), found)
         .await
-        .expect("it comes in the middle of a flood");
+        .expect("it arrives between flood frames");
 }
 
 #[tokio::test]
-async fn a_flood_does_not_keep_pings_back() {
+async fn flood_does_not_delay_pings() {
     let (_outbox, mut inbound) = flooded();
     until(&mut inbound, |received| {
         matches!(received, Received::Ping(_))
@@ -68,11 +69,11 @@ async fn a_flood_does_not_keep_pings_back() {
 }
 
 #[tokio::test]
-async fn answers_and_pongs_overtake_a_flood() {
+async fn messages_and_pongs_overtake_a_flood() {
     let (outbox, mut inbound) = flooded();
-    outbox.answer(Answer::new(b"answer".to_vec()));
+    outbox.send(OutgoingMessage::new(b"response".to_vec()));
     until(&mut inbound, |received| {
-        *received == Received::Message(Bytes::from_static(b"answer"))
+        *received == Received::Message(Bytes::from_static(b"response"))
     })
     .await;
     outbox.pong(Bytes::from_static(b"still here"));
@@ -80,7 +81,7 @@ async fn answers_and_pongs_overtake_a_flood() {
 }
 
 #[tokio::test]
-async fn who_leaves_megabytes_of_answers_unread_is_not_read_from() {
+async fn unread_messages_hold_the_limit_until_read() {
     let (ours, theirs) = tokio::io::duplex(1024);
     let outbox = Outbox::new(CancellationToken::new());
     let framing = Framing::WebSocket(Role::Server);
@@ -88,13 +89,13 @@ async fn who_leaves_megabytes_of_answers_unread_is_not_read_from() {
         outbox.clone(),
         Box::new(theirs),
         framing,
-        Delivery::default(),
+        WriterOptions::default(),
     ));
     for _ in 0..6 {
-        outbox.answer(Answer::new(vec![b'x'; 1 << 20]));
+        outbox.send(OutgoingMessage::new(vec![b'x'; 1 << 20]));
     }
-    let waited = tokio::time::timeout(Duration::from_millis(100), outbox.listening()).await;
-    assert!(waited.is_err(), "too much is unread");
+    let waited = tokio::time::timeout(Duration::from_millis(100), outbox.wait_below_limit()).await;
+    assert!(waited.is_err(), "too many bytes are unwritten");
     let mut inbound = Inbound::new(
         Box::new(ours),
         Framing::WebSocket(Role::Client),
@@ -106,102 +107,104 @@ async fn who_leaves_megabytes_of_answers_unread_is_not_read_from() {
             inbound.next().await.expect("frames").expect("no end");
         }
     };
-    let (_, listening) = tokio::join!(
+    let (_, below_limit) = tokio::join!(
         read,
-        tokio::time::timeout(Duration::from_secs(20), outbox.listening())
+        tokio::time::timeout(Duration::from_secs(20), outbox.wait_below_limit())
     );
-    assert!(listening.is_ok(), "now it has been read");
+    assert!(below_limit.is_ok(), "all messages were read");
 }
 
-/// Has seen something of which it has nothing to say.
+/// A feed that adds no frames.
 #[derive(Default)]
-struct Silent {
-    told: tokio::sync::Notify,
+struct EmptyFeed {
+    written: tokio::sync::Notify,
 }
 
-impl Feed for Silent {
-    fn fill(&self, _: &mut Frames, _: usize) -> More {
+impl Feed for EmptyFeed {
+    fn fill(&self, _: &mut FrameBuffer, _: usize) -> More {
         More::No
     }
 
     fn written(&self) {
-        self.told.notify_one();
+        self.written.notify_one();
     }
 }
 
 #[tokio::test]
-async fn who_has_nothing_to_say_is_told_all_the_same() {
+async fn feed_without_frames_is_notified_as_written() {
     let (_ours, theirs) = tokio::io::duplex(1024);
     let outbox = Outbox::new(CancellationToken::new());
     let task = deliver(
         outbox.clone(),
         Box::new(theirs),
         Framing::Lines,
-        Delivery::default(),
+        WriterOptions::default(),
     );
     tokio::spawn(task);
-    let feed = Arc::new(Silent::default());
+    let feed = Arc::new(EmptyFeed::default());
     outbox.ready(Arc::clone(&feed) as Arc<dyn Feed>);
-    tokio::time::timeout(Duration::from_secs(20), feed.told.notified())
+    tokio::time::timeout(Duration::from_secs(20), feed.written.notified())
         .await
-        .expect("it is told");
+        .expect("it is notified");
 }
 
-#[tokio::test]
-async fn a_very_large_answer_comes_in_parts_and_the_peer_is_still_asked() {
+#[tokio::test(start_paused = true)]
+async fn large_message_is_fragmented_with_pings_in_between() {
     for framing in [Framing::WebSocket(Role::Server), Framing::Lines] {
-        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (mut ours, theirs) = tokio::io::duplex(64 * 1024);
         let outbox = Outbox::new(CancellationToken::new());
-        let delivery = Delivery {
-            ping_every: Duration::from_millis(1),
-            ..Delivery::default()
+        let options = WriterOptions {
+            ping_interval: Duration::from_millis(1),
+            ..WriterOptions::default()
         };
-        tokio::spawn(deliver(outbox.clone(), Box::new(theirs), framing, delivery));
+        tokio::spawn(deliver(outbox.clone(), Box::new(theirs), framing, options));
         let large: Vec<u8> = (0..5_000_000_u32)
             .map(|at| b'a' + (at % 26) as u8)
             .collect();
-        outbox.answer(Answer::new(b"before".to_vec()));
-        outbox.answer(Answer::new(large.clone()));
-        outbox.answer(Answer::new(b"behind".to_vec()));
+        outbox.send(OutgoingMessage::new(b"before".to_vec()));
+        outbox.send(OutgoingMessage::new(large.clone()));
+        outbox.send(OutgoingMessage::new(b"after".to_vec()));
+        outbox.close(outpost_rpc::CloseReason::Normal);
+        // A ping is due after every read, so each pause between fragments has one.
+        let mut written = Vec::new();
+        while ours.read_buf(&mut written).await.expect("a read") > 0 {
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
         let reading = match framing {
             Framing::Lines => Framing::Lines,
             Framing::WebSocket(_) => Framing::WebSocket(Role::Client),
         };
-        let mut inbound = Inbound::new(Box::new(ours), reading, 1 << 23, None);
-        let (mut messages, mut pings_before_it) = (Vec::new(), 0);
-        let read = async {
-            while messages.len() < 3 {
-                match inbound.next().await.expect("frames").expect("no end") {
-                    Received::Message(message) => messages.push(message),
-                    Received::Ping(_) if messages.len() == 1 => pings_before_it += 1,
-                    _ => {}
-                }
+        let written = std::io::Cursor::new(written);
+        let mut inbound = Inbound::new(Box::new(written), reading, 1 << 23, None);
+        let (mut messages, mut pings_within) = (Vec::new(), 0);
+        while messages.len() < 3 {
+            match inbound.next().await.expect("frames").expect("no end") {
+                Received::Message(message) => messages.push(message),
+                Received::Ping(_) if messages.len() == 1 => pings_within += 1,
+                _ => {}
             }
-        };
-        tokio::time::timeout(Duration::from_secs(20), read)
-            .await
-            .expect("all of it comes");
+        }
         assert_eq!(messages[0], b"before"[..]);
-        assert!(messages[1] == large, "the parts are the message");
-        assert_eq!(messages[2], b"behind"[..]);
+        assert!(messages[1] == large, "the fragments make up the message");
+        assert_eq!(messages[2], b"after"[..]);
         if let Framing::WebSocket(_) = framing {
-            assert!(pings_before_it > 1, "nobody was asked meanwhile");
+            assert!(pings_within > 1, "no ping between the fragments");
         }
     }
 }
 
 #[tokio::test]
-async fn who_says_goodbye_behind_a_large_answer_has_sent_it() {
+async fn close_is_sent_after_a_queued_large_message() {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let outbox = Outbox::new(CancellationToken::new());
     let framing = Framing::WebSocket(Role::Server);
-    outbox.answer(Answer::new(vec![b'x'; 5 << 20]));
+    outbox.send(OutgoingMessage::new(vec![b'x'; 5 << 20]));
     outbox.close(outpost_rpc::CloseReason::Normal);
     tokio::spawn(deliver(
         outbox,
         Box::new(theirs),
         framing,
-        Delivery::default(),
+        WriterOptions::default(),
     ));
     let framing = Framing::WebSocket(Role::Client);
     let mut inbound = Inbound::new(Box::new(ours), framing, 1 << 23, None);
@@ -213,11 +216,11 @@ async fn who_says_goodbye_behind_a_large_answer_has_sent_it() {
     };
     tokio::time::timeout(Duration::from_secs(20), read)
         .await
-        .expect("both come");
+        .expect("message and close frame arrive");
 }
-/// Every other message is one that isn't copied into the frames.
+
 #[tokio::test]
-async fn large_and_small_answers_arrive_whole_and_in_order() {
+async fn large_and_small_messages_arrive_whole_and_in_order() {
     let framings = [
         (
             Framing::WebSocket(Role::Server),
@@ -232,29 +235,38 @@ async fn large_and_small_answers_arrive_whole_and_in_order() {
     for (here, there) in framings {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let outbox = Outbox::new(CancellationToken::new());
-        let answers: Vec<Vec<u8>> = (0..6_u8)
+        let messages: Vec<Vec<u8>> = (0..6_u8)
             .map(|number| vec![b'a' + number; if number % 2 == 0 { 1 << 20 } else { 10 }])
             .collect();
-        for answer in &answers {
-            outbox.answer(Answer::new(answer.clone()));
+        for message in &messages {
+            outbox.send(OutgoingMessage::new(message.clone()));
         }
         outbox.close(outpost_rpc::CloseReason::Normal);
-        let task = deliver(outbox.clone(), Box::new(theirs), here, Delivery::default());
+        let task = deliver(
+            outbox.clone(),
+            Box::new(theirs),
+            here,
+            WriterOptions::default(),
+        );
         tokio::spawn(task);
         let mut inbound = Inbound::new(Box::new(ours), there, 2 << 20, None);
-        for answer in answers {
+        for message in messages {
             let received = tokio::time::timeout(Duration::from_secs(20), inbound.next()).await;
-            let received = received.expect("it comes").expect("frames");
-            assert_eq!(received, Some(Received::Message(answer.into())), "{here:?}");
+            let received = received.expect("it arrives").expect("frames");
+            assert_eq!(
+                received,
+                Some(Received::Message(message.into())),
+                "{here:?}"
+            );
         }
     }
 }
 
-/// Says one thing.
-struct Word(&'static [u8]);
+/// A feed with one message.
+struct SingleMessage(&'static [u8]);
 
-impl Feed for Word {
-    fn fill(&self, frames: &mut Frames, _: usize) -> More {
+impl Feed for SingleMessage {
+    fn fill(&self, frames: &mut FrameBuffer, _: usize) -> More {
         frames.message(self.0);
         More::No
     }
@@ -262,18 +274,17 @@ impl Feed for Word {
     fn written(&self) {}
 }
 
-/// Somebody answers and then announces a feed, just while the writer is busy
-/// with another one.
-struct Meanwhile {
+/// A feed that, while it is being filled, sends a message and announces another feed.
+struct SendDuringFill {
     outbox: Outbox,
-    answer: Vec<u8>,
+    message: Vec<u8>,
 }
 
-impl Feed for Meanwhile {
-    fn fill(&self, frames: &mut Frames, _: usize) -> More {
+impl Feed for SendDuringFill {
+    fn fill(&self, frames: &mut FrameBuffer, _: usize) -> More {
         frames.message(b"in between");
-        self.outbox.answer(Answer::new(self.answer.clone()));
-        self.outbox.ready(Arc::new(Word(b"event")));
+        self.outbox.send(OutgoingMessage::new(self.message.clone()));
+        self.outbox.ready(Arc::new(SingleMessage(b"event")));
         More::No
     }
 
@@ -281,28 +292,28 @@ impl Feed for Meanwhile {
 }
 
 #[tokio::test]
-async fn an_event_that_is_announced_behind_an_answer_comes_behind_it() {
-    // Small, and so large that it goes out in parts.
+async fn feed_announced_after_a_message_is_written_after_it() {
+    // One small message, and one that is written in fragments.
     for bytes in [6, 5 << 20] {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let outbox = Outbox::new(CancellationToken::new());
-        let answer = vec![b'a'; bytes];
-        outbox.ready(Arc::new(Meanwhile {
+        let message = vec![b'a'; bytes];
+        outbox.ready(Arc::new(SendDuringFill {
             outbox: outbox.clone(),
-            answer: answer.clone(),
+            message: message.clone(),
         }));
         let framing = Framing::WebSocket(Role::Server);
         tokio::spawn(deliver(
             outbox,
             Box::new(theirs),
             framing,
-            Delivery::default(),
+            WriterOptions::default(),
         ));
         let framing = Framing::WebSocket(Role::Client);
         let mut inbound = Inbound::new(Box::new(ours), framing, 1 << 23, None);
-        for expected in [b"in between".to_vec(), answer, b"event".to_vec()] {
+        for expected in [b"in between".to_vec(), message, b"event".to_vec()] {
             let received = tokio::time::timeout(Duration::from_secs(20), inbound.next()).await;
-            let received = received.expect("it comes").expect("frames");
+            let received = received.expect("it arrives").expect("frames");
             let Some(Received::Message(message)) = received else {
                 panic!("no message: {received:?}");
             };

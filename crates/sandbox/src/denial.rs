@@ -1,7 +1,7 @@
-//! Whether a process has failed because of its sandbox.
+//! Recognizes processes that failed because of their sandbox.
 
-/// What a program says that has run into a wall, in lower case.
-const WORDS: [&[u8]; 7] = [
+/// Error messages of programs that were denied something, in lower case.
+const PHRASES: [&[u8]; 7] = [
     b"operation not permitted",
     b"permission denied",
     b"read-only file system",
@@ -11,12 +11,12 @@ const WORDS: [&[u8]; 7] = [
     b"failed to write file",
 ];
 
-/// What the filter of system calls kills with, as an exit code: 128 and SIGSYS.
-const KILLED_BY_FILTER: i32 = 159;
+/// The exit code of a process that the seccomp filter killed: 128 + SIGSYS.
+const KILLED_BY_SECCOMP: i32 = 159;
 
-/// Whether the end of a confined process shows the sandbox's hand: it died of a forbidden system
-/// call, or failed and one of its streams has the words for it. Each stream comes in pieces, which
-/// may cut a word in two.
+/// Returns whether a confined process that exited with `code` was probably denied something: the seccomp
+/// filter killed it, or it failed and one of its streams contains a typical error message. Each stream
+/// comes in chunks, which may split a message.
 pub fn is_denied<'a, S, P>(code: i32, streams: S) -> bool
 where
     S: IntoIterator<Item = P>,
@@ -24,28 +24,28 @@ where
 {
     match code {
         0 => false,
-        KILLED_BY_FILTER => true,
-        _ => streams.into_iter().any(|pieces| has_words(pieces)),
+        KILLED_BY_SECCOMP => true,
+        _ => streams.into_iter().any(|chunks| contains_phrase(chunks)),
     }
 }
 
-fn has_words<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> bool {
-    let longest = WORDS.iter().map(|words| words.len()).max().unwrap_or(0);
+fn contains_phrase<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> bool {
+    let longest = PHRASES.iter().map(|phrase| phrase.len()).max().unwrap_or(0);
     let mut text: Vec<u8> = Vec::new();
-    for piece in pieces {
-        // The end of what came before, for a word that goes on here.
+    for chunk in chunks {
+        // Keeps the end of the previous chunk, in case a phrase continues here.
         let kept = text.len().min(longest.saturating_sub(1));
         text.drain(..text.len() - kept);
-        text.extend(piece.iter().map(u8::to_ascii_lowercase));
-        if WORDS.iter().any(|words| contains(&text, words)) {
+        text.extend(chunk.iter().map(u8::to_ascii_lowercase));
+        if PHRASES.iter().any(|phrase| contains(&text, phrase)) {
             return true;
         }
     }
     false
 }
 
-fn contains(text: &[u8], words: &[u8]) -> bool {
-    memchr::memmem::find(text, words).is_some()
+fn contains(text: &[u8], phrase: &[u8]) -> bool {
+    memchr::memmem::find(text, phrase).is_some()
 }
 
 #[cfg(test)]
@@ -55,12 +55,12 @@ mod tests {
     fn denied(code: i32, streams: &[&[&str]]) -> bool {
         let streams = streams
             .iter()
-            .map(|pieces| pieces.iter().map(|piece| piece.as_bytes()));
+            .map(|chunks| chunks.iter().map(|chunk| chunk.as_bytes()));
         is_denied(code, streams)
     }
 
     #[test]
-    fn a_failure_with_the_words_is_a_denial() {
+    fn failure_with_error_message_is_a_denial() {
         assert!(denied(1, &[&["sh: x: Read-only file system"]]));
         assert!(denied(1, &[&["fine"], &["Operation NOT permitted"]]));
         assert!(!denied(0, &[&["permission denied"]]));
@@ -69,13 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn words_may_be_cut_in_two_but_streams_are_not_glued() {
+    fn phrases_may_span_chunks_but_not_streams() {
         assert!(denied(1, &[&["it says permis", "sion", " denied"]]));
         assert!(!denied(1, &[&["permis"], &["sion denied"]]));
     }
 
     #[test]
-    fn a_forbidden_call_is_a_denial_without_a_word() {
+    fn sigsys_is_a_denial_without_a_message() {
         assert!(denied(159, &[]));
     }
 }

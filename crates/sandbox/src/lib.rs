@@ -1,23 +1,26 @@
-//! What a confined process may do, and how this host sees to it.
+//! Confines processes: what they may do, and how this host enforces it.
 //!
-//! Three layers. A policy is what a client asks for, in portable terms. A [`Plan`] is the same bound
-//! to the paths of this host, as plain data. What enforces a plan is the host's: on Linux the
-//! namespaces of bubblewrap, and inside them Landlock and seccomp ([`linux`]).
+//! Three layers. A [`policy`] is what a client asks for, in portable terms. A [`Plan`] is a policy bound
+//! to this host's paths, as plain data ([`planning`]). Enforcement is the host's: on Linux, namespaces
+//! created by bubblewrap, and inside them Landlock and seccomp (`linux`).
+//!
+//! [`Sandbox::prepare_process`] and [`PreparedProcess::start`] start a confined process.
 
 mod denial;
-mod level;
+mod error;
 mod linux;
 mod plan;
 pub mod planning;
 pub mod policy;
-mod refusal;
+mod serde_as_bytes;
 
 pub use denial::is_denied;
-pub use level::Level;
+pub use error::SandboxError;
 pub use linux::{
-    Confined, Heard, Hold, Line, Means, Mounter, Own, PlaceholderError, PrepareError, Program,
-    Remains, Remedy, Report, Said, Sandbox, StageCommand, Step, Unenforceable, is_placeholder,
-    landlock_version, stage,
+    HelperCommand, HelperProcess, HostResources, HostSupport, LaunchError, Mounter, PendingCleanup,
+    PlaceholderError, PrepareError, PreparedCommand, PreparedHelper, PreparedProcess, Program,
+    Remedy, Sandbox, SandboxRequest, Step, Unenforceable, WorkerAccess, is_placeholder,
+    landlock_version, run_helper,
 };
-pub use plan::{Access, Identity, Link, Network, Plan, Presence, Rule, Warning, Why};
-pub use refusal::Refusal;
+pub use outpost_types::sandbox::{Access, Level, Network};
+pub use plan::{Identity, Link, Origin, Plan, Presence, Rule, Warning};

@@ -1,28 +1,29 @@
-//! What a confined process may do, in the paths of this host.
+//! Plans: what a confined process may do, in terms of this host's paths.
 
 use std::path::{Path, PathBuf};
 
-/// What a confined process may do, bound to this host's paths: made from a policy, enforced by the
-/// stages. Plain data.
+use outpost_types::sandbox::{Access, Network};
+use serde::{Deserialize, Serialize};
+
+/// A policy bound to this host's paths: the permissions of a confined process, as plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// A more general path comes before a more specific one, and the last rule that covers a path
-    /// decides. What no rule covers doesn't exist inside.
+    /// Rules, a parent path before the paths below it. The last rule that covers a path applies. Paths
+    /// without a rule don't exist inside.
     pub rules: Vec<Rule>,
-    /// Symbolic links that lead to what the rules cover and are not covered themselves: inside they
-    /// have to be made, or the names by which people know those paths would lead nowhere. `/lib` is
-    /// one on most hosts.
+    /// Symbolic links to paths with rules that have no rule themselves, such as `/lib` on most hosts.
+    /// They have to be created inside.
     pub links: Vec<Link>,
-    /// Whether there is a way out.
+    /// Network access.
     pub network: Network,
-    /// Where the program starts.
+    /// The working directory.
     pub cwd: PathBuf,
-    /// What was left aside, for the log and for whoever asks for an explanation.
+    /// Parts of the policy that could not be applied, for the log and for `--explain`.
     pub warnings: Vec<Warning>,
 }
 
 impl Plan {
-    /// What may be done at a path; nothing where no rule covers it.
+    /// Returns the access at a path; [`Access::Deny`] without a rule.
     #[must_use]
     pub fn access(&self, path: &Path) -> Access {
         let covering = self.rules.iter().rev();
@@ -30,10 +31,10 @@ impl Plan {
         covering.next().map_or(Access::Deny, |rule| rule.access)
     }
 
-    /// The same for somebody who only looks. Where nothing can be written nothing can be created, so
-    /// that nothing has to stand where something is absent: who looks sees what is there.
+    /// Makes all writable paths read-only. Nothing can be created then, so that absent paths need no
+    /// placeholders.
     #[must_use]
-    pub fn only_looking(mut self) -> Self {
+    pub fn read_only(mut self) -> Self {
         for rule in &mut self.rules {
             if rule.access == Access::Write {
                 rule.access = Access::Read;
@@ -43,122 +44,102 @@ impl Plan {
     }
 }
 
-/// A path, and what may be done at and below it.
+/// The access at and below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Absolute, and canonical as far as it exists.
+    /// The path: absolute, and canonical as far as it exists.
     pub path: PathBuf,
-    /// What may be done there.
+    /// The access.
     pub access: Access,
-    /// What was there.
+    /// The kind of file that was at the path.
     pub presence: Presence,
-    /// Which thing was there. What is there when it is mounted has to be the same, where this is
-    /// known.
+    /// The file at the path when the plan was made, if known. The mounted file must be the same.
     pub identity: Option<Identity>,
-    /// Where the rule comes from.
-    pub why: Why,
+    /// The origin of the rule.
+    pub origin: Origin,
 }
 
-/// Which of all files something is.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// A file's identity: device and inode.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The file system it is on.
+    /// The device number of its file system.
     pub device: u64,
-    /// Its number there.
+    /// Its inode number.
     pub inode: u64,
 }
 
-/// What may be done at and below a path.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
-    /// Look.
-    Read,
-    /// Look and change.
-    Write,
-    /// Nothing, not even look.
-    Deny,
-}
-
-/// What was at a path when the plan was made.
+/// The kind of file that was at a path when the plan was made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// A directory.
     Directory,
-    /// Anything else that exists.
+    /// Any other file.
     File,
-    /// Nothing. What may not be written there can't be created either, and nothing is left on the
-    /// host.
+    /// Nothing. Unless it is writable, it can't be created, and nothing is left on the host.
     Absent,
 }
 
-/// Where a rule comes from.
+/// The origin of a rule.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The policy names it.
+pub enum Origin {
+    /// An entry of the policy.
     Entry,
-    /// It is a name that is protected under every writable root.
+    /// A name that is protected below every writable root.
     Protected,
-    /// It is part of what a program needs to run at all.
+    /// A path that dynamic programs need to run.
     Minimal,
-    /// A pattern matches it.
+    /// A match of a pattern.
     Glob,
-    /// It is on the way from what may be written to a rule below it, and stays where it is: unless it
-    /// is a mount point it could be renamed, and something else put into its place.
+    /// A directory between a writable path and a rule below it. It becomes a mount point, so that it
+    /// can't be renamed and replaced.
     Pinned,
 }
 
 /// A symbolic link.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Where it is. Its parent is canonical.
+    /// Its path, with a canonical parent.
+    #[serde(with = "crate::serde_as_bytes")]
     pub path: PathBuf,
-    /// What it says.
+    /// Its target.
+    #[serde(with = "crate::serde_as_bytes")]
     pub target: PathBuf,
 }
 
-/// Which network a confined process has.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Network {
-    /// None, and no way to a socket of the host.
-    Restricted,
-    /// The host's.
-    Enabled,
-}
-
-/// What was left aside when a plan was made.
+/// A part of a policy that could not be applied as written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// A special path that nobody here has heard of.
-    #[error("the special path {0:?} isn't known here and is ignored")]
+    /// An unknown special path.
+    #[error("unknown special path {0:?} is ignored")]
     UnknownSpecial(String),
-    /// A temporary directory that can't be granted.
-    #[error("TMPDIR is {0:?}, which is not an absolute path, and is ignored")]
+    /// `TMPDIR` isn't an absolute path.
+    #[error("TMPDIR {0:?} is ignored: it is not an absolute path")]
     Tmpdir(PathBuf),
-    /// Something that was to be granted if it is there.
-    #[error("{0:?} is to be written and does not exist, so nothing is granted there")]
+    /// A writable path with an optional grant doesn't exist.
+    #[error("{0:?} is not made writable: it does not exist")]
     NothingToWrite(PathBuf),
-    /// What nobody who runs as we do can get at.
-    #[error("{0:?} is out of reach for the user of this server, so nothing is done about it")]
+    /// A path that the server's user can't reach.
+    #[error("{0:?} is ignored: the server's user cannot reach it")]
     OutOfReach(PathBuf),
-    /// What is in a directory that lets us no further.
-    #[error("{path:?} can't be looked at, so what holds for it holds for all of {closed:?}")]
+    /// A path in a directory that the server's user can't enter.
+    #[error("{path:?} cannot be inspected: its entry applies to the whole directory {closed:?}")]
     Closed {
-        /// What was asked for.
+        /// The path of the entry.
         path: PathBuf,
         /// The directory.
         closed: PathBuf,
     },
-    /// A protected name that is a link, where anybody may have put it.
-    #[error("{0:?} is a symbolic link in a temporary directory and can't be protected")]
+    /// A protected name is a symbolic link in a temporary directory, where any user may have put it.
+    #[error("{0:?} is not protected: it is a symbolic link in a temporary directory")]
     TemporaryLink(PathBuf),
-    /// What is denied below a file, which has to stay what it is.
-    #[error("{path:?} can't be kept from appearing unless {kept:?} is read-only, so it is")]
+    /// A path below a file can be kept absent only by making the file read-only.
+    #[error("{kept:?} is made read-only: {path:?} must not be created")]
     Blocked {
-        /// What may not appear.
+        /// The path that must stay absent.
         path: PathBuf,
-        /// What is in its place today.
+        /// The file above it.
         kept: PathBuf,
-        /// Whether it may not even be read.
+        /// Whether the path is denied rather than read-only.
         denied: bool,
     },
 }

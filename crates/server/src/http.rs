@@ -1,4 +1,4 @@
-//! The HTTP side of a socket: probes, refusals, and the upgrade to WebSocket.
+//! HTTP on accepted sockets: health probes, rejections and the WebSocket upgrade.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -21,21 +21,21 @@ use tokio::{
 
 use crate::{
     Peer, Server, connection,
-    server::{Place, Transport},
+    server::{ConnectionSlot, Transport},
 };
 
 type Reply = Response<Full<Bytes>>;
 
-/// A socket that can be taken apart again after the upgrade.
+/// A socket that can be split again after the upgrade.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Who can be at the other end, once it was accepted.
+    /// Identity of the peer of an accepted socket.
     const PEER: Peer;
 
     fn halves(self) -> (ReadHalf, WriteHalf);
 }
 
 impl Socket for TcpStream {
-    const PEER: Peer = Peer::Anybody;
+    const PEER: Peer = Peer::Unverified;
 
     fn halves(self) -> (ReadHalf, WriteHalf) {
         let (read, write) = self.into_split();
@@ -44,7 +44,7 @@ impl Socket for TcpStream {
 }
 
 impl Socket for UnixStream {
-    /// The listener lets nobody else in.
+    // The listener checks the peer's uid.
     const PEER: Peer = Peer::Owner;
 
     fn halves(self) -> (ReadHalf, WriteHalf) {
@@ -53,20 +53,23 @@ impl Socket for UnixStream {
     }
 }
 
-/// How long a connection that can't be had may take to hear so.
-const REFUSE_WITHIN: Duration = Duration::from_secs(2);
+/// Time to send the rejection of a connection over the limit.
+const REJECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Serves a socket that was just accepted, in a task of its own.
+/// Serves an accepted socket in its own task.
 pub(crate) fn accept<S: Socket>(server: &Server, socket: S) {
-    let place = server.place().map(Arc::new);
-    let full = place.is_none();
+    let slot = server.connection_slot().map(Arc::new);
+    let full = slot.is_none();
     if full {
-        tracing::warn!("refusing a connection: too many are open");
+        tracing::warn!(
+            limit = server.settings().max_connections,
+            "connection rejected: too many are open"
+        );
     }
     let service_server = server.clone();
     let service = service_fn(move |request| {
-        let reply = match &place {
-            Some(place) => answer::<S>(&service_server, place, request),
+        let reply = match &slot {
+            Some(slot) => respond::<S>(&service_server, slot, request),
             None => text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n"),
         };
         async move { Ok::<_, Infallible>(reply) }
@@ -74,7 +77,7 @@ pub(crate) fn accept<S: Socket>(server: &Server, socket: S) {
     let ending = server.ending().clone();
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(server.settings().request_head_within)
+        .header_read_timeout(server.settings().request_head_timeout)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     server.tasks().spawn(async move {
@@ -84,14 +87,18 @@ pub(crate) fn accept<S: Socket>(server: &Server, socket: S) {
                     tracing::debug!(%error, "http connection failed");
                 }
             }
-            () = tokio::time::sleep(REFUSE_WITHIN), if full => {}
+            () = tokio::time::sleep(REJECT_TIMEOUT), if full => {}
             () = ending.cancelled() => {}
         }
     });
 }
 
-fn answer<S: Socket>(server: &Server, place: &Arc<Place>, request: Request<Incoming>) -> Reply {
-    // A page in a browser can reach loopback, but can't hide where it is from.
+fn respond<S: Socket>(
+    server: &Server,
+    slot: &Arc<ConnectionSlot>,
+    request: Request<Incoming>,
+) -> Reply {
+    // A web page can connect to loopback addresses, but cannot forge its Origin.
     let allowed = &server.settings().allowed_origins;
     let mut origins = request.headers().get_all(header::ORIGIN).iter();
     if !origins.all(|origin| allowed.iter().any(|allowed| origin == allowed)) {
@@ -130,7 +137,7 @@ fn answer<S: Socket>(server: &Server, place: &Arc<Place>, request: Request<Incom
     };
     let accept = ws::accept_key(key.as_bytes());
     let protocol = first_protocol(request.headers());
-    upgrade::<S>(server, Arc::clone(place), request);
+    upgrade::<S>(server, Arc::clone(slot), request);
     let mut reply = Response::new(Full::default());
     *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = reply.headers_mut();
@@ -145,8 +152,8 @@ fn answer<S: Socket>(server: &Server, place: &Arc<Place>, request: Request<Incom
     reply
 }
 
-/// Turns the socket into a connection once the reply is out.
-fn upgrade<S: Socket>(server: &Server, place: Arc<Place>, request: Request<Incoming>) {
+/// Turns the socket into a connection once the reply was sent.
+fn upgrade<S: Socket>(server: &Server, slot: Arc<ConnectionSlot>, request: Request<Incoming>) {
     let running = server.clone();
     server.tasks().spawn(async move {
         let upgraded = tokio::select! {
@@ -155,19 +162,19 @@ fn upgrade<S: Socket>(server: &Server, place: Arc<Place>, request: Request<Incom
         };
         match upgraded
             .map_err(|error| error.to_string())
-            .and_then(take_apart::<S>)
+            .and_then(into_transport::<S>)
         {
             Ok(transport) => {
                 connection::run(running, transport).await;
             }
-            Err(error) => tracing::debug!(error, "failed to upgrade a connection"),
+            Err(error) => tracing::debug!(error, "websocket upgrade failed"),
         }
-        drop(place);
+        drop(slot);
     });
 }
 
-/// The socket itself: frames need nothing of the HTTP machinery.
-fn take_apart<S: Socket>(upgraded: Upgraded) -> Result<Transport, String> {
+/// Extracts the socket from the upgraded connection, so that frames bypass hyper.
+fn into_transport<S: Socket>(upgraded: Upgraded) -> Result<Transport, String> {
     let parts = upgraded
         .downcast::<TokioIo<S>>()
         .map_err(|_| "not the socket that was accepted".to_owned())?;
@@ -194,8 +201,8 @@ fn wants_websocket(headers: &HeaderMap) -> bool {
     has(header::CONNECTION, "upgrade") && has(header::UPGRADE, "websocket")
 }
 
-/// Clients that offer subprotocols expect one of them back; we speak the same
-/// whatever it is called.
+/// Returns the first offered subprotocol. Clients that offer some expect one of them in the
+/// response; the name makes no difference here.
 fn first_protocol(headers: &HeaderMap) -> Option<HeaderValue> {
     let offered = headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
     let first = offered.split(',').next()?.trim();
@@ -204,10 +211,9 @@ fn first_protocol(headers: &HeaderMap) -> Option<HeaderValue> {
         .filter(|first| !first.is_empty())
 }
 
-/// A reply that is the last thing on its connection: who only probes holds no
-/// place.
-fn text(status: StatusCode, words: &'static str) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from_static(words.as_bytes())));
+/// Builds a text reply that closes its connection, so that probes hold no slot.
+fn text(status: StatusCode, body: &'static str) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from_static(body.as_bytes())));
     *reply.status_mut() = status;
     let close = HeaderValue::from_static("close");
     reply.headers_mut().insert(header::CONNECTION, close);

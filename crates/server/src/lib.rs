@@ -1,22 +1,21 @@
-//! Listeners, connections, and the faces that the engine shows on the wire.
+//! Listeners, connections and the wire dialects.
 //!
 //! # Theory of operation
 //!
-//! A [`Listener`] accepts byte streams and, where the transport is HTTP, answers
-//! probes and upgrades to WebSocket. Each stream becomes a connection: one task
-//! reads messages in the order of the wire, one writes. The reading task walks
-//! the handshake, parses params, and hands each request to its lane; what needs
-//! no waiting is answered on the spot. A face turns params into a call of the
-//! engine and events of a process into notifications; it holds no state of its
-//! own beyond a cursor.
+//! A [`Listener`] accepts byte streams. Over HTTP it answers health probes and upgrades to
+//! WebSocket. Each stream becomes a connection with two tasks: one reads messages in the
+//! order of the wire, one writes. The reading task checks the handshake, parses params and
+//! puts each request into its lane; a request that does not have to wait is answered in
+//! that task. A dialect translates params into an engine call, and the events of a process
+//! into notifications. Its only state is a cursor per process.
 //!
-//! When a connection ends its session is detached, not ended: the engine decides
-//! what becomes of it. Three faces (`spawn`, `command`, `v0`) have processes that
-//! belong to the connection: they are in private sessions, which end with it.
+//! When a connection ends, its session is detached, and the engine's lease decides how long
+//! it lives. The processes of three dialects (`spawn`, `command`, `v0`) belong to the
+//! connection instead: they live in private sessions that end with it.
 
 mod connection;
 mod convert;
-mod faces;
+mod dialects;
 mod host;
 mod http;
 mod listen;
@@ -25,9 +24,9 @@ mod settings;
 
 pub use host::Host;
 pub use listen::{Listen, ListenError, Listener, ParseListenError};
-/// The wire as JSON Schema.
+/// The wire protocol as JSON Schema.
 pub use outpost_protocol::schema;
-/// The words of [`Host::configuration`].
+/// The types of [`Host::configuration`].
 pub use outpost_protocol::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource};
-pub use server::{Parting, Peer, Server};
+pub use server::{ConnectionEnd, Peer, Server};
 pub use settings::Settings;

@@ -1,8 +1,8 @@
-//! The server: what all connections share.
+//! The server: state shared by all connections.
 
 use std::{sync::Arc, time::Duration};
 
-use outpost_engine::{Engine, Presence};
+use outpost_engine::{ActivityGuard, Engine};
 use outpost_fetch::Fetcher;
 use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -10,7 +10,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{Host, Settings, connection};
 
-/// A running server; clones name the same one.
+/// A running server. Clones share it.
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -20,26 +20,26 @@ struct Shared {
     engine: Engine,
     settings: Settings,
     host: Host,
-    /// Makes HTTP requests for clients.
+    /// Performs `http/request`.
     fetcher: Fetcher,
-    /// A place for each connection.
-    places: Arc<Semaphore>,
-    /// A place for each file operation: they block, and what else blocks must
-    /// not wait for them.
+    /// One permit per open connection.
+    connection_slots: Arc<Semaphore>,
+    /// One permit per running file operation. Keeps file operations from using up the
+    /// runtime's blocking threads.
     file_threads: Semaphore,
-    /// Every connection's tasks.
+    /// The tasks of all connections.
     tasks: TaskTracker,
-    /// Cancelled when the server ends: nobody accepts, connections close.
+    /// Cancelled at shutdown: listeners stop, connections close.
     ending: CancellationToken,
 }
 
-/// A place among the connections, which counts as somebody being there.
-pub(crate) struct Place {
+/// Permit of one open connection. Keeps the server counted as active.
+pub(crate) struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
-    _presence: Presence,
+    _active: ActivityGuard,
 }
 
-/// A byte stream that carries messages, and what was read of it already.
+/// A byte stream that carries messages, and the bytes already read from it.
 pub(crate) struct Transport {
     pub(crate) read: ReadHalf,
     pub(crate) write: WriteHalf,
@@ -48,32 +48,31 @@ pub(crate) struct Transport {
     pub(crate) peer: Peer,
 }
 
-/// How the service of a connection came to its end.
+/// Outcome of serving a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parting {
-    /// One of the two sides has ended it, or it broke.
-    Over,
-    /// Another connection has taken its session; the other side may know
-    /// nothing of it.
+pub enum ConnectionEnd {
+    /// Either side closed it, or the transport failed.
+    Closed,
+    /// Another connection took over its session. On stdio the peer is not informed.
     Replaced,
 }
 
-/// Who is at the other end.
+/// Identity of the peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// Proven to be the user that the server runs as.
+    /// The user that the server runs as, verified by peer credentials.
     Owner,
-    /// Whoever can reach the listener.
-    Anybody,
+    /// Any process that can reach the listener.
+    Unverified,
 }
 
 impl Server {
-    /// A server with no listeners yet.
+    /// Creates a server without listeners.
     #[must_use]
     pub fn new(engine: Engine, host: Host, settings: Settings) -> Self {
         Server {
             shared: Arc::new(Shared {
-                places: Arc::new(Semaphore::new(
+                connection_slots: Arc::new(Semaphore::new(
                     settings.max_connections.min(Semaphore::MAX_PERMITS),
                 )),
                 file_threads: Semaphore::new(settings.file_threads),
@@ -115,39 +114,41 @@ impl Server {
         &self.shared.ending
     }
 
-    /// A place for one more connection, if there is one.
-    pub(crate) fn place(&self) -> Option<Place> {
-        let permit = Arc::clone(&self.shared.places).try_acquire_owned().ok()?;
-        Some(Place {
+    /// Reserves a slot for one more connection, unless all are taken.
+    pub(crate) fn connection_slot(&self) -> Option<ConnectionSlot> {
+        let permit = Arc::clone(&self.shared.connection_slots)
+            .try_acquire_owned()
+            .ok()?;
+        Some(ConnectionSlot {
             _permit: permit,
-            _presence: self.shared.engine.attendance().enter(),
+            _active: self.shared.engine.activity().track(),
         })
     }
 
-    /// Waits until there has been nothing to do for so long: no connection, and
-    /// no process that is starting, running or still readable.
+    /// Waits until the server has been idle for `span`: no connection, and no process that
+    /// is starting, running or still readable.
     pub async fn idle_for(&self, span: Duration) {
-        self.shared.engine.attendance().deserted_for(span).await;
+        self.shared.engine.activity().idle_for(span).await;
     }
 
-    /// Serves one stream of lines until its input ends, or until another
-    /// connection has taken its session.
-    pub async fn serve_lines(&self, read: ReadHalf, write: WriteHalf) -> Parting {
-        let _presence = self.shared.engine.attendance().enter();
+    /// Serves one stream of lines until its input ends, or until another connection takes
+    /// over its session.
+    pub async fn serve_lines(&self, read: ReadHalf, write: WriteHalf) -> ConnectionEnd {
+        let _active = self.shared.engine.activity().track();
         let transport = Transport {
             read,
             write,
             framing: Framing::Lines,
             early: bytes::Bytes::new(),
-            peer: Peer::Anybody,
+            peer: Peer::Unverified,
         };
         connection::run(self.clone(), transport).await
     }
 
-    /// Serves one stream of WebSocket frames, its handshake done; for tests and
-    /// for those who bring their own listener.
+    /// Serves one stream of WebSocket frames after the opening handshake. For tests and for
+    /// custom listeners.
     pub async fn serve_websocket(&self, read: ReadHalf, write: WriteHalf, peer: Peer) {
-        let _presence = self.shared.engine.attendance().enter();
+        let _active = self.shared.engine.activity().track();
         let transport = Transport {
             read,
             write,
@@ -158,11 +159,10 @@ impl Server {
         connection::run(self.clone(), transport).await;
     }
 
-    /// Ends everything: nobody is let in, connections are closed with code
-    /// 1001, processes are ended with the ladder. Says whether all of it went
-    /// in time.
+    /// Shuts down: stops listeners, closes connections with code 1001 and terminates all
+    /// processes. Returns whether everything ended within [`Server::shutdown_timeout`].
     pub async fn shutdown(&self) -> bool {
-        let within = self.shared.settings.shutdown_within;
+        let within = self.shared.settings.shutdown_timeout;
         self.shared.ending.cancel();
         let engine = self.shared.engine.shutdown(within);
         self.shared.tasks.close();
@@ -171,14 +171,14 @@ impl Server {
         processes_gone && connections_gone.is_ok()
     }
 
-    /// Kills every process at once, for an end that can't wait.
+    /// Kills every process without a grace period.
     pub fn kill_all(&self) {
         self.shared.engine.kill_all();
     }
 
-    /// How long [`Server::shutdown`] may take.
+    /// Returns the time limit of [`Server::shutdown`].
     #[must_use]
-    pub fn shutdown_within(&self) -> Duration {
-        self.shared.settings.shutdown_within
+    pub fn shutdown_timeout(&self) -> Duration {
+        self.shared.settings.shutdown_timeout
     }
 }

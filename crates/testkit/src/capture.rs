@@ -1,16 +1,17 @@
-//! What a server prints, kept as it comes.
+//! Captures the output of a program.
 
 use std::io::Read;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::patience;
+use crate::deadline;
 
-/// How much of it goes into the message of a failed test.
+/// How much output a failure message quotes.
 const TAIL_BYTES: usize = 8 * 1024;
 
-/// The growing output of a program. Clones see the same.
+/// The output of a program so far. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Capture {
     shared: Arc<Shared>,
@@ -19,8 +20,8 @@ pub(crate) struct Capture {
 #[derive(Debug, Default)]
 struct Shared {
     printed: Mutex<Printed>,
-    /// Told whenever there is more, or no more.
-    news: Notify,
+    /// Notified at more output and at the end of output.
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -30,9 +31,8 @@ struct Printed {
 }
 
 impl Capture {
-    /// Reads in a thread of its own until the end, whatever the test is doing, so that the
-    /// program never waits for us.
-    pub(crate) fn of(mut pipe: impl Read + Send + 'static) -> Self {
+    /// Reads `pipe` to its end in a thread, so that the program never blocks on a full pipe.
+    pub(crate) fn start(mut pipe: impl Read + Send + 'static) -> Self {
         let shared = Arc::new(Shared::default());
         let capture = Capture {
             shared: Arc::clone(&shared),
@@ -41,11 +41,11 @@ impl Capture {
             let mut buffer = [0; 4096];
             loop {
                 let read = pipe.read(&mut buffer).unwrap_or(0);
-                let mut printed = lock(&shared);
+                let mut printed = shared.printed.lock();
                 printed.bytes.extend_from_slice(&buffer[..read]);
                 printed.ended = read == 0;
                 drop(printed);
-                shared.news.notify_waiters();
+                shared.changed.notify_waiters();
                 if read == 0 {
                     return;
                 }
@@ -54,32 +54,32 @@ impl Capture {
         capture
     }
 
-    /// What was printed so far.
+    /// Returns the output so far.
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&lock(&self.shared).bytes).into_owned()
+        String::from_utf8_lossy(&self.shared.printed.lock().bytes).into_owned()
     }
 
-    /// The end of it, for a message.
+    /// Returns the last [`TAIL_BYTES`] of the output, for failure messages.
     pub(crate) fn tail(&self) -> String {
-        let printed = lock(&self.shared);
+        let printed = self.shared.printed.lock();
         let from = printed.bytes.len().saturating_sub(TAIL_BYTES);
         String::from_utf8_lossy(&printed.bytes[from..]).into_owned()
     }
 
-    /// Waits until what was printed has what is looked for, or nothing more can come.
+    /// Waits until `look` finds something in the output, or the output ends.
     pub(crate) async fn until<T>(&self, look: impl Fn(&str) -> Option<T>) -> Option<T> {
-        patience::soon("something to be printed", async {
+        deadline::expect_soon("output of a program", async {
             loop {
-                let mut news = std::pin::pin!(self.shared.news.notified());
-                news.as_mut().enable();
-                // Both at once, or the last words could slip through in between.
+                let mut changed = std::pin::pin!(self.shared.changed.notified());
+                changed.as_mut().enable();
+                // Text and end under one lock: otherwise the last output could be missed.
                 let (text, ended) = {
-                    let printed = lock(&self.shared);
+                    let printed = self.shared.printed.lock();
                     let text = String::from_utf8_lossy(&printed.bytes).into_owned();
                     (text, printed.ended)
                 };
                 match look(&text) {
-                    None if !ended => news.await,
+                    None if !ended => changed.await,
                     found => return found,
                 }
             }
@@ -87,16 +87,9 @@ impl Capture {
         .await
     }
 
-    /// Waits until nothing more can come.
+    /// Waits for the end of output and returns all of it.
     pub(crate) async fn whole(&self) -> String {
         self.until(|_| None::<()>).await;
         self.text()
     }
-}
-
-fn lock(shared: &Shared) -> MutexGuard<'_, Printed> {
-    shared
-        .printed
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,18 +1,18 @@
-//! Output whose every byte can be told: the numbers from one on, a line each, as `seq` prints them.
+//! Verifies output that consists of the numbers from 1, one per line, as printed by `seq`.
 
-/// The numbers from one on, each compared as it comes.
+/// Compares each line with the next number.
 #[derive(Debug, Default)]
 pub struct CountedLines {
-    /// A line that hasn't come whole.
+    /// The incomplete last line.
     rest: Vec<u8>,
     count: u64,
 }
 
 impl CountedLines {
-    /// Takes the next bytes.
+    /// Verifies the next bytes.
     ///
     /// # Panics
-    /// When a line isn't the next number: something was lost or came twice.
+    /// If a line is not the next number, because output was lost or duplicated.
     pub fn take(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
         let whole = self.rest.iter().rposition(|byte| *byte == b'\n');
@@ -22,13 +22,13 @@ impl CountedLines {
             assert_eq!(
                 line,
                 format!("{}\n", self.count).as_bytes(),
-                "lost or doubled"
+                "output lost or duplicated"
             );
         }
         self.rest = rest;
     }
 
-    /// How many whole lines came.
+    /// Returns the number of complete lines.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -1,16 +1,16 @@
-//! Frames of a WebSocket, for tests that have to be exact about them.
+//! Builds WebSocket frames, for tests of the framing.
 
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 pub use tokio_tungstenite::tungstenite::Message;
 
-/// A whole message of text.
+/// A text message.
 pub fn text(text: &str) -> Message {
     Message::text(text)
 }
 
-/// A whole message of bytes.
+/// A binary message.
 pub fn binary(bytes: &[u8]) -> Message {
     Message::binary(bytes.to_vec())
 }
@@ -25,8 +25,8 @@ pub fn close() -> Message {
     Message::Close(None)
 }
 
-/// A message of text cut into these pieces.
-pub fn pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Message> {
+/// A text message fragmented into `pieces`.
+pub fn fragments<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Message> {
     let pieces: Vec<_> = pieces.into_iter().collect();
     let last = pieces.len().saturating_sub(1);
     let frames = pieces.into_iter().enumerate().map(|(nth, piece)| {
@@ -40,7 +40,7 @@ pub fn pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Message> {
     frames.collect()
 }
 
-/// The last piece of a message that was never begun.
+/// A final continuation frame without a first frame.
 pub fn continuation(text: &str) -> Message {
     let payload = text.as_bytes().to_vec();
     Message::Frame(Frame::message(payload, OpCode::Data(Data::Continue), true))

@@ -1,53 +1,51 @@
-//! What tests share: a server, a client, a link that can be cut, programs that misbehave.
+//! Shared test support: a server process, a protocol client, a faulty link, misbehaving programs.
 //!
-//! Nothing in here knows the server's own crates: the wire is spoken a second time, from its
-//! description, so that a mistake in the one isn't repeated by the other.
+//! Nothing here depends on the server's crates. The client implements the wire protocol a second
+//! time, from its description, so that a mistake in one is not repeated in the other.
 //!
-//! - [`Launch`] says how the built binary is to be started, [`Server`] is one that runs and
-//!   [`Ended`] one that has ended by itself; [`Transport`] is how it is reached
-//! - [`Client`] is one connection: what it has sent is answered, what it has received is kept in
-//!   the order of the wire; [`Story`] is what was heard of one process
-//! - [`Start`] says what to start, [`programs`] has those that misbehave
-//! - [`Mark`] finds what a test started, wherever it went; a server that goes out of scope has to
-//!   leave nothing that carries its mark
-//! - [`Link`] is a connection between the two that can be cut, stalled, half-closed and throttled
-//! - [`steadfast`] has a client that comes back after every cut, and checks what it gets
-//!   (what it gets is often [`CountedLines`], of which every byte can be told)
-//! - [`Home`] is a runtime directory of its own, for commands that use the server of their user
-//! - [`http`] asks without a WebSocket, [`frames`] are what one is made of
-//! - [`web`] is what requests are made to: a server that says what it is told to
-//! - [`mcp`] has an MCP server to call off, and a way to listen to what one is told
-//! - [`patience`] holds the deadlines, all of them generous: a test waits for events, and a
-//!   deadline is only there to end one that fails
+//! - [`ServerCommand`] starts the built binary; [`Server`] is a running server, [`CommandOutput`]
+//!   the result of a command that exited; [`Transport`] is how a server is reached
+//! - [`Client`] is one connection; it keeps everything received in wire order. [`EventLog`] is the
+//!   events of one process
+//! - [`Start`] builds `process/start` params, [`programs`] are misbehaving shell scripts
+//! - [`TestTag`] finds every process a test started; a dropped [`Server`] checks that none is left
+//! - [`FaultyLink`] is a TCP proxy that can be cut, stalled, half-closed and throttled
+//! - [`reconnecting`] has a client that resumes its session after every cut and verifies the
+//!   output, often [`CountedLines`]
+//! - [`TestUser`] has its own runtime directory, for commands that use the per-user server
+//! - [`http_client`] sends plain HTTP requests, [`frames`] builds WebSocket frames
+//! - [`http_test_server`] is a scripted HTTP server
+//! - [`mcp_server`] has an MCP server with a cancellable tool, and a recorder of a server's input
+//! - [`deadline`] has the waits with their deadlines
 //!
-//! What goes wrong in here is a panic with all that is known, since its callers are tests.
+//! Failures are panics, since the callers are tests.
 
 mod capture;
 mod client;
 mod counted_lines;
+pub mod deadline;
+mod event_log;
+mod faulty_link;
 pub mod frames;
-mod home;
-pub mod http;
-mod launch;
-mod link;
-mod mark;
-pub mod mcp;
-pub mod patience;
+pub mod http_client;
+pub mod http_test_server;
+pub mod mcp_server;
+mod proc_stats;
 pub mod programs;
+pub mod reconnecting;
 mod server;
+mod server_command;
 mod start;
-pub mod steadfast;
-mod story;
-mod vitals;
-pub mod web;
+mod test_tag;
+mod test_user;
 
-pub use client::{Client, Counted, Goodbye, RpcError, Seen};
+pub use client::{Client, ConnectionEnd, OutputCount, Received, RpcError};
 pub use counted_lines::CountedLines;
-pub use home::{Home, Watched};
-pub use launch::{Ended, Launch, Transport};
-pub use link::{Direction, Link};
-pub use mark::Mark;
+pub use event_log::{Event, EventLog};
+pub use faulty_link::{Direction, FaultyLink};
+pub use proc_stats::ProcStats;
 pub use server::Server;
+pub use server_command::{CommandOutput, ServerCommand, Transport};
 pub use start::{Start, base64, file_uri, sh, unbase64};
-pub use story::{Event, Story};
-pub use vitals::Vitals;
+pub use test_tag::TestTag;
+pub use test_user::{RunningCommand, TestUser};

@@ -1,51 +1,51 @@
-//! A running server.
+//! A running server process.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
-use std::sync::Mutex;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
+use tempfile::TempDir;
 use tokio::net::unix::pipe;
 
 use crate::capture::Capture;
 use crate::client::Client;
-use crate::launch::{Ended, Folder, captures};
-use crate::{Mark, Transport, Vitals, patience};
+use crate::server_command::{CommandOutput, captures};
+use crate::{ProcStats, TestTag, Transport, deadline};
 
-/// How long an end may take that was asked for politely. The contract says 5 s.
-const END_WITHIN: Duration = Duration::from_secs(7);
+/// How long an orderly shutdown may take. The documented bound is 5 s.
+const SHUTDOWN_WITHIN: Duration = Duration::from_secs(7);
 
-/// How long what the server has killed may take to be gone.
+/// How long killed processes may take to disappear.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// A server that was started by a test. Going out of scope ends it, and checks that nothing with
-/// its mark is alive then.
+/// A server process. Dropping it ends it and checks that no process with its tag is left.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
     transport: Transport,
     urls: Vec<String>,
-    /// The client's ends of the server's standard input and output, until there is a client.
+    /// The pipes of a stdio server, until a client takes them.
     pipes: Mutex<Option<(pipe::Sender, pipe::Receiver)>>,
-    /// Nothing where standard output carries messages.
+    /// None for a stdio server, whose stdout carries messages.
     stdout: Option<Capture>,
     stderr: Capture,
-    mark: Mark,
-    folder: Folder,
+    tag: TestTag,
+    dir: TempDir,
     ended: Option<ExitStatus>,
 }
 
 impl Server {
-    /// Waits until a server that was just started says where it listens.
-    pub(crate) async fn take_over(
+    /// Waits until the server has printed its URLs.
+    pub(crate) async fn started(
         mut child: Child,
         transport: Transport,
         sockets: usize,
-        mark: Mark,
-        folder: Folder,
+        tag: TestTag,
+        dir: TempDir,
     ) -> Self {
         let mut pipes = None;
         let mut stdout = None;
@@ -53,9 +53,9 @@ impl Server {
         if transport == Transport::Stdio {
             pipes = take_pipes(&mut child);
             let err = child.stderr.take().unwrap_or_else(|| panic!("no stderr"));
-            stderr = Capture::of(err);
+            stderr = Capture::start(err);
         } else {
-            // An open and silent standard input must not matter.
+            // An open and silent stdin must not matter.
             let (out, err) = captures(&mut child);
             stdout = Some(out);
             stderr = err;
@@ -67,105 +67,107 @@ impl Server {
             pipes: Mutex::new(pipes),
             stdout,
             stderr,
-            mark,
-            folder,
+            tag,
+            dir,
             ended: None,
         };
         let announced = server.stdout.as_ref().unwrap_or(&server.stderr);
         let urls = announced.until(|text| urls_in(text, sockets)).await;
-        server.urls = urls.unwrap_or_else(|| panic!("the server ended before it said where it is"));
+        server.urls =
+            urls.unwrap_or_else(|| panic!("the server exited before it printed its URLs"));
         server
     }
 
-    /// Where it listens, one for each socket, in the order of its arguments.
+    /// The URLs of its listeners, in the order of its arguments.
     pub fn urls(&self) -> &[String] {
         &self.urls
     }
 
-    /// The address behind a `ws://` URL of it.
+    /// The address of its first `ws://` URL.
     pub fn address(&self) -> &str {
         self.urls[0]
             .strip_prefix("ws://")
-            .unwrap_or_else(|| panic!("{} is no TCP address", self.urls[0]))
+            .unwrap_or_else(|| panic!("{} is not a ws:// URL", self.urls[0]))
     }
 
-    /// The path behind its `unix://` URL.
+    /// The path of its `unix://` URL.
     pub fn socket_path(&self) -> &Path {
         let path = self.urls.iter().find_map(|url| url.strip_prefix("unix://"));
         Path::new(path.unwrap_or_else(|| panic!("no unix socket in {:?}", self.urls)))
     }
 
-    /// How it is reached.
+    /// The transport of the first listener.
     pub fn transport(&self) -> Transport {
         self.transport
     }
 
-    /// What its processes are to carry.
-    pub fn mark(&self) -> &Mark {
-        &self.mark
+    /// The tag of its processes.
+    pub fn tag(&self) -> &TestTag {
+        &self.tag
     }
 
-    /// A folder that goes with it.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
+    /// A temporary directory that lives as long as the server.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
 
-    /// How much of the machine it takes.
-    pub fn vitals(&self) -> Vitals {
-        Vitals::of(self.pid())
+    /// Resource usage from `/proc`.
+    pub fn stats(&self) -> ProcStats {
+        ProcStats::of(self.pid())
     }
 
-    /// What it has printed on standard output so far.
+    /// Its stdout so far.
     pub fn stdout(&self) -> String {
         self.stdout.as_ref().map(Capture::text).unwrap_or_default()
     }
 
-    /// What it has printed on standard error so far.
+    /// Its stderr so far.
     pub fn stderr(&self) -> String {
         self.stderr.text()
     }
 
-    /// A new connection that has said nothing yet. On stdio there is only one.
+    /// Connects without a handshake. A stdio server has one connection only.
     pub async fn connect(&self) -> Client {
         if self.transport == Transport::Stdio {
-            let pipes = self.pipes.lock().ok().and_then(|mut pipes| pipes.take());
+            let pipes = self.pipes.lock().take();
             let (write, read) = pipes.unwrap_or_else(|| panic!("stdio has one client only"));
-            return Client::over_lines(write, read, self.mark.clone());
+            return Client::over_lines(write, read, self.tag.clone());
         }
         self.connect_to(&self.urls[0]).await
     }
 
-    /// A new connection to one of its URLs, or to a link in front of it.
+    /// Connects to one of its URLs, or to a link in front of it.
     pub async fn connect_to(&self, url: &str) -> Client {
-        Client::over_websocket(url, self.mark.clone()).await
+        Client::over_websocket(url, self.tag.clone()).await
     }
 
-    /// A new connection whose handshake is done.
+    /// Connects and completes the handshake.
     pub async fn client(&self) -> Client {
         let client = self.connect().await;
-        client.shake_hands().await;
+        client.handshake().await;
         client
     }
 
-    /// Sends it a signal.
+    /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal)
-            .unwrap_or_else(|error| panic!("the server can't be signalled: {error}"));
+            .unwrap_or_else(|error| panic!("cannot signal the server: {error}"));
     }
 
-    /// Waits until it has ended.
-    pub async fn ended(&mut self) -> Ended {
+    /// Waits for its exit.
+    pub async fn wait(&mut self) -> CommandOutput {
         let child = &mut self.child;
         let status = match self.ended {
             Some(status) => status,
             None => {
-                patience::seen("the end of the server", || child.try_wait().ok().flatten()).await
+                deadline::poll_until("the exit of the server", || child.try_wait().ok().flatten())
+                    .await
             }
         };
         self.ended = Some(status);
@@ -173,37 +175,39 @@ impl Server {
             Some(stdout) => stdout.whole().await,
             None => String::new(),
         };
-        Ended {
+        CommandOutput {
             code: status.code(),
             stdout,
             stderr: self.stderr.whole().await,
         }
     }
 
-    /// Asks it to end, and makes it if it doesn't; says what is wrong with that, if anything.
+    /// Sends SIGTERM, then SIGKILL. Returns an error if the shutdown was not orderly.
     fn end(&mut self) -> Result<(), String> {
         if self.ended.is_some() {
             return Ok(());
         }
         self.signal(Signal::TERM);
         let child = &mut self.child;
-        let status = patience::seen_within(END_WITHIN, || child.try_wait().ok().flatten());
+        let status = deadline::poll_for(SHUTDOWN_WITHIN, || child.try_wait().ok().flatten());
         self.ended = status;
         match status {
             Some(status) if status.success() => Ok(()),
-            // The end of its input may have been the first word and the signal the second.
+            // With stdin closed already, the signal counts as the second one.
             Some(status) if self.transport == Transport::Stdio && status.code() == Some(1) => {
                 Ok(())
             }
             Some(status) => Err(format!(
-                "the server ended with {:?}, by signal {:?}",
+                "the server exited with {:?}, by signal {:?}",
                 status.code(),
                 status.signal()
             )),
             None => {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
-                Err(format!("the server didn't end within {END_WITHIN:?}"))
+                Err(format!(
+                    "the server did not exit within {SHUTDOWN_WITHIN:?}"
+                ))
             }
         }
     }
@@ -212,28 +216,28 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let end = self.end();
-        let mark = &self.mark;
-        let gone = patience::seen_within(GONE_WITHIN, || mark.living().is_empty().then_some(()));
-        let left = gone.map_or_else(|| mark.describe_living(), |()| String::new());
-        mark.kill_living();
+        let tag = &self.tag;
+        let gone = deadline::poll_for(GONE_WITHIN, || tag.living().is_empty().then_some(()));
+        let left = gone.map_or_else(|| tag.describe_living(), |()| String::new());
+        tag.kill_living();
         if std::thread::panicking() {
-            say(&format!("the server said:\n{}", self.stderr.tail()));
-            say(&format!("its end: {end:?}; left alive: [{left}]"));
+            report(&format!("the server's stderr:\n{}", self.stderr.tail()));
+            report(&format!("its exit: {end:?}; still running: [{left}]"));
             return;
         }
         if let Err(error) = end {
-            panic!("{error}; it said:\n{}", self.stderr.tail());
+            panic!("{error}; its stderr:\n{}", self.stderr.tail());
         }
-        assert!(left.is_empty(), "left alive after the server: {left}");
+        assert!(left.is_empty(), "still running after the server: {left}");
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a failed test says what it knows")]
-fn say(words: &str) {
-    eprintln!("{words}");
+#[expect(clippy::print_stderr, reason = "details of a failed test")]
+fn report(text: &str) {
+    eprintln!("{text}");
 }
 
-/// The announced URLs, once all of them are there.
+/// Returns the printed URLs once all are there.
 fn urls_in(text: &str, sockets: usize) -> Option<Vec<String>> {
     let whole_lines = text
         .split_inclusive('\n')

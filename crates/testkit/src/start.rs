@@ -1,4 +1,4 @@
-//! What to start.
+//! Builds the params of `process/start`.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,20 +8,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::Mark;
+use crate::TestTag;
 
-/// Where ordinary programs are, for whoever runs the tests.
+/// The `PATH` of test processes.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The params of a `process/start`, with everything a released client sends.
+/// The params of `process/start`, with every member a released client sends.
 #[derive(Clone, Debug)]
 pub struct Start {
     params: Map<String, Value>,
-    /// Nothing: the mark and a PATH.
+    /// None means the tag and a PATH.
     env: Option<BTreeMap<String, String>>,
 }
 
-/// A shell script as a process.
+/// A shell script.
 pub fn sh(id: &str, script: &str) -> Start {
     Start::new(id, &["/bin/sh", "-c", script])
 }
@@ -38,7 +38,7 @@ impl Start {
             "arg0": null,
         });
         let Value::Object(params) = params else {
-            unreachable!("it was written as an object");
+            unreachable!("the literal is an object");
         };
         Start { params, env: None }
     }
@@ -53,47 +53,47 @@ impl Start {
         self.with("pipeStdin", true)
     }
 
-    /// In a folder.
+    /// Sets the working directory.
     pub fn cwd(self, path: &Path) -> Self {
         self.with("cwd", file_uri(path))
     }
 
-    /// With exactly this environment, which then doesn't have the mark.
+    /// Sets the whole environment, without the tag.
     pub fn env(mut self, env: &[(&str, &str)]) -> Self {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         self.env = Some(env.iter().map(own).collect());
         self
     }
 
-    /// With any other param.
+    /// Sets a param.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.params.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Without a param.
+    /// Removes a param.
     pub fn without(mut self, name: &str) -> Self {
         self.params.remove(name);
         self
     }
 
-    /// The client's key for it.
+    /// The process id.
     pub fn id(&self) -> &str {
         self.params["processId"].as_str().unwrap_or_default()
     }
 
-    /// As it goes over the wire.
-    pub(crate) fn into_params(mut self, mark: &Mark) -> Value {
+    /// Returns the params, with the tag in the environment.
+    pub(crate) fn into_params(mut self, tag: &TestTag) -> Value {
         let env = match self.env {
             Some(env) => json!(env),
-            None => json!({"PATH": PATH, Mark::VARIABLE: mark.as_str()}),
+            None => json!({"PATH": PATH, TestTag::VARIABLE: tag.as_str()}),
         };
         self.params.entry("env").or_insert(env);
         Value::Object(self.params)
     }
 }
 
-/// The URI of a path.
+/// Converts a path to a `file:` URI.
 pub fn file_uri(path: &Path) -> String {
     let mut uri = "file://".to_owned();
     for byte in path.as_os_str().as_bytes() {
@@ -106,16 +106,16 @@ pub fn file_uri(path: &Path) -> String {
     uri
 }
 
-/// Bytes as they go over the wire.
+/// Encodes bytes as base64.
 pub fn base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Bytes as they came over the wire.
+/// Decodes a base64 JSON string.
 pub fn unbase64(value: &Value) -> Vec<u8> {
     let text = value.as_str();
-    let text = text.unwrap_or_else(|| panic!("{value} is not a text"));
+    let text = text.unwrap_or_else(|| panic!("{value} is not a string"));
     STANDARD
         .decode(text)
-        .unwrap_or_else(|error| panic!("{value} is no base64: {error}"))
+        .unwrap_or_else(|error| panic!("{value} is not base64: {error}"))
 }

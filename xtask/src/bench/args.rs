@@ -2,69 +2,69 @@
 
 use clap::ValueEnum;
 
-/// How many rounds are enough for medians that stay where they are.
+/// Rounds for stable medians.
 const ROUNDS: usize = 9;
-/// How many rounds tell whether something is broken.
+/// Rounds for a smoke test.
 const QUICK_ROUNDS: usize = 3;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often each side has its turn (9, or 3 with --quick)
+    /// Rounds per row (9, or 3 with --quick)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
 
-    /// Less of everything: enough to see that it works, not to quote
+    /// Measure smaller amounts: a smoke test
     #[arg(long)]
     pub(super) quick: bool,
 
-    /// Measure this row and not the others; may be given more than once
+    /// Measure only this row; may be repeated
     #[arg(long, value_enum, value_name = "ROW")]
     only: Vec<RowName>,
 
-    /// Measure another server of the protocol too: it prints its ws:// URL, or listens on the free
-    /// port that takes the place of {port}
+    /// Also measure another server: CMD prints its ws:// URL, or listens on the free port that
+    /// replaces {port}
     #[arg(long, value_name = "CMD")]
     pub(super) peer: Option<String>,
 
-    /// Fail when a bound is missed
+    /// Fail if a bound is missed
     #[arg(long)]
     pub(super) check: bool,
 
-    /// Put the table and the machine's data into docs/benchmarks.md
+    /// Write the results to docs/benchmarks.md
     #[arg(long, conflicts_with_all = ["quick", "only"])]
     pub(super) write: bool,
 }
 
-/// The rows, in the order they are measured in.
+/// The rows, in the order of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum RowName {
-    /// One command after the other
+    /// Sequential commands
     OneShot,
-    /// The same in a sandbox, beside a free one
+    /// Sequential confined commands, compared with unconfined ones
     Confined,
     /// 1,000 commands, 32 in flight
     Many,
-    /// 1 GiB out of a pipe
+    /// 1 GiB from a pipe
     Flood,
     /// 1 GiB through `outpost run`, without a server
     Embedded,
-    /// 128 MiB out of a terminal
+    /// 128 MiB from a PTY
     Pty,
     /// A keystroke and its echo
     Typing,
-    /// A keystroke and its echo beside a flood
+    /// A keystroke and its echo during a flood
     Neighbour,
     /// A request behind a long poll
-    Waiting,
-    /// A connection that is lost, and one that takes its place
-    ComingBack,
-    /// What an idle server and an idle process cost
-    StandingBy,
+    LongPoll,
+    /// Reconnect, resume and catch up
+    Reconnect,
+    /// Memory and CPU of an idle server and idle processes
+    Idle,
     /// 1 GiB to a server and back with `outpost cp`
     Copy,
-    /// The binary
+    /// Size of the stripped binary
     Size,
-    /// The same with 10, 100 and 1,000 processes standing by, and 1, 10 and 100 connections
+    /// Latency and memory with 10, 100 and 1,000 idle processes, and 1, 10 and 100 connections
     Growth,
 }
 
@@ -79,7 +79,7 @@ impl Args {
         RowName::value_variants().iter().copied().filter(wanted)
     }
 
-    /// The same command line, for the optimised build of this program.
+    /// Formats the arguments for the optimised build of this program.
     pub(super) fn to_words(&self) -> Vec<String> {
         let mut words = Vec::new();
         if let Some(rounds) = self.rounds {
@@ -90,7 +90,7 @@ impl Args {
             words.extend(["--only".to_owned(), name.get_name().to_owned()]);
         }
         if let Some(peer) = &self.peer {
-            // In one word, so that a command that begins with a dash stays its value.
+            // One word, so that a command that begins with a dash stays the value.
             words.push(format!("--peer={peer}"));
         }
         let flags = [
@@ -115,17 +115,17 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct Measurement {
         #[command(flatten)]
         args: Args,
     }
 
     fn parse(words: &[&str]) -> Args {
-        Line::parse_from([&["bench"], words].concat()).args
+        Measurement::parse_from([&["bench"], words].concat()).args
     }
 
     #[test]
-    fn all_rows_are_measured_unless_some_are_named() {
+    fn all_rows_are_measured_by_default() {
         assert_eq!(parse(&[]).rows().count(), RowName::value_variants().len());
         let some: Vec<_> = parse(&["--only", "typing", "--only", "many"])
             .rows()
@@ -134,12 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn the_optimised_build_is_asked_for_the_same() {
+    fn arguments_are_passed_to_the_optimised_build() {
         let words = [
             "--rounds",
             "4",
             "--only",
-            "standing-by",
+            "idle",
             "--peer=x --y {port}",
             "--quick",
             "--check",

@@ -1,24 +1,24 @@
-//! What a line must reach.
+//! Bounds on measurements.
 
-use super::line::Unit;
+use super::measurement::Unit;
 
-/// A bound on what was measured. The promise is in the table of the design; a row repeats its part.
+/// A bound on one measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Bound {
-    /// At most so many times what the bare system takes.
+    /// Maximum ratio to the bare system.
     RatioAtMost(f64),
-    /// At least so many times what the bare system achieves.
+    /// Minimum ratio to the bare system.
     RatioAtLeast(f64),
-    /// At most so much more than the bare system takes.
+    /// Maximum difference to the bare system.
     AboveAtMost(f64),
-    /// At most so much, whatever the bare system does.
+    /// Maximum value.
     AtMost(f64),
-    /// At most `times` the `first` value, which was measured `at` fewer processes.
+    /// At most `times` the `first` value, measured with `at` processes.
     Flat { times: f64, first: f64, at: usize },
 }
 
 impl Bound {
-    /// Whether it holds; what can't be compared doesn't.
+    /// Returns true if the bound is met. Without a bare value, a relative bound is not met.
     pub(super) fn is_met(self, value: f64, bare: Option<f64>) -> bool {
         let ratio = bare.map(|bare| value / bare);
         match self {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_bound_looks_at_what_it_is_about() {
+    fn bounds_are_compared() {
         let bare = Some(2.0);
         assert!(Bound::RatioAtMost(1.5).is_met(3.0, bare));
         assert!(!Bound::RatioAtMost(1.5).is_met(3.1, bare));
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_bare_system_nothing_is_promised_about_it() {
+    fn relative_bound_needs_a_bare_value() {
         assert!(!Bound::RatioAtMost(1.5).is_met(0.0, None));
         assert!(!Bound::AboveAtMost(1.5).is_met(0.0, None));
     }

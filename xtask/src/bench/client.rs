@@ -1,4 +1,4 @@
-//! A client that does nothing but what is measured: one thread, one socket, no runtime.
+//! A minimal client: one thread, one socket, no runtime.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,49 +10,49 @@ use base64_simd::{AsOut as _, STANDARD};
 use super::frames::{FrameReader, Opcode, append};
 use super::message::Message;
 
-/// A server that says nothing for so long is broken; none of our rows waits longer.
+/// Read timeout; no row waits longer.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// The whole environment of everything that is started, by a server or bare.
+/// The environment of every started program.
 pub(super) const ENVIRONMENT: (&str, &str) = ("PATH", "/usr/bin:/bin");
 
 pub(super) struct Client {
     frames: FrameReader<TcpStream>,
-    /// The same socket, for what we send.
+    /// A clone of the socket for writing.
     out: TcpStream,
-    /// Frames that are sent before the next wait, in one write.
+    /// Frames to send before the next wait, in one write.
     pending: Vec<u8>,
     last_id: u64,
-    /// The key of the session.
+    /// The session id.
     pub(super) session: String,
 }
 
-/// What a server answers that has not noticed yet that a connection is gone.
+/// The error code while the old connection still owns the session.
 const STILL_ATTACHED: i64 = -32010;
 
-/// How a process is to be started.
+/// Parameters of a start.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Start<'a> {
     pub(super) argv: &'a [&'a str],
     pub(super) tty: bool,
     pub(super) pipe_stdin: bool,
-    /// What it is confined to, as JSON.
+    /// The sandbox, as JSON.
     pub(super) sandbox: Option<&'a str>,
 }
 
 impl Client {
-    /// Connects to `ws://HOST:PORT` and gets the introductions over with.
+    /// Connects to `ws://HOST:PORT` and completes the handshake.
     pub(super) fn connect(url: &str) -> Result<Self> {
-        Self::introduce(url, r#"{"clientName":"outpost-bench"}"#)
+        Self::handshake(url, r#"{"clientName":"outpost-bench"}"#)
     }
 
-    /// Comes back to a session, as often as it takes the server to notice that nobody has it.
+    /// Resumes a session, retrying until the server has noticed the lost connection.
     pub(super) fn resume(url: &str, session: &str) -> Result<Self> {
         let hello = format!(r#"{{"clientName":"outpost-bench","resumeSessionId":"{session}"}}"#);
-        Self::introduce(url, &hello)
+        Self::handshake(url, &hello)
     }
 
-    fn introduce(url: &str, hello: &str) -> Result<Self> {
+    fn handshake(url: &str, hello: &str) -> Result<Self> {
         let (socket, early) = upgrade(url).with_context(|| format!("connecting to {url}"))?;
         let mut client = Self {
             out: socket.try_clone()?,
@@ -63,7 +63,7 @@ impl Client {
         };
         loop {
             let id = client.request("initialize", hello);
-            let answer = client.whole_answer(id)?;
+            let answer = client.response_message(id)?;
             if let Some(session) = answer["result"]["sessionId"].as_str() {
                 client.session = session.to_owned();
                 client.send(r#"{"method":"initialized","params":{}}"#);
@@ -71,13 +71,13 @@ impl Client {
             }
             ensure!(
                 answer["error"]["code"] == STILL_ATTACHED,
-                "refused: {answer}"
+                "rejected: {answer}"
             );
         }
     }
 
-    /// An answer with all that is in it.
-    fn whole_answer(&mut self, id: u64) -> Result<serde_json::Value> {
+    /// Waits for the whole response message.
+    fn response_message(&mut self, id: u64) -> Result<serde_json::Value> {
         self.flush()?;
         loop {
             let (opcode, place) = self.frames.next()?;
@@ -91,7 +91,7 @@ impl Client {
         }
     }
 
-    /// Leaves a request to be sent with the next wait; its id.
+    /// Queues a request and returns its id.
     pub(super) fn request(&mut self, method: &str, params: &str) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -101,7 +101,7 @@ impl Client {
         id
     }
 
-    /// Leaves the start of a process to be sent; the request's id and the name of the process.
+    /// Queues a start and returns the request id and the process id.
     pub(super) fn start(&mut self, start: Start<'_>) -> Result<(u64, String)> {
         let Start {
             tty, pipe_stdin, ..
@@ -117,20 +117,20 @@ impl Client {
         Ok((id, name))
     }
 
-    /// Leaves one keystroke for a process to be sent; the request's id.
-    pub(super) fn press(&mut self, process: &str) -> u64 {
+    /// Queues a write of one byte and returns the request id.
+    pub(super) fn type_key(&mut self, process: &str) -> u64 {
         let write = self.last_id + 1;
         let params = format!(r#"{{"processId":"{process}","chunk":"eA==","writeId":"w-{write}"}}"#);
         self.request("process/write", &params)
     }
 
-    /// Waits for an answer and lets everything else go by.
-    pub(super) fn answered(&mut self, id: u64) -> Result<()> {
-        while self.next()? != (Message::Answer { id }) {}
+    /// Waits for a response and discards other messages.
+    pub(super) fn wait_response(&mut self, id: u64) -> Result<()> {
+        while self.next()? != (Message::Response { id }) {}
         Ok(())
     }
 
-    /// The next thing the server says. What is to be sent is sent, should it have to wait.
+    /// Returns the next message. Sends queued requests before waiting.
     pub(super) fn next(&mut self) -> Result<Message<'_>> {
         loop {
             if !self.frames.has_frame()? {
@@ -143,12 +143,12 @@ impl Client {
                     append(&mut self.pending, Opcode::Pong, self.frames.payload(place));
                 }
                 Opcode::Pong => {}
-                Opcode::Close => bail!("the server said goodbye"),
+                Opcode::Close => bail!("the server closed the connection"),
             }
         }
     }
 
-    /// Sends what was left to be sent, in one write.
+    /// Sends the queued frames in one write.
     pub(super) fn flush(&mut self) -> Result<()> {
         if !self.pending.is_empty() {
             let sent = self.out.write_all(&self.pending);
@@ -158,11 +158,11 @@ impl Client {
         Ok(())
     }
 
-    /// Cuts the line without a word.
-    pub(super) fn hang_up(&mut self) -> Result<()> {
+    /// Closes the socket without a close frame.
+    pub(super) fn disconnect(&mut self) -> Result<()> {
         self.out
             .shutdown(std::net::Shutdown::Both)
-            .context("hanging up")
+            .context("disconnecting")
     }
 
     fn send(&mut self, message: &str) {
@@ -170,14 +170,14 @@ impl Client {
     }
 }
 
-/// Opens the WebSocket by hand; also gives what was received behind the answer.
+/// Opens the WebSocket. Also returns the bytes received after the response head.
 fn upgrade(url: &str) -> Result<(TcpStream, Vec<u8>)> {
-    let rest = url.strip_prefix("ws://").context("it isn't a ws:// URL")?;
+    let rest = url.strip_prefix("ws://").context("not a ws:// URL")?;
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut socket = TcpStream::connect(host)?;
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(SILENCE))?;
-    // The key is the RFC's example: whether we get the right answer isn't what is measured.
+    // The key of the RFC's example; the accept header is not checked.
     let head = format!(
         "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -187,7 +187,7 @@ fn upgrade(url: &str) -> Result<(TcpStream, Vec<u8>)> {
     let end = loop {
         let mut buffer = [0; 1024];
         let read = socket.read(&mut buffer)?;
-        ensure!(read > 0, "it hung up");
+        ensure!(read > 0, "the server closed the connection");
         received.extend_from_slice(&buffer[..read]);
         if let Some(end) = memchr::memmem::find(&received, b"\r\n\r\n") {
             break end + 4;
@@ -195,19 +195,19 @@ fn upgrade(url: &str) -> Result<(TcpStream, Vec<u8>)> {
     };
     ensure!(
         received.starts_with(b"HTTP/1.1 101 "),
-        "it didn't switch to WebSocket: {}",
+        "no WebSocket upgrade: {}",
         String::from_utf8_lossy(&received[..end]).trim()
     );
     Ok((socket, received.split_off(end)))
 }
 
-/// Turns chunks back into bytes, in a buffer that is kept.
+/// Decodes chunks into a reused buffer.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(super) struct Base64Decoder {
     buffer: Vec<u8>,
 }
 
-impl Decoder {
+impl Base64Decoder {
     pub(super) fn decode(&mut self, chunk: &[u8]) -> Result<&[u8]> {
         if self.buffer.len() < chunk.len() {
             self.buffer.resize(chunk.len(), 0);

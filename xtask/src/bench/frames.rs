@@ -1,19 +1,17 @@
-//! WebSocket frames as the client needs them: read in place out of one large buffer, which is as
-//! little work per byte as there can be.
+//! WebSocket frames, read in place from one large buffer to keep the client's cost per byte low.
 
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How much is taken from the socket at once.
+/// The most bytes per read.
 const READ: usize = 256 * 1024;
 
-/// The largest frame a server may send; beyond it, the stream isn't what we think it is.
+/// The largest accepted frame.
 const MAX_FRAME: usize = 64 * 1024 * 1024;
 
-/// The mask of all frames we send. It has to be there and has to be undone, which is all that
-/// counts here.
+/// The mask of all sent frames. The protocol requires one; its value is irrelevant.
 const MASK: [u8; 4] = [0x37, 0xFA, 0x21, 0x3D];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +26,12 @@ pub(super) enum Opcode {
 pub(super) struct FrameReader<R> {
     io: R,
     buffer: Vec<u8>,
-    /// What of the buffer was received and not handed out yet.
+    /// The received and unprocessed part of the buffer.
     unread: Range<usize>,
 }
 
 impl<R: Read> FrameReader<R> {
-    /// `received` was read with the handshake already.
+    /// Creates a reader; `received` was read with the handshake.
     pub(super) fn new(io: R, received: &[u8]) -> Self {
         let mut buffer = received.to_vec();
         buffer.resize(received.len().max(2 * READ), 0);
@@ -44,14 +42,14 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// Whether the next frame is here as a whole, so that asking for it doesn't wait.
+    /// Returns true if a complete frame is buffered.
     pub(super) fn has_frame(&self) -> Result<bool> {
         let header = Header::parse(&self.buffer[self.unread.clone()])?;
         Ok(header.is_some_and(|header| header.frame() <= self.unread.len()))
     }
 
-    /// The next frame and where its payload is, which [`payload`](Self::payload) gives until the
-    /// next call; waits for it.
+    /// Waits for the next frame. Returns the range of its payload, which [`payload`](Self::payload)
+    /// accepts until the next call.
     pub(super) fn next(&mut self) -> Result<(Opcode, Range<usize>)> {
         loop {
             let header = Header::parse(&self.buffer[self.unread.clone()])?;
@@ -70,7 +68,7 @@ impl<R: Read> FrameReader<R> {
         &self.buffer[place]
     }
 
-    /// Reads what is there, having made room for a frame of `frame` bytes.
+    /// Reads available bytes, after making room for a frame of `frame` bytes.
     fn read(&mut self, frame: usize) -> Result<()> {
         if self.unread.is_empty() {
             self.unread = 0..0;
@@ -86,7 +84,7 @@ impl<R: Read> FrameReader<R> {
         let until = self.buffer.len().min(self.unread.end + READ);
         let read = match self.io.read(&mut self.buffer[self.unread.end..until]) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                bail!("the server said nothing for too long")
+                bail!("the server sent nothing for too long")
             }
             read => read.context("reading from the server")?,
         };
@@ -99,7 +97,7 @@ impl<R: Read> FrameReader<R> {
 #[derive(Clone, Copy)]
 struct Header {
     opcode: Opcode,
-    /// How long the header itself is.
+    /// The length of the header.
     len: usize,
     payload: usize,
 }
@@ -109,7 +107,7 @@ impl Header {
         self.len + self.payload
     }
 
-    /// None when it isn't all there yet.
+    /// Parses a header. Returns None if it is incomplete.
     fn parse(bytes: &[u8]) -> Result<Option<Self>> {
         let [first, second, rest @ ..] = bytes else {
             return Ok(None);
@@ -143,7 +141,7 @@ impl Header {
     }
 }
 
-/// Appends a frame as a client sends it.
+/// Appends a masked client frame.
 pub(super) fn append(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8]) {
     out.push(match opcode {
         Opcode::Message => 0x81,
@@ -170,7 +168,7 @@ pub(super) fn append(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Gives at most so many bytes at once.
+    /// Returns at most this many bytes per read.
     struct Trickle<'a>(&'a [u8], usize);
 
     impl Read for Trickle<'_> {
@@ -183,7 +181,7 @@ mod tests {
         }
     }
 
-    /// As a server sends it.
+    /// Builds an unmasked server frame.
     fn frame(payload: &[u8]) -> Vec<u8> {
         let mut frame = Vec::new();
         append(&mut frame, Opcode::Message, payload);
@@ -195,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_all_sizes_arrive_however_the_bytes_do() {
+    fn frames_of_all_sizes_are_read_in_any_pieces() {
         let payloads: Vec<Vec<u8>> = [0, 1, 125, 126, 65_535, 65_536, 700_000, 3, 90_000]
             .map(|len| (0..len).map(|at| (at % 251) as u8).collect())
             .to_vec();
@@ -215,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_here_already_is_known_to_be() {
+    fn buffered_frame_is_reported() {
         let stream = [frame(b"one"), frame(b"two")].concat();
         let mut reader = FrameReader::new(Trickle(&stream[7..], 1), &stream[..7]);
         assert!(reader.has_frame().unwrap());
@@ -226,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_send_is_masked() {
+    fn sent_frames_are_masked() {
         let mut out = Vec::new();
         append(&mut out, Opcode::Message, b"hello");
         assert_eq!(out[..2], [0x81, 0x85]);

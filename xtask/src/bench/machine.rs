@@ -1,4 +1,4 @@
-//! Where it was measured: what matters for the numbers, and nothing that names the machine.
+//! Describes the machine as far as it matters for the results, without naming it.
 
 use std::fmt;
 use std::fs;
@@ -11,12 +11,12 @@ use crate::checkout;
 use crate::command::quiet;
 
 pub(super) struct Machine {
-    /// Each with its name.
+    /// Names and values.
     facts: Vec<(&'static str, String)>,
 }
 
 impl Machine {
-    /// Before anything is measured, as the load afterwards is our own.
+    /// Collects the facts. Must run before the measurement, which changes the load.
     pub(super) fn look() -> Result<Self> {
         let cores = thread::available_parallelism()?;
         let cpu = read("/proc/cpuinfo")
@@ -39,7 +39,7 @@ impl Machine {
         Ok(Self { facts })
     }
 
-    /// What is known only afterwards.
+    /// Adds a fact that is known after the measurement.
     pub(super) fn add(&mut self, name: &'static str, fact: String) {
         self.facts.push((name, fact));
     }
@@ -63,7 +63,7 @@ fn read(path: &str) -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// The value of `name : value`, the first of them.
+/// Returns the value of the first `name : value` line.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -87,11 +87,11 @@ fn system() -> String {
     })
 }
 
-/// Our version and the commit it was built from.
+/// The version and commit of this build.
 fn version() -> Result<String> {
     let git = |args: &[&str]| {
         let mut git = quiet("git");
-        // As for the listing of files: the checkout may be another user's.
+        // The checkout may belong to another user.
         git.args(["-c", "safe.directory=*"])
             .args(args)
             .current_dir(checkout::root());

@@ -1,16 +1,15 @@
-//! What a server says, as much of it as is measured.
+//! Parses server messages as far as needed.
 
 use anyhow::{Context, Result, bail};
 use memchr::{memchr, memmem};
 use serde::Deserialize;
 
-/// Where in a message its method and its process are looked for; what comes later is the output
-/// itself.
+/// Method and process id are searched in this prefix of a message.
 const HEAD: usize = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message<'a> {
-    /// A process has written something; the chunk is still base64.
+    /// Output, still in base64.
     Output {
         process: &'a str,
         seq: u64,
@@ -23,24 +22,28 @@ pub(super) enum Message<'a> {
     Closed {
         process: &'a str,
     },
-    /// A request was answered, and not refused.
-    Answer {
+    /// A successful response.
+    Response {
         id: u64,
     },
-    /// Nothing that matters here.
+    /// Any other message.
     Other,
 }
 
 impl<'a> Message<'a> {
-    /// A refusal is an error: nothing the benchmark asks for is to be refused.
+    /// Parses a message. An error response is an error, since the benchmark expects none.
     pub(super) fn parse(text: &'a [u8]) -> Result<Self> {
         if let Some(output) = output(text)? {
             return Ok(output);
         }
-        let said: Said<'_> = serde_json::from_slice(text)
-            .with_context(|| format!("the server said {}", String::from_utf8_lossy(text)))?;
+        let said: RawMessage<'_> = serde_json::from_slice(text)
+            .with_context(|| format!("invalid message {}", String::from_utf8_lossy(text)))?;
         if let Some(error) = said.error {
-            bail!("the server refused ({}): {}", error.code, error.message);
+            bail!(
+                "the server returned error {}: {}",
+                error.code,
+                error.message
+            );
         }
         let process = || said.params.and_then(|params| params.process_id);
         let message = match (said.method, said.id) {
@@ -54,15 +57,14 @@ impl<'a> Message<'a> {
             (Some("process/closed"), _) => Self::Closed {
                 process: process().context("an end of no process")?,
             },
-            (None, Some(id)) => Self::Answer { id },
+            (None, Some(id)) => Self::Response { id },
             _ => Self::Other,
         };
         Ok(message)
     }
 }
 
-/// Output, found without taking the message apart: a flood of it is what a client must keep up
-/// with.
+/// Finds output without parsing JSON, to keep up with a flood.
 fn output(text: &[u8]) -> Result<Option<Message<'_>>> {
     let head = &text[..text.len().min(HEAD)];
     if memmem::find(head, br#""process/output""#).is_none() {
@@ -88,7 +90,7 @@ fn number_after(text: &[u8], key: &[u8]) -> Option<u64> {
     })
 }
 
-/// A string without escapes, which neither base64 nor our own process ids have.
+/// Returns a string without escapes, as in base64 and our process ids.
 fn string_after<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let start = memmem::find(text, key)? + key.len();
     let end = memchr(b'"', &text[start..])?;
@@ -96,12 +98,12 @@ fn string_after<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
 }
 
 #[derive(Deserialize)]
-struct Said<'a> {
+struct RawMessage<'a> {
     id: Option<u64>,
     method: Option<&'a str>,
     #[serde(borrow)]
     params: Option<Params<'a>>,
-    error: Option<Refusal>,
+    error: Option<RpcError>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -112,7 +114,7 @@ struct Params<'a> {
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct RpcError {
     code: i64,
     message: String,
 }
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_measured_is_recognised() {
+    fn measured_messages_are_parsed() {
         let said = [
             (
                 r#"{"method":"process/output","params":{"processId":"p1","seq":1,"stream":"stdout","chunk":"aGk="}}"#,
@@ -153,7 +155,7 @@ mod tests {
             ),
             (
                 r#"{"id":7,"result":{"processId":"p1","sandboxType":"none"}}"#,
-                Message::Answer { id: 7 },
+                Message::Response { id: 7 },
             ),
             (r#"{"method":"something/else"}"#, Message::Other),
         ];
@@ -163,10 +165,10 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_an_error_with_its_words() {
+    fn error_response_is_an_error() {
         let text = br#"{"id":1,"error":{"code":-32603,"message":"no \"such\" file"}}"#;
         let error = Message::parse(text).unwrap_err();
-        let words = r#"the server refused (-32603): no "such" file"#;
+        let words = r#"the server returned error -32603: no "such" file"#;
         assert_eq!(error.to_string(), words);
     }
 }

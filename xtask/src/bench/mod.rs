@@ -1,43 +1,41 @@
-//! `cargo xtask bench`: what a user feels, measured beside the bare system doing the same thing.
+//! `cargo xtask bench`: benchmarks against the bare operating system.
 //!
 //! # Theory of operation
 //!
-//! A number without its neighbour says more about the machine than about the server. So every row
-//! is a contest: the bare system, Outpost and, where one was given, a peer take turns, round by
-//! round in one run, and what is compared is the medians of their rounds. Whoever is measured gets
-//! a server of its own for the row, so that no row inherits the heap or the processes of another.
+//! In every row the bare system, Outpost and an optional peer take turns, round by round in one
+//! run, and the medians of their rounds are compared. Each row starts its own servers, so that no
+//! row inherits the heap or the processes of another.
 //!
-//! - [`args`] is the command line, [`run`] the course of things, [`progress`] what is said meanwhile
-//! - [`rows`] has one file per row: what its sides do in a round, and what they must reach
-//! - [`contest`] lets the sides take turns; [`stats`] makes one number of many
-//! - [`server`] is a server under test, Outpost or the peer; [`proc_files`] is what the kernel says
-//!   about it
-//! - [`client`] talks to it, by way of [`frames`] and [`message`]; it must never be what is measured;
-//!   [`link`] is the two together
-//! - [`crowd`] is many processes that stand by
-//! - [`helper`] starts the bare side's programs: a [`relay`], and one that [`pour`]s a [`pattern`]
-//!   out, so that what arrives can be checked
-//! - [`line`] is a measured line with its [`bound`]; [`table`] and [`page`] show them, [`machine`]
-//!   says where they were measured, and [`others`] how quiet it was there
+//! - [`args`]: command line; [`run`]: build, measure, print; [`progress`]: progress on stderr
+//! - [`rows`]: one file per row with its measurement and bounds
+//! - [`rounds`]: runs the sides in turns; [`stats`]: medians and percentiles
+//! - [`server`]: a server under test; [`proc_files`]: its memory and CPU time
+//! - [`client`]: a minimal client on [`frames`] and [`message`]; [`connected_server`]: a server
+//!   with a client
+//! - [`idle_processes`]: many idle processes
+//! - [`bare_programs`]: programs of the bare side: [`relay`] and [`flood_writer`], which writes a
+//!   verifiable [`pattern`]
+//! - [`measurement`] and [`bound`]: results; [`table`] and [`page`] print them; [`machine`] and
+//!   [`other_load`] describe the circumstances
 
 mod args;
+mod bare_programs;
 mod bound;
 mod client;
-mod contest;
-mod crowd;
+mod connected_server;
+mod flood_writer;
 mod frames;
-mod helper;
-mod line;
-mod link;
+mod idle_processes;
 mod machine;
+mod measurement;
 mod message;
-mod others;
+mod other_load;
 mod page;
 mod pattern;
-mod pour;
 mod proc_files;
 mod progress;
 mod relay;
+mod rounds;
 mod rows;
 mod run;
 mod server;
@@ -45,5 +43,5 @@ mod stats;
 mod table;
 
 pub(crate) use args::Args;
-pub(crate) use helper::Helper;
+pub(crate) use bare_programs::BareProgram;
 pub(crate) use run::run;

@@ -1,13 +1,12 @@
-//! The page that keeps the last results: docs/benchmarks.md, of which only the part between two
-//! marks is ours to write.
+//! Writes the results into docs/benchmarks.md, between two markers.
 
 use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context, Result};
 
-use super::line::Line;
 use super::machine::Machine;
+use super::measurement::Measurement;
 use super::table;
 use crate::checkout;
 
@@ -15,7 +14,7 @@ const PATH: &str = "docs/benchmarks.md";
 const BEGIN: &str = "<!-- written by `cargo xtask bench --write`: begin -->";
 const END: &str = "<!-- end -->";
 
-pub(super) fn write(lines: &[Line], machine: &Machine, rounds: usize) -> Result<()> {
+pub(super) fn write(lines: &[Measurement], machine: &Machine, rounds: usize) -> Result<()> {
     let path = checkout::root().join(PATH);
     let page = fs::read_to_string(&path).context(PATH)?;
     let results = results(lines, machine, rounds);
@@ -26,9 +25,9 @@ pub(super) fn write(lines: &[Line], machine: &Machine, rounds: usize) -> Result<
     Ok(())
 }
 
-fn results(lines: &[Line], machine: &Machine, rounds: usize) -> String {
+fn results(lines: &[Measurement], machine: &Machine, rounds: usize) -> String {
     let mut text = table::for_page(lines);
-    // Writing to a String can't fail.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "\nMedians of {rounds} rounds.\n\n| | |\n|---|---|");
     for (name, fact) in machine.facts() {
         let _ = writeln!(text, "| {name} | {fact} |");
@@ -36,7 +35,7 @@ fn results(lines: &[Line], machine: &Machine, rounds: usize) -> String {
     text
 }
 
-/// The page with new results; none without the marks.
+/// Returns the page with new results, or None without the markers.
 fn replace(page: &str, results: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_between_the_marks_is_replaced() {
+    fn only_text_between_the_markers_is_replaced() {
         let page = format!("# Title\n\n{BEGIN}\nold\n{END}\n\nMore.\n");
         let new = replace(&page, "new\n").unwrap();
         assert_eq!(

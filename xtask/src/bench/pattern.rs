@@ -1,27 +1,26 @@
-//! What is poured out in a flood: the same block over and over, so that a reader can tell from the
-//! position what must be there.
+//! The contents of a flood: one block repeated, so that a reader can verify bytes by position.
 
 use anyhow::{Result, ensure};
 
-/// How much is written at once.
+/// The block size.
 pub(super) const BLOCK: usize = 64 * 1024;
 
-/// How long a line of text is, with its end.
+/// The length of a line, with its newline.
 const LINE: usize = 64;
 
-/// How many pieces are only counted for each one that is compared byte by byte.
+/// Every n-th piece is compared byte by byte; the others are counted.
 const COMPARE_EVERY: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Pattern {
-    /// All bytes there are, in no order.
+    /// All byte values, pseudo-random.
     Raw,
-    /// Lines of text, as terminals are made for.
+    /// Lines of text, for PTYs.
     Lines,
 }
 
 impl Pattern {
-    /// As it is called on a command line.
+    /// The name on the command line.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -29,9 +28,9 @@ impl Pattern {
         }
     }
 
-    /// What is written, [`BLOCK`] bytes.
+    /// Generates the block, [`BLOCK`] bytes.
     pub(super) fn block(self) -> Vec<u8> {
-        // A few steps of xorshift; any numbers without a short period would do.
+        // xorshift.
         let mut state: u32 = 0x9E37_79B9;
         let mut byte = || {
             state ^= state << 13;
@@ -50,7 +49,7 @@ impl Pattern {
         }
     }
 
-    /// What a reader gets for each block: a terminal ends lines in its own way.
+    /// The bytes a reader gets per block: a PTY converts line ends.
     fn as_read(self) -> Vec<u8> {
         let block = self.block();
         match self {
@@ -63,16 +62,16 @@ impl Pattern {
     }
 }
 
-/// Counts what arrives, and compares some of it with what must be there.
-pub(super) struct Tally {
-    /// Twice what a reader gets for a block, so that a piece may go over its end.
+/// Counts received bytes and verifies a sample.
+pub(super) struct StreamCheck {
+    /// Two periods, so that a piece may wrap around.
     expected: Vec<u8>,
     period: usize,
     pieces: usize,
     pub(super) bytes: usize,
 }
 
-impl Tally {
+impl StreamCheck {
     pub(super) fn new(pattern: Pattern) -> Self {
         let once = pattern.as_read();
         Self {
@@ -83,7 +82,7 @@ impl Tally {
         }
     }
 
-    /// How many bytes a reader gets when `written` were written, which is some number of blocks.
+    /// The number of bytes a reader gets for `written` bytes, a multiple of the block size.
     pub(super) fn expect(&self, written: usize) -> usize {
         written / BLOCK * self.period
     }
@@ -114,30 +113,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_can_be_told_from_its_position() {
+    fn written_bytes_match_their_position() {
         for (pattern, read) in [
             (Pattern::Raw, BLOCK),
             (Pattern::Lines, BLOCK + BLOCK / LINE),
         ] {
-            let mut tally = Tally::new(pattern);
+            let mut check = StreamCheck::new(pattern);
             assert_eq!(pattern.block().len(), BLOCK);
-            assert_eq!(tally.expect(3 * BLOCK), 3 * read);
+            assert_eq!(check.expect(3 * BLOCK), 3 * read);
             let stream = pattern.as_read().repeat(3);
             for piece in stream.chunks(1001) {
-                tally.compare(piece).unwrap();
-                tally.add(piece).unwrap();
+                check.compare(piece).unwrap();
+                check.add(piece).unwrap();
             }
-            assert_eq!(tally.bytes, 3 * read);
+            assert_eq!(check.bytes, 3 * read);
         }
     }
 
     #[test]
-    fn a_byte_that_was_altered_is_found() {
-        let tally = Tally::new(Pattern::Lines);
+    fn altered_byte_is_found() {
+        let check = StreamCheck::new(Pattern::Lines);
         let mut stream = Pattern::Lines.as_read().repeat(2);
-        tally.compare(&stream).unwrap();
+        check.compare(&stream).unwrap();
         stream[70_000] ^= 1;
-        assert!(tally.compare(&stream).is_err());
-        assert!(tally.compare(&Pattern::Lines.block()).is_err());
+        assert!(check.compare(&stream).is_err());
+        assert!(check.compare(&Pattern::Lines.block()).is_err());
     }
 }

@@ -1,13 +1,13 @@
-//! What the kernel says about a process.
+//! Memory and CPU time of a process, from `/proc`.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::line::KIB;
+use super::measurement::KIB;
 
-/// The memory a process holds, in bytes (`VmRSS`).
+/// Resident memory in bytes (`VmRSS`).
 pub(super) fn resident(pid: u32) -> Result<f64> {
     let path = format!("/proc/{pid}/status");
     let status = fs::read_to_string(&path).with_context(|| path.clone())?;
@@ -22,14 +22,13 @@ fn resident_in(status: &str) -> Option<f64> {
     Some(kib * KIB)
 }
 
-/// The processor time of all its threads so far. Not from its `stat`, which counts in hundredths
-/// of a second and so says nothing about a process that hardly runs.
+/// CPU time of all threads, from `schedstat`: `stat` counts in hundredths of a second.
 pub(super) fn processor_time(pid: u32) -> Result<Duration> {
     let path = format!("/proc/{pid}/task");
     let mut nanoseconds = 0;
     for thread in fs::read_dir(&path).with_context(|| path.clone())? {
         let path = thread?.path().join("schedstat");
-        // A thread may end between the listing and the look at it.
+        // A thread may exit after the listing.
         let Ok(text) = fs::read_to_string(&path) else {
             continue;
         };

@@ -1,5 +1,4 @@
-//! What is said while it runs, beside the result and never in it: a line for each row, and on a
-//! terminal how far it has come.
+//! Progress on stderr: a line per row, and on a terminal the current step.
 
 use std::cell::Cell;
 use std::io::{IsTerminal as _, stderr};
@@ -9,7 +8,7 @@ pub(super) struct Progress {
     live: bool,
     row: Cell<&'static str>,
     begun: Cell<Instant>,
-    /// The share of the machine that others used during the row.
+    /// The CPU share of other programs during the row.
     others: Cell<f64>,
 }
 
@@ -23,7 +22,7 @@ impl Progress {
         }
     }
 
-    /// A row begins.
+    /// Starts a row.
     pub(super) fn row(&self, name: &'static str) {
         self.finish();
         self.row.set(name);
@@ -33,19 +32,19 @@ impl Progress {
         }
     }
 
-    /// Somebody else used this share of the machine during the row.
+    /// Records the CPU share of other programs.
     pub(super) fn others(&self, share: f64) {
         self.others.set(share);
     }
 
-    /// Where in the row we are.
+    /// Shows the current step.
     pub(super) fn step(&self, what: &str) {
         if self.live {
             eprint!("\r\x1b[K{} … {what}", self.row.get());
         }
     }
 
-    /// Something worth knowing that isn't a number.
+    /// Prints a note.
     pub(super) fn note(&self, what: &str) {
         if self.live {
             eprint!("\r\x1b[K");
@@ -53,7 +52,7 @@ impl Progress {
         eprintln!("{what}");
     }
 
-    /// The last row has ended.
+    /// Ends the last row.
     pub(super) fn done(&self) {
         self.finish();
         self.row.set("");

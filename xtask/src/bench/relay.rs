@@ -1,4 +1,4 @@
-//! What a server is at the least: a process between a socket and a command.
+//! The minimal server: a process between a socket and a command.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -7,23 +7,23 @@ use std::thread;
 
 use anyhow::{Context, Result, ensure};
 
+use super::bare_programs;
 use super::client::ENVIRONMENT;
-use super::helper;
 
-/// How much is moved at once.
+/// The most bytes moved at once.
 const MOVE: usize = 64 * 1024;
 
-/// A running relay; dropping it ends it.
+/// A running relay. Dropping it ends it.
 pub(super) struct Relay {
-    /// It ends with its stdin, which is ours, so that it can't outlive us.
+    /// Exits at the end of its stdin, so that it cannot outlive us.
     process: Child,
     port: u16,
 }
 
 impl Relay {
-    /// A relay to a command that is started anew for each connection.
+    /// Starts a relay that runs a command per connection.
     pub(super) fn start(argv: &[&str]) -> Result<Self> {
-        let line = helper::command(&[&["relay", "--"], argv].concat())?;
+        let line = bare_programs::command(&[&["relay", "--"], argv].concat())?;
         let mut process = Command::new(&line[0])
             .args(&line[1..])
             .stdin(Stdio::piped())
@@ -34,7 +34,7 @@ impl Relay {
         if let Some(stdout) = process.stdout.take() {
             BufReader::new(stdout).read_line(&mut said)?;
         }
-        let port = said.trim().parse().context("the relay told no port");
+        let port = said.trim().parse().context("the relay printed no port");
         Ok(Self {
             port: port?,
             process,
@@ -56,8 +56,7 @@ impl Drop for Relay {
     }
 }
 
-/// The relay itself: says its port, then serves one connection after the other until its input
-/// ends.
+/// Runs the relay: prints its port, then serves connections until its stdin ends.
 pub(super) fn run(argv: Vec<String>) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     println!("{}", listener.local_addr()?.port());
@@ -86,7 +85,7 @@ fn serve(socket: &TcpStream, argv: &[String]) -> Result<()> {
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Whoever of the two ends first ends the other, so neither failure is news.
+            // Either direction may end first, so errors are expected.
             let _ = stdin.map(|mut stdin| pass_on(&mut { socket }, &mut stdin));
         });
         let _ = stdout.map(|mut stdout| pass_on(&mut stdout, &mut { socket }));
@@ -97,7 +96,7 @@ fn serve(socket: &TcpStream, argv: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// By hand, as [`io::copy`] would have the kernel move the bytes without anybody reading them.
+/// Copies through user space; [`io::copy`] would use splice.
 fn pass_on(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; MOVE];
     loop {

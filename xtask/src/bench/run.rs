@@ -1,31 +1,29 @@
-//! The course of things: build, measure row by row, show.
-
-use std::env;
-use std::path::PathBuf;
+//! Builds, measures row by row, and prints.
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::args::Args;
-use super::line::Line;
 use super::machine::Machine;
-use super::others::Others;
+use super::measurement::Measurement;
+use super::other_load::OtherLoad;
 use super::progress::Progress;
 use super::rows;
 use super::server::Candidates;
 use super::{page, table};
+use crate::checkout;
 use crate::command::{self, cargo};
 
-/// What every row needs to know.
+/// The context of all rows.
 pub(super) struct Bench {
     pub(super) rounds: usize,
-    /// Less of everything.
+    /// Measure smaller amounts.
     pub(super) quick: bool,
     pub(super) candidates: Candidates,
     pub(super) progress: Progress,
 }
 
 impl Bench {
-    /// How much of something: all of it, or what is enough for a quick look.
+    /// Returns `full`, or `quick` for a smoke test.
     pub(super) fn amount<T>(&self, full: T, quick: T) -> T {
         if self.quick { quick } else { full }
     }
@@ -35,18 +33,24 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if cfg!(debug_assertions) {
         return run_optimised(args);
     }
-    command::run(&mut cargo(["build", "--release", "--package", "outpost"]))?;
+    command::run(&mut cargo([
+        "build",
+        "--profile",
+        "dist",
+        "--package",
+        "outpost",
+    ]))?;
     let mut machine = Machine::look()?;
     let bench = Bench {
         rounds: args.rounds(),
         quick: args.quick,
         candidates: Candidates {
-            outpost: beside_us("outpost")?,
+            outpost: checkout::root().join("target/dist/outpost"),
             peer: args.peer.clone(),
         },
         progress: Progress::new(),
     };
-    let others = Others::look()?;
+    let others = OtherLoad::look()?;
     let (lines, failed) = measure(&bench, args);
     let share = others.share_since()? * 100.0;
     machine.add(
@@ -66,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The client must not be slower than what it measures, so it is built as what it measures is.
+/// Runs the optimised build of this program, so that the client is not the bottleneck.
 fn run_optimised(args: &Args) -> Result<()> {
     let mut again = cargo(["run", "--quiet", "--release", "--package", "xtask", "--"]);
     let status = again
@@ -74,27 +78,21 @@ fn run_optimised(args: &Args) -> Result<()> {
         .args(args.to_words())
         .status()
         .context("starting the optimised build of this program")?;
-    // It has said already what went wrong.
+    // It has printed its error already.
     ensure!(status.success(), "the benchmark failed");
     Ok(())
 }
 
-/// A program that cargo has put where it has put this one.
-fn beside_us(name: &str) -> Result<PathBuf> {
-    let us = env::current_exe().context("finding this program")?;
-    Ok(us.with_file_name(name))
-}
-
-/// One row after the other; one that can't be measured doesn't keep the others from it.
-fn measure(bench: &Bench, args: &Args) -> (Vec<Line>, Vec<&'static str>) {
+/// Measures each row. A failing row does not stop the others.
+fn measure(bench: &Bench, args: &Args) -> (Vec<Measurement>, Vec<&'static str>) {
     let mut lines = Vec::new();
     let mut failed = Vec::new();
     for row in args.rows() {
         let row = rows::of(row);
         bench.progress.row(row.name);
-        let others = Others::look();
+        let others = OtherLoad::look();
         let measured = (row.run)(bench);
-        if let Ok(share) = others.and_then(Others::share_since) {
+        if let Ok(share) = others.and_then(OtherLoad::share_since) {
             bench.progress.others(share);
         }
         match measured {

@@ -1,4 +1,4 @@
-//! A server under test: Outpost, or the peer.
+//! A server under test: Outpost or the peer.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
@@ -12,26 +12,26 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long a server may take until it accepts connections.
+/// Time limit for accepting connections.
 const START: Duration = Duration::from_secs(20);
 
-/// How long a server may take to end when it is asked to.
+/// Time limit for an orderly exit.
 const END: Duration = Duration::from_secs(6);
 
-/// How often we look for what nothing tells us about.
+/// The poll interval for state without events.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// How many lines of its log are shown of a server that didn't start.
-const LAST_WORDS: usize = 5;
+/// Log lines shown of a server that did not start.
+const SHOWN_LINES: usize = 5;
 
-/// Stands for a free port in the peer's command.
+/// Placeholder for a free port in the peer's command.
 const PORT: &str = "{port}";
 
-/// Who is compared with the bare system.
+/// The servers to compare with the bare system.
 pub(super) struct Candidates {
     /// The built binary.
     pub(super) outpost: PathBuf,
-    /// The peer's command, as a person types it.
+    /// The peer's shell command.
     pub(super) peer: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Candidates {
     }
 }
 
-/// One of them; starts as many servers as a row needs.
+/// A server to start.
 #[derive(Clone, Copy)]
 pub(super) enum Candidate<'a> {
     Outpost(&'a Path),
@@ -57,14 +57,14 @@ impl Candidate<'_> {
         match self {
             Self::Outpost(binary) => {
                 let mut command = Command::new(binary);
-                // As it comes: what has to be set first to be fast isn't fast.
+                // Default settings.
                 command.arg("serve");
                 Server::start(command, None)
             }
             Self::Peer(line) => {
                 let port = free_port()?;
                 let mut shell = Command::new("/bin/sh");
-                // The shell goes away, so that its process is the server itself.
+                // `exec`, so that the pid is the server's.
                 let words = line.replace(PORT, &port.to_string());
                 shell.args(["-c", &format!("exec {words}")]);
                 Server::start(shell, line.contains(PORT).then_some(port))
@@ -73,16 +73,16 @@ impl Candidate<'_> {
     }
 }
 
-/// A running server; dropping it ends it.
+/// A running server. Dropping it ends it.
 pub(super) struct Server {
     child: Child,
     url: String,
 }
 
 impl Server {
-    /// Waits until it accepts connections: at the port it was told, or at the URL it prints.
+    /// Waits until the server accepts connections, at `port` or at the URL it prints.
     fn start(mut command: Command, port: Option<u16>) -> Result<Self> {
-        // A file and no pipe: nobody has to wake up for a log while something is measured.
+        // A file instead of a pipe: no reader has to wake up during the measurement.
         let mut log = tempfile::tempfile()?;
         let child = command
             .stdin(Stdio::null())
@@ -96,10 +96,10 @@ impl Server {
         };
         let lines = server.lines()?;
         let found = match port {
-            Some(port) => server.until_it_accepts(port),
-            None => server.until_it_prints(&lines),
+            Some(port) => server.wait_for_port(port),
+            None => server.wait_for_url(&lines),
         };
-        server.url = found.with_context(|| last_words(&mut log))?;
+        server.url = found.with_context(|| last_log_lines(&mut log))?;
         Ok(server)
     }
 
@@ -111,11 +111,14 @@ impl Server {
         self.child.id()
     }
 
-    /// What it prints, as long as somebody wants to know; afterwards it is read all the same, as a
-    /// server must not block on it.
+    /// Reads stdout in a thread, so that the server never blocks on it.
     fn lines(&mut self) -> Result<Receiver<String>> {
-        let stdout = self.child.stdout.take().context("it has no stdout")?;
-        // A line that doesn't fit is of no interest: the URL comes early.
+        let stdout = self
+            .child
+            .stdout
+            .take()
+            .context("the server has no stdout")?;
+        // Later lines are dropped; the URL comes early.
         let (lines, printed) = sync_channel(64);
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -125,7 +128,7 @@ impl Server {
         Ok(printed)
     }
 
-    fn until_it_prints(&mut self, lines: &Receiver<String>) -> Result<String> {
+    fn wait_for_url(&mut self, lines: &Receiver<String>) -> Result<String> {
         let deadline = Instant::now() + START;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -138,10 +141,12 @@ impl Server {
                         return Ok(url.trim_end_matches('/').to_owned());
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => bail!("it printed no ws:// URL in {START:?}"),
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("the server printed no ws:// URL within {START:?}")
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     bail!(
-                        "it ended without printing a ws:// URL: {}",
+                        "the server exited without printing a ws:// URL: {}",
                         self.child.wait()?
                     )
                 }
@@ -149,14 +154,14 @@ impl Server {
         }
     }
 
-    fn until_it_accepts(&mut self, port: u16) -> Result<String> {
+    fn wait_for_port(&mut self, port: u16) -> Result<String> {
         let deadline = Instant::now() + START;
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             if let Some(status) = self.child.try_wait()? {
-                bail!("it ended before it listened on port {port}: {status}");
+                bail!("the server exited before it listened on port {port}: {status}");
             }
             if Instant::now() > deadline {
-                bail!("it didn't listen on port {port} in {START:?}");
+                bail!("the server did not listen on port {port} in {START:?}");
             }
             thread::sleep(LOOK_EVERY);
         }
@@ -179,8 +184,8 @@ impl Drop for Server {
     }
 }
 
-/// The end of a log, which is where a server says why it didn't start.
-fn last_words(log: &mut File) -> String {
+/// Returns the last log lines of a server that did not start.
+fn last_log_lines(log: &mut File) -> String {
     let mut text = Vec::new();
     if log
         .rewind()
@@ -195,11 +200,11 @@ fn last_words(log: &mut File) -> String {
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .collect();
-    let last = &lines[lines.len().saturating_sub(LAST_WORDS)..];
-    format!("the server didn't start; it said: {}", last.join(" | "))
+    let last = &lines[lines.len().saturating_sub(SHOWN_LINES)..];
+    format!("the server did not start; its log: {}", last.join(" | "))
 }
 
-/// A port that was free a moment ago, which is as much as can be known.
+/// Returns a port that was free a moment ago.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("finding a free port")?;
     Ok(listener.local_addr()?.port())

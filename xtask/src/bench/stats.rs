@@ -1,13 +1,13 @@
-//! One number out of many.
+//! Medians and percentiles.
 
 use std::time::Duration;
 
-/// The middle of the values; the lower one of the two when there are two. Zero of none.
+/// The median; the lower of the two middle values. Zero if empty.
 pub(super) fn median(values: &[f64]) -> f64 {
     percentile(values, 50)
 }
 
-/// The smallest of the values that at least `percent` of them don't exceed. Zero of none.
+/// The smallest value that at least `percent` of the values don't exceed. Zero if empty.
 pub(super) fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -15,12 +15,12 @@ pub(super) fn percentile(values: &[f64], percent: usize) -> f64 {
     sorted.get(rank - 1).copied().unwrap_or(0.0)
 }
 
-/// The unit of every time in a table.
+/// Converts to milliseconds, the unit of all times.
 pub(super) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// So many of something in so much time, per second.
+/// Operations per second.
 pub(super) fn rate(count: usize, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }

@@ -1,21 +1,21 @@
-//! The lines as a table: aligned for a terminal, in Markdown for a page.
+//! Formats measurements as a table, for a terminal or as Markdown.
 
 use std::env;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, stdout};
 
-use super::line::Line;
+use super::measurement::Measurement;
 
 const OK: &str = "ok";
 const MISSED: &str = "MISSED";
 
-/// Whether who reads the table sees colours and wants them.
+/// Returns true if stdout is a terminal that wants colours.
 pub(super) fn wants_colour() -> bool {
     stdout().is_terminal() && env::var_os("NO_COLOR").is_none_or(|no| no.is_empty())
 }
 
-/// Aligned columns; the first to the left, numbers to the right.
-pub(super) fn for_terminal(lines: &[Line], colour: bool) -> String {
+/// Aligns columns: the first to the left, numbers to the right.
+pub(super) fn for_terminal(lines: &[Measurement], colour: bool) -> String {
     let rows = rows(lines);
     let widths: Vec<usize> = (0..rows[0].len())
         .map(|column| {
@@ -32,7 +32,7 @@ pub(super) fn for_terminal(lines: &[Line], colour: bool) -> String {
             let padding = " ".repeat(width - self::width(cell));
             let cell = paint(cell, colour);
             let gap = if column == 0 { "" } else { "  " };
-            // Writing to a String can't fail.
+            // Writing to a String cannot fail.
             let _ = match column {
                 0 | BOUND | VERDICT => write!(line, "{gap}{cell}{padding}"),
                 _ => write!(line, "{gap}{padding}{cell}"),
@@ -43,8 +43,8 @@ pub(super) fn for_terminal(lines: &[Line], colour: bool) -> String {
     text
 }
 
-/// A table as GitHub shows it.
-pub(super) fn for_page(lines: &[Line]) -> String {
+/// Formats a Markdown table.
+pub(super) fn for_page(lines: &[Measurement]) -> String {
     let mut text = String::new();
     for (number, row) in rows(lines).iter().enumerate() {
         let _ = writeln!(text, "| {} |", row.join(" | "));
@@ -64,8 +64,8 @@ pub(super) fn for_page(lines: &[Line]) -> String {
 const BOUND: usize = 4;
 const VERDICT: usize = 5;
 
-/// The cells, the heading first. The peer has columns only if it was measured at all.
-fn rows(lines: &[Line]) -> Vec<Vec<String>> {
+/// The cells, heading first. The peer has columns only if it was measured.
+fn rows(lines: &[Measurement]) -> Vec<Vec<String>> {
     let with_peer = lines.iter().any(|line| line.peer.is_some());
     let mut heading = vec!["", "bare", "outpost", "ratio", "bound", ""];
     if with_peer {
@@ -99,7 +99,7 @@ fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or(String::new(), |ratio| format!("{ratio:.2} ×"))
 }
 
-/// How many columns of a terminal it takes; all our characters take one.
+/// The width of a cell; all our characters are one column wide.
 fn width(cell: &str) -> usize {
     cell.chars().count()
 }
@@ -121,10 +121,10 @@ fn paint(cell: &str, colour: bool) -> String {
 mod tests {
     use super::*;
     use crate::bench::bound::Bound;
-    use crate::bench::line::{MIB, Unit};
+    use crate::bench::measurement::{MIB, Unit};
 
-    fn lines() -> Vec<Line> {
-        let one = Line {
+    fn lines() -> Vec<Measurement> {
+        let one = Measurement {
             name: "one-shot".to_owned(),
             unit: Unit::Millis,
             bare: Some(0.8),
@@ -132,7 +132,7 @@ mod tests {
             peer: None,
             bounds: vec![Bound::RatioAtMost(1.3)],
         };
-        let size = Line {
+        let size = Measurement {
             name: "size".to_owned(),
             unit: Unit::Bytes,
             bare: None,

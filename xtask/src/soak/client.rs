@@ -1,14 +1,15 @@
-//! One client's work.
+//! The work of one client.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outpost_testkit::steadfast::{Delivery, Steadfast};
-use outpost_testkit::{CountedLines, Link, Mark, Start, programs, sh};
+use outpost_testkit::reconnecting::{Delivery, ReconnectingClient};
+use outpost_testkit::{CountedLines, FaultyLink, Start, TestTag, programs, sh};
+use parking_lot::Mutex;
 use serde_json::json;
 
-use super::dice::Dice;
-use super::figures::{Figures, add};
+use super::counters::{Counters, add};
+use super::rng::Rng;
 
 const MISBEHAVING: [&str; 5] = [
     programs::IGNORES_TERM,
@@ -18,124 +19,124 @@ const MISBEHAVING: [&str; 5] = [
     programs::LEAVES_ITS_GROUP,
 ];
 
-/// Opens sessions one after the other and works in them, until the time is over.
+/// Opens sessions one after the other and runs random tasks in them, until `until`.
 pub(super) async fn work(
-    link: Arc<Link>,
-    mut dice: Dice,
-    mark: Mark,
+    link: Arc<FaultyLink>,
+    mut rng: Rng,
+    tag: TestTag,
     until: Instant,
-    figures: Arc<Figures>,
+    counters: Arc<Counters>,
 ) {
     while Instant::now() < until {
-        let delivery = dice.one_of(&[Delivery::Push, Delivery::Acked]);
-        let client = Steadfast::connect(link.url(), delivery, &mark).await;
+        let delivery = rng.one_of(&[Delivery::Push, Delivery::Acked]);
+        let client = ReconnectingClient::connect(link.url(), delivery, &tag).await;
         let mut worker = Worker {
             client,
             delivery,
-            figures: &figures,
+            counters: &counters,
             next: 0,
         };
-        for _ in 0..dice.between(2, 12) {
-            worker.one_thing(&mut dice).await;
+        for _ in 0..rng.between(2, 12) {
+            worker.random_task(&mut rng).await;
         }
-        // Half of the sessions are closed, the others are left to expire.
-        if dice.between(0, 1) == 0 {
+        // Half of the sessions are closed, the others expire.
+        if rng.between(0, 1) == 0 {
             let _ = worker.client.call("session/close", json!({})).await;
         }
-        add(&figures.sessions, 1);
+        add(&counters.sessions, 1);
     }
 }
 
 struct Worker<'a> {
-    client: Steadfast,
+    client: ReconnectingClient,
     delivery: Delivery,
-    figures: &'a Figures,
+    counters: &'a Counters,
     next: u64,
 }
 
 impl Worker<'_> {
-    async fn one_thing(&mut self, dice: &mut Dice) {
-        add(&self.figures.processes, 1);
+    async fn random_task(&mut self, rng: &mut Rng) {
+        add(&self.counters.processes, 1);
         self.next += 1;
         let id = format!("p{}", self.next);
-        match dice.between(0, 5) {
-            0 | 1 => self.count(&id, dice).await,
-            2 | 3 => self.type_lines(&id, dice.between(1, 200)).await,
-            4 => self.misbehave(&id, dice).await,
-            _ => self.flood_and_end(&id, dice).await,
+        match rng.between(0, 5) {
+            0 | 1 => self.count(&id, rng).await,
+            2 | 3 => self.type_lines(&id, rng.between(1, 200)).await,
+            4 => self.misbehave(&id, rng).await,
+            _ => self.flood_and_terminate(&id, rng).await,
         }
     }
 
-    /// Everything that a process writes comes once and in order.
-    async fn count(&self, id: &str, dice: &mut Dice) {
-        // Pushed output must fit what is retained, or it may rightly have gaps.
+    /// Verifies that output arrives once and in order.
+    async fn count(&self, id: &str, rng: &mut Rng) {
+        // Pushed output beyond the retention may have gaps.
         let most = match self.delivery {
             Delivery::Acked => 3_000_000,
             Delivery::Push => 100_000,
         };
-        let total = dice.between(1, most);
+        let total = rng.between(1, most);
         let lines = Arc::new(Mutex::new(CountedLines::default()));
-        let taker = Arc::clone(&lines);
-        let bytes = move |bytes: &[u8]| lock(&taker).take(bytes);
+        let sink = Arc::clone(&lines);
+        let bytes = move |bytes: &[u8]| sink.lock().take(bytes);
         self.client
             .follow(sh(id, &format!("exec seq 1 {total}")), bytes)
             .await;
         let outcome = self.client.closed(id).await;
         assert_eq!((outcome.code, outcome.gaps), (0, 0));
-        assert_eq!(lock(&lines).count(), total);
-        add(&self.figures.bytes, total * 7);
+        assert_eq!(lines.lock().count(), total);
+        add(&self.counters.bytes, total * 7);
     }
 
-    /// Everything that is typed arrives once and in order.
+    /// Verifies that input arrives once and in order.
     async fn type_lines(&self, id: &str, count: u64) {
         let lines = Arc::new(Mutex::new(CountedLines::default()));
-        let taker = Arc::clone(&lines);
-        let bytes = move |bytes: &[u8]| lock(&taker).take(bytes);
+        let sink = Arc::clone(&lines);
+        let bytes = move |bytes: &[u8]| sink.lock().take(bytes);
         self.client
             .follow(Start::new(id, &["cat"]).stdin(), bytes)
             .await;
         for number in 1..=count {
             self.client.write(id, format!("{number}\n")).await;
         }
-        outpost_testkit::patience::seen("all that was typed", || {
-            (lock(&lines).count() == count).then_some(())
+        outpost_testkit::deadline::poll_until("the echo of the input", || {
+            (lines.lock().count() == count).then_some(())
         })
         .await;
-        self.end(id).await;
+        self.terminate(id).await;
         assert_eq!(self.client.closed(id).await.gaps, 0);
-        add(&self.figures.lines_typed, count);
+        add(&self.counters.lines_typed, count);
     }
 
-    /// What misbehaves is ended, or left for the end of the session.
-    async fn misbehave(&self, id: &str, dice: &mut Dice) {
+    /// Starts a misbehaving program; half are terminated, the others end with the session.
+    async fn misbehave(&self, id: &str, rng: &mut Rng) {
         self.client
-            .follow(sh(id, dice.one_of(&MISBEHAVING)), |_: &[u8]| {})
+            .follow(sh(id, rng.one_of(&MISBEHAVING)), |_: &[u8]| {})
             .await;
-        add(&self.figures.misbehaved, 1);
-        if dice.between(0, 1) == 0 {
-            let params = json!({"processId": id, "tree": true, "graceMs": dice.between(0, 200)});
+        add(&self.counters.misbehaved, 1);
+        if rng.between(0, 1) == 0 {
+            let params = json!({"processId": id, "tree": true, "graceMs": rng.between(0, 200)});
             let _ = self.client.call("process/terminate", params).await;
         }
     }
 
-    /// A flood is ended in its middle.
-    async fn flood_and_end(&self, id: &str, dice: &mut Dice) {
-        let taken = Arc::new(Mutex::new(0_u64));
-        let taker = Arc::clone(&taken);
-        let count = move |bytes: &[u8]| *lock(&taker) += bytes.len() as u64;
+    /// Terminates a flood in the middle.
+    async fn flood_and_terminate(&self, id: &str, rng: &mut Rng) {
+        let received = Arc::new(Mutex::new(0_u64));
+        let sink = Arc::clone(&received);
+        let count = move |bytes: &[u8]| *sink.lock() += bytes.len() as u64;
         self.client.follow(sh(id, programs::FLOODS), count).await;
-        let enough = dice.between(1, 20_000_000);
-        let patience = Instant::now() + Duration::from_secs(2);
-        while *lock(&taken) < enough && Instant::now() < patience {
+        let enough = rng.between(1, 20_000_000);
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while *received.lock() < enough && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        self.end(id).await;
+        self.terminate(id).await;
         self.client.closed(id).await;
-        add(&self.figures.bytes, *lock(&taken));
+        add(&self.counters.bytes, *received.lock());
     }
 
-    async fn end(&self, id: &str) {
-        // A lost answer leaves open whether it was heard; saying it again does no harm.
+    async fn terminate(&self, id: &str) {
+        // terminate is idempotent: repeat it until there is a response.
         while self
             .client
             .call("process/terminate", json!({"processId": id}))
@@ -143,8 +144,4 @@ impl Worker<'_> {
             .is_err()
         {}
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

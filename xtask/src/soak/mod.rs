@@ -1,46 +1,45 @@
-//! `cargo xtask soak`: many clients, processes, cuts, kills and floods for a while, and then a look
-//! at what is left.
+//! `cargo xtask soak`: a chaos test with many clients, then a check for leaks.
 //!
-//! - [`client`] is one client's work: what it does is drawn at random, what it gets is compared
-//! - [`trouble`] is what happens to its link meanwhile
-//! - [`noise`] is somebody who talks nonsense to the same server
-//! - [`gigabyte`] is one process that is followed over a thousand cuts
-//! - [`figures`] counts, and says whether all is back where it was
+//! - [`client`]: one client with random tasks, whose output is verified
+//! - [`link_faults`]: random faults of its link
+//! - [`malformed_input`]: a client that sends random bytes
+//! - [`gigabyte`]: one process over a thousand connection cuts
+//! - [`counters`]: work done, and resource usage
 
 mod client;
-mod dice;
-mod figures;
+mod counters;
 mod gigabyte;
-mod noise;
-mod trouble;
+mod link_faults;
+mod malformed_input;
+mod rng;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
-use outpost_testkit::{Launch, Link};
+use outpost_testkit::{FaultyLink, ServerCommand};
 use tokio::task::JoinSet;
 
 use crate::{checkout, command};
-use dice::Dice;
-use figures::{Condition, Figures};
+use counters::{Counters, ResourceUsage};
+use rng::Rng;
 
-/// What to do for how long.
+/// Arguments of `cargo xtask soak`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// For how long
+    /// Duration in minutes
     #[arg(long, value_name = "N", default_value_t = 10)]
     minutes: u64,
-    /// With how many clients at once
+    /// Number of concurrent clients
     #[arg(long, value_name = "N", default_value_t = 8)]
     clients: u64,
-    /// Draw the same again; printed by every run
+    /// Seed of the random numbers; every run prints its own
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Before that, compare a gigabyte of acknowledged output over a thousand cuts
+    /// First compare a gigabyte of acked output over a thousand cuts
     #[arg(long)]
     gigabyte: bool,
-    /// More arguments for `outpost serve`, such as --trees keeper
+    /// More arguments for `outpost serve`, such as --trees subreaper
     #[arg(last = true)]
     serve: Vec<String>,
 }
@@ -53,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         "--package",
         "outpost",
     ]))?;
-    let runtime = tokio::runtime::Runtime::new().context("no runtime")?;
+    let runtime = tokio::runtime::Runtime::new().context("starting the runtime")?;
     runtime.block_on(soak(args))
 }
 
@@ -74,7 +73,7 @@ async fn soak(args: &Args) -> Result<()> {
     .into_iter()
     .chain(args.serve.iter().map(String::as_str))
     .collect();
-    let mut server = Launch::of(&binary.to_string_lossy())
+    let mut server = ServerCommand::new(&binary.to_string_lossy())
         .args(&serve)
         .start()
         .await;
@@ -87,75 +86,75 @@ async fn soak(args: &Args) -> Result<()> {
         gigabyte::run(&server, seed).await?;
     }
 
-    // Once through everything, so that what is allocated once doesn't look like a leak.
-    let figures = Arc::new(Figures::default());
+    // Warm up, so that one-time allocations do not look like leaks.
+    let counters = Arc::new(Counters::default());
     let warm_up = Instant::now() + Duration::from_secs(5);
-    round(&server, args.clients, seed, warm_up, &figures).await?;
-    let before = Condition::settled(&server).await;
+    round(&server, args.clients, seed, warm_up, &counters).await?;
+    let before = ResourceUsage::when_idle(&server).await;
     println!("before: {before}");
 
-    let figures = Arc::new(Figures::default());
+    let counters = Arc::new(Counters::default());
     let until = Instant::now() + Duration::from_secs(60 * args.minutes);
     let started = Instant::now();
-    round(&server, args.clients, seed ^ 0x5eed, until, &figures).await?;
-    println!("{figures} in {:.0?}", started.elapsed());
-    let after = Condition::settled(&server).await;
+    round(&server, args.clients, seed ^ 0x5eed, until, &counters).await?;
+    println!("{counters} in {:.0?}", started.elapsed());
+    let after = ResourceUsage::when_idle(&server).await;
     println!("after:  {after}");
-    after.is_back_at(&before)?;
+    after.check_no_leaks(&before)?;
 
     let ending = Instant::now();
     server.signal(rustix::process::Signal::TERM);
-    let ended = server.ended().await;
+    let ended = server.wait().await;
     ensure!(
         ended.code == Some(0),
-        "the server ended with {:?}:\n{}",
+        "the server exited with {:?}:\n{}",
         ended.code,
         ended.stderr
     );
     ensure!(
-        !ended.stderr.contains("not everything ended"),
-        "tasks were left:\n{}",
+        !ended.stderr.contains("shutdown timed out"),
+        "shutdown timed out:\n{}",
         ended.stderr
     );
-    println!("ended with 0 after {:.0?}, nothing left", ending.elapsed());
+    println!("exited with 0 after {:.0?}, nothing left", ending.elapsed());
     Ok(())
 }
 
-/// All clients and their troubles, until the time is over and all has been compared.
+/// All clients and their background, until the time is over and all has been compared.
 async fn round(
     server: &outpost_testkit::Server,
     clients: u64,
     seed: u64,
     until: Instant,
-    figures: &Arc<Figures>,
+    counters: &Arc<Counters>,
 ) -> Result<()> {
     let mut work = JoinSet::new();
-    let mut troubles = JoinSet::new();
+    let mut background = JoinSet::new();
     for number in 0..clients {
-        let dice = Dice::new(seed.wrapping_add(number));
-        let link = Arc::new(Link::to(server.address()).await);
-        troubles.spawn(trouble::make(
+        let rng = Rng::new(seed.wrapping_add(number));
+        let link = Arc::new(FaultyLink::to(server.address()).await);
+        background.spawn(link_faults::inject(
             Arc::clone(&link),
-            dice.other(),
-            Arc::clone(figures),
+            rng.derive(),
+            Arc::clone(counters),
         ));
-        let figures = Arc::clone(figures);
+        let counters = Arc::clone(counters);
         work.spawn(client::work(
             link,
-            dice,
-            server.mark().clone(),
+            rng,
+            server.tag().clone(),
             until,
-            figures,
+            counters,
         ));
     }
-    troubles.spawn(noise::make(
+    background.spawn(malformed_input::send(
         server.address().to_owned(),
-        Dice::new(!seed),
-        Arc::clone(figures),
+        Rng::new(!seed),
+        Arc::clone(counters),
     ));
     while let Some(done) = work.join_next().await {
-        done.context("a client found something wrong")?;
-        figures.tell();
+        done.context("a client found an error")?;
+        counters.print();
     }
     Ok(())
 }

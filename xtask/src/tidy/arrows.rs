@@ -1,4 +1,4 @@
-//! Dependencies between our crates point down only, along the arrows of this table.
+//! Rejects dependencies between our crates that are not in this table.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -6,16 +6,15 @@ use serde_json::Value;
 use super::finding::Finding;
 use super::source::File;
 
-/// Each room and the rooms it may know. A crate without a row is a finding, so that a new room
-/// gets its place by a decision.
-const ROOMS: &[(&str, &[&str])] = &[
+/// Each crate with the crates it may depend on, besides `types`.
+const CRATES: &[(&str, &[&str])] = &[
+    ("types", &[]),
     ("protocol", &[]),
     ("journal", &[]),
     ("process", &[]),
-    ("sandbox", &[]),
+    ("sandbox", &["process"]),
     ("files", &[]),
     ("fetch", &[]),
-    ("telemetry", &[]),
     ("engine", &["journal", "process", "sandbox", "files"]),
     ("rpc", &["protocol"]),
     ("server", &["engine", "fetch", "files", "protocol", "rpc"]),
@@ -23,15 +22,12 @@ const ROOMS: &[(&str, &[&str])] = &[
         "client",
         &["engine", "fetch", "files", "journal", "protocol", "rpc"],
     ),
-    ("mcp", &["client", "engine", "protocol", "rpc"]),
-    (
-        "cli",
-        &["server", "engine", "files", "client", "mcp", "telemetry"],
-    ),
-    ("testkit", &["protocol"]),
+    ("mcp", &["client"]),
+    ("cli", &["server", "engine", "files", "client", "mcp"]),
+    ("testkit", &[]),
 ];
 
-/// Takes what `cargo metadata` printed, and the files to find the lines of the manifests in.
+/// Checks the output of `cargo metadata`. `files` are used to find lines in manifests.
 pub(super) fn check(metadata: &Value, files: &[File]) -> Result<Vec<Finding>> {
     let root = text(metadata, "workspace_root")?;
     let packages = list(metadata, "packages")?;
@@ -50,15 +46,15 @@ pub(super) fn check(metadata: &Value, files: &[File]) -> Result<Vec<Finding>> {
         let manifest = files
             .iter()
             .find(|file| file.path == path)
-            .with_context(|| format!("{path} isn't among our files"))?;
-        let from = room(text(package, "name")?);
-        // Nothing depends on the program you are reading, so it may know everything.
+            .with_context(|| format!("{path} is not tracked"))?;
+        let from = crate_name(text(package, "name")?);
+        // Nothing depends on xtask, so it may depend on everything.
         if from == "xtask" {
             continue;
         }
         if allowed(from).is_none() {
             let what =
-                format!("`{from}` has no row in tidy's table of rooms: decide what it may know");
+                format!("`{from}` has no row in the table of crates: decide what it may depend on");
             findings.push(Finding::new(manifest, 1, what));
             continue;
         }
@@ -68,7 +64,7 @@ pub(super) fn check(metadata: &Value, files: &[File]) -> Result<Vec<Finding>> {
                 continue;
             }
             let kind = dependency.get("kind").and_then(Value::as_str);
-            if let Some(what) = objection(from, room(name), kind == Some("dev")) {
+            if let Some(what) = objection(from, crate_name(name), kind == Some("dev")) {
                 findings.push(Finding::new(manifest, line_of(manifest, name), what));
             }
         }
@@ -76,31 +72,60 @@ pub(super) fn check(metadata: &Value, files: &[File]) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// What is wrong with an arrow, if anything is. Tests may look sideways but not up: what is above
-/// could then never be built without them.
+/// Finds rows of the table that allow a dependency which no manifest has.
+pub(super) fn check_unused(metadata: &Value, files: &[File]) -> Result<Vec<Finding>> {
+    let table = files
+        .iter()
+        .find(|file| file.path.ends_with("tidy/arrows.rs"))
+        .context("tidy/arrows.rs is not tracked")?;
+    let mut findings = Vec::new();
+    for package in list(metadata, "packages")? {
+        let from = crate_name(text(package, "name")?);
+        let is_dev = |dependency: &&Value| dependency["kind"] == "dev";
+        let dependencies = list(package, "dependencies")?
+            .iter()
+            .filter(|dependency| !is_dev(dependency))
+            .map(|dependency| Ok(crate_name(text(dependency, "name")?)))
+            .collect::<Result<Vec<_>>>()?;
+        for to in allowed(from).unwrap_or_default() {
+            if !dependencies.contains(to) {
+                let what = format!("`{from}` does not depend on `{to}`: remove it from the table");
+                findings.push(Finding::new(table, 1, what));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// Returns the reason why a dependency is rejected. Dev-dependencies may point sideways but not up,
+/// which would be a cycle.
 fn objection(from: &str, to: &str, dev: bool) -> Option<String> {
     if dev {
         let up = to != "testkit" && (to == "xtask" || reaches(to, from));
-        return up.then(|| format!("the tests of `{from}` use `{to}`, which stands above it"));
+        return up
+            .then(|| format!("the tests of `{from}` depend on `{to}`, which depends on `{from}`"));
     }
-    let fine = allowed(from).is_some_and(|rooms| rooms.contains(&to));
-    (!fine).then(|| format!("`{from}` may not know `{to}`: dependencies point down only"))
+    let fine = to == "types" || allowed(from).is_some_and(|crates| crates.contains(&to));
+    (!fine).then(|| format!("`{from}` may not depend on `{to}`"))
 }
 
-fn allowed(room: &str) -> Option<&'static [&'static str]> {
-    let row = ROOMS.iter().find(|(name, _)| *name == room);
+fn allowed(name: &str) -> Option<&'static [&'static str]> {
+    let row = CRATES.iter().find(|(listed, _)| *listed == name);
     row.map(|(_, below)| *below)
 }
 
 fn reaches(from: &str, to: &str) -> bool {
+    if to == "types" {
+        return from != "types";
+    }
     allowed(from)
         .unwrap_or_default()
         .iter()
         .any(|next| *next == to || reaches(next, to))
 }
 
-/// The room of a package: its name without ours before it.
-fn room(package: &str) -> &str {
+/// The name of a package without the prefix.
+fn crate_name(package: &str) -> &str {
     match package {
         "outpost" => "cli",
         _ => package.strip_prefix("outpost-").unwrap_or(package),
@@ -108,14 +133,14 @@ fn room(package: &str) -> &str {
 }
 
 fn line_of(manifest: &File, dependency: &str) -> usize {
-    let names_it = |line: &str| {
+    let matches = |line: &str| {
         line.strip_prefix(dependency)
             .is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
     };
     manifest
         .text
         .lines()
-        .position(names_it)
+        .position(matches)
         .map_or(1, |at| at + 1)
 }
 
@@ -163,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_up_is_found_with_its_line() {
+    fn upward_dependency_is_found_with_its_line() {
         let up = found(&[
             (
                 "outpost-engine",
@@ -176,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_that_skips_the_table_is_found() {
+    fn unlisted_dependency_is_found() {
         let journal: Package<'_> = ("outpost-journal", &[]);
         let skip = found(&[("outpost", &[("outpost-journal", None)]), journal]);
         assert_eq!(skip.len(), 1, "{skip:?}");
@@ -185,23 +210,40 @@ mod tests {
     }
 
     #[test]
-    fn a_room_nobody_decided_about_is_found() {
+    fn crate_without_a_row_is_found() {
         let new = found(&[("outpost-attic", &[])]);
         assert_eq!(new.len(), 1, "{new:?}");
         assert!(new[0].contains("`attic` has no row"), "{new:?}");
     }
 
     #[test]
-    fn tests_may_use_the_testkit_and_what_is_beside_them_but_nothing_above() {
+    fn unused_row_is_found() {
+        let metadata = json!({"packages": [{
+            "name": "outpost-rpc",
+            "dependencies": [],
+        }]});
+        let files = [File::new("xtask/src/tidy/arrows.rs", "")];
+        let found = printed(&check_unused(&metadata, &files).unwrap());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].contains("`rpc` does not depend on `protocol`"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn dev_dependencies_may_not_point_up() {
         assert_eq!(objection("protocol", "testkit", true), None);
         assert_eq!(objection("journal", "process", true), None);
+        assert_eq!(objection("journal", "types", false), None);
+        assert!(objection("types", "journal", true).is_some());
         assert!(objection("journal", "server", true).is_some());
         assert!(objection("journal", "cli", true).is_some());
         assert!(objection("journal", "testkit", false).is_some());
     }
 
     #[test]
-    fn the_builder_of_all_may_know_all_and_nobody_may_know_it() {
+    fn xtask_may_depend_on_all_crates() {
         let server: Package<'_> = ("outpost-server", &[]);
         assert_eq!(
             found(&[("xtask", &[("outpost-server", None)]), server]),
@@ -212,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_no_circles_and_no_strangers() {
-        for (name, below) in ROOMS {
+    fn table_has_no_cycles_and_no_unknown_crates() {
+        for (name, below) in CRATES {
             for other in *below {
                 assert!(
                     allowed(other).is_some(),
-                    "{name} knows {other}, which has no row"
+                    "{name} depends on {other}, which has no row"
                 );
-                assert!(!reaches(other, name), "{name} and {other} know each other");
+                assert!(!reaches(other, name), "{name} and {other} form a cycle");
             }
         }
     }

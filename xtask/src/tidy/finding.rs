@@ -1,4 +1,4 @@
-//! One thing that isn't as it should be, and where.
+//! A violated rule with its position.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use super::source::File;
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
     path: String,
-    /// Counted from 1, as editors do.
+    /// Counted from 1.
     line: usize,
-    /// What is wrong and why that is a rule.
+    /// The violation and the remedy.
     what: String,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The findings of a check as they are printed, for its tests.
+/// Formats findings, for tests.
 #[cfg(test)]
 pub(super) fn printed(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(ToString::to_string).collect()

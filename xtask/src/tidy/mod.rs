@@ -1,18 +1,23 @@
-//! The rules of this house that neither the compiler nor clippy knows, one file each.
+//! `cargo xtask tidy`: repository rules that neither the compiler, clippy nor cargo-deny checks.
 //!
-//! A check takes one file and returns what it found; only [`arrows`] looks at all packages at
-//! once. [`source`] tells a check what in a Rust file is code, comment or test. A check never
-//! warns: what isn't worth failing for isn't worth checking.
+//! - [`arrows`]: dependencies between our crates
+//! - [`comment_openings`]: banned openings of comments
+//! - [`file_length`]: files without tests have at most 400 lines
+//! - [`ignored_tests`], [`sleeps`], [`unsafe_code`]: code that needs a reason, or another crate
+//! - [`machine_names`]: paths and hosts of one machine
+//!
+//! A check takes one [`source::File`] and returns its findings; [`arrows`] takes all manifests. Every
+//! finding is an error.
 
 mod arrows;
+mod comment_openings;
+mod file_length;
 mod finding;
-mod marks;
-mod places;
-mod roots;
-mod size;
+mod ignored_tests;
+mod machine_names;
 mod sleeps;
 mod source;
-mod unsafety;
+mod unsafe_code;
 
 use std::fs;
 
@@ -23,17 +28,19 @@ use finding::Finding;
 use source::File;
 
 const CHECKS: &[fn(&File) -> Vec<Finding>] = &[
-    marks::check,
-    places::check,
-    roots::check,
-    size::check,
+    comment_openings::check,
+    file_length::check,
+    ignored_tests::check,
+    machine_names::check,
     sleeps::check,
-    unsafety::check,
+    unsafe_code::check,
 ];
 
 pub(crate) fn run() -> Result<()> {
     let files = read()?;
-    let mut findings = arrows::check(&metadata()?, &files)?;
+    let metadata = metadata()?;
+    let mut findings = arrows::check(&metadata, &files)?;
+    findings.extend(arrows::check_unused(&metadata, &files)?);
     for file in &files {
         findings.extend(CHECKS.iter().flat_map(|check| check(file)));
     }
@@ -44,12 +51,12 @@ pub(crate) fn run() -> Result<()> {
     let (checked, found) = (files.len(), findings.len());
     println!("tidy: {checked} files checked, {found} findings");
     if found > 0 {
-        bail!("the tree isn't tidy");
+        bail!("tidy found problems");
     }
     Ok(())
 }
 
-/// Our text files. The lock file is cargo's, not ours.
+/// Reads the tracked text files, except the lock file.
 fn read() -> Result<Vec<File>> {
     let mut files = Vec::new();
     for path in checkout::files()? {
@@ -70,5 +77,5 @@ fn metadata() -> Result<serde_json::Value> {
         "cargo metadata failed: {}",
         String::from_utf8_lossy(&output.stderr).trim()
     );
-    serde_json::from_slice(&output.stdout).context("reading what cargo metadata printed")
+    serde_json::from_slice(&output.stdout).context("parsing the output of cargo metadata")
 }

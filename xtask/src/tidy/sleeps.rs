@@ -1,5 +1,5 @@
-//! A test that sleeps is slow when it needn't be and wrong when the machine is slower still. It
-//! waits for an event instead, or says beside the sleep why it can't: `// sleep: <reason>`.
+//! Rejects sleeps in tests without a reason. A test waits for an event, or explains the sleep:
+//! `// sleep: <reason>`.
 
 use super::finding::Finding;
 use super::source::{File, Line, after_word};
@@ -9,8 +9,7 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
     let mut above = &Line::default();
     for (number, line) in file.numbered() {
         if line.test && sleeps(&line.code) && !has_reason(line) && !has_reason(above) {
-            let what = "a test waits for an event, not for time; if this one can't, say why: \
-                        `// sleep: <reason>`";
+            let what = "sleep in a test: wait for an event, or add `// sleep: <reason>`";
             findings.push(Finding::new(file, number, what));
         }
         above = line;
@@ -18,7 +17,7 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Whether a function named so is called, by whatever path.
+/// Returns true if the code calls a sleep function.
 fn sleeps(code: &str) -> bool {
     ["sleep", "sleep_until", "sleep_ms"]
         .iter()
@@ -34,7 +33,7 @@ fn has_reason(line: &Line) -> bool {
 mod tests {
     use super::*;
 
-    const NAKED: &[&str] = &[
+    const WITHOUT_REASON: &[&str] = &[
         "thread::sleep(Duration::from_millis(5));",
         "tokio::time::sleep(SHORT).await;",
         "sleep(SHORT).await;",
@@ -43,8 +42,8 @@ mod tests {
     ];
 
     #[test]
-    fn a_naked_sleep_in_a_test_is_found() {
-        for line in NAKED {
+    fn sleep_without_reason_is_found() {
+        for line in WITHOUT_REASON {
             for path in [
                 "tests/a.rs",
                 "crates/x/tests/a.rs",
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_on_the_line_or_above_will_do() {
+    fn reason_on_the_line_or_above_is_accepted() {
         let beside = "sleep(SHORT).await; // sleep: time is paused here\n";
         let above = "// sleep: the child needs a moment without any event\nsleep(SHORT).await;\n";
         let too_far = "// sleep: why\n\nsleep(SHORT).await;\n";
@@ -72,9 +71,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeping_child_and_code_outside_of_tests_are_fine() {
+    fn sleeping_child_and_non_test_code_are_accepted() {
         let child = "start(\"sleep(60)\"); start(\"sleep 60\"); let sleep = 1;\n";
         assert_eq!(check(&File::new("tests/a.rs", child)), []);
-        assert_eq!(check(&File::new("crates/x/src/a.rs", NAKED[0])), []);
+        assert_eq!(
+            check(&File::new("crates/x/src/a.rs", WITHOUT_REASON[0])),
+            []
+        );
     }
 }

@@ -1,12 +1,12 @@
-//! A file as the checks see it. Rust files are split into lines whose code and comments are told
-//! apart, with the contents of strings left out, so that naming a thing isn't using it.
+//! A file for the checks. Lines of Rust files are split into code and comment, without the contents
+//! of strings.
 //!
-//! This is a scanner for rustfmt's output, not a parser: an attribute stands on one line.
+//! This is a scanner for rustfmt's output, not a parser: an attribute is on one line.
 
 use std::iter;
 
 pub(super) struct File {
-    /// From the root of the checkout, with `/`.
+    /// Relative to the root of the checkout.
     pub(super) path: String,
     pub(super) text: String,
     /// Empty unless it is a Rust file.
@@ -38,12 +38,12 @@ impl File {
     }
 }
 
-/// Whether `word` stands in `code` on its own, not as a part of a longer name.
+/// Returns true if `code` contains `word` as a whole word.
 pub(super) fn has_word(code: &str, word: &str) -> bool {
     after_word(code, word).next().is_some()
 }
 
-/// What follows each `word` that stands on its own in `code`.
+/// Returns the text after each whole `word` in `code`.
 pub(super) fn after_word<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     let in_name = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).filter_map(move |(at, _)| {
@@ -56,14 +56,10 @@ pub(super) fn after_word<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item
 fn is_test_file(path: &str) -> bool {
     path.starts_with("crates/testkit/")
         || path.ends_with("/tests.rs")
-        || path
-            .split('/')
-            .rev()
-            .skip(1)
-            .any(|folder| folder == "tests")
+        || path.split('/').rev().skip(1).any(|dir| dir == "tests")
 }
 
-/// What the scanner is in the middle of.
+/// The state of the scanner.
 enum Within {
     Code,
     LineComment,
@@ -79,7 +75,7 @@ fn split(text: &str) -> Vec<Line> {
     let mut at = 0;
     while at < chars.len() {
         let rest = &chars[at..];
-        let line = lines.last_mut().expect("there is always a last line");
+        let line = lines.last_mut().expect("`lines` is never empty");
         if rest[0] == '\n' {
             if let Within::LineComment = within {
                 within = Within::Code;
@@ -132,7 +128,7 @@ fn code(rest: &[char], line: &mut Line) -> (Within, usize) {
             line.code.push_str("\"\"");
             (Within::RawText { hashes }, 2 + hashes)
         }
-        // A character, not a lifetime: it is closed again.
+        // A character literal, not a lifetime.
         ['\'', '\\', _, after @ ..] => {
             let more = after.iter().take_while(|c| **c != '\'').count();
             line.code.push_str("''");
@@ -149,8 +145,8 @@ fn code(rest: &[char], line: &mut Line) -> (Within, usize) {
     }
 }
 
-/// Whether the `r` between what the line has so far and `after` opens a raw string. It may follow
-/// the `b` or `c` of a byte or C string, but isn't the last letter of a name.
+/// Returns true if an `r` before `after` opens a raw string: not the last letter of a name, but
+/// possibly after the `b` or `c` of a byte or C string.
 fn starts_raw_text(line: &Line, after: &[char]) -> bool {
     let before = line.code.strip_suffix(['b', 'c']).unwrap_or(&line.code);
     let in_name = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -173,7 +169,7 @@ fn block_comment(rest: &[char], line: &mut Line, depth: usize) -> (Within, usize
     }
 }
 
-/// Marks what is compiled for tests alone.
+/// Marks lines that are compiled for tests only.
 fn mark_tests(lines: &mut [Line], whole_file: bool) {
     let whole_file = whole_file
         || lines
@@ -203,8 +199,7 @@ fn is_test_attribute(code: &str, opening: &str) -> bool {
     condition.starts_with("cfg(") && has_word(condition, "test") && !condition.contains("not(test")
 }
 
-/// The line after the item that the attribute on line `from` belongs to: behind its closing brace
-/// or its semicolon.
+/// Returns the line after the item whose attribute is on line `from`.
 fn item_end(lines: &[Line], from: usize) -> usize {
     let mut depth = 0_i32;
     for (number, line) in lines.iter().enumerate().skip(from) {

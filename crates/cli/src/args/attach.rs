@@ -3,20 +3,20 @@
 use super::On;
 use crate::console::Key;
 
-/// What to attach to.
+/// Arguments of `outpost attach`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  outpost attach k3                       the only id that begins with k3
+  outpost attach k3                       a unique prefix of the id
   outpost attach --detach-key ^q k3xabcde")]
 pub(crate) struct Attach {
-    /// The key that leaves it running: a letter or sign with Ctrl
+    /// The key that detaches: a letter or sign with Ctrl
     #[arg(long, value_name = "KEY", default_value_t = Key::DETACH)]
     pub(crate) detach_key: Key,
 
     #[command(flatten)]
     pub(crate) on: On,
 
-    /// Its id, or the beginning of it
+    /// The process id, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// How the server would be configured.
+/// Arguments of `outpost config`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost config show --origins
@@ -12,29 +12,29 @@ pub(crate) struct Config {
     pub(crate) subcommand: ConfigSubcommand,
 }
 
-/// What there is to know about it.
+/// Subcommands of `outpost config`.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum ConfigSubcommand {
-    /// Print the settings in force: of the environment and the files, over what is built in
+    /// Print the effective settings: environment and files over the defaults
     #[command(after_help = "Examples:
   outpost config show
   outpost config show --origins
   outpost config show --json | jq .config.retain_bytes")]
     Show(ConfigShow),
-    /// Print where the files are, highest precedence first, and whether they exist
+    /// Print the paths of the configuration files, highest precedence first, and whether they exist
     #[command(after_help = "Examples:
   outpost config path
   $EDITOR \"$(outpost config path --user)\"")]
     Path(ConfigPath),
 }
 
-/// How to print the settings.
+/// Arguments of `outpost config show`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ConfigShow {
-    /// Also say where each value comes from
+    /// Also print where each value comes from
     #[arg(long)]
     pub(crate) origins: bool,
-    /// As JSON, in the form in which `config/read` answers
+    /// Print JSON, in the form of the `config/read` result
     #[arg(long)]
     pub(crate) json: bool,
     /// The file to read instead of the user's outpost.toml [env: OUTPOST_CONFIG]
@@ -42,10 +42,10 @@ pub(crate) struct ConfigShow {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// Which files to name.
+/// Arguments of `outpost config path`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ConfigPath {
-    /// Only the user's, and nothing but its path
+    /// Print only the path of the user's file
     #[arg(long)]
     pub(crate) user: bool,
 }

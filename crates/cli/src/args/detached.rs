@@ -1,10 +1,10 @@
-//! What can be said about detached work.
+//! Arguments of commands about detached work.
 
 use clap_complete::Shell;
 
 use super::On;
 
-/// What to list, and how.
+/// Arguments of `outpost ps`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost ps
@@ -13,36 +13,36 @@ pub(crate) struct Ps {
     #[command(flatten)]
     pub(crate) on: On,
 
-    /// Also what other clients of the server have started
+    /// Also list processes of other clients
     #[arg(short, long)]
     pub(crate) all: bool,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Whose output to show.
+/// Arguments of `outpost logs`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  outpost logs k3                         the only id that begins with k3
+  outpost logs k3                         a unique prefix of the id
   outpost logs -f k3xabcde | grep error")]
 pub(crate) struct Logs {
-    /// Go on until the process has closed; Ctrl-C ends that, and not the process
+    /// Continue until the process has closed; Ctrl-C ends this command, not the process
     #[arg(short, long)]
     pub(crate) follow: bool,
 
     #[command(flatten)]
     pub(crate) on: On,
 
-    /// Its id, or the beginning of it
+    /// The process id, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 }
 
-/// For which shell.
+/// Arguments of `outpost completions`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Completions {
-    /// Your shell
+    /// The shell
     pub(crate) shell: Shell,
 }

@@ -2,31 +2,29 @@
 
 use std::ffi::OsString;
 
-use outpost_client::SignalName;
+use outpost_client::Signal;
 
 use super::{On, signal::signal};
 
-/// What to end, and how.
+/// Arguments of `outpost kill`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  outpost kill k3                         asks it to end, kills it after 5s
+  outpost kill k3                         terminates it, kills it after 5s
   outpost kill -INT k3 p7                 only sends the signal")]
 pub(crate) struct Kill {
-    /// Only send this signal: a name such as INT or SIGUSR1, or a number; -INT
-    /// and -9 are understood too
+    /// Only send this signal: a name such as INT or SIGUSR1, or a number; -INT and -9 work too
     #[arg(short, long, value_name = "SIGNAL", value_parser = signal)]
-    pub(crate) signal: Option<SignalName>,
+    pub(crate) signal: Option<Signal>,
 
     #[command(flatten)]
     pub(crate) on: On,
 
-    /// Their ids, or the beginnings of them
+    /// The process ids, or prefixes of them
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
 }
 
-/// Arguments in which `kill -9` and `kill -KILL` are written as options are here:
-/// people have it in their fingers.
+/// Rewrites `kill -9` and `kill -KILL` to `kill --signal`, as people are used to from kill(1).
 pub(super) fn like_kill(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<_> = args.collect();
     if args.get(1).is_none_or(|command| command != "kill") {
@@ -59,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_may_be_written_as_for_kill() {
+    fn signal_may_be_written_as_for_kill() {
         assert_eq!(read("outpost kill -9 k3"), "outpost kill --signal=9 k3");
         assert_eq!(
             read("outpost kill k3 -KILL"),

@@ -1,4 +1,4 @@
-//! A file, and where it is.
+//! A file on this host or on a server.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -9,30 +9,30 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use super::on::{LAUNCHED, server_or_launched};
 
-/// What stands for our own input or output.
+/// Stands for stdin or stdout.
 const STREAM: &str = "-";
 const SCHEMES: [&str; 2] = ["ws://", "wss://"];
 const SOCKET: &str = "unix:";
 
-/// A file as it is named on the command line.
+/// A file as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
-    /// `-`: our own input or output.
+    /// `-`: stdin or stdout.
     Stream,
-    /// `PATH`: on this machine.
+    /// `PATH`: on this host.
     Here(PathBuf),
     /// `:PATH`: on the server that `--on` names.
-    OnNamed(PathBuf),
+    OnDefault(PathBuf),
     /// `URL:PATH`: on that server.
     On {
-        /// Which server.
+        /// The server's URL.
         server: String,
         path: PathBuf,
     },
 }
 
 impl Location {
-    /// For clap. Paths of this machine may have bytes that are no text.
+    /// The clap parser. Local paths need not be UTF-8.
     pub(crate) fn parser() -> impl TypedValueParser<Value = Location> {
         OsStringValueParser::new().try_map(|text| Location::parse(&text))
     }
@@ -48,7 +48,7 @@ impl Location {
             return Ok(Location::Stream);
         }
         if let Some(path) = text.strip_prefix(':') {
-            return Ok(Location::OnNamed(path.into()));
+            return Ok(Location::OnDefault(path.into()));
         }
         let (server, path) = if SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
             behind_url(text)
@@ -59,7 +59,7 @@ impl Location {
         } else {
             return Ok(Location::Here(text.into()));
         }
-        .ok_or("expected URL:PATH, and there is no path behind the URL")?;
+        .ok_or("expected URL:PATH, but there is no path after the URL")?;
         Ok(Location::On {
             server: server_or_launched(server)?,
             path: path.into(),
@@ -67,8 +67,8 @@ impl Location {
     }
 }
 
-/// `ws://HOST[:PORT][/PATH]:PATH`: behind the first colon that doesn't belong to
-/// the host or the port.
+/// `ws://HOST[:PORT][/PATH]:PATH`: splits at the first colon that doesn't belong to the host or the
+/// port.
 fn behind_url(text: &str) -> Option<(&str, &str)> {
     let host = text.find("://")? + 3;
     let rest = &text[host..];
@@ -83,20 +83,20 @@ fn behind_url(text: &str) -> Option<(&str, &str)> {
                 .trim_start_matches(|c: char| c.is_ascii_digit())
                 .len();
         let ends = behind[digits..].is_empty() || behind[digits..].starts_with([':', '/', '?']);
-        // What isn't a port is a path, and so is no number at all.
+        // Anything but a port number is a path.
         if digits > 0 && ends { 1 + digits } else { 0 }
     });
     behind_colon(text, host + end + port)
 }
 
-/// Behind the first colon from `start` on.
+/// Splits at the first colon from `start` on.
 fn behind_colon(text: &str, start: usize) -> Option<(&str, &str)> {
     let colon = start + text[start..].find(':')?;
     Some((&text[..colon], &text[colon + 1..]))
 }
 
-/// `stdio:COMMAND:/PATH`: a command may have colons, so the path is behind the
-/// last one that a slash follows.
+/// `stdio:COMMAND:/PATH`: splits at the last colon before a slash, since a command may contain
+/// colons.
 fn behind_command(text: &str) -> Option<(&str, &str)> {
     let colon = text.rfind(":/")?;
     (colon >= LAUNCHED.len()).then(|| (&text[..colon], &text[colon + 1..]))
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_follows_its_server() {
+    fn server_and_path_are_split_at_the_right_colon() {
         for (text, server, path) in [
             (
                 "ws://127.0.0.1:4000:/srv/data",
@@ -147,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_a_path() {
+    fn anything_but_a_url_is_a_path() {
         let here = |path: &str| Ok(Location::Here(path.into()));
         for path in ["a", "/a:b", "./-", "./:a", "host:a", "http://h/x", "wsx"] {
             assert_eq!(parse(path), here(path));
         }
-        assert_eq!(parse(":a/b"), Ok(Location::OnNamed("a/b".into())));
-        assert_eq!(parse(":"), Ok(Location::OnNamed("".into())));
+        assert_eq!(parse(":a/b"), Ok(Location::OnDefault("a/b".into())));
+        assert_eq!(parse(":"), Ok(Location::OnDefault("".into())));
         assert_eq!(parse("-"), Ok(Location::Stream));
         use std::os::unix::ffi::OsStrExt as _;
         let odd = OsStr::from_bytes(b"\xff");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_alone_is_no_file() {
+    fn server_without_a_path_is_rejected() {
         for text in [
             "",
             "ws://h:1",

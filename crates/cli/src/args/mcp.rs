@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use super::{OnAny, Span, run::Variable, text::Text};
 
-/// What to do with MCP servers.
+/// Arguments of `outpost mcp`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost mcp proxy --on ws://127.0.0.1:7777 -- npx -y @modelcontextprotocol/server-everything
@@ -16,39 +16,36 @@ pub(crate) struct Mcp {
     pub(crate) subcommand: McpSubcommand,
 }
 
-/// What can be done with them.
+/// Subcommands of `outpost mcp`.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum McpSubcommand {
-    /// Be an MCP server that is in truth running elsewhere
+    /// Run an MCP server on stdio that runs elsewhere
     ///
-    /// Point an MCP host at this command. Messages are passed on in both
-    /// directions; what the server prints on stderr, or on stdout without its
-    /// being a message, is printed on stderr. The end of the input ends the
-    /// server. A lost connection is brought back without anybody's noticing; if
-    /// it can't be, the exit code is 255.
+    /// Configure an MCP host to start this command. Messages are forwarded in both directions;
+    /// stderr of the server, and lines on its stdout that are not messages, go to stderr. The end
+    /// of stdin ends the server. After a lost connection it reconnects; if that fails, the exit
+    /// code is 255.
     Proxy(McpProxy),
     /// Start all configured servers, and list them with their tools
     ///
-    /// Servers are configured in outpost.toml, in [mcp_servers.NAME]. The exit
-    /// code is 1 if one that is required isn't ready, or one is to run remotely
-    /// and no remote place is configured.
+    /// Servers are configured in outpost.toml, in [mcp_servers.NAME]. The exit code is 1 if a
+    /// required server isn't ready, or if a remote server is configured without an executor.
     List(McpList),
     /// Call a tool of a configured server
     ///
-    /// The exit code is 3 if the tool says that it has failed, 1 if there is no
-    /// answer of it, and 255 if the executor is out of reach.
+    /// The exit code is 3 if the tool reports an error, 1 if there is no result, and 255 if the
+    /// executor is unreachable.
     Call(McpCall),
-    /// Be an MCP server with tools to run commands and to use files
+    /// Run an MCP server with tools for commands and files
     ///
-    /// Point an MCP host at this command, and its model can run commands here,
-    /// or on the server that --on names, start and follow long ones, and read,
-    /// write, edit, list and search files. Commands get the environment of the
-    /// place they run in, without what looks like a secret. Whatever still runs
-    /// is ended with the input.
+    /// Configure an MCP host to start this command. Its model can then run commands on this host,
+    /// or on the server that --on names, start and follow long ones, and read, write, edit, list
+    /// and search files. Commands inherit the environment of that host without variables that look
+    /// like secrets. The end of stdin ends all processes.
     Serve(McpServe),
 }
 
-/// Where the tools work.
+/// Arguments of `outpost mcp serve`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost mcp serve
@@ -61,24 +58,23 @@ pub(crate) struct McpServe {
     #[command(flatten)]
     pub(crate) on: OnAny,
 
-    /// The directory where commands start and relative paths begin; here, or
-    /// where the server is
+    /// The working directory of commands and base of relative paths; by default this directory, or
+    /// the server's
     #[arg(long, value_name = "DIR", value_parser = Text)]
     pub(crate) cwd: Option<String>,
 
-    /// What commands and file operations are confined to: :workspace,
-    /// :read-only, or a profile of the configuration here; the workspace is the
-    /// directory where commands start
+    /// The sandbox profile of commands and file operations: :workspace, :read-only, or a profile of
+    /// the local configuration; the workspace is the working directory
     #[arg(long, value_name = "PROFILE")]
     pub(crate) sandbox: Option<String>,
 
-    /// Set a variable for every command, or with its name alone take it from
-    /// here; may be given more than once
+    /// Set a variable for every command, or with NAME alone copy its value; may be given more than
+    /// once
     #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<Variable>,
 }
 
-/// Which server to be.
+/// Arguments of `outpost mcp proxy`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost mcp proxy -- npx -y @modelcontextprotocol/server-everything
@@ -88,12 +84,12 @@ pub(crate) struct McpProxy {
     #[command(flatten)]
     pub(crate) on: OnAny,
 
-    /// The directory to run it in; here, or where the server is
+    /// The working directory; by default this directory, or the server's
     #[arg(long, value_name = "DIR", value_parser = Text)]
     pub(crate) cwd: Option<String>,
 
-    /// Set a variable, or with its name alone take it from here; may be given
-    /// more than once. With --on only these and a few like PATH and HOME are set
+    /// Set a variable, or with NAME alone copy its value; may be given more than once. With --on,
+    /// only these and a few such as PATH and HOME are set
     #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<Variable>,
 
@@ -102,9 +98,9 @@ pub(crate) struct McpProxy {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Where the servers are configured, and where they run.
+/// The configuration and the executor of MCP servers.
 #[derive(clap::Args, Debug)]
-pub(crate) struct McpServersArgs {
+pub(crate) struct ConfiguredServersOptions {
     #[command(flatten)]
     pub(crate) on: OnAny,
 
@@ -112,12 +108,12 @@ pub(crate) struct McpServersArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Show what the servers say on stderr, and what becomes of them
+    /// Log the stderr output and the state of the servers
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
 
-/// How to list them.
+/// Arguments of `outpost mcp list`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost mcp list
@@ -125,14 +121,14 @@ pub(crate) struct McpServersArgs {
   outpost mcp list --json | jq '.[].tools[].name'")]
 pub(crate) struct McpList {
     #[command(flatten)]
-    pub(crate) servers: McpServersArgs,
+    pub(crate) servers: ConfiguredServersOptions,
 
-    /// As JSON, with everything there is to know of each tool and resource
+    /// Print JSON with all details of each tool and resource
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What to call.
+/// Arguments of `outpost mcp call`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost mcp call everything echo '{\"message\": \"hello\"}'
@@ -140,13 +136,13 @@ pub(crate) struct McpList {
   jq -n '{a: 2, b: 3}' | outpost mcp call everything get-sum -")]
 pub(crate) struct McpCall {
     #[command(flatten)]
-    pub(crate) servers: McpServersArgs,
+    pub(crate) servers: ConfiguredServersOptions,
 
-    /// The whole result as JSON
+    /// Print the whole result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// How long it may take, instead of what is configured
+    /// Timeout of the call, instead of the configured one
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<Span>,
 

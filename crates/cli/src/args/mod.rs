@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! Command-line arguments.
 
 mod attach;
 mod config;
@@ -24,7 +24,9 @@ pub(crate) use detached::{Completions, Logs, Ps};
 pub(crate) use files::{Cat, Cp, Ls};
 pub(crate) use kill::Kill;
 pub(crate) use location::Location;
-pub(crate) use mcp::{Mcp, McpCall, McpList, McpProxy, McpServe, McpServersArgs, McpSubcommand};
+pub(crate) use mcp::{
+    ConfiguredServersOptions, Mcp, McpCall, McpList, McpProxy, McpServe, McpSubcommand,
+};
 pub(crate) use on::{LAUNCHED, On, OnAny, server_or_launched};
 pub(crate) use run::{Run, Variable};
 pub(crate) use sandbox::{Doctor, Sandbox};
@@ -34,8 +36,7 @@ pub(crate) use units::Span;
 
 use clap::Parser as _;
 
-/// Runs processes for agents, tools and people, on whatever machine it stands
-/// on.
+/// Runs processes for agents, tools and people, on any host
 #[derive(clap::Parser, Debug)]
 #[command(name = "outpost", version, about, long_about = None)]
 #[command(after_help = "Examples:
@@ -49,92 +50,86 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What was typed; if it makes no sense, that is said and the program ends.
+    /// Parses the command line. Prints an error and exits if it is invalid.
     pub(crate) fn read() -> Self {
         Arguments::parse_from(kill::like_kill(std::env::args_os()))
     }
 }
 
-/// The things it can do.
+/// Subcommands.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Subcommand {
-    /// Serve the exec protocol: clients start processes here and follow them
+    /// Run a server on which clients start and follow processes
     ///
-    /// Prints one line with its URL for each socket it listens on, as soon as it
-    /// accepts connections; logs go to stderr. Ends with SIGTERM or SIGINT: asks
-    /// every process to end, kills what is left after 2s, and exits with 0. A
-    /// second signal ends at once.
+    /// Prints one line with a URL for each socket as soon as it accepts connections; logs go to
+    /// stderr. On SIGTERM or SIGINT, terminates every process, kills the remaining ones after 2s,
+    /// and exits with 0. A second signal kills at once.
     Serve(Serve),
-    /// Run a command, here or on a server, as if it were right here
+    /// Run a command, locally or on a server
     ///
-    /// Its input, output and errors are this program's own, and so is its exit
-    /// code. Ctrl-C and the size of the window reach it. When it ends, or we do,
-    /// nothing of its tree is left. A lost connection is brought back without
-    /// its noticing.
+    /// The command uses this program's stdin, stdout and stderr, and its exit code becomes this
+    /// program's. Ctrl-C and the terminal size are forwarded. Its whole process tree ends with it
+    /// or with this program. After a lost connection it reconnects without interrupting the
+    /// command.
     Run(Run),
-    /// Copy files and directories, to a server, from one, or here
+    /// Copy files and directories to, from or between servers
     ///
-    /// As cp: into the destination if that is a directory, and otherwise under
-    /// its name. A server is named by its URL before the path, and a colon.
-    /// Links to files are copied as the files they lead to; links to directories
-    /// are not followed, and reported.
+    /// Like cp: into the destination if it is a directory, otherwise to that name. A path on a
+    /// server is written URL:PATH. Links to files are copied as files; links to directories are not
+    /// followed, and reported.
     Cp(Cp),
-    /// List directories, of a server or here
+    /// List directories, locally or on a server
     ///
-    /// Everything in them, by name. Links count as what they lead to; those that
-    /// lead nowhere are left out.
+    /// Lists all entries by name. Links count as what they point to; broken links are left out.
     Ls(Ls),
-    /// Show files, of a server or here
+    /// Print files, local or on a server
     Cat(Cat),
-    /// Run a command confined: to read, write and reach what it is granted
+    /// Run a command in a sandbox
     ///
-    /// Without more it reads everything, writes this directory and the temporary
-    /// ones, and has no network. Its input, output and exit code are as with
-    /// `outpost run`. What can't be enforced on this host isn't run.
+    /// By default it may read everything, write this directory and the temporary directories, and
+    /// has no network. Stdin, stdout, stderr and the exit code are as with `outpost run`. A sandbox
+    /// that can't be enforced on this host is an error.
     Sandbox(Sandbox),
-    /// Tell what this host can enforce, and what to do where it can't
+    /// Check what this host can enforce, and suggest remedies
     Doctor(Doctor),
-    /// List detached work: what was started with `run --detach`
+    /// List detached work: processes started with `run --detach`
     ///
-    /// Work that has ended stays in the list for an hour. Without --on it is
-    /// what runs on your own server; where that isn't running nothing is.
+    /// Exited processes stay in the list for an hour. Without --on, lists the processes of your own
+    /// server, if it is running.
     Ps(Ps),
-    /// Show what detached work has written, as far as it is retained
+    /// Print the retained output of detached work
     Logs(Logs),
-    /// Connect this terminal with detached work, where it was left
+    /// Connect this terminal with detached work
     ///
-    /// Shows the end of what it has written and then goes on: keys, Ctrl-C and
-    /// the size of the window reach it. Ctrl-] leaves it running. Another
-    /// terminal that is attached to it is disconnected.
+    /// Shows the end of its output, then continues live: keys, Ctrl-C and the terminal size are
+    /// forwarded. Ctrl-] detaches. Another attached terminal is disconnected.
     Attach(Attach),
-    /// End detached work, with everything it has started
+    /// End detached work with its whole process tree
     ///
-    /// It is asked to end, and killed if it hasn't after 5s. With --signal it
-    /// gets that signal and nothing else.
+    /// Terminates it, and kills it after 5s. With --signal, only sends that signal.
     Kill(Kill),
-    /// End your own server, with everything it runs
+    /// Stop your own server with everything it runs
     #[command(after_help = "Examples:
   outpost stop")]
     Stop,
-    /// Print completions for a shell
+    /// Print shell completions
     #[command(after_help = "Examples:
   outpost completions bash > ~/.local/share/bash-completion/completions/outpost
   outpost completions fish > ~/.config/fish/completions/outpost.fish")]
     Completions(Completions),
-    /// Show how the server would be configured, and by whom
+    /// Show the effective configuration and its origins
     Config(Config),
-    /// Write the protocol down as JSON Schema
+    /// Write the protocol as JSON Schema
     ///
-    /// One file for each method and notification, and outpost.json, which has all
-    /// of them. A file of a method describes the request; its params and its
-    /// result are under $defs.
+    /// One file for each method and notification, and outpost.json with all of them. The file of a
+    /// method describes the request; its params and result are under $defs.
     Schema(Schema),
-    /// Use MCP servers, wherever they run
+    /// Use MCP servers on any executor
     Mcp(Mcp),
-    /// What puts a terminal back if we are killed
+    /// Internal: restores the terminal if its parent is killed
     #[command(hide = true)]
     GuardTerminal,
-    /// What the server starts itself as, to keep process trees
+    /// Internal: subreaper of the server's process trees
     #[command(hide = true)]
-    Keeper,
+    Subreaper,
 }

@@ -1,11 +1,11 @@
 //! `--on`.
 
-/// What comes before the command of a server that is launched.
+/// Prefix of the command that launches a server.
 pub(crate) const LAUNCHED: &str = "stdio:";
 
-const NO_SCHEME: &str = "it does not begin with ws://, wss:// or unix://";
+const NO_SCHEME: &str = "expected a URL that begins with ws://, wss:// or unix:///";
 
-/// Which server is meant.
+/// The server to use.
 #[derive(clap::Args, Debug)]
 pub(crate) struct On {
     /// The server to use: ws://HOST:PORT, wss://HOST:PORT or unix:///PATH
@@ -13,41 +13,43 @@ pub(crate) struct On {
     pub(crate) on: Option<String>,
 }
 
-/// Which server is meant, where one can be launched too.
+/// The server to use, or a command that launches one.
 #[derive(clap::Args, Debug)]
 pub(crate) struct OnAny {
-    /// The server to use: ws://HOST:PORT, wss://HOST:PORT or unix:///PATH; or
-    /// stdio:COMMAND, to launch one and speak to it through its input and output
+    /// The server to use: ws://HOST:PORT, wss://HOST:PORT or unix:///PATH; or stdio:COMMAND to
+    /// launch one and connect to its stdin and stdout
     #[arg(long, value_name = "URL", value_parser = server_or_launched)]
     pub(crate) on: Option<String>,
 }
 
-/// An address, or what launches a server.
+/// Checks a URL or a launch command.
 pub(crate) fn server_or_launched(text: &str) -> Result<String, &'static str> {
     match text.strip_prefix(LAUNCHED) {
-        Some(line) if line.trim().is_empty() => Err("stdio: is followed by a command"),
+        Some(line) if line.trim().is_empty() => Err("expected a command after stdio:"),
         Some(_) => Ok(text.to_owned()),
-        None => server(text).map_err(|words| match words {
-            NO_SCHEME => "it does not begin with ws://, wss://, unix:// or stdio:",
-            words => words,
+        None => server(text).map_err(|message| match message {
+            NO_SCHEME => "expected a URL that begins with ws://, wss://, unix:/// or stdio:",
+            message => message,
         }),
     }
 }
 
-/// The scheme is looked at here, the rest by who dials.
+/// Checks the scheme of a URL; the client checks the rest.
 fn server(text: &str) -> Result<String, &'static str> {
     if text.starts_with(LAUNCHED) {
         return Err(
-            "a server that is launched with stdio: ends with the command that launched it, so nothing of \
-             another command can be there",
+            "a server launched with stdio: ends with its command, so it can't have processes of \
+             another command",
         );
     }
     let schemes = ["ws://", "wss://", "unix:///"];
     let known = schemes.iter().any(|scheme| text.starts_with(scheme));
-    match known {
-        true => Ok(text.to_owned()),
-        false if text.starts_with("unix:") => Err("a unix socket is written unix:///PATH"),
-        false => Err(NO_SCHEME),
+    if known {
+        Ok(text.to_owned())
+    } else if text.starts_with("unix:") {
+        Err("expected unix:///PATH for a unix socket")
+    } else {
+        Err(NO_SCHEME)
     }
 }
 
@@ -56,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_begins_with_a_scheme_that_is_known() {
+    fn url_needs_a_known_scheme() {
         for right in ["ws://h:1", "wss://h", "unix:///a"] {
             assert_eq!(server(right), Ok(right.to_owned()));
             assert_eq!(server_or_launched(right), Ok(right.to_owned()));
@@ -70,13 +72,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_launched_by_who_is_done_with_it() {
+    fn launch_command_is_rejected_where_the_server_must_outlive_it() {
         assert!(server_or_launched("stdio:ssh host outpost serve").is_ok());
         assert!(server_or_launched("stdio: ").is_err());
         assert!(
             server("stdio:ssh host")
                 .unwrap_err()
-                .contains("ends with the command that launched it")
+                .contains("ends with its command")
         );
     }
 }

@@ -4,45 +4,43 @@ use std::time::Duration;
 
 use super::{OnAny, Span, text::Text};
 
-/// What to run, where, and how.
+/// Arguments of `outpost run`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  outpost run -- cargo test                       here, its whole tree ended with it
-  outpost run --timeout 30s -- ./flaky.sh         exit code 124 when the time is over
-  outpost run -t -- htop                          on a terminal of its own
+  outpost run -- cargo test                       locally, in a supervised process tree
+  outpost run --timeout 30s -- ./flaky.sh         exit code 124 on timeout
+  outpost run -t -- htop                          with a terminal
   tar c . | outpost run --on ws://10.0.0.7:7777 -- tar x -C /srv
   outpost run --on 'stdio:ssh build outpost serve --listen stdio://' -- make
   outpost run --detach -- make -j8                prints an id for logs, attach and kill
 
-The exit code is the command's own; 128+N if signal N ended it, 124 if its time
-was over, 127 if it was not found, 126 if it can't be executed, 255 if the
-connection was lost for good.")]
+The exit code is the command's own; 128+N if signal N ended it, 124 on
+timeout, 127 if it was not found, 126 if it can't be executed, 255 if the connection
+failed for good.")]
 pub(crate) struct Run {
-    /// Give the command a terminal, of the size of this one
+    /// Give the command a terminal of the size of this one
     #[arg(short, long)]
     pub(crate) tty: bool,
 
-    /// Pass on what is typed here. Input from a file or a pipe is passed on
-    /// anyway
+    /// Forward stdin from the terminal. A file or a pipe is always forwarded
     #[arg(short, long)]
     pub(crate) interactive: bool,
 
-    /// Leave it running in the background, and print its id. Without --on, in a
-    /// server of your own that is started when needed
+    /// Run it in the background, and print its id. Without --on, on your own server, which is
+    /// started if necessary
     #[arg(short, long, conflicts_with_all = ["interactive"])]
     pub(crate) detach: bool,
 
-    /// The directory to run it in; here, or where the server is
+    /// The working directory; by default this directory, or the server's
     #[arg(long, value_name = "DIR", value_parser = Text)]
     pub(crate) cwd: Option<String>,
 
-    /// Set a variable, or with its name alone take it from here; may be given
-    /// more than once
+    /// Set a variable, or with NAME alone copy its value; may be given more than once
     #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<Variable>,
 
-    /// End it with its whole tree after this time
-    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    /// End it with its whole process tree after this time
+    #[arg(long, value_name = "TIME", value_parser = nonzero_time)]
     pub(crate) timeout: Option<Span>,
 
     #[command(flatten)]
@@ -53,10 +51,10 @@ pub(crate) struct Run {
     pub(crate) command: Vec<String>,
 }
 
-/// No time at all would be no run at all.
-fn some_time(text: &str) -> Result<Span, &'static str> {
+/// Rejects a timeout of zero.
+fn nonzero_time(text: &str) -> Result<Span, &'static str> {
     match text.parse()? {
-        Span(Duration::ZERO) => Err("expected a time longer than none"),
+        Span(Duration::ZERO) => Err("expected a time greater than 0"),
         span => Ok(span),
     }
 }
@@ -65,7 +63,7 @@ fn some_time(text: &str) -> Result<Span, &'static str> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variable {
     pub(crate) name: String,
-    /// None for whatever it is here.
+    /// None to copy the local value.
     pub(crate) value: Option<String>,
 }
 
@@ -92,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_has_a_name_and_perhaps_a_value() {
+    fn variable_has_a_name_and_an_optional_value() {
         let variable = |text: &str| text.parse::<Variable>().map(|v| (v.name, v.value));
         assert_eq!(variable("A=b=c"), Ok(("A".into(), Some("b=c".into()))));
         assert_eq!(variable("A="), Ok(("A".into(), Some(String::new()))));

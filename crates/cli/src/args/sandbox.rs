@@ -2,56 +2,54 @@
 
 use std::path::PathBuf;
 
-/// What to run, and what it is confined to.
+/// Arguments of `outpost sandbox`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  outpost sandbox -- make test                        writes here and in /tmp, no network
-  outpost sandbox --profile :read-only -- cat notes   writes nothing
+  outpost sandbox -- make test                        may write this directory and /tmp; no network
+  outpost sandbox --profile :read-only -- cat notes   may write nothing
   outpost sandbox --write ../cache --net -- npm ci
   outpost sandbox -t --deny ~/.ssh --deny '**/*.pem' -- bash
-  outpost sandbox --explain                           what would be allowed, and by what means
+  outpost sandbox --explain                           what is allowed, and how it is enforced
 
-The exit code is the command's own, as with `outpost run`. If any of it can't be
-enforced on this host the command isn't started, and the exit code is 1.")]
+The exit code is the command's own, as with `outpost run`. If the sandbox can't be
+enforced on this host, the command isn't started and the exit code is 1.")]
 pub(crate) struct Sandbox {
-    /// What it is confined to to begin with: :workspace, :read-only,
-    /// :danger-full-access, or a profile of the configuration; the configured
-    /// default if it isn't given
+    /// The profile: :workspace, :read-only, :danger-full-access, or a profile of the configuration;
+    /// the configured default if it isn't given
     #[arg(short, long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
-    /// It may also write here; may be given more than once
+    /// Also allow writing here; may be given more than once
     #[arg(short, long, value_name = "DIR")]
     pub(crate) write: Vec<PathBuf>,
 
-    /// It may also read here, where the profile doesn't read everything; may be
-    /// given more than once
+    /// Also allow reading here, if the profile doesn't allow reading everything; may be given more
+    /// than once
     #[arg(short, long, value_name = "DIR")]
     pub(crate) read: Vec<PathBuf>,
 
-    /// This is out of its reach: a path, or a pattern with * ? or **, in which
-    /// all else, brackets and braces too, stands for itself; may be given more
-    /// than once
+    /// Deny access: a path, or a pattern with * ? or **, in which all other characters, including
+    /// brackets and braces, are literal; may be given more than once
     #[arg(short, long, value_name = "DIR|PATTERN")]
     pub(crate) deny: Vec<String>,
 
-    /// It may use the network
+    /// Allow the network
     #[arg(long)]
     pub(crate) net: bool,
 
-    /// Give the command a terminal, of the size of this one
+    /// Give the command a terminal of the size of this one
     #[arg(short, long)]
     pub(crate) tty: bool,
 
-    /// The directory to run it in, and the project root
+    /// The working directory and project root
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
 
-    /// Run nothing; print what would be allowed, and by what means
+    /// Run nothing; print what would be allowed, and how it is enforced
     #[arg(long)]
     pub(crate) explain: bool,
 
-    /// Explain as JSON, for programs
+    /// Print the explanation as JSON
     #[arg(long, requires = "explain")]
     pub(crate) json: bool,
 
@@ -64,15 +62,15 @@ pub(crate) struct Sandbox {
     pub(crate) command: Vec<String>,
 }
 
-/// How to tell what this host can enforce.
+/// Arguments of `outpost doctor`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost doctor
   outpost doctor --json | jq '.checks[] | select(.state != \"works\")'
 
-The exit code is 0 if processes can be confined here, and 1 if they can't.")]
+The exit code is 0 if sandboxing works on this host, and 1 otherwise.")]
 pub(crate) struct Doctor {
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

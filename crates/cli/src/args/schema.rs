@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-/// Where to write it.
+/// Arguments of `outpost schema`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost schema --out schema
   outpost schema --out /tmp/s && jq '.\"$defs\".params' /tmp/s/process-start.json")]
 pub(crate) struct Schema {
-    /// The folder for the files; it is made if it doesn't exist
+    /// The directory for the files; created if it doesn't exist
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
 }

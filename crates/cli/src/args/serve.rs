@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser, error::ErrorKind};
 
-use crate::config::{self, Layer, SETTINGS};
+use crate::config::{self, Layer};
 
 const EXAMPLES: &str = "Examples:
   outpost serve                                   a free port on loopback
@@ -13,20 +13,20 @@ const EXAMPLES: &str = "Examples:
   outpost serve --listen stdio://                 one client, on stdin and stdout
 
 Every flag can also be set by a variable (OUTPOST_RETAIN_BYTES=4MiB) or in
-outpost.toml (retain_bytes = \"4MiB\"); `outpost config show` tells what is in force.";
+outpost.toml (retain_bytes = \"4MiB\"); `outpost config show` prints the settings.";
 
-/// Where and how to serve.
+/// Arguments of `outpost serve`.
 #[derive(Debug)]
 pub(crate) struct Serve {
     /// The file to read instead of the user's.
     pub(crate) config: Option<PathBuf>,
-    /// What the flags say.
+    /// Settings given by flags.
     pub(crate) flags: Layer,
-    /// Leave the terminal, and let go of stdout once it has said where we listen.
+    /// Detach from the terminal, and close stdout after printing the URLs.
     pub(crate) background: bool,
 }
 
-/// `--config`, which says where settings are and is none itself.
+/// `--config`.
 pub(super) fn config_flag() -> Arg {
     Arg::new("config")
         .long("config")
@@ -35,7 +35,7 @@ pub(super) fn config_flag() -> Arg {
         .help("The file to read instead of the user's outpost.toml [env: OUTPOST_CONFIG]")
 }
 
-/// For those who start a server behind the back of a person.
+/// `--background`, used when the CLI starts the user's server.
 fn background_flag() -> Arg {
     Arg::new("background")
         .long("background")
@@ -46,10 +46,7 @@ fn background_flag() -> Arg {
 impl clap::Args for Serve {
     fn augment_args(command: Command) -> Command {
         let command = command.after_help(EXAMPLES);
-        let command = SETTINGS
-            .iter()
-            .filter_map(config::flag)
-            .fold(command, Command::arg);
+        let command = config::flags().fold(command, Command::arg);
         command.arg(config_flag()).arg(background_flag())
     }
 
@@ -60,7 +57,7 @@ impl clap::Args for Serve {
 
 impl clap::FromArgMatches for Serve {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let flags = config::layer_of_flags(SETTINGS, matches)
+        let flags = config::flags_layer(matches)
             .map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")))?;
         Ok(Serve {
             config: matches.get_one::<PathBuf>("config").cloned(),

@@ -1,24 +1,24 @@
-//! Signals as people write them.
+//! Signal names and numbers.
 
-use outpost_client::SignalName;
-use rustix::process::Signal;
+use outpost_client::Signal;
+use rustix::process::Signal as OsSignal;
 
-/// What can be sent, by name and number.
-const SIGNALS: [(&str, Signal, SignalName); 10] = [
-    ("HUP", Signal::HUP, SignalName::Hangup),
-    ("INT", Signal::INT, SignalName::Interrupt),
-    ("QUIT", Signal::QUIT, SignalName::Quit),
-    ("KILL", Signal::KILL, SignalName::Kill),
-    ("USR1", Signal::USR1, SignalName::User1),
-    ("USR2", Signal::USR2, SignalName::User2),
-    ("TERM", Signal::TERM, SignalName::Terminate),
-    ("CONT", Signal::CONT, SignalName::Continue),
-    ("STOP", Signal::STOP, SignalName::Stop),
-    ("WINCH", Signal::WINCH, SignalName::WindowChange),
+/// Supported signals by name and number.
+const SIGNALS: [(&str, OsSignal, Signal); 10] = [
+    ("HUP", OsSignal::HUP, Signal::Hangup),
+    ("INT", OsSignal::INT, Signal::Interrupt),
+    ("QUIT", OsSignal::QUIT, Signal::Quit),
+    ("KILL", OsSignal::KILL, Signal::Kill),
+    ("USR1", OsSignal::USR1, Signal::User1),
+    ("USR2", OsSignal::USR2, Signal::User2),
+    ("TERM", OsSignal::TERM, Signal::Terminate),
+    ("CONT", OsSignal::CONT, Signal::Continue),
+    ("STOP", OsSignal::STOP, Signal::Stop),
+    ("WINCH", OsSignal::WINCH, Signal::WindowChange),
 ];
 
-/// Reads a name with or without `SIG`, or a number.
-pub(crate) fn signal(text: &str) -> Result<SignalName, String> {
+/// Parses a name with or without `SIG`, or a number.
+pub(crate) fn signal(text: &str) -> Result<Signal, String> {
     let name = text.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);
     let number = text.parse::<i32>().ok();
@@ -31,8 +31,8 @@ pub(crate) fn signal(text: &str) -> Result<SignalName, String> {
     })
 }
 
-/// Its name, for people.
-pub(crate) fn name_of(signal: SignalName) -> &'static str {
+/// The signal's name.
+pub(crate) fn name_of(signal: Signal) -> &'static str {
     let known = SIGNALS.iter().find(|(_, _, known)| *known == signal);
     known.map_or("that signal", |(name, ..)| *name)
 }
@@ -42,9 +42,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_and_without_sig_and_numbers() {
+    fn signals_parse_by_name_and_number() {
         for text in ["INT", "sigint", "SIGINT", "int", "2"] {
-            assert_eq!(signal(text), Ok(SignalName::Interrupt), "{text}");
+            assert_eq!(signal(text), Ok(Signal::Interrupt), "{text}");
         }
         for (name, number, meant) in SIGNALS {
             assert_eq!(signal(name), Ok(meant));

@@ -1,4 +1,4 @@
-//! What holds for every command.
+//! Checks that hold for every command.
 
 use clap::{Command, CommandFactory};
 
@@ -21,6 +21,6 @@ fn every_command_has_an_example() {
 }
 
 #[test]
-fn the_command_line_is_consistent() {
+fn command_line_passes_debug_assertions() {
     Arguments::command().debug_assert();
 }

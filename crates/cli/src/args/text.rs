@@ -1,4 +1,4 @@
-//! Values that have to be text, because the wire carries nothing else.
+//! Values that must be Unicode, because the wire carries only text.
 
 use std::ffi::OsStr;
 
@@ -10,7 +10,7 @@ use clap::{
 
 use super::run::Variable;
 
-/// Any text. What isn't is named by its flag.
+/// Parses any text. An error names the flag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text;
 
@@ -31,8 +31,7 @@ impl TypedValueParser for Text {
     }
 }
 
-/// A variable with its value. What isn't text is named, and its value, which may be
-/// a secret, isn't shown.
+/// Parses a variable. An error names it without its value, which may be a secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VariableText;
 
@@ -65,6 +64,6 @@ impl TypedValueParser for VariableText {
 }
 
 fn refused(command: &Command, what: &str) -> Error {
-    let words = format!("{what} is not Unicode text");
-    Error::raw(ErrorKind::InvalidUtf8, format!("{words}\n")).with_cmd(command)
+    let message = format!("{what} is not Unicode text");
+    Error::raw(ErrorKind::InvalidUtf8, format!("{message}\n")).with_cmd(command)
 }

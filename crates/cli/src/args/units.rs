@@ -1,4 +1,4 @@
-//! Sizes and times as people write them.
+//! Sizes, times and counts in human-readable units.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -33,7 +33,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// A span of time: `500ms`, `30s`, `1h30m`, or a number of seconds.
+/// A duration: `500ms`, `30s`, `1h30m`, or a number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span(pub(crate) Duration);
 
@@ -57,24 +57,24 @@ impl fmt::Display for Span {
     }
 }
 
-/// A span of time, or none at all.
+/// A session TTL: a time or `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lease(pub(crate) Ttl);
+pub(crate) struct MaxTtl(pub(crate) Ttl);
 
-impl FromStr for Lease {
+impl FromStr for MaxTtl {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "unlimited" {
-            return Ok(Lease(Ttl::Unlimited));
+            return Ok(MaxTtl(Ttl::Unlimited));
         }
         text.parse::<Span>()
-            .map(|span| Lease(Ttl::For(span.0)))
+            .map(|span| MaxTtl(Ttl::For(span.0)))
             .map_err(|_| "expected a time such as 30s or 1h30m, or `unlimited`")
     }
 }
 
-impl fmt::Display for Lease {
+impl fmt::Display for MaxTtl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Ttl::For(span) => Span(span).fmt(f),
@@ -83,24 +83,24 @@ impl fmt::Display for Lease {
     }
 }
 
-/// How long to stay with nothing to do: a span of time, or `never` to leave.
+/// An idle timeout: a time or `never`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Idleness(pub(crate) Option<Duration>);
+pub(crate) struct IdleTimeout(pub(crate) Option<Duration>);
 
-impl FromStr for Idleness {
+impl FromStr for IdleTimeout {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "never" {
-            return Ok(Idleness(None));
+            return Ok(IdleTimeout(None));
         }
         text.parse::<Span>()
-            .map(|span| Idleness(Some(span.0)))
+            .map(|span| IdleTimeout(Some(span.0)))
             .map_err(|_| "expected a time such as 30s or 1h30m, or `never`")
     }
 }
 
-impl fmt::Display for Idleness {
+impl fmt::Display for IdleTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(span) => Span(span).fmt(f),
@@ -109,16 +109,24 @@ impl fmt::Display for Idleness {
     }
 }
 
-/// A number of things, at least one.
+/// A count of at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Count(pub(crate) usize);
+
+impl FromStr for Count {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Count(text.parse::<std::num::NonZeroUsize>()?.get()))
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_and_shown_in_human_units() {
+    fn sizes_use_human_readable_units() {
         for (text, bytes, shown) in [
             ("1MiB", 1 << 20, "1MiB"),
             ("65536", 65536, "64KiB"),
@@ -133,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_and_shown_in_human_units() {
+    fn times_use_human_readable_units() {
         for (text, ms, shown) in [
             ("30s", 30_000, "30s"),
             ("500ms", 500, "500ms"),
@@ -150,7 +158,7 @@ mod tests {
         for wrong in ["soon", "", "-2", "1.5", "2 parsecs"] {
             assert!(wrong.parse::<Span>().is_err(), "{wrong}");
         }
-        assert!("2".parse::<Lease>().is_ok());
-        assert!("2".parse::<Idleness>().is_ok());
+        assert!("2".parse::<MaxTtl>().is_ok());
+        assert!("2".parse::<IdleTimeout>().is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! `outpost attach`: this terminal, connected with detached work.
+//! `outpost attach`: connects this terminal with detached work.
 
 use std::{
     io::{self, IsTerminal as _, stdin},
@@ -7,25 +7,26 @@ use std::{
 
 use anyhow::Context;
 use outpost_client::{
-    Cause, DeliveryChoice, Place as _, Process, ProcessState, Remote, RemoteOptions, Standing,
+    ConnectionState, DeliveryMode, Executor as _, Process, ProcessState, ReconnectFailure,
+    RemoteExecutor, RemoteOptions,
 };
 use rustix::io::Errno;
 
-use super::task::perform;
+use super::runtime::run_command;
 use crate::{
     args::Attach,
     console::{
-        Conversation, Ending, Notice, Parting, RawMode, Signals, Typed, WayOut, converse,
+        self, Attachment, EscapeKey, Notice, OnLeave, Outcome, RawMode, Signals, StdinForwarder,
         window_size,
     },
-    detached::{self, Claim, Found, Site},
+    detached::{self, Claim, Found, ServerTarget},
     exit,
     render::out::{note, note_below},
 };
 
-/// Attaches; the exit code is that of the process if it ends meanwhile.
+/// Attaches. The exit code is that of the process, if it exits meanwhile.
 pub(crate) fn run(args: &Attach) -> ExitCode {
-    perform(async {
+    run_command(async {
         let attached = attach(args).await;
         Ok(attached.unwrap_or_else(|error| exit::with_error(&error)))
     })
@@ -33,10 +34,10 @@ pub(crate) fn run(args: &Attach) -> ExitCode {
 
 async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
-    let site = Site::of(args.on.on.as_deref());
+    let server = ServerTarget::from_on(args.on.on.as_deref());
     let opening = async {
-        let found = detached::open(&site, &args.id, Claim::Take).await?.found;
-        let remote = join(&site, &found).await?;
+        let found = detached::open(&server, &args.id, Claim::Take).await?.found;
+        let remote = take_over(&server, &found).await?;
         let process = remote.attach(&found.process_id, 0).await;
         let process = process.with_context(|| format!("cannot attach to {}", found.name()))?;
         anyhow::Ok((found, remote, process))
@@ -45,83 +46,90 @@ async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
         opened = opening => opened?,
         signal = signals.ending() => return Ok(exit::of_signal(signal)),
     };
-    let ending = talk(args, &found, &process, &remote, &mut signals).await?;
-    let code = parted(&found, &process, &remote, ending).await;
+    let outcome = attach_stdio(args, &found, &process, &remote, &mut signals).await?;
+    let code = report(&found, &process, &remote, outcome).await;
     drop(process);
     remote.close().await?;
     Ok(code)
 }
 
-/// How it ended, for who was attached. Whatever happens here, the work goes on.
-async fn parted(found: &Found, process: &Process, remote: &Remote, ending: Ending) -> ExitCode {
+/// Reports the outcome. The work continues in any case.
+async fn report(
+    found: &Found,
+    process: &Process,
+    remote: &RemoteExecutor,
+    outcome: Outcome,
+) -> ExitCode {
     let id = found.name();
-    // The cursor stands wherever the work, or who typed, has left it.
-    let say = match found.entry.tty || stdin().is_terminal() {
-        true => note_below,
-        false => note,
+    // The cursor may be anywhere on the line.
+    let print = if found.entry.tty || stdin().is_terminal() {
+        note_below
+    } else {
+        note
     };
-    match ending {
-        Ending::Detached => {
-            say(&format!(
-                "left {id}, which goes on; `outpost attach {id}` comes back to it"
+    match outcome {
+        Outcome::Detached => {
+            print(&format!(
+                "detached from {id}, which continues; `outpost attach {id}` attaches again"
             ));
             ExitCode::SUCCESS
         }
-        // Nobody is left to see it, or to be told so.
-        Ending::Unheard(error) if is_gone(&error) => ExitCode::SUCCESS,
-        Ending::Unheard(error) => {
-            say(&format!("cannot write what it says: {error}"));
+        // The terminal or the reader is gone.
+        Outcome::OutputError(error) if is_closed(&error) => ExitCode::SUCCESS,
+        Outcome::OutputError(error) => {
+            print(&format!("cannot write its output: {error}"));
             ExitCode::FAILURE
         }
-        Ending::Failed(_) if is_taken_over(remote) => {
-            say(&format!("another terminal has taken over {id}"));
+        Outcome::Failed(_) if is_taken_over(remote) => {
+            print(&format!("another terminal has taken over {id}"));
             ExitCode::FAILURE
         }
-        ending => exit::after(process, ending).await,
+        outcome => exit::after(process, outcome).await,
     }
 }
 
-/// Whether it was somebody else who ended it, by attaching too.
-fn is_taken_over(remote: &Remote) -> bool {
+/// Returns whether another client took over the session.
+fn is_taken_over(remote: &RemoteExecutor) -> bool {
     matches!(
-        *remote.standing().borrow(),
-        Standing::Failed {
-            cause: Cause::TakenOver,
+        *remote.connection_state().borrow(),
+        ConnectionState::Failed {
+            cause: ReconnectFailure::TakenOver,
             ..
         }
     )
 }
 
-/// A reader that has seen enough, or a terminal that was closed.
-fn is_gone(error: &io::Error) -> bool {
+/// Returns whether the reader or the terminal has been closed.
+fn is_closed(error: &io::Error) -> bool {
     let hung_up = error.raw_os_error() == Some(Errno::IO.raw_os_error());
     hung_up || error.kind() == io::ErrorKind::BrokenPipe
 }
 
-/// Takes the session of a process, from whoever has it.
-async fn join(site: &Site, found: &Found) -> anyhow::Result<Remote> {
+/// Takes over the session of a process.
+async fn take_over(server: &ServerTarget, found: &Found) -> anyhow::Result<RemoteExecutor> {
     if found.attached {
-        note("taking it over from another terminal");
+        note("taking over from another terminal");
     }
-    site.connect(RemoteOptions {
-        client_name: "outpost attach".to_owned(),
-        resume: Some(found.session_id.clone()),
-        takeover: true,
-        // It goes on when nobody watches, and doesn't wait for us to read.
-        delivery: DeliveryChoice::Push,
-        ..RemoteOptions::default()
-    })
-    .await
-    .with_context(|| format!("cannot attach to {}", found.name()))
+    server
+        .connect(
+            RemoteOptions::default()
+                .client_name("outpost attach")
+                .resume(found.session_id.clone())
+                .takeover(true)
+                // The process must not wait for this client's acknowledgements.
+                .delivery(DeliveryMode::Push),
+        )
+        .await
+        .with_context(|| format!("cannot attach to {}", found.name()))
 }
 
-async fn talk(
+async fn attach_stdio(
     args: &Attach,
     found: &Found,
     process: &Process,
-    remote: &Remote,
+    remote: &RemoteExecutor,
     signals: &mut Signals,
-) -> anyhow::Result<Ending> {
+) -> anyhow::Result<Outcome> {
     let tty = found.entry.tty;
     let running = matches!(
         found.entry.state,
@@ -129,35 +137,36 @@ async fn talk(
     );
     let terminal = stdin().is_terminal();
     if terminal && running {
-        note(&format!("{} leaves it running", args.detach_key));
+        note(&format!("{} detaches", args.detach_key));
     }
     let raw_mode = match (running, tty) {
         (true, true) => RawMode::set()?,
-        (true, false) => RawMode::heed(args.detach_key)?,
+        (true, false) => RawMode::set_line_end(args.detach_key)?,
         (false, _) => None,
     };
     if tty && running {
         redraw(process).await;
     }
-    let conversation = Conversation {
+    let attachment = Attachment {
         process,
         remote: Some(remote),
         tty,
-        // What is left of a script's input isn't meant for what happens to run.
-        typed: (terminal && running).then(|| Typed::read(Some(WayOut::Detach(args.detach_key)))),
+        // Input that a script has left over isn't meant for this process.
+        stdin: (terminal && running)
+            .then(|| StdinForwarder::read(Some(EscapeKey::Detach(args.detach_key)))),
         since: found.entry.next_seq,
-        parting: Parting::Leaves,
+        on_leave: OnLeave::Detach,
         until: None,
-        notice: Notice::beside(raw_mode.as_ref()),
+        notice: Notice::next_to(raw_mode.as_ref()),
     };
-    Ok(converse(conversation, signals).await)
+    Ok(console::attach(attachment, signals).await)
 }
 
-/// Gives the terminal of a process the size of ours. A program that draws draws
-/// everything again when the size changes, so it does change.
+/// Sets the size of the process's terminal to ours. Changes it twice, so that a full-screen program
+/// redraws even if the size is the same.
 async fn redraw(process: &Process) {
     if let Some((rows, cols)) = window_size() {
-        // If it can't be changed, what is there is what is seen.
+        // Older servers can't resize; the screen stays as it is.
         let _ = process.resize(rows.max(2) - 1, cols).await;
         let _ = process.resize(rows, cols).await;
     }

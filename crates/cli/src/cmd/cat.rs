@@ -1,50 +1,50 @@
-//! `outpost cat`: what is in files.
+//! `outpost cat`: prints files.
 
 use std::process::ExitCode;
 
 use outpost_client::FileReader;
 use tokio::io::{AsyncWriteExt as _, Stdout, stdout};
 
-use super::task::perform_on_files;
+use super::runtime::run_file_command;
 use crate::{
     args::Cat,
-    render::{out::note, words},
-    transfer::{Sites, of_place},
+    render::{errors, out::note},
+    transfer::{Locations, file_error},
 };
 
 pub(crate) fn run(args: &Cat) -> ExitCode {
-    perform_on_files(cat(args))
+    run_file_command(cat(args))
 }
 
 async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
-    let mut sites = Sites::new(args.on.on.as_deref(), "outpost cat");
+    let mut locations = Locations::new(args.on.on.as_deref(), "outpost cat");
     for path in &args.paths {
-        sites.check_on(path)?;
+        locations.check_file(path)?;
     }
-    let outcome = shown(args, &mut sites).await;
-    sites.leave().await;
+    let outcome = print_all(args, &mut locations).await;
+    locations.disconnect().await;
     outcome
 }
 
-async fn shown(args: &Cat, sites: &mut Sites) -> anyhow::Result<ExitCode> {
+async fn print_all(args: &Cat, locations: &mut Locations) -> anyhow::Result<ExitCode> {
     let mut stdout = stdout();
     let mut code = ExitCode::SUCCESS;
     for path in &args.paths {
-        let site = sites.find_on(path).await?;
-        let shown = match site.files.open(&site.path).await {
-            Ok(reader) => show(reader, &mut stdout).await?,
+        let location = locations.resolve_file(path).await?;
+        let shown = match location.files.open(&location.path).await {
+            Ok(reader) => print(reader, &mut stdout).await?,
             Err(error) => Err(error),
         };
         if let Err(error) = shown {
-            note(&words::of(&of_place(error.into())?));
+            note(&errors::message(&file_error(error.into())?));
             code = ExitCode::FAILURE;
         }
     }
     Ok(code)
 }
 
-/// Fails if nobody reads it; what is wrong with the file is told apart.
-async fn show(
+/// Prints a file. An error of stdout is the outer one, an error of the file the inner one.
+async fn print(
     mut reader: FileReader,
     stdout: &mut Stdout,
 ) -> anyhow::Result<Result<(), outpost_client::FileError>> {

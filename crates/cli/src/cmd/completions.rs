@@ -1,4 +1,4 @@
-//! `outpost completions`: what shells need to know of the command line.
+//! `outpost completions`: prints shell completions.
 
 use std::{io::Write, process::ExitCode};
 
@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory};
 
 use crate::{
     args::{Arguments, Completions},
-    render::out::conclude,
+    render::out::finish,
 };
 
 pub(crate) fn run(args: &Completions) -> ExitCode {
@@ -15,10 +15,10 @@ pub(crate) fn run(args: &Completions) -> ExitCode {
     clap_complete::generate(args.shell, &mut command, "outpost", &mut script);
     let mut stdout = std::io::stdout().lock();
     let printed = stdout.write_all(&script).and_then(|()| stdout.flush());
-    conclude(printed.map(|()| ExitCode::SUCCESS).map_err(Into::into))
+    finish(printed.map(|()| ExitCode::SUCCESS).map_err(Into::into))
 }
 
-/// The command line without what isn't for people: generators don't ask.
+/// A copy of the command line without hidden arguments, which the generators don't filter.
 fn for_people(command: &Command) -> Command {
     let shown = Command::new(command.get_name().to_owned());
     let shown = match command.get_about() {

@@ -1,4 +1,4 @@
-//! `outpost config`: what is in force, and where it is from.
+//! `outpost config`: prints the effective settings and their origins.
 
 use std::{
     io::{self, Write},
@@ -11,13 +11,13 @@ use serde_json::json;
 use crate::{
     args::{Config, ConfigPath, ConfigShow, ConfigSubcommand},
     colour,
-    config::{self, Layer, Places, Show, Source},
+    config::{self, ConfigFiles, Layer, Source, Table},
 };
 
-/// Prints; a configuration that makes no sense is one line and exit code 1.
+/// Runs the command. An invalid configuration is reported on one line, with exit code 1.
 pub(crate) fn run(args: &Config) -> ExitCode {
     let text = match &args.subcommand {
-        ConfigSubcommand::Show(show) => shown(show),
+        ConfigSubcommand::Show(show) => settings(show),
         ConfigSubcommand::Path(path) => paths(path),
     };
     let printed = text.and_then(|text| {
@@ -34,41 +34,43 @@ pub(crate) fn run(args: &Config) -> ExitCode {
     }
 }
 
-fn shown(args: &ConfigShow) -> anyhow::Result<String> {
+fn settings(args: &ConfigShow) -> anyhow::Result<String> {
     let layers = config::load(Layer::new(Source::CommandLine), args.config.clone())?;
     if !args.json {
-        let show = Show {
+        let table = Table {
             origins: args.origins,
             coloured: colour::wanted(&io::stdout()),
         };
-        return Ok(show.table(&layers));
+        return Ok(table.render(&layers));
     }
-    let reading = config::reading::reading(&layers);
-    let mut answer = json!({"config": reading.config});
+    let result = config::read_result(&layers);
+    let mut output = json!({"config": result.config});
     if args.origins {
-        answer["origins"] = serde_json::to_value(reading.origins)?;
+        output["origins"] = serde_json::to_value(result.origins)?;
     }
-    Ok(format!("{answer:#}\n"))
+    Ok(format!("{output:#}\n"))
 }
 
 fn paths(args: &ConfigPath) -> anyhow::Result<String> {
-    let places = Places::new(None, |name| std::env::var_os(name));
+    let files = ConfigFiles::new(None, |name| std::env::var_os(name));
     if args.user {
-        let user = places.user.context("there is no HOME to look in")?;
+        let user = files
+            .user
+            .context("cannot locate the user's file: HOME is not set")?;
         return Ok(format!("{}\n", user.display()));
     }
     let rows = [
-        places.user.map(|file| ("user", file)),
-        Some(("system", places.system)),
+        files.user.map(|file| ("user", file)),
+        Some(("system", files.system)),
     ];
     let mut text = String::new();
-    for (who, file) in rows.into_iter().flatten() {
-        let remark = match config::read(&file) {
+    for (name, file) in rows.into_iter().flatten() {
+        let remark = match config::read_file(&file) {
             Ok(Some(_)) => String::new(),
             Ok(None) => "  (absent)".to_owned(),
             Err(why) => format!("  (unreadable: {why})"),
         };
-        text.push_str(&format!("{who:6}  {}{remark}\n", file.display()));
+        text.push_str(&format!("{name:6}  {}{remark}\n", file.display()));
     }
     Ok(text)
 }

@@ -1,38 +1,37 @@
-//! `outpost confine`: what the server starts itself as, between itself and a
-//! confined process. Not for people.
+//! `outpost confine`: a hidden command, the helper that runs inside a sandbox.
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
-use outpost_engine::sandbox::{self, Level, Sandbox, StageCommand};
+use outpost_engine::sandbox::{self, HelperCommand, Level, Sandbox};
 
-/// What it is called.
+/// Name of the command.
 const NAME: &str = "confine";
 
-/// The arguments behind the name, if it is what was asked for. Asked before
-/// anything else, since reading a whole command line takes its time.
-pub(crate) fn asked() -> Option<impl Iterator<Item = OsString>> {
+/// The arguments after the name, if this is the command. Checked first, because parsing a whole
+/// command line takes time.
+pub(crate) fn arguments() -> Option<impl Iterator<Item = OsString>> {
     let mut arguments = std::env::args_os().skip(1);
     (arguments.next()? == NAME).then_some(arguments)
 }
 
-/// Becomes the next stage, or does file operations behind its walls; returns if
-/// it fails, or when nobody asks any more.
+/// Sets up the sandbox and execs the program, or runs a file worker; returns on failure, or when
+/// the worker's client is gone.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    sandbox::stage(arguments, |socket| {
-        outpost_files::serve(socket, sandbox::is_placeholder);
+    sandbox::run_helper(arguments, |socket| {
+        outpost_files::run_worker(socket, sandbox::is_placeholder);
     })
 }
 
-/// How the server starts it: the very program that is running, even where
-/// another version has been put in its place.
-pub(crate) fn command() -> StageCommand {
-    StageCommand {
+/// The command with which the server starts the helper: the executable that is running now, even if
+/// its file was replaced.
+pub(crate) fn command() -> HelperCommand {
+    HelperCommand {
         program: PathBuf::from("/proc/self/exe"),
         args: vec![NAME.to_owned()],
     }
 }
 
-/// What confines processes here, by the means that were chosen.
+/// Creates the sandbox of the given level.
 pub(crate) fn sandbox(level: Level) -> Sandbox {
     Sandbox::new(command(), level)
 }

@@ -1,4 +1,4 @@
-//! `outpost cp`: files and directories, to a server, from one, or here.
+//! `outpost cp`: copies files and directories between this host and servers.
 
 use std::{
     process::ExitCode,
@@ -7,101 +7,103 @@ use std::{
 };
 
 use anyhow::Context;
-use outpost_client::Standing;
+use outpost_client::ConnectionState;
 
-use super::task::perform_on_files;
+use super::runtime::run_file_command;
 use crate::{
     args::{Cp, Location},
     console::Signals,
     exit,
     render::{
+        errors,
         out::note,
-        progress::{Bar, Pace, summary},
-        words,
+        progress::{CopyBar, summary},
     },
-    transfer::{Course, Sites, Tally, copy},
+    transfer::{CopyOptions, CopyProgress, Locations, copy},
 };
 
-/// How often the bar is drawn.
+/// Interval of the progress bar.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &Cp) -> ExitCode {
-    perform_on_files(cp(args))
+    run_file_command(cp(args))
 }
 
 async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
     let inputs = args.sources.iter();
     let inputs = inputs.filter(|source| **source == Location::Stream).count();
     if inputs > 1 || (inputs == 1 && args.destination == Location::Stream) {
-        return Ok(exit::misuse("standard input can be copied once, to a file"));
+        return Ok(exit::misuse(
+            "cannot copy stdin: it can be copied once, to a file",
+        ));
     }
-    let on_named = |location: &Location| matches!(location, Location::OnNamed(_));
-    let unused = !args.sources.iter().any(on_named) && !on_named(&args.destination);
+    let uses_on = |location: &Location| matches!(location, Location::OnDefault(_));
+    let unused = !args.sources.iter().any(uses_on) && !uses_on(&args.destination);
     if args.on.on.is_some() && unused {
-        let words = "--on names a server that no path is on; a path there is written :PATH";
-        return Ok(exit::misuse(words));
+        let message = "--on is given, but no path uses it; write a path on that server as :PATH";
+        return Ok(exit::misuse(message));
     }
-    // What is half written goes with us, whoever ends us.
+    // A signal must remove incomplete files before this program exits.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
-    let bar = Bar::wanted(args.quiet || args.destination == Location::Stream);
-    let mut sites = Sites::new(args.on.on.as_deref(), "outpost cp");
+    let bar = CopyBar::new(args.quiet || args.destination == Location::Stream);
+    let mut locations = Locations::new(args.on.on.as_deref(), "outpost cp");
     for location in args.sources.iter().chain([&args.destination]) {
-        sites.check(location)?;
+        locations.check(location)?;
     }
     let outcome = tokio::select! {
-        outcome = copied(args, &mut sites, bar) => outcome,
+        outcome = copy_all(args, &mut locations, &bar) => outcome,
         signal = signals.ending() => {
             bar.clear();
             Ok(exit::of_signal(signal))
         }
     };
-    let _ = signals.unless_ended(sites.leave()).await;
+    let _ = signals.unless_ended(locations.disconnect()).await;
     outcome
 }
 
-async fn copied(args: &Cp, sites: &mut Sites, bar: Bar) -> anyhow::Result<ExitCode> {
+async fn copy_all(args: &Cp, locations: &mut Locations, bar: &CopyBar) -> anyhow::Result<ExitCode> {
     let mut sources = Vec::new();
     for source in &args.sources {
-        sources.push(sites.find(source).await?);
+        sources.push(locations.resolve(source).await?);
     }
-    let destination = sites.find(&args.destination).await?;
-    let course = Course {
+    let destination = locations.resolve(&args.destination).await?;
+    let options = CopyOptions {
         recursive: args.recursive,
         sizes: bar.is_shown(),
-        tally: Arc::new(Tally::default()),
-        complain: &|error| bar.say(&words::of(error)),
+        progress: Arc::new(CopyProgress::default()),
+        on_error: &|error| bar.print(&errors::message(error)),
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     let outcome = tokio::select! {
-        outcome = copy(&sources, destination.as_ref(), &course) => outcome,
-        () = draw(bar, &course.tally, sites, begun) => Ok(()),
+        outcome = copy(&sources, destination.as_ref(), &options) => outcome,
+        () = draw(bar, &options.progress, locations) => Ok(()),
     };
     bar.clear();
     outcome?;
-    let totals = course.tally.totals();
+    let totals = options.progress.totals();
     let some = totals.files > 0 || totals.files_found > 1;
     if !args.quiet && destination.is_some() && some {
-        note(&summary(&totals, begun.elapsed()));
+        note(&summary(&totals, started.elapsed()));
     }
-    Ok(match totals.failed {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+    Ok(if totals.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
-/// Draws the bar, for as long as it is polled.
-async fn draw(bar: Bar, tally: &Tally, sites: &Sites, begun: Instant) {
+/// Draws the progress bar, for as long as it is polled.
+async fn draw(bar: &CopyBar, progress: &CopyProgress, locations: &Locations) {
     if !bar.is_shown() {
         return std::future::pending().await;
     }
-    let mut pace = Pace::default();
     let mut ticks = tokio::time::interval(DRAW_EVERY);
     loop {
         ticks.tick().await;
-        let totals = tally.totals();
-        pace.update(totals.bytes, begun.elapsed());
-        let mut servers = sites.servers();
-        let lost = servers.any(|server| *server.standing().borrow() == Standing::Recovering);
-        bar.draw(&totals, &pace, lost);
+        let totals = progress.totals();
+        let mut servers = locations.servers();
+        let lost = servers
+            .any(|server| *server.connection_state().borrow() == ConnectionState::Recovering);
+        bar.draw(&totals, lost);
     }
 }

@@ -1,35 +1,35 @@
-//! `outpost kill`: ends processes, or signals them.
+//! `outpost kill`: ends or signals processes.
 
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::Context;
-use outpost_client::{Distant, SignalName, Terminate};
+use outpost_client::{ProcessPeek, Signal, Terminate};
 use tokio::time::timeout;
 
-use super::task::perform;
+use super::runtime::run_command;
 use crate::{
     args::{Kill, signal::name_of},
-    detached::{self, Claim, Site},
-    render::{out, words},
+    detached::{self, Claim, ServerTarget},
+    render::{errors, out},
 };
 
-/// How long a process is asked to end before it is made to.
+/// Grace period of a termination.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long what was killed may take to be gone.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
+/// Timeout for the exit of a killed process.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &Kill) -> ExitCode {
-    perform(kill(args))
+    run_command(kill(args))
 }
 
 async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
-    let site = Site::of(args.on.on.as_deref());
+    let server = ServerTarget::from_on(args.on.on.as_deref());
     let mut code = ExitCode::SUCCESS;
     for id in &args.ids {
-        match kill_one(&site, id, args.signal).await {
-            Ok(words) => out::lines([words])?,
+        match kill_one(&server, id, args.signal).await {
+            Ok(message) => out::lines([message])?,
             Err(error) => {
-                out::note(&words::of(&error));
+                out::note(&errors::message(&error));
                 code = ExitCode::FAILURE;
             }
         }
@@ -37,16 +37,20 @@ async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Says what was done.
-async fn kill_one(site: &Site, id: &str, signal: Option<SignalName>) -> anyhow::Result<String> {
-    // Who follows it makes way, and comes back.
-    let opened = detached::open(site, id, Claim::Take).await?;
+/// Ends or signals one process, and returns a message.
+async fn kill_one(
+    server: &ServerTarget,
+    id: &str,
+    signal: Option<Signal>,
+) -> anyhow::Result<String> {
+    // A command that follows it is disconnected, and reconnects.
+    let opened = detached::open(server, id, Claim::Take).await?;
     let process = opened.process();
     let name = opened.found.name();
     if let Some(code) = opened.found.entry.exit_code {
         if signal.is_none() {
             let end = end_tree(&process, Duration::ZERO).await;
-            end.with_context(|| format!("cannot end what {name} left running"))?;
+            end.with_context(|| format!("cannot end leftover processes of {name}"))?;
         }
         return Ok(format!("{name} had already exited with {code}"));
     }
@@ -58,30 +62,27 @@ async fn kill_one(site: &Site, id: &str, signal: Option<SignalName>) -> anyhow::
     let ended = end_tree(&process, GRACE).await;
     ended.with_context(|| format!("cannot end {name}"))?;
     match timeout(
-        GRACE + GONE_WITHIN,
+        GRACE + EXIT_TIMEOUT,
         exit_code(&process, opened.found.entry.next_seq),
     )
     .await
     {
         Ok(code) => Ok(format!("{name} has ended with {}", code?)),
-        Err(_) => anyhow::bail!("{name} was killed and is still there after {GONE_WITHIN:?}"),
+        Err(_) => anyhow::bail!("{name} was killed and is still alive after {EXIT_TIMEOUT:?}"),
     }
 }
 
-async fn end_tree(process: &Distant, grace: Duration) -> Result<bool, outpost_client::Error> {
-    let how = Terminate {
-        grace: Some(grace),
-        tree: true,
-    };
+async fn end_tree(process: &ProcessPeek, grace: Duration) -> Result<bool, outpost_client::Error> {
+    let how = Terminate::new().grace(grace).tree();
     process.terminate(how).await
 }
 
-/// Waits for the exit code; how much was written until then doesn't matter.
-async fn exit_code(process: &Distant, next_seq: u64) -> anyhow::Result<i32> {
+/// Waits for the exit code.
+async fn exit_code(process: &ProcessPeek, next_seq: u64) -> anyhow::Result<i32> {
     let mut after = next_seq.saturating_sub(1);
     loop {
         let page = process.read(after, None, GRACE).await;
-        let page = page.context("cannot see how it ends")?;
+        let page = page.context("cannot read its exit code")?;
         if let Some(exit) = page.exit {
             return Ok(exit.code);
         }

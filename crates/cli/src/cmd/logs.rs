@@ -1,4 +1,4 @@
-//! `outpost logs`: what a process has written.
+//! `outpost logs`: prints the output of a process.
 
 use std::{
     io::{self, Write},
@@ -7,91 +7,95 @@ use std::{
 };
 
 use anyhow::Context;
-use outpost_client::{Chunk, StreamName};
+use outpost_client::{Chunk, Stream};
 
-use super::task::perform;
+use super::runtime::run_command;
 use crate::{
     args::Logs,
-    detached::{self, Claim, Site},
+    detached::{self, Claim, ServerTarget},
     render::{
-        amount::amount,
+        byte_size::byte_size,
         out::note,
-        transcript::{Piece, Transcript},
+        transcript::{Item, Transcript},
     },
 };
 
-/// The exit code of what was interrupted, as shells have it.
+/// Exit code after Ctrl-C, as in a shell.
 const INTERRUPTED: u8 = 130;
-/// How much is asked for at once.
+/// Page size.
 const PAGE_BYTES: usize = 256 * 1024;
-/// How long one question may wait for news; then it is asked again.
-const WAIT: Duration = Duration::from_secs(30);
+/// Long-poll timeout of one request.
+const LONG_POLL: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(args: &Logs) -> ExitCode {
-    perform(logs(args))
+    run_command(logs(args))
 }
 
 async fn logs(args: &Logs) -> anyhow::Result<ExitCode> {
     if !args.follow {
-        return transcribe(args).await;
+        return print_transcript(args).await;
     }
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => {
             interrupted.context("cannot listen for signals")?;
             Ok(ExitCode::from(INTERRUPTED))
         }
-        outcome = transcribe(args) => outcome,
+        outcome = print_transcript(args) => outcome,
     }
 }
 
-async fn transcribe(args: &Logs) -> anyhow::Result<ExitCode> {
-    let site = Site::of(args.on.on.as_deref());
-    let open = || detached::open(&site, &args.id, Claim::Wait);
+async fn print_transcript(args: &Logs) -> anyhow::Result<ExitCode> {
+    let server = ServerTarget::from_on(args.on.on.as_deref());
+    let open = || detached::open(&server, &args.id, Claim::Wait);
     let mut opened = open().await?;
     let mut transcript = Transcript::new(&opened.found.entry, args.follow);
-    let wait = if args.follow { WAIT } else { Duration::ZERO };
+    let wait = if args.follow {
+        LONG_POLL
+    } else {
+        Duration::ZERO
+    };
     while let Some(after) = transcript.next() {
         let page = opened.process().read(after, Some(PAGE_BYTES), wait).await;
         let page = match page {
-            // It was somebody's for a moment, and what was written meanwhile is still there.
+            // Another command took over the session for a moment; the output is still retained.
             Err(_) if opened.is_taken_over().await => {
                 opened = open().await?;
                 continue;
             }
-            page => page.context("cannot read what the process has written")?,
+            page => page.context("cannot read the output of the process")?,
         };
-        let pieces = transcript.take(page);
-        // Beside everything else: who reads may have stopped.
-        tokio::task::spawn_blocking(move || show_all(&pieces)).await??;
+        let items = transcript.add(page);
+        // On a separate thread, because stdout may block.
+        tokio::task::spawn_blocking(move || print_all(&items)).await??;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show_all(pieces: &[Piece]) -> io::Result<()> {
-    pieces.iter().try_for_each(show)?;
+fn print_all(items: &[Item]) -> io::Result<()> {
+    items.iter().try_for_each(print)?;
     io::stdout().flush()
 }
 
-fn show(piece: &Piece) -> io::Result<()> {
-    match piece {
-        Piece::LostBefore(bytes) => {
+fn print(item: &Item) -> io::Result<()> {
+    match item {
+        Item::LostBefore(bytes) => {
             note(&format!(
                 "the first {} are no longer retained",
-                amount(*bytes)
+                byte_size(*bytes)
             ));
             Ok(())
         }
-        Piece::LostHere => {
-            note("some output is missing here: it was gone before it was read");
+        Item::LostHere => {
+            note("some output is missing here: it was evicted before it was read");
             Ok(())
         }
-        Piece::Output(chunk) => write(chunk),
+        Item::Output(chunk) => write(chunk),
     }
 }
 
 fn write(chunk: &Chunk) -> io::Result<()> {
     match chunk.stream {
-        StreamName::Stdout | StreamName::Pty => io::stdout().write_all(&chunk.bytes),
-        StreamName::Stderr => io::stderr().write_all(&chunk.bytes),
+        Stream::Stdout | Stream::Pty => io::stdout().write_all(&chunk.bytes),
+        Stream::Stderr => io::stderr().write_all(&chunk.bytes),
     }
 }

@@ -1,4 +1,4 @@
-//! `outpost ls`: what is in directories.
+//! `outpost ls`: lists directories.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -10,46 +10,46 @@ use outpost_client::{FileError, Files, Metadata};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::task::perform_on_files;
+use super::runtime::run_file_command;
 use crate::{
     args::Ls,
     render::{
+        errors,
         listing::{self, Listed},
         out,
-        paint::Paint,
-        words,
+        style::Styler,
     },
-    transfer::{Site, Sites, of_place},
+    transfer::{FileLocation, Locations, file_error},
 };
 
-/// How many files are looked at together.
-const LOOKS_AT_ONCE: usize = 32;
+/// Maximum number of concurrent metadata requests.
+const CONCURRENT_LOOKUPS: usize = 32;
 
 pub(crate) fn run(args: &Ls) -> ExitCode {
-    perform_on_files(ls(args))
+    run_file_command(ls(args))
 }
 
 async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
-    let mut sites = Sites::new(args.on.on.as_deref(), "outpost ls");
+    let mut locations = Locations::new(args.on.on.as_deref(), "outpost ls");
     for path in &args.paths {
-        sites.check_on(path)?;
+        locations.check_file(path)?;
     }
-    let outcome = listed(args, &mut sites).await;
-    sites.leave().await;
+    let outcome = print_all(args, &mut locations).await;
+    locations.disconnect().await;
     outcome
 }
 
-async fn listed(args: &Ls, sites: &mut Sites) -> anyhow::Result<ExitCode> {
+async fn print_all(args: &Ls, locations: &mut Locations) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let mut all = Vec::new();
     let several = args.paths.len() > 1;
     for path in &args.paths {
-        let site = sites.find_on(path).await?;
-        match list(&site, args.long || args.json).await {
+        let location = locations.resolve_file(path).await?;
+        match list(&location, args.long || args.json).await {
             Ok(entries) if args.json => all.extend(entries),
-            Ok(entries) => show(args, several.then_some(&site.path), &entries)?,
+            Ok(entries) => print(args, several.then_some(&location.path), &entries)?,
             Err(error) => {
-                out::note(&words::of(&of_place(error.into())?));
+                out::note(&errors::message(&file_error(error.into())?));
                 code = ExitCode::FAILURE;
             }
         }
@@ -61,29 +61,29 @@ async fn listed(args: &Ls, sites: &mut Sites) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Something that was found, and where.
+/// A file, and its path.
 struct Found {
     path: PathBuf,
     listed: Listed,
 }
 
-async fn list(site: &Site, details: bool) -> Result<Vec<Found>, FileError> {
-    let metadata = site.files.metadata(&site.path).await?;
+async fn list(location: &FileLocation, details: bool) -> Result<Vec<Found>, FileError> {
+    let metadata = location.files.metadata(&location.path).await?;
     if !metadata.is_directory {
         return Ok(vec![Found {
-            path: site.path.clone(),
+            path: location.path.clone(),
             listed: Listed {
-                name: site.path.to_string_lossy().into_owned(),
+                name: location.path.to_string_lossy().into_owned(),
                 is_directory: false,
                 metadata: Some(metadata),
             },
         }]);
     }
-    let entries = site.files.read_directory(&site.path).await?;
+    let entries = location.files.read_directory(&location.path).await?;
     let mut found: Vec<_> = entries
         .into_iter()
         .map(|entry| Found {
-            path: site.path.join(&entry.file_name),
+            path: location.path.join(&entry.file_name),
             listed: Listed {
                 name: entry.file_name,
                 is_directory: entry.is_directory,
@@ -92,45 +92,47 @@ async fn list(site: &Site, details: bool) -> Result<Vec<Found>, FileError> {
         })
         .collect();
     if details {
-        look_at(&site.files, &mut found).await;
+        read_metadata(&location.files, &mut found).await;
     }
     Ok(found)
 }
 
-/// Finds out more about each, some at a time. What is gone by now stays unknown.
-async fn look_at(files: &Files, found: &mut [Found]) {
-    let mut looks: JoinSet<(usize, Option<Metadata>)> = JoinSet::new();
+/// Reads the metadata of each file, several at a time. A file that is gone by now keeps none.
+async fn read_metadata(files: &Files, found: &mut [Found]) {
+    let mut lookups: JoinSet<(usize, Option<Metadata>)> = JoinSet::new();
     let mut next = 0;
-    while next < found.len() || !looks.is_empty() {
-        while next < found.len() && looks.len() < LOOKS_AT_ONCE {
+    while next < found.len() || !lookups.is_empty() {
+        while next < found.len() && lookups.len() < CONCURRENT_LOOKUPS {
             let (files, path, index) = (files.clone(), found[next].path.clone(), next);
-            looks.spawn(async move { (index, files.metadata(path).await.ok()) });
+            lookups.spawn(async move { (index, files.metadata(path).await.ok()) });
             next += 1;
         }
-        if let Some(Ok((index, metadata))) = looks.join_next().await {
+        if let Some(Ok((index, metadata))) = lookups.join_next().await {
             found[index].listed.metadata = metadata;
         }
     }
 }
 
-fn show(args: &Ls, heading: Option<&PathBuf>, found: &[Found]) -> io::Result<()> {
+fn print(args: &Ls, heading: Option<&PathBuf>, found: &[Found]) -> io::Result<()> {
     let terminal = io::stdout().is_terminal();
     let entries: Vec<_> = found.iter().map(|found| found.listed.clone()).collect();
     if let Some(heading) = heading {
-        out::lines([format!("{}:", shown(heading))])?;
+        out::lines([format!("{}:", escaped(heading))])?;
     }
-    out::lines(match args.long {
-        true if entries.is_empty() => Vec::new(),
-        true => listing::long(&entries, terminal, out::width(), Paint::on(&io::stdout())),
-        false => listing::short(&entries, terminal),
+    out::lines(if !args.long {
+        listing::short(&entries, terminal)
+    } else if entries.is_empty() {
+        Vec::new()
+    } else {
+        listing::long(&entries, terminal, out::width(), Styler::on(&io::stdout()))
     })
 }
 
-fn shown(path: &Path) -> String {
+fn escaped(path: &Path) -> String {
     crate::render::command_line::visible(&path.to_string_lossy())
 }
 
-/// A file for programs, in the words of the wire.
+/// A file as JSON, with the field names of the wire.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry<'a> {

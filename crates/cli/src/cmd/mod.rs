@@ -1,4 +1,4 @@
-//! The subcommands, one file each.
+//! Subcommands, one file each.
 
 pub(crate) mod attach;
 pub(crate) mod cat;
@@ -7,15 +7,15 @@ pub(crate) mod config;
 pub(crate) mod confine;
 pub(crate) mod cp;
 pub(crate) mod doctor;
-pub(crate) mod keeper;
 pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod mcp;
 pub(crate) mod ps;
 pub(crate) mod run;
+mod runtime;
 pub(crate) mod sandbox;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod stop;
-mod task;
+pub(crate) mod subreaper;

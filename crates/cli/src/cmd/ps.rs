@@ -1,4 +1,4 @@
-//! `outpost ps`: what there is.
+//! `outpost ps`: lists detached work.
 
 use std::{
     io,
@@ -9,23 +9,23 @@ use std::{
 use outpost_client::{ProcessEntry, SessionEntry};
 use serde::Serialize;
 
-use super::task::perform;
+use super::runtime::run_command;
 use crate::{
     args::Ps,
-    detached::{self, Site},
-    render::{out, paint::Paint, processes},
+    detached::{self, ServerTarget},
+    render::{out, processes, style::Styler},
 };
 
 pub(crate) fn run(args: &Ps) -> ExitCode {
-    perform(ps(args))
+    run_command(ps(args))
 }
 
 async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
-    let site = Site::of(args.on.on.as_deref());
-    let sessions = match site.find(detached::passing()).await? {
+    let server = ServerTarget::from_on(args.on.on.as_deref());
+    let sessions = match server.find(detached::brief_options()).await? {
         Some(remote) => detached::list(&remote).await?,
         None => {
-            out::note("no server of this user is running; `outpost run --detach` starts one");
+            out::note("your server is not running; `outpost run --detach` starts one");
             Vec::new()
         }
     };
@@ -34,23 +34,22 @@ async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
         let entries: Vec<_> = shown.iter().map(|(s, p)| Entry::new(s, p)).collect();
         out::lines([serde_json::to_string_pretty(&entries)?])?;
     } else if !shown.is_empty() {
-        let paint = Paint::on(&io::stdout());
+        let styler = Styler::on(&io::stdout());
         let width = out::width();
-        out::lines(processes::table(&shown, now(), width, paint))?;
+        out::lines(processes::table(&shown, now(), width, styler))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A process for programs: the words of the wire, without the key of its
-/// session.
+/// A process as JSON, with the field names of the wire and without the session id, which is a key.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry<'a> {
     #[serde(flatten)]
     process: &'a ProcessEntry,
-    /// The command line, as a person would type it.
+    /// The command line, quoted.
     command: String,
-    /// What another client calls its session.
+    /// The label of another client's session.
     label: Option<&'a str>,
     attached: bool,
 }
@@ -66,7 +65,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Since 1970.
+/// Time since 1970.
 fn now() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! `outpost schema`: the protocol as JSON Schema.
+//! `outpost schema`: writes the protocol as JSON Schema.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use outpost_server::schema;
 
 use crate::args::Schema;
 
-/// Writes the files. Others in the folder stay as they are.
+/// Writes the files. Other files in the directory are kept.
 pub(crate) fn run(args: &Schema) -> ExitCode {
     match write(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -23,11 +23,11 @@ pub(crate) fn run(args: &Schema) -> ExitCode {
 }
 
 fn write(args: &Schema) -> anyhow::Result<()> {
-    let folder = &args.out;
-    fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let directory = &args.out;
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create directory {}", directory.display()))?;
     for (name, document) in schema::documents() {
-        let file = folder.join(name);
+        let file = directory.join(name);
         fs::write(&file, format!("{document:#}\n"))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }

@@ -1,10 +1,10 @@
-//! `outpost serve`: listens until it is told to end.
+//! `outpost serve`: runs the server until a signal, the end of stdin, or idleness.
 
 use std::{convert::Infallible, io::Write, process::ExitCode, time::Duration};
 
 use anyhow::Context;
-use outpost_engine::{Engine, Spawner, SpawnerOptions};
-use outpost_server::{ConfigReadResult, Host, Listen, Listener, Parting, Server};
+use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions};
+use outpost_server::{ConfigReadResult, ConnectionEnd, Host, Listen, Listener, Server};
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
@@ -12,18 +12,18 @@ use tokio::{
 
 use crate::{
     args::Serve,
-    cmd::{confine, keeper},
-    config::{self, InForce},
+    cmd::{confine, subreaper},
+    config::{self, Config},
     logging, open_files,
 };
 
-/// How long the runtime may take to let go of a blocked read of stdin.
-const LET_GO: Duration = Duration::from_millis(50);
+/// Timeout of the runtime's shutdown, which may have to abandon a blocked read of stdin.
+const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(50);
 
-/// What ends together is given back together.
-const EBB: Duration = Duration::from_secs(1);
+/// Delay before freed memory is returned, so that processes that end together are handled together.
+const TRIM_DELAY: Duration = Duration::from_secs(1);
 
-/// Runs the server; problems before it serves are one line and exit code 1.
+/// Runs the server. A startup error is reported on one line, with exit code 1.
 pub(crate) fn run(args: Serve) -> ExitCode {
     match try_run(args) {
         Ok(code) => code,
@@ -36,25 +36,19 @@ pub(crate) fn run(args: Serve) -> ExitCode {
 
 fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
     if args.background {
-        rustix::process::setsid().context("cannot leave the terminal")?;
+        rustix::process::setsid().context("cannot detach from the terminal")?;
     }
     let layers = config::load(args.flags, args.config)?;
-    let mut in_force = layers.in_force()?;
-    // Nobody comes back to a session of a user's server whose work is forgotten.
-    in_force.limits.end_forgotten_sessions = args.background;
-    logging::start(&in_force.log_level, in_force.log_format, args.background)?;
+    let config = layers.config()?;
+    logging::start(&config.log.level, config.log.format, args.background)?;
     let runtime = runtime().context("cannot start the runtime")?;
-    let code = runtime.block_on(serve(
-        in_force,
-        config::reading::reading(&layers),
-        args.background,
-    ));
-    runtime.shutdown_timeout(LET_GO);
+    let code = runtime.block_on(serve(config, config::read_result(&layers), args.background));
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
     code
 }
 
-/// A runtime that always has a thread for what blocks. If it had to ask for one when
-/// there is none to be had, whoever asks would panic; so it waits for this one.
+/// Builds a runtime that always has a thread for blocking work. tokio panics if it has none and
+/// can't spawn one; with one, tasks queue for it.
 fn runtime() -> std::io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     let runtime = builder
@@ -66,80 +60,85 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 async fn serve(
-    config: InForce,
-    reading: ConfigReadResult,
+    config: Config,
+    read_result: ConfigReadResult,
     background: bool,
 ) -> anyhow::Result<ExitCode> {
-    // Before anything is said: who hears of us may signal us.
+    // Before the URLs are printed: a client that reads them may send a signal.
     let stdio = config.listen.contains(&Listen::Stdio);
-    let mut ends = Ends::new(stdio).context("cannot listen for signals")?;
-    outpost_engine::heed_children().context("cannot undo that SIGCHLD is ignored")?;
+    let mut signals = EndSignals::new(stdio).context("cannot listen for signals")?;
+    outpost_engine::restore_sigchld().context("cannot restore the default action of SIGCHLD")?;
     let spawner = Spawner::new(SpawnerOptions {
         trees: config.trees,
-        keeper: Some(keeper::command()),
+        subreaper: Some(subreaper::command()),
         child_open_files: open_files::raise(),
         ..SpawnerOptions::default()
     })
-    .context("cannot prepare to start processes")?;
+    .context("cannot set up process spawning")?;
     let mut listeners = Vec::new();
     for listen in &config.listen {
         listeners.extend(Listener::bind(listen)?);
     }
     let host = Host {
-        configuration: reading,
-        ..Host::look(spawner.tree_kind())
+        configuration: read_result,
+        ..Host::detect(spawner.tree_kind())
     };
-    let sandbox = confine::sandbox(config.sandbox_level);
-    let engine = Engine::with_sandbox(spawner, Some(sandbox), config.limits);
-    // Clients are told, so it has to be tried out before there is one.
-    let found = engine.confining_means().await;
+    let limits = Limits {
+        // A client can't resume a session of the user's server after its processes expired.
+        end_forgotten_sessions: background,
+        ..config.limits()
+    };
+    let sandbox = confine::sandbox(config.sandbox.level);
+    let engine = Engine::with_sandbox(spawner, Some(sandbox), limits);
+    // Before the first client, because `initialize` reports the result.
+    let found = engine.sandbox_support().await;
     if let Err(reason) = &found {
-        tracing::info!(%reason, "processes can't be confined here");
+        tracing::info!(%reason, "sandboxing is not available on this host");
     }
-    let host = host.with_sandbox(config.sandbox_level, found);
+    let host = host.with_sandbox(config.sandbox.level, found);
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
-    let server = Server::new(engine.clone(), host, config.settings);
+    let server = Server::new(engine.clone(), host, config.server_settings());
     let urls: Vec<_> = listeners.iter().map(Listener::url).collect();
     for listener in listeners {
         tokio::spawn(listener.serve(server.clone()));
     }
-    announce(&urls, stdio).context("cannot say where we listen")?;
+    announce(&urls, stdio).context("cannot print the URLs")?;
     if background {
-        let_go_of_stdout().context("cannot let go of stdout")?;
+        close_stdout().context("cannot close stdout")?;
     }
     tokio::select! {
-        () = lines(&server), if stdio => tracing::info!("end of input"),
-        () = idle(&server, config.exit_when_idle) => tracing::info!("ending: there was nothing to do"),
-        name = ends.next() => tracing::info!(signal = name, "ending"),
-        never = give_memory_back(&engine) => match never {},
+        () = serve_stdio(&server), if stdio => tracing::info!("stdin closed; shutting down"),
+        () = idle(&server, config.exit_when_idle.0) => tracing::info!("idle timeout; shutting down"),
+        name = signals.next() => tracing::info!(signal = name, "shutting down"),
+        never = return_freed_memory(&engine) => match never {},
     }
     tokio::select! {
         all_gone = server.shutdown() => {
             if !all_gone {
-                tracing::warn!("not everything ended in time");
+                tracing::warn!("shutdown timed out; killing the remaining processes");
                 server.kill_all();
             }
             Ok(ExitCode::SUCCESS)
         }
-        name = ends.next() => {
-            tracing::warn!(signal = name, "ending at once");
+        name = signals.next() => {
+            tracing::warn!(signal = name, "second signal; killing all processes");
             server.kill_all();
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-/// Returns what a flood has left in the allocator's store, a while after it.
-async fn give_memory_back(engine: &Engine) -> Infallible {
+/// Returns memory to the kernel after much output was freed.
+async fn return_freed_memory(engine: &Engine) -> Infallible {
     loop {
-        engine.ebbed().await;
-        tokio::time::sleep(EBB).await;
-        // If it can't be done now, the next flood will bring it up again.
-        let _ = tokio::task::spawn_blocking(outpost_engine::give_back_memory).await;
+        engine.wait_for_freed_memory().await;
+        tokio::time::sleep(TRIM_DELAY).await;
+        // A failure is retried when memory is freed next.
+        let _ = tokio::task::spawn_blocking(outpost_engine::trim_heap).await;
     }
 }
 
-/// Says where we listen: on stdout, or on stderr where stdout carries messages.
+/// Prints the URLs on stdout, or on stderr if stdout carries messages.
 fn announce(urls: &[String], stdio: bool) -> std::io::Result<()> {
     let lines: String = urls.iter().map(|url| format!("{url}\n")).collect();
     if stdio {
@@ -151,61 +150,60 @@ fn announce(urls: &[String], stdio: bool) -> std::io::Result<()> {
     }
 }
 
-/// Whoever reads it sees its end: who waited for us to listen, or who spoke to us
-/// on it.
-fn let_go_of_stdout() -> std::io::Result<()> {
+/// Closes stdout, so that its reader sees the end of file.
+fn close_stdout() -> std::io::Result<()> {
     let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&null)?;
     Ok(())
 }
 
-/// Waits until there has been nothing to do for long enough, if that matters.
-async fn idle(server: &Server, span: Option<Duration>) {
-    match span {
-        Some(span) => server.idle_for(span).await,
+/// Waits until the server has been idle for the timeout; forever if there is none.
+async fn idle(server: &Server, timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => server.idle_for(timeout).await,
         None => std::future::pending().await,
     }
 }
 
-/// Serves the one client on standard input and output until its input ends. The
-/// other listeners don't end with a session that somebody else has taken, but
-/// they still end with the input.
-async fn lines(server: &Server) {
+/// Serves the client on stdin and stdout until stdin ends. If another connection takes over
+/// the session, only stdout is closed and the other listeners continue until stdin ends.
+async fn serve_stdio(server: &Server) {
     let (read, write) = (tokio::io::stdin(), tokio::io::stdout());
-    let parting = server.serve_lines(Box::new(read), Box::new(write)).await;
-    if parting == Parting::Over {
+    let on_leave = server.serve_lines(Box::new(read), Box::new(write)).await;
+    if on_leave == ConnectionEnd::Closed {
         return;
     }
-    tracing::info!("the session on stdio was taken over");
-    // There is no other way to tell its client that nobody answers any more.
-    if let Err(error) = let_go_of_stdout() {
-        tracing::warn!(%error, "cannot let go of stdout");
+    tracing::info!("stdio session was taken over by another connection");
+    // The end of file is the only way to tell the client that its session is gone.
+    if let Err(error) = close_stdout() {
+        tracing::warn!(%error, "cannot close stdout");
     }
     let rest = tokio::io::copy(&mut tokio::io::stdin(), &mut tokio::io::sink()).await;
     if let Err(error) = rest {
-        tracing::debug!(%error, "stdin can't be read");
+        tracing::debug!(%error, "cannot read stdin");
     }
 }
 
-/// The signals that end us.
-struct Ends {
+/// Signals that end the server.
+struct EndSignals {
     terminate: Signal,
-    /// None where interrupts are for somebody else.
+    /// None if SIGINT is meant for another process.
     interrupt: Option<Signal>,
     hangup: Signal,
 }
 
-impl Ends {
-    /// Who speaks to us through our input may share its terminal with us, where Ctrl-C
-    /// is for the command that runs here; then we were started ignoring it. Anybody
-    /// else who starts us like that still wants to be able to end us.
+impl EndSignals {
+    /// A stdio client may share its terminal with this server, where Ctrl-C is meant for the
+    /// command. Such a client starts the server with SIGINT ignored, and it stays ignored. A
+    /// server without stdio handles SIGINT in any case.
     fn new(stdio: bool) -> std::io::Result<Self> {
-        let deaf = stdio && outpost_engine::ignores_interrupts();
-        Ok(Ends {
+        let keep_ignoring = stdio && outpost_engine::is_sigint_ignored();
+        Ok(EndSignals {
             terminate: signal(SignalKind::terminate())?,
-            interrupt: match deaf {
-                true => None,
-                false => Some(signal(SignalKind::interrupt())?),
+            interrupt: if keep_ignoring {
+                None
+            } else {
+                Some(signal(SignalKind::interrupt())?)
             },
             hangup: signal(SignalKind::hangup())?,
         })
@@ -214,14 +212,14 @@ impl Ends {
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
-            () = heard(self.interrupt.as_mut()) => "SIGINT",
+            () = received(self.interrupt.as_mut()) => "SIGINT",
             _ = self.hangup.recv() => "SIGHUP",
         }
     }
 }
 
-/// Waits for a signal, for ever if it isn't listened to.
-async fn heard(signal: Option<&mut Signal>) {
+/// Waits for a signal; forever if it isn't handled.
+async fn received(signal: Option<&mut Signal>) {
     match signal {
         Some(signal) => drop(signal.recv().await),
         None => std::future::pending().await,

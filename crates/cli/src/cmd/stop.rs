@@ -4,24 +4,24 @@ use std::process::ExitCode;
 
 use outpost_client::ProcessState;
 
-use super::task::perform;
+use super::runtime::run_command;
 use crate::{
     detached,
-    home::{self, Quit},
     render::{command_line, out},
+    user_server::{self, StopOutcome},
 };
 
 pub(crate) fn run() -> ExitCode {
-    perform(stop())
+    run_command(stop())
 }
 
 async fn stop() -> anyhow::Result<ExitCode> {
-    let sessions = match home::quit(detached::passing()).await? {
-        Quit::NotRunning => {
-            out::lines(["no server of this user is running"])?;
+    let sessions = match user_server::stop(detached::brief_options()).await? {
+        StopOutcome::NotRunning => {
+            out::lines(["your server is not running"])?;
             return Ok(ExitCode::SUCCESS);
         }
-        Quit::Ended(sessions) => sessions,
+        StopOutcome::Ended(sessions) => sessions,
     };
     let running = detached::processes(&sessions, true).into_iter();
     let running = running.filter(|(_, process)| process.state != ProcessState::Closed);
@@ -31,6 +31,6 @@ async fn stop() -> anyhow::Result<ExitCode> {
         format!("ended {id}  {command}")
     });
     out::lines(ended)?;
-    out::lines(["the server of this user has ended"])?;
+    out::lines(["stopped your server"])?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,55 +1,87 @@
-//! Settings that are one of a few words.
+//! Settings with a fixed set of values.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use outpost_engine::{Inherit, TreeChoice, sandbox::Level};
+use serde::{Deserialize as _, Deserializer, Serializer, de, ser};
 use serde_json::Value;
 
-use super::spoken::{Spoken, Word, Wrong};
 use crate::logging::LogFormat;
 
-/// A type with a word for each of its values.
-pub(crate) trait Choice: Copy + PartialEq + 'static {
-    const ALL: &'static [(Self, Word)];
+/// A type with a name for each of its values.
+pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
+    const ALL: &'static [(Self, ChoiceName)];
+
+    fn from_name(name: &str) -> Option<Self> {
+        let means = |word: &ChoiceName| word.name == name || word.deprecated == Some(name);
+        let found = Self::ALL.iter().find(|(_, word)| means(word));
+        found.map(|(choice, _)| *choice)
+    }
 }
 
-const fn word(name: &'static str, meaning: &'static str) -> Word {
-    Word { name, meaning }
+/// The name of a value, and its description in `--help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChoiceName {
+    name: &'static str,
+    description: &'static str,
+    /// A former name that is still accepted.
+    deprecated: Option<&'static str>,
 }
 
-impl<T: Choice> Spoken for T {
-    fn from_value(value: &Value) -> Result<Self, Wrong> {
-        let found = T::ALL.iter().find(|(_, word)| value == word.name);
-        let names = || T::ALL.iter().map(|(_, word)| word.name).collect();
-        found
-            .map(|(choice, _)| *choice)
-            .ok_or_else(|| Wrong::OneOf(names()))
+const fn word(name: &'static str, description: &'static str) -> ChoiceName {
+    ChoiceName {
+        name,
+        description,
+        deprecated: None,
     }
+}
 
-    fn to_value(&self) -> Value {
-        let found = T::ALL.iter().find(|(choice, _)| choice == self);
-        found.map_or(Value::Null, |(_, word)| Value::from(word.name))
-    }
+/// Parses a flag.
+pub(super) fn parser<T: Choice>() -> impl TypedValueParser<Value = T> {
+    let words = T::ALL.iter();
+    let words = words.map(|(_, word)| {
+        let value = PossibleValue::new(word.name).help(word.description);
+        value.aliases(word.deprecated)
+    });
+    PossibleValuesParser::new(words)
+        .try_map(|name| T::from_name(&name).ok_or("not one of the possible values"))
+}
 
-    fn words() -> Vec<Word> {
-        T::ALL.iter().map(|(_, word)| *word).collect()
-    }
+pub(super) fn deserialize<'de, T: Choice, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    value.as_str().and_then(T::from_name).ok_or_else(|| {
+        let names: Vec<_> = T::ALL.iter().map(|(_, word)| word.name).collect();
+        de::Error::custom(format_args!("expected one of {}", names.join(", ")))
+    })
+}
+
+pub(super) fn serialize<T: Choice, S: Serializer>(
+    choice: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let found = T::ALL.iter().find(|(known, _)| known == choice);
+    let (_, word) = found.ok_or_else(|| ser::Error::custom("the value has no name"))?;
+    serializer.serialize_str(word.name)
 }
 
 impl Choice for TreeChoice {
-    const ALL: &'static [(Self, Word)] = &[
+    const ALL: &'static [(Self, ChoiceName)] = &[
         (
             TreeChoice::Auto,
-            word("auto", "A cgroup, else a keeper, else a group"),
+            word("auto", "A cgroup, else a subreaper, else a group"),
         ),
         (
             TreeChoice::Cgroup,
             word("cgroup", "A cgroup for each process"),
         ),
         (
-            TreeChoice::Keeper,
-            word(
-                "keeper",
-                "A small process above each one, which inherits its orphans",
-            ),
+            TreeChoice::Subreaper,
+            ChoiceName {
+                name: "subreaper",
+                description: "A small process above each one, which inherits its orphans",
+                deprecated: Some("keeper"),
+            },
         ),
         (
             TreeChoice::Group,
@@ -59,35 +91,47 @@ impl Choice for TreeChoice {
 }
 
 impl Choice for Level {
-    const ALL: &'static [(Self, Word)] = &[
+    const ALL: &'static [(Self, ChoiceName)] = &[
         (
             Level::Namespaces,
             word(
                 "namespaces",
-                "Namespaces, with seccomp and Landlock inside; refused where they are missing",
+                "Namespaces, seccomp and Landlock; rejected where namespaces are missing",
             ),
         ),
         (
             Level::Landlock,
-            word("landlock", "Landlock and seccomp alone: a weaker promise"),
+            word("landlock", "Landlock and seccomp only: weaker isolation"),
         ),
     ];
 }
 
 impl Choice for LogFormat {
-    const ALL: &'static [(Self, Word)] = &[
+    const ALL: &'static [(Self, ChoiceName)] = &[
         (LogFormat::Text, word("text", "For people")),
         (LogFormat::Json, word("json", "One JSON object per line")),
     ];
 }
 
 impl Choice for Inherit {
-    const ALL: &'static [(Self, Word)] = &[
-        (Inherit::All, word("all", "Everything the server has")),
+    const ALL: &'static [(Self, ChoiceName)] = &[
+        (Inherit::All, word("all", "The server's whole environment")),
         (
             Inherit::Core,
-            word("core", "The names that nearly every program wants"),
+            word("core", "The variables that nearly every program needs"),
         ),
         (Inherit::None, word("none", "Nothing")),
     ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deprecated_name_of_tree_kind_is_accepted() {
+        for name in ["keeper", "subreaper"] {
+            assert_eq!(TreeChoice::from_name(name), Some(TreeChoice::Subreaper));
+        }
+    }
 }

@@ -1,21 +1,21 @@
-//! What can be wrong with a configuration.
+//! Configuration errors.
 
 use std::{io, path::PathBuf};
 
 use serde_json::Value;
 
-use super::{Setting, spoken::Wrong};
+use super::{settings::Setting, values::mask};
 
-/// How much of a value is repeated to whoever wrote it.
-const MAX_WORDS: usize = 80;
+/// Maximum number of characters of an excerpt.
+const MAX_EXCERPT: usize = 80;
 
-/// Why there is no configuration, in one line that says where to look. The
-/// line has all of it: the excerpt that a parser adds may hold a secret.
+/// An invalid configuration. The message is one line that names the place to correct. It
+/// leaves out the excerpt that the TOML parser adds, which may contain a secret.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("cannot read {}: {why}", file.display())]
-    Read { file: PathBuf, why: Unreadable },
-    #[error("{}:{line}: {}", file.display(), in_one_line(why.message()))]
+    Read { file: PathBuf, why: ReadError },
+    #[error("{}:{line}: {}", file.display(), on_one_line(why.message()))]
     Syntax {
         file: PathBuf,
         line: usize,
@@ -25,47 +25,54 @@ pub(crate) enum ConfigError {
     UnknownKey {
         file: PathBuf,
         line: usize,
-        key: Words,
+        key: Excerpt,
         nearest: Option<String>,
     },
     #[error("{}:{line}: cannot use {key}: expected a table, as in [{key}]", file.display())]
     NotATable {
         file: PathBuf,
         line: usize,
-        key: Words,
+        key: Excerpt,
     },
     #[error("{}:{line}: cannot use {key} = {value}: {why}", file.display())]
     InFile {
         file: PathBuf,
         line: usize,
         key: &'static str,
-        value: Words,
-        why: Wrong,
+        value: Excerpt,
+        why: serde_json::Error,
     },
     #[error("unknown variable {name} in the environment; did you mean {nearest}?")]
-    UnknownVariable { name: Words, nearest: String },
+    UnknownVariable { name: Excerpt, nearest: String },
     #[error("cannot use {name}={value} of the environment: {why}")]
     InVariable {
         name: String,
-        value: Words,
-        why: Wrong,
+        value: Excerpt,
+        why: serde_json::Error,
     },
     #[error("cannot use {name} of the environment: it is not UTF-8 text")]
     VariableNotText { name: String },
     #[error("cannot use --{flag} {value}: {why}")]
     InFlag {
         flag: String,
-        value: Words,
-        why: Wrong,
+        value: Excerpt,
+        why: serde_json::Error,
     },
+    #[error(
+        "cannot use sandbox.default_profile = {0:?}: there is no such profile in sandbox.profiles"
+    )]
+    NoProfile(String),
+    /// Cannot happen: each layer was checked when it was read.
+    #[error("cannot combine the configuration: {0}")]
+    Combine(#[from] serde_json::Error),
 }
 
-/// Why a file can't be read.
+/// A configuration file that can't be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unreadable {
+pub(crate) enum ReadError {
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It might have no end, or never begin.
+    /// Reading it might never begin or never end.
     #[error("it is a pipe, a socket or a device")]
     NotAFile,
     #[error("it is larger than {limit} bytes")]
@@ -74,38 +81,35 @@ pub(crate) enum Unreadable {
     NotText,
 }
 
-/// A few words of somebody else's, in one line of bounded length.
+/// Text of the user's, on one line of bounded length.
 #[derive(Debug)]
-pub(crate) struct Words(String);
+pub(crate) struct Excerpt(String);
 
-impl Words {
+impl Excerpt {
     pub(crate) fn new(text: &str) -> Self {
-        let mut words: String = text
+        let mut excerpt: String = text
             .chars()
-            .take(MAX_WORDS)
+            .take(MAX_EXCERPT)
             .map(|c| if c.is_control() { '\u{fffd}' } else { c })
             .collect();
-        if text.chars().nth(MAX_WORDS).is_some() {
-            words.push('…');
+        if text.chars().nth(MAX_EXCERPT).is_some() {
+            excerpt.push('…');
         }
-        Words(words)
+        Excerpt(excerpt)
     }
 
-    /// A value for a setting, unless nobody may see it.
-    pub(crate) fn of(setting: &Setting, value: &Value) -> Self {
-        Words::new(&setting.masked(value).to_string())
-    }
-
-    /// The same, as somebody has written it.
-    pub(crate) fn as_written(setting: &Setting, value: &Value, text: &str) -> Self {
-        match setting.masked(value) {
-            masked if masked == *value => Words::new(text),
-            masked => Words::new(&masked.to_string()),
+    /// The value of a setting. The values in a table are masked, since they may be
+    /// secrets.
+    pub(crate) fn of_value(setting: &Setting, value: &Value) -> Self {
+        if setting.default.is_object() {
+            Excerpt::new(&mask(value).to_string())
+        } else {
+            Excerpt::new(&value.to_string())
         }
     }
 }
 
-impl std::fmt::Display for Words {
+impl std::fmt::Display for Excerpt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
@@ -115,6 +119,6 @@ fn suggestion(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
-fn in_one_line(message: &str) -> String {
+fn on_one_line(message: &str) -> String {
     message.lines().collect::<Vec<_>>().join(", ")
 }

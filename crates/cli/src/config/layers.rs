@@ -1,48 +1,122 @@
-//! All sources, and which of them prevails.
+//! Precedence and origins of settings.
 
-use super::{InForce, Layer, Setting, Source, layer::Entry, spoken::Wrong};
+use std::path::PathBuf;
 
-/// What every source says, highest precedence first. The last one is what is
-/// built in, and has something to say about every setting.
-#[derive(Clone, Debug)]
-pub(crate) struct Layers {
-    table: &'static [Setting],
-    layers: Vec<Layer>,
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::{
+    Config, ConfigError, SETTINGS,
+    settings::{Setting, nest},
+};
+
+/// A source of settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    CommandLine,
+    Environment,
+    User(PathBuf),
+    System(PathBuf),
+    Default,
 }
 
+/// The settings that one source contains.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer {
+    pub(crate) source: Source,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// One setting in one source.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) setting: &'static Setting,
+    /// The value as written.
+    pub(super) value: Value,
+    /// The value in normal form, with secrets masked.
+    pub(crate) shown: Value,
+    /// Line number, if the source is a file.
+    pub(crate) line: Option<usize>,
+}
+
+impl Layer {
+    /// An empty layer.
+    pub(crate) fn new(source: Source) -> Self {
+        Layer {
+            source,
+            entries: Vec::new(),
+        }
+    }
+
+    fn defaults() -> Self {
+        let entries = SETTINGS.iter().map(|setting| Entry {
+            setting,
+            value: setting.default.clone(),
+            shown: setting.default.clone(),
+            line: None,
+        });
+        Layer {
+            source: Source::Default,
+            entries: entries.collect(),
+        }
+    }
+
+    /// Adds the value of a setting, if it is valid.
+    pub(crate) fn set(
+        &mut self,
+        setting: &'static Setting,
+        value: Value,
+        line: Option<usize>,
+    ) -> Result<(), serde_json::Error> {
+        let shown = setting.check(&value)?;
+        self.entries.push(Entry {
+            setting,
+            value,
+            shown,
+            line,
+        });
+        Ok(())
+    }
+
+    fn entry(&self, setting: &Setting) -> Option<&Entry> {
+        let mut entries = self.entries.iter();
+        entries.find(|entry| entry.setting.key == setting.key)
+    }
+}
+
+/// All sources, highest precedence first. The last one, the defaults, has every setting.
+#[derive(Clone, Debug)]
+pub(crate) struct Layers(Vec<Layer>);
+
 impl Layers {
-    /// The layers over what is built in, highest precedence first.
-    pub(crate) fn new(table: &'static [Setting], mut layers: Vec<Layer>) -> Self {
-        layers.push(Layer::defaults(table));
-        Layers { table, layers }
+    /// Puts the layers, highest precedence first, over the defaults.
+    pub(crate) fn new(mut layers: Vec<Layer>) -> Self {
+        layers.push(Layer::defaults());
+        Layers(layers)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Layer> {
-        self.layers.iter()
+        self.0.iter()
     }
 
-    /// For each setting, in the order of the table, what prevails.
+    /// For each setting, in declaration order, the entry with the highest precedence.
     pub(crate) fn effective(&self) -> impl Iterator<Item = (&Layer, &Entry)> {
-        self.table.iter().filter_map(|setting| {
-            self.layers
-                .iter()
+        SETTINGS.iter().filter_map(|setting| {
+            self.iter()
                 .find_map(|layer| layer.entry(setting).map(|entry| (layer, entry)))
         })
     }
 
-    /// The outcome.
-    pub(crate) fn in_force(&self) -> Result<InForce, Wrong> {
-        let mut in_force = InForce::default();
-        for (layer, entry) in self.effective() {
-            if layer.source != Source::Default {
-                entry.setting.field.apply(&mut in_force, &entry.value)?;
-            }
-        }
-        let profiles = &in_force.settings.profiles;
-        if profiles.has(&profiles.default) {
-            Ok(in_force)
+    /// The effective configuration.
+    pub(crate) fn config(&self) -> Result<Config, ConfigError> {
+        let values = self
+            .effective()
+            .map(|(_, entry)| (entry.setting.key.as_str(), entry.value.clone()));
+        let config = Config::deserialize(Value::Object(nest(values)))?;
+        if config.profiles().has(&config.sandbox.default_profile) {
+            Ok(config)
         } else {
-            Err(Wrong::NoProfile(profiles.default.clone()))
+            Err(ConfigError::NoProfile(config.sandbox.default_profile))
         }
     }
 }
@@ -55,60 +129,58 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::{SETTINGS, Show, environment, field::Member, file, reading::reading};
-    use crate::logging::LogLevel;
+    use crate::config::{
+        Table, read_result,
+        report::toml,
+        sources::{environment_layer, file_layer},
+    };
 
-    fn of_file(table: &'static [Setting], source: Source, text: &str) -> Layer {
-        file::layer(table, source, Path::new("o.toml"), text).unwrap()
+    fn layer_of(source: Source, text: &str) -> Layer {
+        file_layer(source, Path::new("o.toml"), text).unwrap()
     }
 
-    /// Five sources that disagree.
+    /// Five sources with different values.
     fn five() -> Layers {
         let mut flags = Layer::new(Source::CommandLine);
         let listen = &SETTINGS[0];
-        flags.say(listen, &json!(["stdio://"]), None).unwrap();
+        flags.set(listen, json!(["stdio://"]), None).unwrap();
         let variables = [
             ("OUTPOST_LISTEN", "ws://127.0.0.1:1"),
             ("OUTPOST_MAX_SESSIONS", "2"),
         ];
         let variables = variables.map(|(name, value)| (name.into(), value.into()));
-        Layers::new(
-            SETTINGS,
-            vec![
-                flags,
-                environment::layer(SETTINGS, variables).unwrap(),
-                of_file(
-                    SETTINGS,
-                    Source::User("/u/o.toml".into()),
-                    "max_sessions = 3\nretain_bytes = 3\nmax_session_ttl = \"unlimited\"",
-                ),
-                of_file(
-                    SETTINGS,
-                    Source::System("/etc/o.toml".into()),
-                    "retain_bytes = 4\nwindow_bytes = 4\nlisten = [\"ws://127.0.0.1:4\"]",
-                ),
-            ],
-        )
+        Layers::new(vec![
+            flags,
+            environment_layer(variables).unwrap(),
+            layer_of(
+                Source::User("/u/o.toml".into()),
+                "max_sessions = 3\nretain_bytes = 3\nmax_session_ttl = \"unlimited\"",
+            ),
+            layer_of(
+                Source::System("/etc/o.toml".into()),
+                "retain_bytes = 4\nwindow_bytes = 4\nlisten = [\"ws://127.0.0.1:4\"]",
+            ),
+        ])
     }
 
     #[test]
-    fn the_highest_that_says_something_prevails() {
-        let in_force = five().in_force().unwrap();
-        let built_in = InForce::default();
-        assert_eq!(in_force.listen, [outpost_server::Listen::Stdio]);
-        assert_eq!(in_force.limits.max_sessions, 2);
-        assert_eq!(in_force.limits.retain_bytes, 3);
-        assert_eq!(in_force.limits.window_bytes, 4);
-        assert_eq!(in_force.settings.max_session_ttl, Ttl::Unlimited);
-        assert_eq!(in_force.limits.max_processes, built_in.limits.max_processes);
+    fn highest_layer_with_a_value_wins() {
+        let config = five().config().unwrap();
+        let (limits, defaults) = (config.limits(), Config::default().limits());
+        assert_eq!(config.listen, [outpost_server::Listen::Stdio]);
+        assert_eq!(limits.max_sessions, 2);
+        assert_eq!(limits.retain_bytes, 3);
+        assert_eq!(limits.window_bytes, 4);
+        assert_eq!(config.server_settings().max_session_ttl, Ttl::Unlimited);
+        assert_eq!(limits.max_processes, defaults.max_processes);
     }
 
     #[test]
-    fn what_is_told_has_its_origins_and_its_layers_in_order() {
-        let told = reading(&five());
-        assert_eq!(told.config["retain_bytes"], 3);
-        assert_eq!(told.config["log"]["level"], "info");
-        let origin = |key: &str| serde_json::to_value(&told.origins[key].name).unwrap();
+    fn read_result_has_origins_and_layers_in_order() {
+        let result = read_result(&five());
+        assert_eq!(result.config["retain_bytes"], 3);
+        assert_eq!(result.config["log"]["level"], "info");
+        let origin = |key: &str| serde_json::to_value(&result.origins[key].name).unwrap();
         assert_eq!(origin("listen"), json!({"type": "commandLine"}));
         assert_eq!(origin("max_sessions"), json!({"type": "environment"}));
         assert_eq!(
@@ -120,9 +192,9 @@ mod tests {
             json!({"type": "system", "file": "/etc/o.toml"})
         );
         assert_eq!(origin("log.level"), json!({"type": "default"}));
-        assert_eq!(told.origins.len(), SETTINGS.len());
+        assert_eq!(result.origins.len(), SETTINGS.len());
 
-        let layers = told.layers.unwrap();
+        let layers = result.layers.unwrap();
         let configs: Vec<_> = layers[..4]
             .iter()
             .map(|layer| Value::from(layer.config.clone()))
@@ -137,7 +209,7 @@ mod tests {
             ]
         );
         assert_eq!(layers.len(), 5);
-        let user = &told.origins["retain_bytes"];
+        let user = &result.origins["retain_bytes"];
         assert_eq!(
             (&user.name, &user.version),
             (&layers[2].name, &layers[2].version)
@@ -146,109 +218,65 @@ mod tests {
     }
 
     #[test]
-    fn people_see_it_aligned_with_where_to_change_it() {
-        let show = Show {
+    fn table_is_aligned_and_names_origins() {
+        let table = Table {
             origins: true,
             coloured: false,
         };
-        let table = show.table(&five());
-        let first: Vec<_> = table.lines().take(4).collect();
+        let text = table.render(&five());
+        let first: Vec<_> = text.lines().take(4).collect();
         insta::assert_snapshot!(first.join("\n"), @r#"
         listen                                           = ["stdio://"]  # --listen
         retain_bytes                                     = 3             # /u/o.toml:2
         window_bytes                                     = 4             # /etc/o.toml:2
         closed_retention                                 = "30s"         # default
         "#);
-        assert_eq!(table.lines().count(), SETTINGS.len());
-        assert!(!table.contains('\x1b'));
-        let coloured = Show {
+        assert_eq!(text.lines().count(), SETTINGS.len());
+        assert!(!text.contains('\x1b'));
+        let coloured = Table {
             coloured: true,
-            ..show
+            ..table
         };
-        assert!(coloured.table(&five()).contains('\x1b'));
-        assert!(!Show::default().table(&five()).contains('#'));
+        assert!(coloured.render(&five()).contains('\x1b'));
+        assert!(!Table::default().render(&five()).contains('#'));
     }
 
-    static WITH_A_SECRET: &[Setting] = &[Setting {
-        key: "log.level",
-        value_name: Some("LEVEL"),
-        meaning: "A level that nobody may know",
-        secret: true,
-        field: &Member::<LogLevel> {
-            get: |c| c.log_level.clone(),
-            set: |c, level| c.log_level = level,
-        },
-    }];
-
     #[test]
-    fn a_secret_is_in_force_and_shown_to_nobody() {
+    fn secrets_take_effect_and_are_never_shown() {
         let user = Source::User("o.toml".into());
-        let layers = |text| {
-            Layers::new(
-                WITH_A_SECRET,
-                vec![of_file(WITH_A_SECRET, user.clone(), text)],
-            )
+        let layers = |secret| {
+            let text = format!("shell_environment_policy.set = {{ A = {secret:?} }}");
+            Layers::new(vec![layer_of(user.clone(), &text)])
         };
-        let secret = layers("log.level = \"hush=debug\"");
-        assert_eq!(secret.in_force().unwrap().log_level.as_str(), "hush=debug");
-        let told = reading(&secret);
-        let show = Show {
+        let secret = layers("hush");
+        let config = secret.config().unwrap();
+        assert_eq!(config.shell_environment_policy.set.0["A"], "hush");
+        let result = read_result(&secret);
+        let table = Table {
             origins: true,
             coloured: true,
         };
         let everything = format!(
-            "{}{}",
-            serde_json::to_string(&told).unwrap(),
-            show.table(&secret)
+            "{config:?}{}{}",
+            serde_json::to_string(&result).unwrap(),
+            table.render(&secret)
         );
         assert!(!everything.contains("hush"), "{everything}");
         assert!(everything.contains("********"));
-        // Nor can it be found by comparing versions.
-        let other = reading(&layers("log.level = \"other=debug\""));
-        assert_eq!(told, other);
+        // Comparing versions doesn't reveal it either.
+        assert_eq!(result, read_result(&layers("other")));
     }
 
     #[test]
-    fn what_is_built_in_can_be_written_down_and_read_again() {
+    fn defaults_survive_a_round_trip_through_a_file() {
         let lines = SETTINGS.iter().map(|setting| {
-            assert_eq!(
-                setting.field.read(&setting.default()).unwrap(),
-                setting.default()
-            );
-            format!(
-                "{} = {}\n",
-                setting.key,
-                crate::config::written(&setting.default())
-            )
+            assert_eq!(setting.check(&setting.default).unwrap(), setting.default);
+            format!("{} = {}\n", setting.key, toml(&setting.default))
         });
         let text: String = lines.collect();
-        let layer = of_file(SETTINGS, Source::Environment, &text);
-        let values: Vec<_> = layer
-            .entries
-            .iter()
-            .map(|entry| entry.value.clone())
-            .collect();
-        let built_in: Vec<_> = SETTINGS.iter().map(Setting::default).collect();
-        assert_eq!(values, built_in);
-    }
-
-    #[test]
-    fn every_setting_is_on_the_page_about_configuration() {
-        let page = include_str!("../../../../docs/configuration.md");
-        for setting in SETTINGS {
-            let flag = match setting.flag() {
-                Some(flag) => format!("`--{flag}`"),
-                None => "none".to_owned(),
-            };
-            let row = format!(
-                "| `{}` | `{}` | {flag} | `{}` | ",
-                setting.key,
-                setting.variable(),
-                crate::config::written(&setting.default()),
-            );
-            assert!(page.contains(&row), "docs/configuration.md lacks {row:?}");
-        }
-        let rows = page.lines().filter(|line| line.contains("| `OUTPOST_"));
-        assert_eq!(rows.count(), SETTINGS.len(), "and has one too many");
+        let layer = layer_of(Source::Environment, &text);
+        let values: Vec<_> = layer.entries.iter().map(|entry| &entry.shown).collect();
+        let defaults: Vec<_> = SETTINGS.iter().map(|setting| &setting.default).collect();
+        assert_eq!(values, defaults);
     }
 }

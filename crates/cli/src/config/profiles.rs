@@ -1,4 +1,4 @@
-//! Profiles, as a file writes them.
+//! Sandbox profiles, as written in a file.
 //!
 //! ```toml
 //! [sandbox.profiles.build]
@@ -10,81 +10,82 @@ use std::collections::BTreeMap;
 
 use outpost_engine::sandbox::{
     Access, Network,
-    policy::{Entry, FileSystem, Place, Profile, Restricted},
+    policy::{Entry, EntryPath, FileSystem, InvalidEntryPath, Profile, Restricted},
 };
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value};
 
-use super::{
-    file,
-    spoken::{Spoken, Wrong},
-};
-
-const EVERYTHING: &str = "unrestricted";
+const UNRESTRICTED: &str = "unrestricted";
 const RESTRICTED: &str = "restricted";
 const ENABLED: &str = "enabled";
 
-/// The profiles that somebody configured, by name.
+/// Configured profiles by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Configured(pub(crate) BTreeMap<String, Profile>);
+pub(crate) struct ProfileTables(pub(crate) BTreeMap<String, Profile>);
 
-impl Spoken for Configured {
-    fn value_of_text(text: &str) -> Value {
-        file::value(text.trim()).unwrap_or(Value::from(text))
-    }
+/// An invalid profile.
+#[derive(Debug, thiserror::Error)]
+enum ProfileError {
+    #[error("expected {0}")]
+    Expected(&'static str),
+    #[error(transparent)]
+    Path(#[from] InvalidEntryPath),
+}
 
-    fn from_value(value: &Value) -> Result<Self, Wrong> {
-        const EXPECTED: &str =
-            "a table of profiles, such as { name = { files = { \":root\" = \"read\" } } }";
-        const NAMED: &str = "names of profiles that aren't empty and begin with no colon";
-        let table = value.as_object().ok_or(Wrong::Expected(EXPECTED))?;
-        let mut profiles = BTreeMap::new();
-        for (name, value) in table {
-            if name.is_empty() || name.starts_with(':') {
-                return Err(Wrong::Expected(NAMED));
-            }
-            let members = value.as_object().ok_or(Wrong::Expected(EXPECTED))?;
-            profiles.insert(name.clone(), profile(members)?);
-        }
-        Ok(Configured(profiles))
-    }
-
-    fn to_value(&self) -> Value {
-        let profiles = self.0.iter();
-        let profiles = profiles.map(|(name, profile)| (name.clone(), shown(profile)));
-        Value::Object(profiles.collect())
+impl<'de> Deserialize<'de> for ProfileTables {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        profiles(&Value::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
-fn profile(members: &Map<String, Value>) -> Result<Profile, Wrong> {
-    const MEMBERS: &str = "files, and perhaps network and glob_scan_max_depth, in a profile";
+impl Serialize for ProfileTables {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, profile)| (name, table(profile))))
+    }
+}
+
+fn profiles(value: &Value) -> Result<ProfileTables, ProfileError> {
+    const EXPECTED: &str =
+        "a table of profiles, such as { name = { files = { \":root\" = \"read\" } } }";
+    const NAMES: &str = "profile names that aren't empty and don't begin with a colon";
+    let tables = value.as_object().ok_or(ProfileError::Expected(EXPECTED))?;
+    let mut profiles = BTreeMap::new();
+    for (name, value) in tables {
+        if name.is_empty() || name.starts_with(':') {
+            return Err(ProfileError::Expected(NAMES));
+        }
+        let members = value.as_object().ok_or(ProfileError::Expected(EXPECTED))?;
+        profiles.insert(name.clone(), profile(members)?);
+    }
+    Ok(ProfileTables(profiles))
+}
+
+fn profile(members: &Map<String, Value>) -> Result<Profile, ProfileError> {
+    const MEMBERS: &str = "only files, network and glob_scan_max_depth in a profile";
     const DEPTH: &str = "a whole number for glob_scan_max_depth";
+    const NETWORK: &str = "one of restricted, enabled";
+    const FILES: &str =
+        "files = \"unrestricted\" or a table such as files = { \":root\" = \"read\" } in a profile";
     let known = ["files", "network", "glob_scan_max_depth"];
     if members.keys().any(|name| !known.contains(&&**name)) {
-        return Err(Wrong::Expected(MEMBERS));
+        return Err(ProfileError::Expected(MEMBERS));
     }
     let glob_scan_max_depth = match members.get("glob_scan_max_depth") {
         None => None,
-        Some(depth) => {
-            let depth = depth.as_u64().ok_or(Wrong::Expected(DEPTH))?;
-            Some(usize::try_from(depth).unwrap_or(usize::MAX))
-        }
+        Some(depth) => Some(depth.as_u64().ok_or(ProfileError::Expected(DEPTH))?),
     };
     let network = match members.get("network").map(Value::as_str) {
         None | Some(Some(RESTRICTED)) => Network::Restricted,
         Some(Some(ENABLED)) => Network::Enabled,
-        Some(_) => return Err(Wrong::OneOf(vec![RESTRICTED, ENABLED])),
+        Some(_) => return Err(ProfileError::Expected(NETWORK)),
     };
     let file_system = match members.get("files") {
-        Some(Value::String(word)) if word == EVERYTHING => FileSystem::Unrestricted,
+        Some(Value::String(word)) if word == UNRESTRICTED => FileSystem::Unrestricted,
         Some(Value::Object(files)) => FileSystem::Restricted(Restricted {
             entries: files.iter().map(entry).collect::<Result<_, _>>()?,
             glob_scan_max_depth,
         }),
-        _ => {
-            return Err(Wrong::Expected(
-                "files = { \":root\" = \"read\" } and the like, or files = \"unrestricted\", in a profile",
-            ));
-        }
+        _ => return Err(ProfileError::Expected(FILES)),
     };
     Ok(Profile {
         file_system,
@@ -92,40 +93,45 @@ fn profile(members: &Map<String, Value>) -> Result<Profile, Wrong> {
     })
 }
 
-fn entry((place, access): (&String, &Value)) -> Result<Entry, Wrong> {
-    let place: Place = place.parse()?;
-    let access = access.as_str().and_then(Access::of_word);
-    let access = access.ok_or(Wrong::OneOf(vec!["read", "write", "deny"]))?;
-    // A grant is no pattern, so brackets and braces are part of a name.
-    let place = match place {
-        Place::Pattern(text) if access != Access::Deny && names_one(&text) => {
-            Place::Path(text.into())
+fn entry((path, access): (&String, &Value)) -> Result<Entry, ProfileError> {
+    const ACCESS: &str = "one of read, write, deny";
+    const PATTERN: &str = "\"deny\" for a pattern, which can't grant access";
+    let path: EntryPath = path.parse()?;
+    let access = access.as_str().and_then(Access::from_name);
+    let access = access.ok_or(ProfileError::Expected(ACCESS))?;
+    // Patterns can't grant, so brackets and braces of a grant are part of a file name.
+    let path = match path {
+        EntryPath::GlobPattern { pattern }
+            if access != Access::Deny && is_literal_path(&pattern) =>
+        {
+            EntryPath::Path {
+                path: pattern.into(),
+            }
         }
-        place => place,
+        path => path,
     };
-    if matches!(place, Place::Pattern(_)) && access != Access::Deny {
-        return Err(Wrong::Expected(
-            "\"deny\" for a pattern, which can do nothing else",
-        ));
+    if matches!(path, EntryPath::GlobPattern { .. }) && access != Access::Deny {
+        return Err(ProfileError::Expected(PATTERN));
     }
-    Ok(Entry::new(place, access))
+    Ok(Entry::new(path, access))
 }
 
-/// Whether a text that could be a pattern can also be the path of one thing.
-fn names_one(text: &str) -> bool {
+/// Returns whether a text that parses as a pattern can also be a single path.
+fn is_literal_path(text: &str) -> bool {
     text.starts_with('/') && !text.contains(['*', '?', '\\'])
 }
 
-fn shown(profile: &Profile) -> Value {
+/// The profile as written in a file.
+fn table(profile: &Profile) -> Value {
     let mut members = Map::new();
     match &profile.file_system {
         FileSystem::Unrestricted => {
-            members.insert("files".to_owned(), EVERYTHING.into());
+            members.insert("files".to_owned(), UNRESTRICTED.into());
         }
         FileSystem::Restricted(files) => {
             let entries = files.entries.iter();
             let entries =
-                entries.map(|entry| (entry.place.to_string(), entry.access.word().into()));
+                entries.map(|entry| (entry.path.to_string(), entry.access.as_str().into()));
             members.insert("files".to_owned(), Value::Object(entries.collect()));
             if let Some(depth) = files.glob_scan_max_depth {
                 members.insert("glob_scan_max_depth".to_owned(), depth.into());
@@ -147,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_can_be_read_again() {
+    fn serialized_profiles_deserialize_to_the_same() {
         let value = json!({
             "build": {
                 "network": "enabled",
@@ -160,27 +166,18 @@ mod tests {
             },
             "open": {"files": "unrestricted", "network": "restricted"},
         });
-        let read = Configured::from_value(&value).unwrap();
-        assert_eq!(read.to_value(), value);
-        assert_eq!(Configured::from_value(&read.to_value()).unwrap(), read);
+        let read = profiles(&value).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), value);
         let FileSystem::Restricted(files) = &read.0["build"].file_system else {
             panic!("it is restricted");
         };
-        let granted = Entry::new(Place::Path("/srv/x[1]".into()), Access::Write);
+        let granted = Entry::path("/srv/x[1]", Access::Write);
         assert!(files.entries.contains(&granted), "{files:?}");
     }
 
     #[test]
-    fn in_a_variable_they_are_written_as_in_a_file() {
-        let value = Configured::value_of_text("{ ci = { files = { ':root' = 'read' } } }");
-        let read = Configured::from_value(&value).unwrap();
-        assert_eq!(read.0["ci"].network, Network::Restricted);
-        assert!(Configured::from_value(&Configured::value_of_text("ci")).is_err());
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        let words: Vec<String> = [
+    fn invalid_profiles_are_rejected_with_the_reason() {
+        let messages: Vec<String> = [
             json!("ci"),
             json!({":ci": {"files": {}}}),
             json!({"ci": {}}),
@@ -194,20 +191,20 @@ mod tests {
             json!({"ci": {"files": {"x[1]": "read"}}}),
         ]
         .iter()
-        .map(|value| Configured::from_value(value).unwrap_err().to_string())
+        .map(|value| profiles(value).unwrap_err().to_string())
         .collect();
-        insta::assert_snapshot!(words.join("\n"), @r#"
+        insta::assert_snapshot!(messages.join("\n"), @r#"
         expected a table of profiles, such as { name = { files = { ":root" = "read" } } }
-        expected names of profiles that aren't empty and begin with no colon
-        expected files = { ":root" = "read" } and the like, or files = "unrestricted", in a profile
-        expected files = { ":root" = "read" } and the like, or files = "unrestricted", in a profile
-        expected files, and perhaps network and glob_scan_max_depth, in a profile
+        expected profile names that aren't empty and don't begin with a colon
+        expected files = "unrestricted" or a table such as files = { ":root" = "read" } in a profile
+        expected files = "unrestricted" or a table such as files = { ":root" = "read" } in a profile
+        expected only files, network and glob_scan_max_depth in a profile
         expected one of restricted, enabled
         expected a whole number for glob_scan_max_depth
         expected an absolute path, a pattern, or one of :root, :minimal, :project_roots, :tmpdir, :slash_tmp
         expected one of read, write, deny
-        expected "deny" for a pattern, which can do nothing else
-        expected "deny" for a pattern, which can do nothing else
+        expected "deny" for a pattern, which can't grant access
+        expected "deny" for a pattern, which can't grant access
         "#);
     }
 }

@@ -1,269 +1,199 @@
-//! The table of settings.
+//! The list of settings, collected from the default [`Config`].
 
-use outpost_engine::{Inherit, TreeChoice, sandbox::Level};
-use outpost_server::Listen;
+use std::sync::LazyLock;
 
-use std::collections::BTreeMap;
+use clap::{Arg, Args as _, Command};
+use indexmap::IndexMap;
+use serde::Deserialize as _;
+use serde_json::{Map, Value, value::RawValue};
 
-use super::{McpServers, RemotePlace, Setting, field::Member, profiles::Configured};
-use crate::{
-    args::units::{Count, Idleness, Lease, Size, Span},
-    logging::{LogFormat, LogLevel},
-};
+use super::{Config, sources::parse_toml_value};
 
-/// Everything that can be set, in the order in which it is shown.
-pub(crate) static SETTINGS: &[Setting] = &[
-    Setting {
-        key: "listen",
-        value_name: Some("URL"),
-        meaning: "Where to listen: ws://IP:PORT (port 0 picks one), unix:///PATH or stdio://; may be given more than once",
-        secret: false,
-        field: &Member::<Vec<Listen>> {
-            get: |c| c.listen.clone(),
-            set: |c, urls| c.listen = urls,
-        },
-    },
-    Setting {
-        key: "retain_bytes",
-        value_name: Some("SIZE"),
-        meaning: "How much of a process's newest output stays readable",
-        secret: false,
-        field: &Member::<Size> {
-            get: |c| Size(c.limits.retain_bytes),
-            set: |c, size| c.limits.retain_bytes = size.0,
-        },
-    },
-    Setting {
-        key: "window_bytes",
-        value_name: Some("SIZE"),
-        meaning: "How far a process may write ahead of a client that reads slowly, before it is held back",
-        secret: false,
-        field: &Member::<Size> {
-            get: |c| Size(c.limits.window_bytes),
-            // With a window of nothing no process could ever write.
-            set: |c, size| c.limits.window_bytes = size.0.max(1),
-        },
-    },
-    Setting {
-        key: "closed_retention",
-        value_name: Some("TIME"),
-        meaning: "How long a process stays readable after it has closed",
-        secret: false,
-        field: &Member::<Span> {
-            get: |c| Span(c.limits.closed_retention),
-            set: |c, span| c.limits.closed_retention = span.0,
-        },
-    },
-    Setting {
-        key: "session_ttl",
-        value_name: Some("TIME"),
-        meaning: "How long a session stays when its connection is lost; then its processes are ended",
-        secret: false,
-        field: &Member::<Span> {
-            get: |c| Span(c.settings.session_ttl),
-            set: |c, span| c.settings.session_ttl = span.0,
-        },
-    },
-    Setting {
-        key: "max_session_ttl",
-        value_name: Some("TIME"),
-        meaning: "The longest such time that a client may ask for, or `unlimited`",
-        secret: false,
-        field: &Member::<Lease> {
-            get: |c| Lease(c.settings.max_session_ttl),
-            set: |c, lease| c.settings.max_session_ttl = lease.0,
-        },
-    },
-    Setting {
-        key: "max_sessions",
-        value_name: Some("N"),
-        meaning: "How many sessions there may be; a client beyond that is told to retry later",
-        secret: false,
-        field: &Member::<Count> {
-            get: |c| Count(c.limits.max_sessions),
-            set: |c, count| c.limits.max_sessions = count.0,
-        },
-    },
-    Setting {
-        key: "max_processes",
-        value_name: Some("N"),
-        meaning: "How many processes may run at once; a start beyond that is told to retry later",
-        secret: false,
-        field: &Member::<Count> {
-            get: |c| Count(c.limits.max_processes),
-            set: |c, count| c.limits.max_processes = count.0,
-        },
-    },
-    Setting {
-        key: "max_connections",
-        value_name: Some("N"),
-        meaning: "How many connections may be open at once; further ones get HTTP 503",
-        secret: false,
-        field: &Member::<Count> {
-            get: |c| Count(c.settings.max_connections),
-            set: |c, count| c.settings.max_connections = count.0,
-        },
-    },
-    Setting {
-        key: "concurrent_requests",
-        value_name: Some("N"),
-        meaning: "How many ordinary requests of one connection run at once; control is never counted",
-        secret: false,
-        field: &Member::<Count> {
-            get: |c| Count(c.settings.concurrent_requests),
-            set: |c, count| c.settings.concurrent_requests = count.0,
-        },
-    },
-    Setting {
-        key: "allowed_origins",
-        value_name: None,
-        meaning: "Web pages that may connect, each as its browser's `Origin` header says it",
-        secret: false,
-        field: &Member::<Vec<String>> {
-            get: |c| c.settings.allowed_origins.clone(),
-            set: |c, origins| c.settings.allowed_origins = origins,
-        },
-    },
-    Setting {
-        key: "trees",
-        value_name: Some("KIND"),
-        meaning: "How whole process trees are ended; `auto` takes the best this host has",
-        secret: false,
-        field: &Member::<TreeChoice> {
-            get: |c| c.trees,
-            set: |c, trees| c.trees = trees,
-        },
-    },
-    Setting {
-        key: "sandbox.level",
-        value_name: Some("LEVEL"),
-        meaning: "By what means processes are confined",
-        secret: false,
-        field: &Member::<Level> {
-            get: |c| c.sandbox_level,
-            set: |c, level| c.sandbox_level = level,
-        },
-    },
-    Setting {
-        key: "sandbox.default_profile",
-        value_name: Some("NAME"),
-        meaning: "What `command/exec` is confined to if its client doesn't say: :workspace, :read-only, :danger-full-access, or a profile of the configuration",
-        secret: false,
-        field: &Member::<String> {
-            get: |c| c.settings.profiles.default.clone(),
-            set: |c, name| c.settings.profiles.default = name,
-        },
-    },
-    Setting {
-        key: "sandbox.profiles",
-        value_name: None,
-        meaning: "Profiles by name, each with its files and its network",
-        secret: false,
-        field: &Member::<Configured> {
-            get: |c| Configured(c.settings.profiles.configured.clone()),
-            set: |c, profiles| c.settings.profiles.configured = profiles.0,
-        },
-    },
-    Setting {
-        key: "exit_when_idle",
-        value_name: Some("TIME"),
-        meaning: "End when for this long there was no connection, and no process running or still readable; or `never`",
-        secret: false,
-        field: &Member::<Idleness> {
-            get: |c| Idleness(c.exit_when_idle),
-            set: |c, idleness| c.exit_when_idle = idleness.0,
-        },
-    },
-    Setting {
-        key: "log.level",
-        value_name: Some("LEVEL"),
-        meaning: "What to log: off, error, warn, info, debug, trace, or a filter such as outpost_server=debug",
-        secret: false,
-        field: &Member::<LogLevel> {
-            get: |c| c.log_level.clone(),
-            set: |c, level| c.log_level = level,
-        },
-    },
-    Setting {
-        key: "log.format",
-        value_name: Some("FORMAT"),
-        meaning: "How to log",
-        secret: false,
-        field: &Member::<LogFormat> {
-            get: |c| c.log_format,
-            set: |c, format| c.log_format = format,
-        },
-    },
-    Setting {
-        key: "shell_environment_policy.inherit",
-        value_name: None,
-        meaning: "What of the server's environment `command/exec` starts from: `all`, `core` or `none`",
-        secret: false,
-        field: &Member::<Inherit> {
-            get: |c| c.settings.command_env.inherit,
-            set: |c, inherit| c.settings.command_env.inherit = inherit,
-        },
-    },
-    Setting {
-        key: "shell_environment_policy.ignore_default_excludes",
-        value_name: None,
-        meaning: "Whether names that look like secrets (`*KEY*`, `*SECRET*`, `*TOKEN*`) stay",
-        secret: false,
-        field: &Member::<bool> {
-            get: |c| c.settings.command_env.ignore_default_excludes,
-            set: |c, ignore| c.settings.command_env.ignore_default_excludes = ignore,
-        },
-    },
-    Setting {
-        key: "shell_environment_policy.exclude",
-        value_name: None,
-        meaning: "Patterns of names to drop",
-        secret: false,
-        field: &Member::<Vec<String>> {
-            get: |c| c.settings.command_env.exclude.clone(),
-            set: |c, patterns| c.settings.command_env.exclude = patterns,
-        },
-    },
-    Setting {
-        key: "shell_environment_policy.set",
-        value_name: None,
-        meaning: "Variables to add; their values are shown to nobody",
-        // Who gives a variable to every process may well give a password.
-        secret: true,
-        field: &Member::<BTreeMap<String, String>> {
-            get: |c| c.settings.command_env.set.clone(),
-            set: |c, variables| c.settings.command_env.set = variables,
-        },
-    },
-    Setting {
-        key: "shell_environment_policy.include_only",
-        value_name: None,
-        meaning: "If not empty, patterns of the only names to keep",
-        secret: false,
-        field: &Member::<Vec<String>> {
-            get: |c| c.settings.command_env.include_only.clone(),
-            set: |c, patterns| c.settings.command_env.include_only = patterns,
-        },
-    },
-    Setting {
-        key: "mcp_servers",
-        value_name: None,
-        meaning: "The MCP servers, by name; what is said of them is shown to nobody",
-        // Among their arguments, variables and headers there are passwords.
-        secret: true,
-        field: &Member::<McpServers> {
-            get: |c| c.mcp_servers.clone(),
-            set: |c, servers| c.mcp_servers = servers,
-        },
-    },
-    Setting {
-        key: "mcp.on",
-        value_name: None,
-        meaning: "Where MCP servers run that are to run remotely: a URL as for `--on`, or nothing",
-        secret: false,
-        field: &Member::<RemotePlace> {
-            get: |c| c.mcp_on.clone(),
-            set: |c, place| c.mcp_on = place,
-        },
-    },
-];
+const VARIABLE_PREFIX: &str = "OUTPOST_";
+
+/// Every setting, in declaration order.
+pub(crate) static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
+    let mut settings = Vec::new();
+    let defaults = serde_json::to_string(&Config::default());
+    collect("", &defaults.expect("the defaults are JSON"), &mut settings);
+    let flags = Config::augment_args(Command::new("settings"));
+    for setting in &mut settings {
+        let name = setting.key.replace(['.', '_'], "-");
+        let flag = flags
+            .get_arguments()
+            .find(|arg| arg.get_long() == Some(&name));
+        setting.flag = flag.cloned().map(|flag| flag.id(setting.key.clone()));
+    }
+    settings
+});
+
+/// One setting. The key `log.level` is `level` in the table `[log]` of a file, the
+/// variable `OUTPOST_LOG_LEVEL` and the flag `--log-level`.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub(crate) key: String,
+    pub(crate) default: Value,
+    /// The flag as declared in [`Config`], if there is one.
+    pub(crate) flag: Option<Arg>,
+}
+
+impl Setting {
+    pub(crate) fn variable(&self) -> String {
+        let name = self.key.replace('.', "_").to_uppercase();
+        format!("{VARIABLE_PREFIX}{name}")
+    }
+
+    /// The name of its flag, without dashes in front.
+    pub(crate) fn flag_name(&self) -> Option<&str> {
+        self.flag.as_ref().and_then(Arg::get_long)
+    }
+
+    /// Parses the text of a variable or a flag into a value of the default's kind. A text
+    /// of another kind becomes a string, which [`Setting::check`] rejects.
+    pub(crate) fn parse_text(&self, text: &str) -> Value {
+        let trimmed = text.trim();
+        let parsed = match self.default {
+            Value::Number(_) => text.parse::<u64>().ok().map(Value::from),
+            Value::Bool(_) => text.parse::<bool>().ok().map(Value::from),
+            Value::Array(_) if trimmed.is_empty() => Some(Value::Array(Vec::new())),
+            Value::Array(_) if trimmed.starts_with('[') => parse_toml_value(trimmed),
+            Value::Array(_) => Some(trimmed.split(',').map(str::trim).collect()),
+            Value::Object(_) if trimmed.is_empty() => Some(Value::Object(Map::new())),
+            Value::Object(_) if trimmed.starts_with('{') => parse_toml_value(trimmed),
+            Value::Object(_) => trimmed
+                .split(',')
+                .map(|pair| {
+                    let (name, value) = pair.split_once('=')?;
+                    Some((name.trim().to_owned(), Value::from(value)))
+                })
+                .collect::<Option<Map<_, _>>>()
+                .map(Value::Object),
+            Value::String(_) | Value::Null => None,
+        };
+        parsed.unwrap_or_else(|| Value::from(text))
+    }
+
+    /// Parses the values of a flag that was given once or several times.
+    pub(crate) fn parse_words(&self, words: &[String]) -> Value {
+        if self.default.is_array() {
+            return words.iter().map(String::as_str).collect();
+        }
+        words
+            .last()
+            .map_or(Value::Null, |word| self.parse_text(word))
+    }
+
+    /// Checks a value and returns it as it is shown: in normal form, and masked if it is
+    /// a secret.
+    pub(crate) fn check(&self, value: &Value) -> Result<Value, serde_json::Error> {
+        let config = Config::deserialize(Value::Object(nest([(&*self.key, value.clone())])))?;
+        let shown = serde_json::to_value(config)?;
+        let pointer = format!("/{}", self.key.replace('.', "/"));
+        Ok(shown.pointer(&pointer).cloned().unwrap_or_default())
+    }
+}
+
+/// Collects the settings of a serialized table. An empty table is the default of a
+/// setting; any other is a table of settings.
+fn collect(prefix: &str, table: &str, settings: &mut Vec<Setting>) {
+    // An IndexMap keeps the declaration order, which serde_json's Map doesn't.
+    let members: IndexMap<String, Box<RawValue>> =
+        serde_json::from_str(table).expect("a table is a JSON object");
+    for (name, value) in members {
+        let key = format!("{prefix}{name}");
+        if value.get().starts_with('{') && value.get() != "{}" {
+            collect(&format!("{key}."), value.get(), settings);
+            continue;
+        }
+        settings.push(Setting {
+            key,
+            default: serde_json::from_str(value.get()).expect("a default is JSON"),
+            flag: None,
+        });
+    }
+}
+
+/// Puts values into their tables, by key.
+pub(crate) fn nest<'a>(values: impl IntoIterator<Item = (&'a str, Value)>) -> Map<String, Value> {
+    let mut config = Map::new();
+    for (key, value) in values {
+        match key.split_once('.') {
+            None => {
+                config.insert(key.to_owned(), value);
+            }
+            Some((table, key)) => {
+                let table = config.entry(table).or_insert_with(|| Map::new().into());
+                if let Value::Object(table) = table {
+                    table.insert(key.to_owned(), value);
+                }
+            }
+        }
+    }
+    config
+}
+
+/// The known name that is closest to `name`, if one is close. Dots, underscores and
+/// dashes are equal: `log_level` is close to the key `log.level`.
+pub(crate) fn nearest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    let fold = |name: &str| name.replace(['.', '-'], "_").to_lowercase();
+    let wanted = fold(name);
+    known
+        .map(|candidate| {
+            let folded = fold(&candidate);
+            let last = folded.rsplit('_').next().unwrap_or_default();
+            let distance = if last == wanted {
+                1
+            } else {
+                strsim::damerau_levenshtein(&wanted, &folded)
+            };
+            (distance, candidate)
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= wanted.chars().count().div_ceil(3))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_finds_typos_and_ignores_unrelated_names() {
+        let known = ["retain_bytes", "log.level", "max_sessions", "log.format"];
+        let near = |name| nearest(name, known.iter().map(|name| (*name).to_owned()));
+        assert_eq!(near("retain_byte").as_deref(), Some("retain_bytes"));
+        assert_eq!(near("retian_bytes").as_deref(), Some("retain_bytes"));
+        assert_eq!(near("log_level").as_deref(), Some("log.level"));
+        assert_eq!(near("max-session").as_deref(), Some("max_sessions"));
+        assert_eq!(near("format").as_deref(), Some("log.format"));
+        assert_eq!(near("colour"), None);
+        assert_eq!(near(""), None);
+    }
+
+    #[test]
+    fn every_declared_flag_belongs_to_a_setting() {
+        let flags = Config::augment_args(Command::new("settings"));
+        let found = SETTINGS.iter().filter(|setting| setting.flag.is_some());
+        assert_eq!(found.count(), flags.get_arguments().count());
+    }
+
+    #[test]
+    fn every_setting_is_documented() {
+        let page = include_str!("../../../../docs/configuration.md");
+        for setting in SETTINGS.iter() {
+            let flag = match setting.flag_name() {
+                Some(flag) => format!("`--{flag}`"),
+                None => "none".to_owned(),
+            };
+            let row = format!(
+                "| `{}` | `{}` | {flag} | `{}` | ",
+                setting.key,
+                setting.variable(),
+                crate::config::report::toml(&setting.default),
+            );
+            assert!(page.contains(&row), "docs/configuration.md lacks {row:?}");
+        }
+        let rows = page.lines().filter(|line| line.contains("| `OUTPOST_"));
+        assert_eq!(rows.count(), SETTINGS.len(), "and has one too many");
+    }
+}

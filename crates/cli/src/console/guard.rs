@@ -1,5 +1,4 @@
-//! A small program that puts a terminal back when the one that changed it is
-//! killed and can't.
+//! Terminal guard: a child process that restores the terminal if this program is killed.
 
 use std::{
     io::{Read, Write},
@@ -9,19 +8,18 @@ use std::{
 use anyhow::Context;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-/// What the guard is told when there is nothing left to do.
+/// Tells the guard that the terminal has been restored.
 const RESTORED: u8 = b'.';
 
-/// The guard, as the program sees it that it guards. Dropping it without a word
-/// makes it act.
+/// A running guard. It restores the terminal when dropped without [`Guard::disarm`].
 pub(crate) struct Guard {
     child: Child,
-    /// Its end is the news that we are gone.
-    line: Option<ChildStdin>,
+    /// The guard acts when this pipe closes.
+    pipe: Option<ChildStdin>,
 }
 
 impl Guard {
-    /// Starts one that knows what the terminal is like now.
+    /// Starts a guard that remembers the current terminal settings.
     pub(super) fn start() -> anyhow::Result<Self> {
         let terminal = rustix::io::dup(std::io::stdin())?;
         let mut child = Command::new("/proc/self/exe")
@@ -30,31 +28,31 @@ impl Guard {
             .stdout(Stdio::piped())
             .stderr(terminal)
             .spawn()
-            .context("cannot start what guards the terminal")?;
-        let line = child.stdin.take();
+            .context("cannot start the terminal guard")?;
+        let pipe = child.stdin.take();
         let ready = child.stdout.take().map(|mut out| out.read(&mut [0]));
-        let guard = Guard { child, line };
+        let guard = Guard { child, pipe };
         anyhow::ensure!(
             matches!(ready, Some(Ok(1))),
-            "cannot guard the terminal: what does it has ended"
+            "cannot guard the terminal: the guard ended at once"
         );
         Ok(guard)
     }
 
-    /// The terminal has been put back already.
-    pub(super) fn dismiss(mut self) {
-        if let Some(mut line) = self.line.take() {
-            let _ = line.write_all(&[RESTORED]);
+    /// EndSignals the guard after the terminal has been restored.
+    pub(super) fn disarm(mut self) {
+        if let Some(mut pipe) = self.pipe.take() {
+            let _ = pipe.write_all(&[RESTORED]);
         }
         let _ = self.child.wait();
     }
 }
 
-/// Guards the terminal on our standard error until standard input ends.
+/// Restores the terminal on stderr when stdin ends without [`RESTORED`].
 pub(crate) fn run() -> ExitCode {
     let terminal = std::io::stderr();
-    // Nothing that is typed or hung up there is meant for us, and who isn't of a
-    // terminal's session may change it at any time.
+    // In a session of its own, the guard gets no SIGINT or SIGHUP from the terminal, and isn't
+    // stopped by SIGTTOU when it changes the settings.
     let _ = rustix::process::setsid();
     let Ok(before) = tcgetattr(&terminal) else {
         return ExitCode::FAILURE;
@@ -62,9 +60,9 @@ pub(crate) fn run() -> ExitCode {
     if std::io::stdout().write_all(&[RESTORED]).is_err() || std::io::stdout().flush().is_err() {
         return ExitCode::FAILURE;
     }
-    let mut last_word = Vec::new();
-    let _ = std::io::stdin().read_to_end(&mut last_word);
-    if last_word != [RESTORED] {
+    let mut message = Vec::new();
+    let _ = std::io::stdin().read_to_end(&mut message);
+    if message != [RESTORED] {
         let _ = tcsetattr(&terminal, OptionalActions::Now, &before);
     }
     ExitCode::SUCCESS

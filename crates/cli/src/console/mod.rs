@@ -1,23 +1,22 @@
-//! The streams of this program, connected with those of a process.
+//! Connects this program's stdio and signals with a process.
 //!
-//! - [`converse`] puts it all together, and answers how it ended
-//! - [`Typed`] is what comes in here, and goes to the process's input
-//! - `printed` is what comes out of the process, and goes to stdout and stderr
-//! - [`Signals`] are passed on instead of ending us
-//! - [`RawMode`] makes a terminal pass everything on; whatever happens, it is
-//!   put back: by [`guard`] if we can't
-//! - [`Notice`] tells a person what the connection does
+//! - [`attach`]: runs all of the following, and returns the outcome
+//! - [`StdinForwarder`]: stdin to the process
+//! - [`output`]: output of the process to stdout and stderr
+//! - [`Signals`]: forwards signals to the process
+//! - [`RawMode`]: terminal settings, restored by [`guard`] if this program is killed
+//! - [`Notice`]: messages about the connection
 
-mod converse;
+mod attach;
 pub(crate) mod guard;
 mod notice;
-mod printed;
+mod output;
 mod raw_mode;
 mod signals;
-mod typed;
+mod stdin;
 
-pub(crate) use converse::{Conversation, Ending, converse};
+pub(crate) use attach::{Attachment, Outcome, attach};
 pub(crate) use notice::Notice;
 pub(crate) use raw_mode::{RawMode, window_size};
-pub(crate) use signals::{Parting, Signals};
-pub(crate) use typed::{Key, Typed, WayOut};
+pub(crate) use signals::{OnLeave, Signals};
+pub(crate) use stdin::{EscapeKey, Key, StdinForwarder};

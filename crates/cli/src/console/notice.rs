@@ -1,67 +1,67 @@
-//! What a person is told beside the output of a process.
+//! Messages to the user next to the output of a process.
 
 use std::io::Write;
 
-use outpost_client::{Remote, Standing};
+use outpost_client::{ConnectionState, RemoteExecutor};
 
 use super::RawMode;
 use crate::render::out::note;
 
-/// Writes lines to standard error that fit whatever mode the terminal is in.
+/// Writes lines to stderr that suit the terminal's mode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notice {
-    /// A terminal in raw mode stays in its column at the end of a line.
+    /// In raw mode, a newline doesn't return to the first column.
     raw: bool,
-    /// What ends the waiting for a connection.
-    way_out: Option<&'static str>,
+    /// Hint that tells how to stop waiting for a connection.
+    escape_key: Option<&'static str>,
 }
 
 impl Notice {
-    /// Where the terminal may be in raw mode.
-    pub(crate) fn beside(raw_mode: Option<&RawMode>) -> Self {
+    /// Messages next to a terminal that may be in raw mode.
+    pub(crate) fn next_to(raw_mode: Option<&RawMode>) -> Self {
         Notice {
             raw: raw_mode.is_some_and(RawMode::is_raw),
-            way_out: None,
+            escape_key: None,
         }
     }
 
-    /// Says so too while a connection is lost.
-    pub(crate) fn with_way_out(self, way_out: Option<&'static str>) -> Self {
-        Notice { way_out, ..self }
+    /// Adds a hint to the message about a lost connection.
+    pub(crate) fn with_escape_hint(self, escape_key: Option<&'static str>) -> Self {
+        Notice { escape_key, ..self }
     }
 
-    pub(crate) fn say(self, text: &str) {
+    pub(crate) fn print(self, text: &str) {
         if self.raw {
-            // Nobody is left to hear it if this fails.
+            // A failed write to stderr can't be reported.
             let _ = write!(std::io::stderr(), "\r\noutpost: {text}\r\n");
         } else {
             note(text);
         }
     }
 
-    /// Tells of each change of the connection, for as long as it is polled.
-    pub(crate) async fn follow(self, remote: Option<&Remote>) {
+    /// Reports each change of the connection, for as long as it is polled.
+    pub(crate) async fn follow(self, remote: Option<&RemoteExecutor>) {
         let Some(remote) = remote else {
             return std::future::pending::<()>().await;
         };
-        let mut standing = remote.standing();
-        // It may have been lost before we looked.
-        standing.mark_changed();
+        let mut state = remote.connection_state();
+        // Report a connection that was lost before this call.
+        state.mark_changed();
         let mut lost = false;
-        while standing.changed().await.is_ok() {
-            let now = standing.borrow_and_update().clone();
+        while state.changed().await.is_ok() {
+            let now = state.borrow_and_update().clone();
             match now {
-                Standing::Recovering if !lost => {
-                    let way_out = self
-                        .way_out
+                ConnectionState::Recovering if !lost => {
+                    let escape_key = self
+                        .escape_key
                         .map_or(String::new(), |key| format!(" ({key})"));
-                    self.say(&format!("connection lost, reconnecting…{way_out}"));
+                    self.print(&format!("connection lost, reconnecting…{escape_key}"));
                 }
-                Standing::Connected if lost => self.say("connected again"),
-                // The process fails with the same words.
+                ConnectionState::Connected if lost => self.print("connected again"),
+                // The process fails with the same message.
                 _ => {}
             }
-            lost = now == Standing::Recovering;
+            lost = now == ConnectionState::Recovering;
         }
         std::future::pending::<()>().await;
     }

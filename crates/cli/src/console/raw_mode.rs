@@ -1,4 +1,4 @@
-//! A terminal that passes everything on, or one key at once.
+//! Terminal modes: raw, or with an escape key.
 
 use std::io::{IsTerminal as _, stdin};
 
@@ -9,7 +9,7 @@ use rustix::termios::{
 
 use super::{Key, guard::Guard};
 
-/// While this lives, the terminal is another; then it is put back.
+/// Changed terminal settings. Restored on drop.
 pub(crate) struct RawMode {
     before: Termios,
     raw: bool,
@@ -17,21 +17,20 @@ pub(crate) struct RawMode {
 }
 
 impl RawMode {
-    /// Makes the terminal on standard input, if there is one, pass on every key
-    /// as it is: no echo, no lines, no signals.
+    /// Puts the terminal on stdin, if it is one, into raw mode: no echo, no line editing, no
+    /// signals.
     pub(crate) fn set() -> anyhow::Result<Option<Self>> {
         Self::change(true, Termios::make_raw)
     }
 
-    /// Leaves everything as it is, but for one key that isn't to wait for the end
-    /// of its line: it ends the line.
-    pub(crate) fn heed(key: Key) -> anyhow::Result<Option<Self>> {
+    /// Keeps the mode, but lets `key` end a line, so that it is read at once.
+    pub(crate) fn set_line_end(key: Key) -> anyhow::Result<Option<Self>> {
         Self::change(false, |terminal| {
             terminal.special_codes[SpecialCodeIndex::VEOL] = key.byte();
         })
     }
 
-    /// Whether every key is passed on, and a line doesn't go back to the left.
+    /// Returns whether the terminal is in raw mode.
     pub(super) fn is_raw(&self) -> bool {
         self.raw
     }
@@ -41,7 +40,7 @@ impl RawMode {
         if !terminal.is_terminal() {
             return Ok(None);
         }
-        let before = tcgetattr(&terminal).context("cannot read the state of the terminal")?;
+        let before = tcgetattr(&terminal).context("cannot read the terminal settings")?;
         let raw_mode = RawMode {
             guard: Some(Guard::start()?),
             before,
@@ -50,24 +49,24 @@ impl RawMode {
         let mut changed = raw_mode.before.clone();
         change(&mut changed);
         tcsetattr(&terminal, OptionalActions::Now, &changed)
-            .context("cannot change the state of the terminal")?;
+            .context("cannot change the terminal settings")?;
         Ok(Some(raw_mode))
     }
 }
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // Now: what a terminal that has stopped hasn't shown may never be shown.
+        // `Now` instead of `Drain`: a stopped terminal may never drain.
         let restored = tcsetattr(stdin(), OptionalActions::Now, &self.before);
         if restored.is_ok()
             && let Some(guard) = self.guard.take()
         {
-            guard.dismiss();
+            guard.disarm();
         }
     }
 }
 
-/// The size of the terminal we are on: rows, columns.
+/// The size of our terminal: rows, columns.
 pub(crate) fn window_size() -> Option<(u16, u16)> {
     let known = |size: rustix::termios::Winsize| {
         (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))

@@ -1,66 +1,65 @@
-//! Signals that come to us and are meant for a process.
+//! Forwards signals to a process.
 
 use std::{convert::Infallible, time::Duration};
 
-use outpost_client::{Process, Remote, SignalName, Standing, Terminate};
+use outpost_client::{ConnectionState, Process, RemoteExecutor, Signal, Terminate};
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
+    signal::unix::{Signal as UnixSignal, SignalKind, signal},
     sync::watch,
     task::JoinSet,
     time::{sleep, timeout},
 };
 
-use super::{Ending, window_size};
+use super::{Outcome, window_size};
 
-/// How long a process has between being asked to end and being made to.
+/// Grace period of a termination.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long the last words of a process that was killed may take to be written
-/// here. If they can't be, nobody reads them.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-/// Signals that are being passed on at once; one more would say nothing new.
-const UNDER_WAY: usize = 16;
+/// Timeout for writing the last output of a killed process.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+/// Maximum number of signals in flight; more would carry no information.
+const MAX_IN_FLIGHT: usize = 16;
 
-/// The signals that are passed on.
+/// Signals that are forwarded.
 pub(crate) struct Signals {
-    ends: Ends,
-    window: Signal,
+    end_signals: EndSignals,
+    window: UnixSignal,
     interrupted: bool,
 }
 
-/// Those that would have ended us.
-struct Ends {
-    interrupt: Signal,
-    quit: Signal,
-    terminate: Signal,
-    hangup: Signal,
+/// Signals that would end this program.
+struct EndSignals {
+    interrupt: UnixSignal,
+    quit: UnixSignal,
+    terminate: UnixSignal,
+    hangup: UnixSignal,
 }
 
-/// What becomes of a process when we are asked to end, or our terminal is gone.
+/// Fate of the process on SIGTERM or SIGHUP to this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parting {
-    /// It ends with us.
-    Ends,
-    /// It goes on without us.
-    Leaves,
+pub(crate) enum OnLeave {
+    /// The process is terminated.
+    Terminate,
+    /// The process continues.
+    Detach,
 }
 
-/// Whom signals are passed on to.
-pub(super) struct Addressee<'a> {
+/// The receiver of signals.
+pub(super) struct SignalTarget<'a> {
     pub(super) process: &'a Process,
-    /// The server it is on, if it is on one.
-    pub(super) remote: Option<&'a Remote>,
-    /// Whether it is on a terminal, which follows the size of ours.
+    /// The server that runs it, if any.
+    pub(super) remote: Option<&'a RemoteExecutor>,
+    /// Whether the process has a terminal, which follows the size of ours.
     pub(super) tty: bool,
-    pub(super) parting: Parting,
-    /// Its exit code, from when all it wrote before has been written here.
+    pub(super) on_leave: OnLeave,
+    /// The exit code, once all earlier output has been written.
     pub(super) exited: watch::Receiver<Option<i32>>,
 }
 
 impl Signals {
-    /// From now on they don't end us.
+    /// Installs the handlers. From now on, the signals don't end this program.
     pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Signals {
-            ends: Ends {
+            end_signals: EndSignals {
                 interrupt: signal(SignalKind::interrupt())?,
                 quit: signal(SignalKind::quit())?,
                 terminate: signal(SignalKind::terminate())?,
@@ -71,88 +70,88 @@ impl Signals {
         })
     }
 
-    /// Waits for one that would have ended us, and says which.
-    pub(crate) async fn ending(&mut self) -> SignalName {
-        self.ends.next().await
+    /// Waits for a signal that would end this program.
+    pub(crate) async fn ending(&mut self) -> Signal {
+        self.end_signals.next().await
     }
 
-    /// Waits for something, unless one comes that would have ended us.
+    /// Waits for `work`, unless a signal arrives that would end this program.
     pub(crate) async fn unless_ended<T>(
         &mut self,
         work: impl Future<Output = T>,
-    ) -> Result<T, SignalName> {
+    ) -> Result<T, Signal> {
         tokio::select! {
             done = work => Ok(done),
             signal = self.ending() => Err(signal),
         }
     }
 
-    /// Whether an interrupt was passed on.
+    /// Returns whether an interrupt was forwarded.
     pub(crate) fn interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// Passes them on, and says when that makes an end of the conversation.
-    pub(super) async fn pass_on(&mut self, to: Addressee<'_>) -> Ending {
+    /// Forwards signals. Returns the outcome if one ends the attachment.
+    pub(super) async fn forward(&mut self, to: SignalTarget<'_>) -> Outcome {
         tokio::select! {
-            ending = self.ends.pass_on(&to, &mut self.interrupted) => ending,
-            never = follow(&mut self.window, &to) => match never {},
+            outcome = self.end_signals.forward(&to, &mut self.interrupted) => outcome,
+            never = forward_size(&mut self.window, &to) => match never {},
         }
     }
 }
 
-impl Ends {
-    async fn next(&mut self) -> SignalName {
+impl EndSignals {
+    async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = self.interrupt.recv() => SignalName::Interrupt,
-            _ = self.quit.recv() => SignalName::Quit,
-            _ = self.terminate.recv() => SignalName::Terminate,
-            _ = self.hangup.recv() => SignalName::Hangup,
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = self.quit.recv() => Signal::Quit,
+            _ = self.terminate.recv() => Signal::Terminate,
+            _ = self.hangup.recv() => Signal::Hangup,
         }
     }
 
-    /// Ctrl-C is passed on as often as it is typed, since a program may have its
-    /// own idea of it. Who asks us to end, or leaves, may want the process to end
-    /// with us, and the second time at once. While the connection is lost, the
-    /// second signal of any kind is for us.
-    async fn pass_on(&mut self, to: &Addressee<'_>, interrupted: &mut bool) -> Ending {
-        let standing = to.remote.map(Remote::standing);
+    /// Forwards Ctrl-C each time, since programs may handle it in different ways. SIGTERM and
+    /// SIGHUP terminate the process, and kill it the second time. While the connection is lost, the
+    /// second signal of any kind ends this program.
+    async fn forward(&mut self, to: &SignalTarget<'_>, interrupted: &mut bool) -> Outcome {
+        let state = to.remote.map(RemoteExecutor::connection_state);
         let is_lost = || {
-            let standing = standing.as_ref();
-            standing.is_some_and(|standing| *standing.borrow() != Standing::Connected)
+            let state = state.as_ref();
+            state.is_some_and(|state| *state.borrow() != ConnectionState::Connected)
         };
-        let mut under_way = JoinSet::new();
+        let mut in_flight = JoinSet::new();
         let mut asked = false;
         loop {
             let signal = tokio::select! {
                 signal = self.next() => signal,
-                Some(_) = under_way.join_next() => continue,
+                Some(_) = in_flight.join_next() => continue,
             };
-            let parts = matches!(signal, SignalName::Terminate | SignalName::Hangup);
-            match to.parting {
-                Parting::Leaves if parts => return Ending::Detached,
-                Parting::Leaves => {}
-                Parting::Ends => {
+            let leaves = matches!(signal, Signal::Terminate | Signal::Hangup);
+            match to.on_leave {
+                OnLeave::Detach if leaves => return Outcome::Detached,
+                OnLeave::Detach => {}
+                OnLeave::Terminate => {
                     if let Some(code) = *to.exited.borrow() {
-                        return Ending::Outlived(code);
+                        return Outcome::ExitedWithLeftovers(code);
                     }
                 }
             }
-            if !under_way.is_empty() && is_lost() {
-                return Ending::GivenUp(signal);
+            if !in_flight.is_empty() && is_lost() {
+                return Outcome::Abandoned(signal);
             }
-            if parts && asked {
-                return stop(to.process, signal).await;
+            if leaves && asked {
+                return kill(to.process, signal).await;
             }
-            asked |= parts;
-            *interrupted |= signal == SignalName::Interrupt;
-            if under_way.len() < UNDER_WAY {
+            asked |= leaves;
+            *interrupted |= signal == Signal::Interrupt;
+            if in_flight.len() < MAX_IN_FLIGHT {
                 let process = to.process.clone();
-                under_way.spawn(async move {
-                    match parts {
-                        true => end(&process, GRACE).await,
-                        // Older servers know no other than the interrupt.
-                        false => drop(process.signal(signal).await),
+                in_flight.spawn(async move {
+                    if leaves {
+                        terminate(&process, GRACE).await;
+                    } else {
+                        // Older servers support only the interrupt.
+                        let _ = process.signal(signal).await;
                     }
                 });
             }
@@ -160,34 +159,30 @@ impl Ends {
     }
 }
 
-/// Gives a terminal the size of ours, again and again. One size after the other:
-/// the last one has to win.
-async fn follow(window: &mut Signal, to: &Addressee<'_>) -> Infallible {
+/// Forwards the terminal size. Sequentially, because the last size has to win.
+async fn forward_size(window: &mut UnixSignal, to: &SignalTarget<'_>) -> Infallible {
     loop {
         if window.recv().await.is_none() || !to.tty {
             std::future::pending::<()>().await;
         }
         if let Some((rows, cols)) = window_size() {
-            // Older servers can't; the terminal stays as it is.
+            // Unsupported by older servers; the size stays as it is.
             let _ = to.process.resize(rows, cols).await;
         }
     }
 }
 
-/// Kills it, and gives what it still says a moment. Who waits for its output to be
-/// written hears of its exit before that; where it is stuck, this is the end.
-async fn stop(process: &Process, signal: SignalName) -> Ending {
-    let _ = timeout(LAST_WORDS, end(process, Duration::ZERO)).await;
-    sleep(LAST_WORDS).await;
-    Ending::Stopped(signal)
+/// Kills the process, and waits a moment for its last output. The exit arrives earlier unless the
+/// output is blocked.
+async fn kill(process: &Process, signal: Signal) -> Outcome {
+    let _ = timeout(DRAIN_TIMEOUT, terminate(process, Duration::ZERO)).await;
+    sleep(DRAIN_TIMEOUT).await;
+    Outcome::Killed(signal)
 }
 
-async fn end(process: &Process, grace: Duration) {
-    let how = Terminate {
-        grace: Some(grace),
-        ..Terminate::default()
-    };
-    // Older servers know no grace.
+async fn terminate(process: &Process, grace: Duration) {
+    let how = Terminate::new().grace(grace);
+    // Older servers don't support a grace period.
     if process.terminate_with(how).await.is_err() {
         let _ = process.terminate().await;
     }

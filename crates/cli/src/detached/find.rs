@@ -1,128 +1,136 @@
-//! A process is found again by what somebody typed.
+//! Finds a process by its name.
 
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use outpost_client::{
-    Cause, DeliveryChoice, Distant, Error, Lease, Place, ProcessEntry, Remote, RemoteOptions,
-    SessionEntry, Standing,
+    ConnectionState, DeliveryMode, Error, ErrorKind, Executor, Lease, ProcessEntry, ProcessPeek,
+    ReconnectFailure, RemoteExecutor, SessionEntry,
 };
 use tokio::time::timeout;
 
-use super::{Site, id::Typed, label::is_detached_work, list::list, site::passing};
+use super::{
+    ServerTarget, id::ProcessRef, list::list, server::brief_options,
+    session_label::is_detached_work,
+};
 use crate::render::command_line::visible;
 
-/// The code of a session that another connection has.
-const SESSION_ATTACHED: i64 = -32010;
-/// How long a connection may take to be closed after its questions were refused because
-/// another one has the session.
-const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+/// Timeout for the server to close a connection after another one took over the session.
+const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often a session is taken from somebody who has just taken it from us.
-const TAKES: usize = 8;
+/// Maximum number of takeovers, if two commands keep taking over the session from each other.
+const MAX_TAKEOVERS: usize = 8;
 
-/// What becomes of another connection that has the session, where one needs to have it.
+/// Behaviour if another connection has the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// It is waited for, for a while.
+    /// Wait for it for a while.
     Wait,
-    /// It has to let go.
+    /// Take over the session.
     Take,
 }
 
-/// A process that was found, and where.
+/// A process on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The key of its session.
+    /// The id of its session.
     pub(crate) session_id: String,
-    /// Its name in there.
+    /// Its id in the session.
     pub(crate) process_id: String,
-    /// Whether somebody else's connection has the session.
+    /// Whether another connection has the session.
     pub(crate) attached: bool,
-    /// What the server says of it.
+    /// The server's description.
     pub(crate) entry: ProcessEntry,
 }
 
-/// A process that was found, and the connection it was found on.
+/// A process, and the connection through which it was found.
 pub(crate) struct Opened {
-    pub(crate) remote: Remote,
+    pub(crate) remote: RemoteExecutor,
     pub(crate) found: Found,
 }
 
 impl Found {
-    /// Its name as it can be printed: other clients name theirs as they like.
+    /// The id with control characters escaped: other clients choose any ids.
     pub(crate) fn name(&self) -> String {
         visible(&self.process_id)
     }
 }
 
 impl Opened {
-    /// The process, to be looked at from here.
-    pub(crate) fn process(&self) -> Distant {
+    /// A handle to inspect the process.
+    pub(crate) fn process(&self) -> ProcessPeek {
         let own = self.remote.session_id() == Some(self.found.session_id.as_str());
         let session = (!own).then_some(self.found.session_id.as_str());
-        self.remote.distant(session, &self.found.process_id)
+        self.remote.inspect(session, &self.found.process_id)
     }
 
-    /// Whether a question has failed because another connection has the session now.
+    /// Returns whether a request failed because another connection took over the session.
     pub(crate) async fn is_taken_over(&self) -> bool {
         is_taken_over(&self.remote).await
     }
 }
 
-async fn is_taken_over(remote: &Remote) -> bool {
-    let mut standing = remote.standing();
-    let has_failed = |now: &Standing| matches!(now, Standing::Failed { .. });
-    let Ok(Ok(failed)) = timeout(CLOSED_WITHIN, standing.wait_for(has_failed)).await else {
+async fn is_taken_over(remote: &RemoteExecutor) -> bool {
+    let mut state = remote.connection_state();
+    let has_failed = |now: &ConnectionState| matches!(now, ConnectionState::Failed { .. });
+    let Ok(Ok(failed)) = timeout(TAKEOVER_TIMEOUT, state.wait_for(has_failed)).await else {
         return false;
     };
     matches!(
         *failed,
-        Standing::Failed {
-            cause: Cause::TakenOver,
+        ConnectionState::Failed {
+            cause: ReconnectFailure::TakenOver,
             ..
         }
     )
 }
 
-/// Finds a process on a server by what was typed. Where that has the key of a
-/// session in it, the session is attached to for as long as this is held.
-pub(crate) async fn open(site: &Site, typed: &str, claim: Claim) -> anyhow::Result<Opened> {
-    if let Typed::Keyed { session, process } = Typed::read(typed) {
-        return resume(site, session, process, claim).await;
+/// Finds a process by its name. If the name contains a session id, the session is attached to until
+/// the result is dropped.
+pub(crate) async fn open(
+    server: &ServerTarget,
+    name: &str,
+    claim: Claim,
+) -> anyhow::Result<Opened> {
+    if let ProcessRef::Keyed { session, process } = ProcessRef::parse(name) {
+        return resume(server, session, process, claim).await;
     }
-    let Some(remote) = site.find(passing()).await? else {
-        bail!("no process {typed}: no server of this user is running");
+    let Some(remote) = server.find(brief_options()).await? else {
+        bail!("no process {name}: your server is not running");
     };
-    if matches!(site, Site::Url(_)) && !remote.capabilities().session_list {
+    if matches!(server, ServerTarget::Url(_)) && !remote.capabilities().session_list {
         bail!(
-            "no process {typed}: this server gives no list, so the whole name is needed, \
+            "no process {name}: this server doesn't list its processes, so the full name is needed: \
              SESSION/PROCESS as `outpost run --detach` printed it"
         );
     }
-    let found = find(&remote, typed).await?;
+    let found = find(&remote, name).await?;
     Ok(Opened { remote, found })
 }
 
-/// Finds a process by the beginning of its name, among all that runs on a server
-/// which gives a list.
-pub(crate) async fn find(remote: &Remote, typed: &str) -> anyhow::Result<Found> {
-    pick(&list(remote).await?, typed)
+/// Finds a process by a prefix of its id, on a server that lists its sessions.
+pub(crate) async fn find(remote: &RemoteExecutor, name: &str) -> anyhow::Result<Found> {
+    pick(&list(remote).await?, name)
 }
 
-async fn resume(site: &Site, session: &str, process: &str, claim: Claim) -> anyhow::Result<Opened> {
-    let mut takes = 0;
+async fn resume(
+    server: &ServerTarget,
+    session: &str,
+    process: &str,
+    claim: Claim,
+) -> anyhow::Result<Opened> {
+    let mut takeovers = 0;
     let (remote, processes) = loop {
-        takes += usize::from(claim == Claim::Take);
-        let remote = attach(site, session, process, claim).await?;
+        takeovers += usize::from(claim == Claim::Take);
+        let remote = attach(server, session, process, claim).await?;
         match remote.processes().await {
-            // Somebody was quicker to take it than we to ask. Who takes it away from others in turn
-            // may meet one who does the same.
-            Err(_) if takes < TAKES && is_taken_over(&remote).await => {}
+            // Another command took over the session in between. It may do so repeatedly, hence the
+            // limit.
+            Err(_) if takeovers < MAX_TAKEOVERS && is_taken_over(&remote).await => {}
             processes => break (remote, processes),
         }
     };
-    let processes = processes.context("cannot list what runs in the session")?;
+    let processes = processes.context("cannot list the session's processes")?;
     let entry = processes
         .into_iter()
         .find(|entry| entry.process_id == process);
@@ -136,21 +144,24 @@ async fn resume(site: &Site, session: &str, process: &str, claim: Claim) -> anyh
     Ok(Opened { remote, found })
 }
 
-async fn attach(site: &Site, session: &str, process: &str, claim: Claim) -> anyhow::Result<Remote> {
-    let options = RemoteOptions {
-        resume: Some(session.to_owned()),
-        takeover: claim == Claim::Take,
-        // Both stay as they are.
-        lease: Lease::ServerDefault,
-        delivery: DeliveryChoice::Push,
-        ..passing()
-    };
-    match site.find(options).await {
+async fn attach(
+    server: &ServerTarget,
+    session: &str,
+    process: &str,
+    claim: Claim,
+) -> anyhow::Result<RemoteExecutor> {
+    let options = brief_options()
+        .resume(session.to_owned())
+        .takeover(claim == Claim::Take)
+        // Keep the session's lease and delivery.
+        .lease(Lease::ServerDefault)
+        .delivery(DeliveryMode::Push);
+    match server.find(options).await {
         Err(error) if is_attached(&error) => bail!(
-            "another command is following {process} or attached to it, and by SESSION/PROCESS only \
-             one can be; end that one, or use the server's unix socket, where any number can"
+            "cannot use {process}: another command is attached to its session, and SESSION/PROCESS \
+             allows only one; end that command, or use the server's unix socket, which allows more"
         ),
-        Ok(None) => bail!("no process {process}: no server of this user is running"),
+        Ok(None) => bail!("no process {process}: your server is not running"),
         Ok(Some(remote)) => Ok(remote),
         Err(error) => Err(error),
     }
@@ -159,16 +170,15 @@ async fn attach(site: &Site, session: &str, process: &str, claim: Claim) -> anyh
 fn is_attached(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref::<Error>(),
-        Some(Error::Refused {
-            code: SESSION_ATTACHED,
+        Some(Error::Rejected {
+            kind: ErrorKind::SessionAttached,
             ..
         })
     )
 }
 
-/// Picks the one process that was meant. Detached work goes first: what other
-/// clients call their processes is no concern of who types.
-fn pick(sessions: &[SessionEntry], typed: &str) -> anyhow::Result<Found> {
+/// Picks a process by id or prefix. Detached work takes precedence over processes of other clients.
+fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Found> {
     for own in [true, false] {
         let of_kind = sessions
             .iter()
@@ -182,33 +192,33 @@ fn pick(sessions: &[SessionEntry], typed: &str) -> anyhow::Result<Found> {
             };
             session.processes.iter().map(found).collect::<Vec<_>>()
         });
-        let mut meant: Vec<_> = all
-            .filter(|found| !typed.is_empty() && found.process_id.starts_with(typed))
+        let mut matching: Vec<_> = all
+            .filter(|found| !name.is_empty() && found.process_id.starts_with(name))
             .collect();
-        let exact = |found: &Found| found.process_id == typed;
-        if meant.iter().filter(|found| exact(found)).count() == 1 {
-            meant.retain(exact);
+        let exact = |found: &Found| found.process_id == name;
+        if matching.iter().filter(|found| exact(found)).count() == 1 {
+            matching.retain(exact);
         }
-        match meant.len() {
+        match matching.len() {
             0 => {}
-            1 => return Ok(meant.remove(0)),
+            1 => return Ok(matching.remove(0)),
             _ => {
-                let names: Vec<_> = meant
+                let names: Vec<_> = matching
                     .iter()
                     .map(|found| visible(&found.process_id))
                     .collect();
                 bail!(
-                    "{typed} is ambiguous: it could be {}; type more of it",
+                    "{name} is ambiguous: it matches {}; use a longer prefix",
                     names.join(", ")
                 );
             }
         }
     }
-    bail!(unknown(typed))
+    bail!(unknown(name))
 }
 
-fn unknown(typed: &str) -> String {
-    format!("no process {typed}; `outpost ps` shows what there is")
+fn unknown(name: &str) -> String {
+    format!("no process {name}; `outpost ps` lists the processes")
 }
 
 #[cfg(test)]
@@ -246,14 +256,14 @@ mod tests {
         *,
     };
 
-    fn picked(sessions: &[SessionEntry], typed: &str) -> Result<(String, String), String> {
-        pick(sessions, typed)
+    fn picked(sessions: &[SessionEntry], name: &str) -> Result<(String, String), String> {
+        pick(sessions, name)
             .map(|found| (found.session_id, found.process_id))
             .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn the_beginning_of_a_name_is_enough_if_it_is_unique() {
+    fn unique_prefix_finds_the_process() {
         let sessions = [
             session("1", "$ a", &[process("abcd")]),
             session("2", "$ b", &[process("abxy")]),
@@ -261,25 +271,25 @@ mod tests {
         let ok = |session: &str, process: &str| Ok((session.to_owned(), process.to_owned()));
         assert_eq!(picked(&sessions, "abc"), ok("1", "abcd"));
         assert_eq!(picked(&sessions, "abxy"), ok("2", "abxy"));
-        let words = picked(&sessions, "ab").unwrap_err();
+        let message = picked(&sessions, "ab").unwrap_err();
         assert!(
-            words.contains("ambiguous") && words.contains("abcd, abxy"),
-            "{words}"
+            message.contains("ambiguous") && message.contains("abcd, abxy"),
+            "{message}"
         );
         for unknown in ["", "b", "abcde"] {
-            let words = picked(&sessions, unknown).unwrap_err();
-            assert!(words.contains("no process"), "{words}");
+            let message = picked(&sessions, unknown).unwrap_err();
+            assert!(message.contains("no process"), "{message}");
         }
     }
 
     #[test]
-    fn a_whole_name_is_meant_even_where_another_begins_with_it() {
+    fn exact_id_wins_over_longer_ids() {
         let sessions = [session("1", "$ a", &[process("ab"), process("abc")])];
         assert_eq!(picked(&sessions, "ab").unwrap().1, "ab");
     }
 
     #[test]
-    fn what_other_clients_run_is_found_where_no_detached_work_is_meant() {
+    fn other_clients_processes_are_found_after_detached_work() {
         let sessions = [
             session("1", "agent", &[process("p1"), process("q")]),
             session("2", "$ a", &[process("p2345678")]),

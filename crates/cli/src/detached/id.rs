@@ -1,13 +1,13 @@
-//! What people type to name a process.
+//! Process names that people type.
 
 use uuid::Uuid;
 
 const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const LENGTH: usize = 8;
 
-/// A new name: short enough to be typed, and as good as unique.
+/// A new id: short enough to type, and practically unique.
 pub(super) fn random() -> String {
-    // The lower half of such an id is random but for its first bits.
+    // The lower half of a v4 UUID is random except for its first bits.
     let mut rest = Uuid::new_v4().as_u64_pair().1 & (u64::MAX >> 8);
     let letters = (0..LENGTH).map(|_| {
         let letter = ALPHABET[(rest % 36) as usize];
@@ -17,26 +17,25 @@ pub(super) fn random() -> String {
     letters.collect()
 }
 
-/// What was typed.
+/// A process as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Typed<'a> {
-    /// The beginning of a process's name.
+pub(super) enum ProcessRef<'a> {
+    /// A prefix of the process id.
     Prefix(&'a str),
-    /// A process of a session whose key is known: for servers that give no list.
+    /// A process in a known session, for servers that don't list their sessions.
     Keyed { session: &'a str, process: &'a str },
 }
 
-impl<'a> Typed<'a> {
-    pub(super) fn read(text: &'a str) -> Self {
+impl<'a> ProcessRef<'a> {
+    pub(super) fn parse(text: &'a str) -> Self {
         match text.split_once('/') {
-            Some((session, process)) => Typed::Keyed { session, process },
-            None => Typed::Prefix(text),
+            Some((session, process)) => ProcessRef::Keyed { session, process },
+            None => ProcessRef::Prefix(text),
         }
     }
 }
 
-/// The name of a process on a server that gives no list: its session's key is
-/// part of it.
+/// The name of a process on a server that doesn't list its sessions.
 pub(super) fn keyed(session: &str, process: &str) -> String {
     format!("{session}/{process}")
 }
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_eight_letters_and_never_the_same() {
+    fn ids_are_eight_characters_and_unique() {
         let names: HashSet<_> = (0..1000).map(|_| random()).collect();
         assert_eq!(names.len(), 1000);
         for name in &names {
@@ -60,10 +59,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_is_a_beginning_or_a_key() {
-        assert_eq!(Typed::read("k3x"), Typed::Prefix("k3x"));
+    fn name_is_a_prefix_or_has_a_session() {
+        assert_eq!(ProcessRef::parse("k3x"), ProcessRef::Prefix("k3x"));
         let keyed = keyed("11-22", "k3xabcde");
         let (session, process) = ("11-22", "k3xabcde");
-        assert_eq!(Typed::read(&keyed), Typed::Keyed { session, process });
+        assert_eq!(
+            ProcessRef::parse(&keyed),
+            ProcessRef::Keyed { session, process }
+        );
     }
 }

@@ -1,31 +1,29 @@
-//! All there is on a server.
+//! Lists sessions and processes of a server.
 
 use anyhow::Context;
-use outpost_client::{ProcessEntry, Remote, SessionEntry};
+use outpost_client::{ProcessEntry, RemoteExecutor, SessionEntry};
 
-use super::label::is_detached_work;
+use super::session_label::is_detached_work;
 
-/// Every session of a server. Looking changes nothing: also a session whose
-/// process is forgotten may hold what that has left running.
-pub(crate) async fn list(remote: &Remote) -> anyhow::Result<Vec<SessionEntry>> {
+/// Lists every session. A session without a process may still have leftover processes.
+pub(crate) async fn list(remote: &RemoteExecutor) -> anyhow::Result<Vec<SessionEntry>> {
     if !remote.capabilities().session_list {
         anyhow::bail!(
-            "cannot list what runs there: a server gives its list only to its owner, over a unix socket; \
+            "cannot list the server's processes: it lists them only to its owner, over a unix socket; \
              use --on unix:///PATH"
         );
     }
     let sessions = remote.sessions().await;
-    sessions.context("cannot list what runs there")
+    sessions.context("cannot list the server's processes")
 }
 
-/// Every process of detached work, oldest first, and if asked for those of
-/// everybody else.
+/// The processes of detached work, oldest first; with `all`, those of other clients too.
 pub(crate) fn processes(
     sessions: &[SessionEntry],
     all: bool,
 ) -> Vec<(&SessionEntry, &ProcessEntry)> {
-    let meant = sessions.iter().filter(|s| all || is_detached_work(s));
-    let mut processes: Vec<_> = meant
+    let matching = sessions.iter().filter(|s| all || is_detached_work(s));
+    let mut processes: Vec<_> = matching
         .flat_map(|session| {
             session
                 .processes

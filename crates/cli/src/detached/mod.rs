@@ -1,21 +1,19 @@
-//! Work that goes on when nobody watches, like in tmux: each `outpost run
-//! --detach` is a session of its own with one process in it, which stays until
-//! it is ended.
+//! Detached work, as in tmux: each `outpost run --detach` is a session with one process, which
+//! continues without a client until it is ended.
 //!
-//! - [`id`] is what people type, and [`label`] what they see
-//! - [`site`] is where it runs: the user's own server, or one that was named
-//! - [`start`] starts it, [`find`] finds it again by what was typed
-//! - [`list`] is all there is
+//! - [`id`]: names of processes; [`session_label`]: labels of sessions
+//! - [`server`]: the user's own server, or a URL
+//! - [`start`], [`find`], [`list`]: the operations
 
 mod find;
 mod id;
-mod label;
 mod list;
-mod site;
+mod server;
+mod session_label;
 mod start;
 
 pub(crate) use find::{Claim, Found, open};
-pub(crate) use label::{command_of, label_of};
 pub(crate) use list::{list, processes};
-pub(crate) use site::{Site, passing};
+pub(crate) use server::{ServerTarget, brief_options};
+pub(crate) use session_label::{command_of, label_of};
 pub(crate) use start::{NotStarted, start};

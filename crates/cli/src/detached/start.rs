@@ -1,90 +1,95 @@
-//! Detached work is started.
+//! Starts detached work.
 
 use std::time::Duration;
 
 use anyhow::Context;
-use outpost_client::{DeliveryChoice, Error, Lease, Place, Remote, RemoteOptions, Start};
+use outpost_client::{DeliveryMode, Error, Executor, Lease, RemoteExecutor, RemoteOptions, Start};
 
-use super::{Site, id, label::labelled};
+use super::{ServerTarget, id, session_label::label_for};
 use crate::render::out::note;
 
-/// The code of params that the server doesn't allow.
+/// Error code: the server rejects the params.
 const INVALID_PARAMS: i64 = -32602;
-/// How long work may go on without a connection where it may not stay for ever:
-/// what a server allows that wasn't told otherwise.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// The lease where an unlimited one is rejected: the default maximum of a server.
+const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Why nothing was started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotStarted {
-    /// The command can't be run there.
+    /// The command can't be started.
     #[error("cannot start the command: {0}")]
     Command(Error),
-    /// The server can't be reached, or can't do this.
+    /// The server is unreachable or doesn't support this.
     #[error(transparent)]
     Server(#[from] anyhow::Error),
 }
 
-/// Starts a process that goes on alone, in a session of its own, and gives the
-/// name by which it is found again. `command` is what it is called in lists: the
-/// command line as a person would type it.
-pub(crate) async fn start(site: &Site, start: Start, command: &str) -> Result<String, NotStarted> {
-    let remote = connect(site, command).await?;
+/// Starts a process in a session of its own, and returns its name. `command` is its command line,
+/// for lists.
+pub(crate) async fn start(
+    server: &ServerTarget,
+    start: Start,
+    command: &str,
+) -> Result<String, NotStarted> {
+    let remote = connect(server, command).await?;
     let name = id::random();
     match remote.start(start.id(&name)).await {
         Ok(process) => process.detach(),
         Err(error) => {
-            // An empty session would stay for ever.
+            // An empty session would stay forever.
             let _ = remote.close_session().await;
             return Err(NotStarted::Command(error));
         }
     }
-    let id = name_of(&remote, &name)?;
+    let id = full_name(&remote, &name)?;
     remote.close().await.map_err(anyhow::Error::new)?;
     Ok(id)
 }
 
-/// A session that stays until it is closed or, where the server doesn't allow
-/// that, for as long as servers usually do.
-async fn connect(site: &Site, command: &str) -> anyhow::Result<Remote> {
-    let options = |lease| RemoteOptions {
-        client_name: "outpost".to_owned(),
-        session_label: Some(labelled(command)),
-        lease,
-        // Nobody acknowledges anything while nobody is there.
-        delivery: DeliveryChoice::Push,
-        ..RemoteOptions::default()
+/// Creates a session that stays until it is closed, or for [`MAX_LEASE`] if the server doesn't
+/// allow that.
+async fn connect(server: &ServerTarget, command: &str) -> anyhow::Result<RemoteExecutor> {
+    let options = |lease| {
+        RemoteOptions::default()
+            .client_name("outpost")
+            .session_label(label_for(command))
+            .lease(lease)
+            // There is no client to acknowledge anything.
+            .delivery(DeliveryMode::Push)
     };
-    match site.connect(options(Lease::UntilClosed)).await {
-        Err(error) if is_refused(&error) => {}
+    match server.connect(options(Lease::UntilClosed)).await {
+        Err(error) if is_lease_rejected(&error) => {}
         connected => return connected,
     }
-    let remote = site.connect(options(Lease::For(LONGEST))).await;
-    let remote = remote.map_err(|error| match is_refused(&error) {
-        true => error.context(
-            "the server keeps nothing that goes on alone; start it with --max-session-ttl unlimited",
-        ),
-        false => error,
+    let remote = server.connect(options(Lease::For(MAX_LEASE))).await;
+    let remote = remote.map_err(|error| {
+        if is_lease_rejected(&error) {
+            error.context(
+                "the server allows no detached work; start it with --max-session-ttl unlimited",
+            )
+        } else {
+            error
+        }
     })?;
     note("the server keeps it for 24h without a connection");
     Ok(remote)
 }
 
-/// Where the server gives no list, a process is found by the key of its session.
-fn name_of(remote: &Remote, name: &str) -> anyhow::Result<String> {
+/// The name of the process. It contains the session id if the server doesn't list its sessions.
+fn full_name(remote: &RemoteExecutor, name: &str) -> anyhow::Result<String> {
     if remote.capabilities().session_list {
         return Ok(name.to_owned());
     }
     let session = remote.session_id();
-    let session = session.context("the server has no sessions: nothing can go on alone there")?;
+    let session = session.context("the server has no sessions, which detached work needs")?;
     Ok(id::keyed(session, name))
 }
 
-/// Whether a server doesn't allow a session to stay so long.
-fn is_refused(error: &anyhow::Error) -> bool {
+/// Returns whether the server rejects the lease.
+fn is_lease_rejected(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref::<Error>(),
-        Some(Error::Refused {
+        Some(Error::Rejected {
             code: INVALID_PARAMS,
             ..
         })

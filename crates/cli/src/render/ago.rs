@@ -1,8 +1,8 @@
-//! How long ago something was.
+//! Formats how long ago an event was.
 
 use std::time::Duration;
 
-/// In seconds, with the words for one and for many.
+/// Seconds, singular, plural.
 const UNITS: [(u64, &str, &str); 4] = [
     (86_400, "day", "days"),
     (3_600, "hour", "hours"),
@@ -10,7 +10,7 @@ const UNITS: [(u64, &str, &str); 4] = [
     (1, "s", "s"),
 ];
 
-/// In the largest unit of which there is a whole one.
+/// Formats in the largest unit with at least one whole.
 pub(crate) fn ago(since: Duration) -> String {
     let seconds = since.as_secs();
     let Some((unit, one, many)) = UNITS.iter().find(|(unit, ..)| seconds >= *unit) else {
@@ -26,8 +26,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_words_that_fit_the_time() {
-        for (seconds, words) in [
+    fn uses_the_largest_whole_unit() {
+        for (seconds, expected) in [
             (0, "just now"),
             (1, "1 s ago"),
             (59, "59 s ago"),
@@ -38,7 +38,7 @@ mod tests {
             (86_400, "1 day ago"),
             (200_000, "2 days ago"),
         ] {
-            assert_eq!(ago(Duration::from_secs(seconds)), words);
+            assert_eq!(ago(Duration::from_secs(seconds)), expected);
         }
     }
 }

@@ -1,30 +1,37 @@
-//! Arguments as a person would type them.
+//! Formats command lines.
 
-/// A command line that a shell would take apart into these arguments again.
+use std::borrow::Cow;
+
+/// Quotes arguments so that bash splits them back into the same arguments, without control
+/// characters.
 pub(crate) fn quoted(argv: &[String]) -> String {
-    let words: Vec<_> = argv.iter().map(|word| quote(word)).collect();
-    words.join(" ")
+    let args: Vec<_> = argv.iter().map(|arg| quote(arg)).collect();
+    args.join(" ")
 }
 
-/// A text with everything made visible that would do something to a terminal.
+/// Escapes control characters.
 pub(crate) fn visible(text: &str) -> String {
-    let visible = text.chars().map(|c| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    });
-    visible.collect()
+    let escape = |c: char| -> Cow<'static, str> {
+        if c.is_control() {
+            c.escape_default().to_string().into()
+        } else {
+            c.to_string().into()
+        }
+    };
+    text.chars().map(escape).collect()
 }
 
-fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_-+=:,./@%^".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
+fn quote(arg: &str) -> Cow<'_, str> {
+    match shlex::try_quote(arg) {
+        Ok(quoted) if !arg.contains(char::is_control) => quoted,
+        _ => ansi_c_quote(arg).into(),
     }
-    if !word.contains(char::is_control) {
-        return format!("'{}'", word.replace('\'', r"'\''"));
-    }
+}
+
+/// Quotes as `$'…'`, which shlex doesn't support: control characters must not reach the terminal.
+fn ansi_c_quote(arg: &str) -> String {
     let mut quoted = "$'".to_owned();
-    for c in word.chars() {
+    for c in arg.chars() {
         match c {
             '\'' | '\\' => quoted.extend(['\\', c]),
             '\n' => quoted.push_str("\\n"),
@@ -48,17 +55,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_they_have_to_be() {
+    fn only_special_arguments_are_quoted() {
         let argv = ["make", "-j8", "CC=gcc", "a b", "", "it's", "$HOME", "x\ny"];
         let argv: Vec<_> = argv.map(str::to_owned).into();
         assert_eq!(
             quoted(&argv),
-            r"make -j8 CC=gcc 'a b' '' 'it'\''s' '$HOME' $'x\ny'"
+            r#"make -j8 'CC=gcc' 'a b' '' "it's" '$HOME' $'x\ny'"#
         );
     }
 
     #[test]
-    fn nothing_reaches_a_terminal_as_a_command() {
+    fn control_characters_are_escaped() {
         let word = "\u{1b}[2J\u{9b}0m\u{7f}".to_owned();
         let shown = quoted(std::slice::from_ref(&word));
         assert_eq!(shown, r"$'\x1b[2J\u009b0m\x7f'");
@@ -69,7 +76,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn a_shell_understands_it(argv in proptest::collection::vec("[^\u{0}]{0,12}", 1..4)) {
+        fn bash_splits_quoted_arguments_into_the_originals(argv in proptest::collection::vec("[^\u{0}]{0,12}", 1..4)) {
             let script = format!("printf '%s\\0' {}", quoted(&argv));
             let said = Command::new("bash").args(["-c", &script]).env("LC_ALL", "C.UTF-8").output().unwrap();
             let expected: Vec<u8> = argv.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();

@@ -1,20 +1,20 @@
-//! What a process would be confined to, as `outpost sandbox --explain` shows it.
+//! Output of `outpost sandbox --explain`.
 
 use std::path::Path;
 
-use outpost_engine::sandbox::{Access, Level, Network, Plan, Presence, Rule, Why};
+use outpost_engine::sandbox::{Access, Level, Network, Origin, Plan, Presence, Rule};
 use serde_json::{Value, json};
 
 use super::{
     command_line::visible,
-    paint::{Paint, Tone},
+    style::{Style, Styler},
     table::{self, Cell},
 };
 
-/// What a network means for whoever is confined otherwise.
-pub(crate) const NETWORK: &str = "With a network it reaches whatever listens on this host, by port or by a socket's path: a server that runs programs for whoever asks, as this one does, is a way out.";
+/// Warning about the network.
+pub(crate) const NETWORK: &str = "With network access, it can reach every port and unix socket of this host. A server that runs programs for its clients, such as this one, is a way out of the sandbox.";
 
-/// What is to be said.
+/// A sandbox plan with its enforcement.
 #[derive(Debug)]
 pub(crate) struct Explanation<'a> {
     pub(crate) profile: &'a str,
@@ -23,34 +23,34 @@ pub(crate) struct Explanation<'a> {
     pub(crate) plan: Option<&'a Plan>,
     pub(crate) level: Level,
     pub(crate) layers: Vec<Layer>,
-    /// Why it can't be enforced, if it can't.
-    pub(crate) refusal: Option<String>,
+    /// Why it can't be enforced here, if it can't.
+    pub(crate) unenforceable: Option<String>,
 }
 
-/// One of the walls around a process.
+/// One enforcement layer.
 #[derive(Debug)]
 pub(crate) struct Layer {
     pub(crate) name: &'static str,
-    /// What it sees to, or why it isn't there.
+    /// Its effect, or the reason why it is missing.
     pub(crate) what: String,
 }
 
 impl Explanation<'_> {
-    /// For people.
-    pub(crate) fn lines(&self, width: Option<usize>, paint: Paint) -> Vec<String> {
+    /// Formats for people.
+    pub(crate) fn lines(&self, width: Option<usize>, styler: Styler) -> Vec<String> {
         let network = match (self.plan.map(|plan| plan.network), self.level) {
-            (Some(Network::Restricted), Level::Namespaces) => "none but a loopback of its own",
+            (Some(Network::Restricted), Level::Namespaces) => "none, except its own loopback",
             (Some(Network::Restricted), Level::Landlock) => "none",
-            (Some(Network::Enabled) | None, _) => "that of the host",
+            (Some(Network::Enabled) | None, _) => "the host's",
         };
         let mut lines = vec![
-            about("profile", self.profile, paint),
-            about("directory", &shown(self.cwd), paint),
-            about("network", network, paint),
+            labelled("profile", self.profile, styler),
+            labelled("directory", &shown(self.cwd), styler),
+            labelled("network", network, styler),
             String::new(),
         ];
         let Some(plan) = self.plan else {
-            lines.push("Not confined: it may do all that you may.".to_owned());
+            lines.push("Not confined: it has all of your permissions.".to_owned());
             return lines;
         };
         let rows: Vec<_> = plan
@@ -59,31 +59,31 @@ impl Explanation<'_> {
             .map(|rule| row(rule, why(rule, plan, self.level)))
             .collect();
         let head = ["ACCESS", "PATH", "WHY"];
-        let table = table::lines(head, &rows, width, paint);
+        let table = table::lines(head, &rows, width, styler);
         lines.extend(table.iter().map(|line| line.trim_end().to_owned()));
         if !plan.rules.iter().any(|rule| rule.path == *"/") {
-            lines.push("What isn't listed doesn't exist inside.".to_owned());
+            lines.push("Paths that are not listed do not exist inside.".to_owned());
         }
         let warnings = plan.warnings.iter();
         lines.extend(warnings.map(|warning| format!("note: {}", visible(&warning.to_string()))));
         lines.push(String::new());
         let layers = self.layers.iter();
-        lines.extend(layers.map(|layer| about(layer.name, &layer.what, paint)));
+        lines.extend(layers.map(|layer| labelled(layer.name, &layer.what, styler)));
         if plan.network == Network::Enabled {
-            lines.push(paint.dye(Tone::Bad, NETWORK));
+            lines.push(styler.apply(Style::Bad, NETWORK));
         }
         if self.level == Level::Landlock {
-            let words = "sandbox.level is \"landlock\", the weaker promise: what is read-only within what may be written can be written.";
-            lines.push(paint.dye(Tone::Bad, words));
+            let message = "sandbox.level is \"landlock\", which is weaker: read-only paths below writable ones can be written.";
+            lines.push(styler.apply(Style::Bad, message));
         }
-        if let Some(reason) = &self.refusal {
-            let words = format!("It can't be enforced here: {reason}");
-            lines.push(paint.dye(Tone::Bad, &words));
+        if let Some(reason) = &self.unenforceable {
+            let message = format!("Cannot be enforced on this host: {reason}");
+            lines.push(styler.apply(Style::Bad, &message));
         }
         lines
     }
 
-    /// For programs.
+    /// Formats for programs.
     pub(crate) fn json(&self) -> Value {
         let network = self.plan.map(|plan| match plan.network {
             Network::Restricted => "restricted",
@@ -99,92 +99,95 @@ impl Explanation<'_> {
             "confined": self.plan.is_some(),
             "network": network,
             "networkNote": (network == Some("enabled")).then_some(NETWORK),
-            "rules": self.each(|plan| plan.rules.iter().map(of_rule).collect()),
-            "links": self.each(|plan| plan.links.iter().map(|link| json!({
+            "rules": self.each_in_plan(|plan| plan.rules.iter().map(rule_json).collect()),
+            "links": self.each_in_plan(|plan| plan.links.iter().map(|link| json!({
                 "path": link.path.to_string_lossy(), "target": link.target.to_string_lossy(),
             })).collect()),
-            "warnings": self.each(|plan| {
+            "warnings": self.each_in_plan(|plan| {
                 plan.warnings.iter().map(|warning| warning.to_string().into()).collect()
             }),
-            "level": level_word(self.level),
+            "level": level_name(self.level),
             "layers": layers,
-            "refusal": self.refusal,
+            "refusal": self.unenforceable,
         })
     }
 
-    fn each(&self, part: impl Fn(&Plan) -> Vec<Value>) -> Vec<Value> {
+    fn each_in_plan(&self, part: impl Fn(&Plan) -> Vec<Value>) -> Vec<Value> {
         self.plan.map(part).unwrap_or_default()
     }
 }
 
-/// A level as a setting has it.
-pub(crate) fn level_word(level: Level) -> &'static str {
+/// A level as written in the configuration.
+pub(crate) fn level_name(level: Level) -> &'static str {
     match level {
         Level::Namespaces => "namespaces",
         Level::Landlock => "landlock",
     }
 }
 
-fn about(name: &str, what: &str, paint: Paint) -> String {
-    format!("{}  {what}", paint.dye(Tone::Bold, &format!("{name:10}")))
+fn labelled(name: &str, what: &str, styler: Styler) -> String {
+    format!(
+        "{}  {what}",
+        styler.apply(Style::Bold, &format!("{name:10}"))
+    )
 }
 
 fn shown(path: &Path) -> String {
     visible(&path.display().to_string())
 }
 
-/// Where a rule comes from, and what is kept of it. Landlock grants a directory with all that is in
+/// The origin of a rule, and whether it is enforced. Landlock grants a directory with everything in
 /// it.
 fn why(rule: &Rule, plan: &Plan, level: Level) -> &'static str {
     let around = rule.path.parent().map(|parent| plan.access(parent));
     if level == Level::Landlock && around == Some(Access::Write) {
-        match (rule.access, rule.presence, rule.why) {
-            (Access::Read, Presence::Absent, _) => return "not kept: can be created",
-            (Access::Read, ..) => return "not kept: can be written",
-            (_, _, Why::Pinned) => return "not kept: can be moved",
+        match (rule.access, rule.presence, rule.origin) {
+            (Access::Read, Presence::Absent, _) => return "not enforced: can be created",
+            (Access::Read, ..) => return "not enforced: can be written",
+            (_, _, Origin::Pinned) => return "not enforced: can be moved",
             _ => {}
         }
     }
-    match (rule.presence, rule.why) {
-        (Presence::Absent, Why::Protected) => "protected: can't be created",
+    match (rule.presence, rule.origin) {
+        (Presence::Absent, Origin::Protected) => "protected: can't be created",
         (Presence::Absent, _) => "can't be created",
-        (_, Why::Protected) => "protected",
-        (_, Why::Minimal) => "minimal",
-        (_, Why::Glob) => "matches a pattern",
-        (_, Why::Pinned) => "can't be moved",
-        (_, Why::Entry) => "",
+        (_, Origin::Protected) => "protected",
+        (_, Origin::Minimal) => "minimal",
+        (_, Origin::Glob) => "matches a pattern",
+        (_, Origin::Pinned) => "can't be moved",
+        (_, Origin::Entry) => "",
     }
 }
 
 fn row(rule: &Rule, why: &'static str) -> [Cell; 3] {
-    let tone = match rule.access {
-        Access::Read => Tone::Quiet,
-        Access::Write => Tone::Good,
-        Access::Deny => Tone::Bad,
+    let style = match rule.access {
+        Access::Read => Style::Quiet,
+        Access::Write => Style::Good,
+        Access::Deny => Style::Bad,
     };
     [
-        Cell::toned(rule.access.word(), tone),
+        Cell::styled(rule.access.as_str(), style),
         Cell::plain(shown(&rule.path)),
         Cell::plain(why),
     ]
 }
 
-fn of_rule(rule: &Rule) -> Value {
+fn rule_json(rule: &Rule) -> Value {
     let presence = match rule.presence {
         Presence::Directory => "directory",
         Presence::File => "file",
         Presence::Absent => "absent",
     };
-    let why = match rule.why {
-        Why::Entry => "entry",
-        Why::Protected => "protected",
-        Why::Minimal => "minimal",
-        Why::Glob => "glob",
-        Why::Pinned => "pinned",
+    let why = match rule.origin {
+        Origin::Entry => "entry",
+        Origin::Protected => "protected",
+        Origin::Minimal => "minimal",
+        Origin::Glob => "glob",
+        Origin::Pinned => "pinned",
     };
     json!({
         "path": rule.path.to_string_lossy(),
-        "access": rule.access.word(),
+        "access": rule.access.as_str(),
         "presence": presence,
         "why": why,
     })
@@ -195,25 +198,35 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        let rule = |path: &str, access, presence, why| Rule {
+        let rule = |path: &str, access, presence, origin| Rule {
             path: path.into(),
             access,
             presence,
             identity: None,
-            why,
+            origin,
         };
         Plan {
             rules: vec![
-                rule("/usr", Access::Read, Presence::Directory, Why::Minimal),
-                rule("/ws", Access::Write, Presence::Directory, Why::Entry),
-                rule("/ws/.codex", Access::Read, Presence::Absent, Why::Protected),
+                rule("/usr", Access::Read, Presence::Directory, Origin::Minimal),
+                rule("/ws", Access::Write, Presence::Directory, Origin::Entry),
+                rule(
+                    "/ws/.codex",
+                    Access::Read,
+                    Presence::Absent,
+                    Origin::Protected,
+                ),
                 rule(
                     "/ws/.git",
                     Access::Read,
                     Presence::Directory,
-                    Why::Protected,
+                    Origin::Protected,
                 ),
-                rule("/ws/a\u{1b}.pem", Access::Deny, Presence::File, Why::Glob),
+                rule(
+                    "/ws/a\u{1b}.pem",
+                    Access::Deny,
+                    Presence::File,
+                    Origin::Glob,
+                ),
             ],
             links: Vec::new(),
             network: Network::Restricted,
@@ -222,12 +235,12 @@ mod tests {
         }
     }
 
-    fn plain() -> Paint {
-        Paint::on(&std::fs::File::open("/dev/null").unwrap())
+    fn plain() -> Styler {
+        Styler::on(&std::fs::File::open("/dev/null").unwrap())
     }
 
     #[test]
-    fn people_see_it_aligned_and_nothing_reaches_their_terminal_as_a_command() {
+    fn explanation_is_aligned_and_escaped() {
         let plan = plan();
         let explanation = Explanation {
             profile: ":workspace",
@@ -238,13 +251,13 @@ mod tests {
                 name: "namespaces",
                 what: "user and mount".to_owned(),
             }],
-            refusal: None,
+            unenforceable: None,
         };
         let lines = explanation.lines(None, plain());
         insta::assert_snapshot!(lines.join("\n"), @r"
         profile     :workspace
         directory   /ws
-        network     none but a loopback of its own
+        network     none, except its own loopback
 
         ACCESS  PATH             WHY
         read    /usr             minimal
@@ -252,7 +265,7 @@ mod tests {
         read    /ws/.codex       protected: can't be created
         read    /ws/.git         protected
         deny    /ws/a\u{1b}.pem  matches a pattern
-        What isn't listed doesn't exist inside.
+        Paths that are not listed do not exist inside.
 
         namespaces  user and mount
         ");
@@ -264,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_enforced_and_what_is_not_confined_is_said() {
+    fn missing_enforcement_and_full_access_are_reported() {
         let plan = plan();
         let mut explanation = Explanation {
             profile: ":workspace",
@@ -272,12 +285,12 @@ mod tests {
             plan: Some(&plan),
             level: Level::Landlock,
             layers: Vec::new(),
-            refusal: Some("bwrap is missing".to_owned()),
+            unenforceable: Some("bwrap is missing".to_owned()),
         };
         let lines = explanation.lines(None, plain());
         for (path, kept) in [
-            ("/ws/.codex", "not kept: can be created"),
-            ("/ws/.git", "not kept: can be written"),
+            ("/ws/.codex", "not enforced: can be created"),
+            ("/ws/.git", "not enforced: can be written"),
         ] {
             let mut about = lines.iter().filter(|line| line.contains(path));
             assert!(about.all(|line| line.ends_with(kept)), "{lines:?}");
@@ -285,9 +298,9 @@ mod tests {
         let last = lines[lines.len() - 2..].join("\n");
         assert_eq!(
             last,
-            "sandbox.level is \"landlock\", the weaker promise: what is read-only within what may be \
-             written can be written.\n\
-             It can't be enforced here: bwrap is missing"
+            "sandbox.level is \"landlock\", which is weaker: read-only paths below writable ones can \
+             be written.\n\
+             Cannot be enforced on this host: bwrap is missing"
         );
         assert!(!lines.iter().any(|line| line == NETWORK), "{lines:?}");
         let mut connected = plan.clone();

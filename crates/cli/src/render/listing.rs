@@ -1,4 +1,4 @@
-//! What is in a directory.
+//! Output of `outpost ls`.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -6,11 +6,11 @@ use outpost_client::Metadata;
 
 use super::{
     command_line::visible,
-    paint::{Paint, Tone},
+    style::{Style, Styler},
     table::{Cell, lines},
 };
 
-/// Something that is listed. What is known of it is left out where nobody asked.
+/// A listed file. Metadata is present if requested.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
     pub(crate) name: String,
@@ -18,27 +18,27 @@ pub(crate) struct Listed {
     pub(crate) metadata: Option<Metadata>,
 }
 
-/// One name a line; directories have a slash behind them.
+/// One name per line; directories end with a slash.
 pub(crate) fn short(entries: &[Listed], terminal: bool) -> Vec<String> {
     let name = |entry: &Listed| shown(entry, terminal);
     entries.iter().map(name).collect()
 }
 
-/// The lines of a table, the heading first.
+/// A table with a heading.
 pub(crate) fn long(
     entries: &[Listed],
     terminal: bool,
     width: Option<usize>,
-    paint: Paint,
+    styler: Styler,
 ) -> Vec<String> {
     let rows: Vec<_> = entries.iter().map(|entry| row(entry, terminal)).collect();
-    lines(["KIND", "SIZE", "MODIFIED", "NAME"], &rows, width, paint)
+    lines(["KIND", "SIZE", "MODIFIED", "NAME"], &rows, width, styler)
 }
 
 fn row(entry: &Listed, terminal: bool) -> [Cell; 4] {
     let name = Cell::plain(shown(entry, terminal));
     let Some(metadata) = &entry.metadata else {
-        let unknown = || Cell::toned("?", Tone::Bad);
+        let unknown = || Cell::styled("?", Style::Bad);
         return [unknown(), unknown(), unknown(), name];
     };
     let kind = match (metadata.is_directory, metadata.is_file) {
@@ -46,9 +46,10 @@ fn row(entry: &Listed, terminal: bool) -> [Cell; 4] {
         (_, true) => "file",
         _ => "special",
     };
-    let kind = match metadata.is_symlink {
-        true => format!("link to {kind}"),
-        false => kind.to_owned(),
+    let kind = if metadata.is_symlink {
+        format!("link to {kind}")
+    } else {
+        kind.to_owned()
     };
     [
         Cell::plain(kind),
@@ -58,23 +59,25 @@ fn row(entry: &Listed, terminal: bool) -> [Cell; 4] {
     ]
 }
 
-/// What is printed for people does nothing to their terminal.
+/// Escapes control characters on a terminal.
 fn shown(entry: &Listed, terminal: bool) -> String {
     let slash = if entry.is_directory { "/" } else { "" };
-    match terminal {
-        true => format!("{}{slash}", visible(&entry.name)),
-        false => format!("{}{slash}", entry.name),
+    if terminal {
+        format!("{}{slash}", visible(&entry.name))
+    } else {
+        format!("{}{slash}", entry.name)
     }
 }
 
-/// In UTC, which is the same wherever the file is.
+/// Formats in UTC, which doesn't depend on the host.
 fn time(since_1970: i64) -> String {
     let millis = Duration::from_millis(since_1970.unsigned_abs());
-    let time = match since_1970 < 0 {
-        true => UNIX_EPOCH.checked_sub(millis),
-        false => UNIX_EPOCH.checked_add(millis),
+    let time = if since_1970 < 0 {
+        UNIX_EPOCH.checked_sub(millis)
+    } else {
+        UNIX_EPOCH.checked_add(millis)
     };
-    // The library has no words for times before 1970 or after 9999.
+    // humantime can't format times before 1970 or after 9999.
     let writable = (0..253_402_300_800_000).contains(&since_1970);
     match time.filter(|_| writable) {
         Some(time) => humantime::format_rfc3339_seconds(time).to_string(),
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_says_what_is_known() {
+    fn table_shows_known_metadata() {
         let unknown = Listed {
             metadata: None,
             ..entry("gone", false, false)
@@ -113,8 +116,8 @@ mod tests {
             entry("l", true, true),
             unknown,
         ];
-        let paint = Paint::on(&std::fs::File::open("/dev/null").unwrap());
-        insta::assert_snapshot!(long(&entries, true, None, paint).join("\n"), @r"
+        let styler = Styler::on(&std::fs::File::open("/dev/null").unwrap());
+        insta::assert_snapshot!(long(&entries, true, None, styler).join("\n"), @r"
         KIND               SIZE  MODIFIED              NAME
         file               1234  2026-11-16T02:03:00Z  a\nb
         directory          1234  2026-11-16T02:03:00Z  d/
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn any_time_can_be_written() {
+    fn every_timestamp_can_be_formatted() {
         assert_eq!(time(0), "1970-01-01T00:00:00Z");
         assert_eq!(time(-1), "-1 ms");
         assert_eq!(time(i64::MAX), format!("{} ms", i64::MAX));

@@ -1,32 +1,32 @@
-//! MCP servers and what they answer, for people and for programs.
+//! Output of `outpost mcp`.
 
 use outpost_mcp::{
     Progress, ServerConfig,
-    config::{Environment, Reach},
+    config::{Environment, TransportConfig},
     model::{CallToolResult, ContentBlock, ResourceContents},
 };
 use serde_json::{Value, json};
 
 use super::{
-    amount, command_line,
-    paint::{Paint, Tone},
+    byte_size, command_line,
+    style::{Style, Styler},
     table::{self, Cell},
 };
-use crate::cmd::mcp::{Listed, Standing};
+use crate::cmd::mcp::{Listed, ListedStatus};
 
-/// A line for each server, and below them why some of them failed.
-pub(crate) fn table(servers: &[Listed], width: Option<usize>, paint: Paint) -> Vec<String> {
+/// A table of servers, followed by the reasons of failures.
+pub(crate) fn table(servers: &[Listed], width: Option<usize>, styler: Styler) -> Vec<String> {
     let rows: Vec<_> = servers
         .iter()
         .map(|server| {
-            let (status, tone) = status(&server.standing);
-            let tools = match &server.standing {
-                Standing::Ready(offer) => offer.tools.len().to_string(),
+            let (status, style) = status(&server.status);
+            let tools = match &server.status {
+                ListedStatus::Ready(offering) => offering.tools.len().to_string(),
                 _ => "-".to_owned(),
             };
             [
                 Cell::plain(&server.name),
-                tone.map_or_else(|| Cell::plain(status), |tone| Cell::toned(status, tone)),
+                style.map_or_else(|| Cell::plain(status), |style| Cell::styled(status, style)),
                 Cell::plain(place(&server.config)),
                 Cell::plain(tools),
                 Cell::plain(reach(&server.config)),
@@ -34,11 +34,13 @@ pub(crate) fn table(servers: &[Listed], width: Option<usize>, paint: Paint) -> V
         })
         .collect();
     let head = ["NAME", "STATUS", "WHERE", "TOOLS", "COMMAND"];
-    let mut lines = table::lines(head, &rows, width, paint);
+    let mut lines = table::lines(head, &rows, width, styler);
     let reasons: Vec<_> = servers
         .iter()
-        .filter_map(|server| match &server.standing {
-            Standing::Failed(why) => Some(format!("{}: {why}", paint.dye(Tone::Bad, &server.name))),
+        .filter_map(|server| match &server.status {
+            ListedStatus::Failed(why) => {
+                Some(format!("{}: {why}", styler.apply(Style::Bad, &server.name)))
+            }
             _ => None,
         })
         .collect();
@@ -49,44 +51,44 @@ pub(crate) fn table(servers: &[Listed], width: Option<usize>, paint: Paint) -> V
     lines
 }
 
-/// The same for programs, with everything.
+/// All details as JSON.
 pub(crate) fn json(servers: &[Listed]) -> Value {
     servers
         .iter()
         .map(|server| {
-            let (status, _) = status(&server.standing);
+            let (status, _) = status(&server.status);
             let mut entry = json!({
                 "name": server.name,
                 "status": status,
                 "environment": place(&server.config),
                 "required": server.config.required,
                 "command": reach(&server.config),
-                // Lists are always there, so that programs can go through all of them.
+                // The lists are always present, so that programs can iterate over them.
                 "tools": [],
                 "resources": [],
                 "resourceTemplates": [],
             });
-            match &server.standing {
-                Standing::Ready(offer) => {
-                    entry["server"] = json!(offer.about);
-                    entry["tools"] = json!(offer.tools);
-                    entry["resources"] = json!(offer.resources);
-                    entry["resourceTemplates"] = json!(offer.templates);
+            match &server.status {
+                ListedStatus::Ready(offering) => {
+                    entry["server"] = json!(offering.about);
+                    entry["tools"] = json!(offering.tools);
+                    entry["resources"] = json!(offering.resources);
+                    entry["resourceTemplates"] = json!(offering.templates);
                 }
-                Standing::Failed(why) => entry["why"] = json!(why),
-                Standing::Disabled | Standing::Cancelled => {}
+                ListedStatus::Failed(why) => entry["why"] = json!(why),
+                ListedStatus::Disabled | ListedStatus::Cancelled => {}
             }
             entry
         })
         .collect()
 }
 
-fn status(standing: &Standing) -> (&'static str, Option<Tone>) {
-    match standing {
-        Standing::Disabled => ("disabled", Some(Tone::Quiet)),
-        Standing::Ready(_) => ("ready", Some(Tone::Good)),
-        Standing::Failed(_) => ("failed", Some(Tone::Bad)),
-        Standing::Cancelled => ("cancelled", Some(Tone::Quiet)),
+fn status(status: &ListedStatus) -> (&'static str, Option<Style>) {
+    match status {
+        ListedStatus::Disabled => ("disabled", Some(Style::Quiet)),
+        ListedStatus::Ready(_) => ("ready", Some(Style::Good)),
+        ListedStatus::Failed(_) => ("failed", Some(Style::Bad)),
+        ListedStatus::Cancelled => ("cancelled", Some(Style::Quiet)),
     }
 }
 
@@ -98,19 +100,19 @@ fn place(config: &ServerConfig) -> &'static str {
 }
 
 fn reach(config: &ServerConfig) -> String {
-    match &config.reach {
-        Reach::Stdio(command) => {
-            let words = std::iter::once(&command.program).chain(&command.args);
-            let words: Vec<_> = words
+    match &config.transport {
+        TransportConfig::Stdio(command) => {
+            let args = std::iter::once(&command.program).chain(&command.args);
+            let args: Vec<_> = args
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
-            command_line::quoted(&words)
+            command_line::quoted(&args)
         }
-        Reach::Http(endpoint) => endpoint.url.clone(),
+        TransportConfig::Http(endpoint) => endpoint.url.clone(),
     }
 }
 
-/// What a tool has answered. Text is printed as it is, the rest is described.
+/// The result of a tool call. Text is printed as it is; other content is described.
 pub(crate) fn result(result: &CallToolResult) -> Vec<String> {
     let mut lines: Vec<String> = result.content.iter().map(block).collect();
     if lines.is_empty()
@@ -136,7 +138,7 @@ fn block(block: &ContentBlock) -> String {
             _ => "[resource]".to_owned(),
         },
         ContentBlock::ResourceLink(link) => format!("[link {} {}]", link.uri, link.name),
-        _ => "[something that isn't known here]".to_owned(),
+        _ => "[unknown content]".to_owned(),
     }
 }
 
@@ -147,10 +149,10 @@ fn described(kind: &str, name: &str, base64: &str) -> String {
         .take_while(|byte| *byte == b'=')
         .count();
     let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
-    format!("[{kind} {name}, {}]", amount::amount(bytes as u64))
+    format!("[{kind} {name}, {}]", byte_size::byte_size(bytes as u64))
 }
 
-/// How far a call has come.
+/// A progress notification on one line.
 pub(crate) fn step(step: &Progress) -> String {
     let message = step.message.as_deref().unwrap_or_default();
     let message: String = message

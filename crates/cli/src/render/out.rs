@@ -1,11 +1,11 @@
-//! Where it is printed, and what it means when nobody reads it.
+//! Printing to stdout and stderr.
 
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
 
-use super::words;
+use super::errors;
 use crate::exit;
 
 /// Prints lines to stdout.
@@ -17,36 +17,35 @@ pub(crate) fn lines<S: AsRef<str>>(lines: impl IntoIterator<Item = S>) -> io::Re
     stdout.flush()
 }
 
-/// How many characters fit a line of stdout, where that is a terminal.
+/// The width of the terminal on stdout, if it is one.
 pub(crate) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
-/// Says something beside the output. Who doesn't listen to that misses nothing.
-pub(crate) fn note(words: &str) {
-    let _ = writeln!(io::stderr(), "outpost: {words}");
+/// Prints a message to stderr. Failures are ignored.
+pub(crate) fn note(message: &str) {
+    let _ = writeln!(io::stderr(), "outpost: {message}");
 }
 
-/// The same beside a terminal whose cursor may stand anywhere.
-pub(crate) fn note_below(words: &str) {
-    let _ = writeln!(io::stderr(), "\noutpost: {words}");
+/// Prints a message below the current line of a terminal.
+pub(crate) fn note_below(message: &str) {
+    let _ = writeln!(io::stderr(), "\noutpost: {message}");
 }
 
-/// The end of a command. A reader that has seen enough, as `head` does, is no
-/// failure.
-pub(crate) fn conclude(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+/// Reports the result of a command. A broken pipe, as by `head`, is not a failure.
+pub(crate) fn finish(outcome: anyhow::Result<ExitCode>) -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            note(&words::of(&error));
+            note(&errors::message(&error));
             exit::of_error(&error)
         }
     }
 }
 
-/// Whether somebody has stopped reading what we write.
+/// Returns whether the reader of our output has closed it.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     error.downcast_ref::<io::Error>().is_some_and(broken)

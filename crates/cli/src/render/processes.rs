@@ -1,4 +1,4 @@
-//! The table of processes.
+//! Output of `outpost ps`.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use outpost_client::{ProcessEntry, ProcessState, SessionEntry};
 
 use super::{
     ago::ago,
-    paint::{Paint, Tone},
+    style::{Style, Styler},
     table::{Cell, lines},
 };
 use crate::detached::command_of;
 
-/// The lines of the table, the heading first. `now` is since 1970.
+/// The table with its heading. `now` is the time since 1970.
 pub(crate) fn table(
     processes: &[(&SessionEntry, &ProcessEntry)],
     now: Duration,
     width: Option<usize>,
-    paint: Paint,
+    styler: Styler,
 ) -> Vec<String> {
     let rows: Vec<_> = processes
         .iter()
@@ -26,7 +26,7 @@ pub(crate) fn table(
         ["ID", "STATE", "STARTED", "PID", "COMMAND"],
         &rows,
         width,
-        paint,
+        styler,
     )
 }
 
@@ -43,22 +43,22 @@ fn row(session: &SessionEntry, process: &ProcessEntry, now: Duration) -> [Cell; 
 
 fn state(process: &ProcessEntry, attached: bool) -> Cell {
     let code = process.exit_code.unwrap_or(-1);
-    let (mut words, tone) = match process.state {
-        ProcessState::Starting => ("starting".to_owned(), Tone::Good),
-        ProcessState::Running => ("running".to_owned(), Tone::Good),
+    let (mut text, style) = match process.state {
+        ProcessState::Starting => ("starting".to_owned(), Style::Good),
+        ProcessState::Running => ("running".to_owned(), Style::Good),
         ProcessState::Exited | ProcessState::Closed => {
-            let tone = if code == 0 { Tone::Quiet } else { Tone::Bad };
-            (format!("exited {code}"), tone)
+            let style = if code == 0 { Style::Quiet } else { Style::Bad };
+            (format!("exited {code}"), style)
         }
     };
-    // Somebody it left running holds its output.
+    // A leftover process holds its output open.
     if process.state == ProcessState::Exited {
-        words.push_str(", open");
+        text.push_str(", open");
     }
     if attached {
-        words.push_str(", attached");
+        text.push_str(", attached");
     }
-    Cell::toned(words, tone)
+    Cell::styled(text, style)
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_a_person_wants_to_know() {
+    fn table_shows_state_age_and_command() {
         let (ours, attached) = (session(Some("$ make"), false), session(Some("$ top"), true));
         let others = session(None, false);
         let rows = [
@@ -105,8 +105,8 @@ mod tests {
             (&others, &rows[3]),
             (&others, &rows[4]),
         ];
-        let paint = Paint::on(&std::fs::File::open("/dev/null").unwrap());
-        let table = table(&shown, Duration::from_secs(121), None, paint);
+        let styler = Styler::on(&std::fs::File::open("/dev/null").unwrap());
+        let table = table(&shown, Duration::from_secs(121), None, styler);
         insta::assert_snapshot!(table.join("\n"), @r"
         ID        STATE              STARTED    PID   COMMAND
         k3xabcde  running            2 min ago  4711  make

@@ -1,42 +1,41 @@
-//! Columns that stand below each other.
+//! Aligned columns.
 
-use super::paint::{Paint, Tone};
+use super::style::{Style, Styler};
 
-/// Between two columns.
+/// Separates two columns.
 const GAP: &str = "  ";
 
-/// A text, and what its colour says.
+/// A text with a style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
-    tone: Option<Tone>,
+    style: Option<Style>,
 }
 
 impl Cell {
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Cell {
             text: text.into(),
-            tone: None,
+            style: None,
         }
     }
 
-    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
         Cell {
             text: text.into(),
-            tone: Some(tone),
+            style: Some(style),
         }
     }
 }
 
-/// The lines of a table. Each column is as wide as its widest cell, and what
-/// doesn't fit into `width` is cut off.
+/// Formats a table. Each column is as wide as its widest cell; lines are cut at `width`.
 pub(crate) fn lines<const N: usize>(
     head: [&str; N],
     rows: &[[Cell; N]],
     width: Option<usize>,
-    paint: Paint,
+    styler: Styler,
 ) -> Vec<String> {
-    let head = head.map(|text| Cell::toned(text, Tone::Bold));
+    let head = head.map(|text| Cell::styled(text, Style::Bold));
     let all: Vec<_> = std::iter::once(&head).chain(rows).collect();
     let widest = |column: usize| {
         let lengths = all.iter().map(|row| row[column].text.chars().count());
@@ -44,7 +43,7 @@ pub(crate) fn lines<const N: usize>(
     };
     let widths: [usize; N] = std::array::from_fn(widest);
     all.iter()
-        .map(|row| line(row, &widths, width.unwrap_or(usize::MAX), paint))
+        .map(|row| line(row, &widths, width.unwrap_or(usize::MAX), styler))
         .collect()
 }
 
@@ -52,7 +51,7 @@ fn line<const N: usize>(
     row: &[Cell; N],
     widths: &[usize; N],
     width: usize,
-    paint: Paint,
+    styler: Styler,
 ) -> String {
     let mut line = String::new();
     let mut room = width;
@@ -60,8 +59,8 @@ fn line<const N: usize>(
         let last = column + 1 == N;
         let text = cut(&cell.text, room);
         let used = text.chars().count();
-        match cell.tone {
-            Some(tone) => line.push_str(&paint.dye(tone, &text)),
+        match cell.style {
+            Some(style) => line.push_str(&styler.apply(style, &text)),
             None => line.push_str(&text),
         }
         if !last {
@@ -73,7 +72,7 @@ fn line<const N: usize>(
     line
 }
 
-/// A text that fits, with a sign where something is missing.
+/// Cuts a text to fit, with an ellipsis.
 fn cut(text: &str, room: usize) -> String {
     if text.chars().count() <= room {
         return text.to_owned();
@@ -91,12 +90,12 @@ mod tests {
 
     fn shown(rows: &[[&str; 3]], width: Option<usize>) -> Vec<String> {
         let rows: Vec<_> = rows.iter().map(|row| row.map(Cell::plain)).collect();
-        let paint = Paint::on(&std::fs::File::open("/dev/null").unwrap());
-        lines(["ID", "STATE", "COMMAND"], &rows, width, paint)
+        let styler = Styler::on(&std::fs::File::open("/dev/null").unwrap());
+        lines(["ID", "STATE", "COMMAND"], &rows, width, styler)
     }
 
     #[test]
-    fn columns_stand_below_each_other() {
+    fn columns_are_aligned() {
         let rows = [["a", "running", "sleep 10"], ["bcd", "exited 0", "é"]];
         assert_eq!(
             shown(&rows, None),
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_off() {
+    fn long_lines_are_cut() {
         let rows = [["a", "running", "sleep 10"]];
         let lines = shown(&rows, Some(17));
         assert_eq!(lines, ["ID  STATE    COM…", "a   running  sle…"]);

@@ -1,37 +1,35 @@
-//! What a process has written, in the order it was written. Pure: pages go in,
-//! and what is to be shown comes out.
+//! Puts the output of a process in order. Pure: takes pages, returns what to show.
 
 use outpost_client::{Chunk, Page, ProcessEntry};
 
-/// Something to be shown.
+/// An item to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
-    /// So many bytes at the beginning are no longer retained.
+pub(crate) enum Item {
+    /// The first so many bytes are no longer retained.
     LostBefore(u64),
-    /// Something in the middle was gone before it was read.
+    /// Output in the middle was evicted before it was read.
     LostHere,
-    /// Output.
     Output(Chunk),
 }
 
-/// A reader's way through the output of a process.
+/// A reader's position in the output of a process.
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    /// What was known of the process before the first page.
+    /// State of the process before the first page.
     known_next: u64,
     known_bytes: u64,
-    /// The last event that was heard of.
+    /// Number of the last event that was read.
     after: u64,
-    /// What came of the beginning, until it is clear how much of it is missing.
+    /// The first chunks, until it is known how much is missing before them.
     held: Option<Vec<Chunk>>,
-    /// The number of the exit was passed: it is no output, and not in the pages.
+    /// Whether the number of the exit was passed; pages contain only output.
     exit_passed: bool,
     finished: bool,
     follow: bool,
 }
 
 impl Transcript {
-    /// A transcript of what is retained now, or of everything until the close.
+    /// A transcript of the retained output, or of everything until the close.
     pub(crate) fn new(entry: &ProcessEntry, follow: bool) -> Self {
         Transcript {
             known_next: entry.next_seq,
@@ -44,19 +42,20 @@ impl Transcript {
         }
     }
 
-    /// Behind which event to read on; none when all was read that there is.
+    /// The event after which to read on; none at the end.
     pub(crate) fn next(&self) -> Option<u64> {
         (!self.finished).then_some(self.after)
     }
 
-    /// A page came; says what is to be shown of it.
-    pub(crate) fn take(&mut self, page: Page) -> Vec<Piece> {
+    /// Adds a page, and returns what to show of it.
+    pub(crate) fn add(&mut self, page: Page) -> Vec<Item> {
         let nothing_new = page.chunks.is_empty();
         let exited = page.exit.is_some();
         let caught_up = page.next_seq >= self.known_next;
-        self.finished = match self.follow {
-            true => page.closed && nothing_new,
-            false => nothing_new || caught_up,
+        self.finished = if self.follow {
+            page.closed && nothing_new
+        } else {
+            nothing_new || caught_up
         };
         let before = self.after;
         self.after = page.next_seq.saturating_sub(1).max(before);
@@ -71,43 +70,42 @@ impl Transcript {
         }
         let known = held.iter().filter(|chunk| chunk.seq < self.known_next);
         let kept: u64 = known.map(|chunk| chunk.bytes.len() as u64).sum();
-        // One that begins at the beginning has lost nothing, and may go on in
-        // pages that haven't come yet.
+        // A transcript that begins with the first event has lost nothing; more pages may follow.
         let lost = if whole {
             0
         } else {
             self.known_bytes.saturating_sub(kept)
         };
         let start = held.first().map_or(before, |first| first.seq - 1);
-        let mut pieces = Vec::new();
+        let mut items = Vec::new();
         if lost > 0 {
-            pieces.push(Piece::LostBefore(lost));
+            items.push(Item::LostBefore(lost));
         }
-        pieces.extend(self.continued(held, start, exited));
-        pieces
+        items.extend(self.continued(held, start, exited));
+        items
     }
 
-    /// Output behind an event, and whether anything is missing in between.
-    fn continued(&mut self, chunks: Vec<Chunk>, after: u64, exited: bool) -> Vec<Piece> {
-        let mut pieces = Vec::new();
+    /// Output after an event, with gaps marked.
+    fn continued(&mut self, chunks: Vec<Chunk>, after: u64, exited: bool) -> Vec<Item> {
+        let mut items = Vec::new();
         let mut last = after;
         for chunk in chunks {
             let missing = chunk.seq.saturating_sub(last + 1);
             let is_exit = missing == 1 && exited && !self.exit_passed;
             self.exit_passed |= is_exit;
             if missing > 0 && !is_exit {
-                pieces.push(Piece::LostHere);
+                items.push(Item::LostHere);
             }
             last = chunk.seq;
-            pieces.push(Piece::Output(chunk));
+            items.push(Item::Output(chunk));
         }
-        pieces
+        items
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use outpost_client::{Exit, StreamName};
+    use outpost_client::{Exit, Stream};
 
     use super::*;
 
@@ -124,7 +122,7 @@ mod tests {
     fn page(seqs: &[u64], next_seq: u64) -> Page {
         let chunks = seqs.iter().map(|seq| Chunk {
             seq: *seq,
-            stream: StreamName::Stdout,
+            stream: Stream::Stdout,
             bytes: "0123456789".into(),
         });
         Page {
@@ -147,19 +145,19 @@ mod tests {
         }
     }
 
-    /// What is shown, in short.
+    /// A compact form of the items.
     fn shown(transcript: &mut Transcript, page: Page) -> Vec<String> {
-        let pieces = transcript.take(page).into_iter();
-        let short = pieces.map(|piece| match piece {
-            Piece::LostBefore(bytes) => format!("-{bytes}"),
-            Piece::LostHere => "-".to_owned(),
-            Piece::Output(chunk) => chunk.seq.to_string(),
+        let items = transcript.add(page).into_iter();
+        let short = items.map(|item| match item {
+            Item::LostBefore(bytes) => format!("-{bytes}"),
+            Item::LostHere => "-".to_owned(),
+            Item::Output(chunk) => chunk.seq.to_string(),
         });
         short.collect()
     }
 
     #[test]
-    fn everything_that_is_there_and_then_the_end() {
+    fn complete_output_is_shown_until_the_end() {
         let mut transcript = Transcript::new(&entry(4, 30), false);
         assert_eq!(shown(&mut transcript, page(&[1, 2], 3)), ["1", "2"]);
         assert_eq!(transcript.next(), Some(2));
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_keeps_writing_is_not_followed_unless_asked_for() {
+    fn later_output_is_shown_only_when_following() {
         let mut transcript = Transcript::new(&entry(3, 20), false);
         shown(&mut transcript, page(&[1, 2, 3, 4], 5));
         assert_eq!(transcript.next(), None);
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn how_much_is_missing_is_said_before_the_rest() {
+    fn missing_bytes_are_reported_first() {
         let mut transcript = Transcript::new(&entry(7, 60), false);
         assert!(shown(&mut transcript, page(&[4], 5)).is_empty());
         assert_eq!(
@@ -193,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_may_be_retained() {
+    fn output_may_be_evicted_completely() {
         let mut transcript = Transcript::new(&entry(7, 60), false);
         assert_eq!(shown(&mut transcript, page(&[], 7)), ["-60"]);
         let mut silent = Transcript::new(&entry(1, 0), false);
@@ -202,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn a_follower_that_is_too_slow_hears_of_it_and_goes_on() {
+    fn slow_follower_sees_a_gap_and_continues() {
         let mut transcript = Transcript::new(&entry(3, 20), true);
         assert_eq!(shown(&mut transcript, page(&[1, 2], 3)), ["1", "2"]);
         assert_eq!(shown(&mut transcript, page(&[7, 8], 9)), ["-", "7", "8"]);
     }
 
     #[test]
-    fn the_exit_has_a_number_and_is_not_missing() {
+    fn exit_event_is_not_a_gap() {
         let mut transcript = Transcript::new(&entry(5, 20), true);
         assert_eq!(shown(&mut transcript, ended(page(&[1, 3], 4))), ["1", "3"]);
         let mut late = Transcript::new(&entry(4, 10), true);

@@ -1,19 +1,19 @@
-//! Files on their way from one place to another.
+//! Copies files between executors, for `outpost cp`.
 //!
-//! - [`sites`] finds the files that a location names, and connects to their servers
-//! - [`aim`] decides what a copy is called, as cp(1) does; it is pure
-//! - [`copying`] is the course of a copy: [`tree`] finds what there is, [`stream`]
-//!   brings one file over, and [`draft`] is what becomes of it there
-//! - [`tally`] counts, for those who watch
+//! - [`locations`]: resolves paths, and connects to their servers
+//! - [`destination`]: names of copies, by the rules of cp(1); pure
+//! - [`mod@copy`]: the copy itself; [`tree`] walks directories and [`copy_file`] copies one file to a
+//!   [`pending_file`]
+//! - [`progress`]: counters of a copy
 
-mod aim;
-mod copying;
-mod draft;
-mod sites;
-mod stream;
-mod tally;
+mod copy;
+mod copy_file;
+mod destination;
+mod locations;
+mod pending_file;
+mod progress;
 mod tree;
 
-pub(crate) use copying::{Course, copy, of_place};
-pub(crate) use sites::{Senseless, Site, Sites};
-pub(crate) use tally::{Tally, Totals};
+pub(crate) use copy::{CopyOptions, copy, file_error};
+pub(crate) use locations::{FileLocation, LocationError, Locations};
+pub(crate) use progress::{CopyProgress, Totals};

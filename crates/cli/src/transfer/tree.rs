@@ -1,4 +1,4 @@
-//! What there is below a directory.
+//! Walks a directory tree for a copy.
 
 use std::path::PathBuf;
 
@@ -6,113 +6,112 @@ use anyhow::anyhow;
 use outpost_client::{DirectoryEntry, FileErrorKind, Files};
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::copying::{Course, of_place};
+use super::copy::{CopyOptions, file_error};
 
-/// How deep a tree may be: one that is copied into itself by way of two servers
-/// would never end.
-const DEEPEST: usize = 128;
-/// How many files are looked at together.
-const LOOKS_AT_ONCE: usize = 16;
+/// Maximum depth. A tree copied into itself by way of two servers would never end.
+const MAX_DEPTH: usize = 128;
+/// Maximum number of concurrent metadata requests.
+const CONCURRENT_LOOKUPS: usize = 16;
 
-/// A file to be brought over.
+/// A file to copy.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct FileCopy {
     pub(super) from: PathBuf,
     pub(super) to: PathBuf,
 }
 
-/// Finds what is to be copied, and makes the directories for it.
-pub(super) struct Search<'a> {
+/// Finds files to copy, and creates their directories.
+pub(super) struct TreeWalk<'a> {
     pub(super) from: &'a Files,
     pub(super) to: &'a Files,
-    /// Takes what was found, to those who copy. Bounded: who is far ahead waits.
-    pub(super) jobs: &'a mpsc::Sender<Job>,
-    pub(super) course: &'a Course<'a>,
+    /// Queue of files to copy. Bounded: the walk waits if it is far ahead.
+    pub(super) jobs: &'a mpsc::Sender<FileCopy>,
+    pub(super) options: &'a CopyOptions<'a>,
 }
 
-struct Level {
+struct PendingDirectory {
     from: PathBuf,
     to: PathBuf,
     depth: usize,
 }
 
-impl Search<'_> {
-    /// A directory, with everything below it. What can't be copied is reported;
-    /// only the loss of a place is an error.
+impl TreeWalk<'_> {
+    /// Walks a directory with everything below it. Errors about files are reported; only a lost
+    /// executor is an error.
     pub(super) async fn tree(&self, from: PathBuf, to: PathBuf) -> anyhow::Result<()> {
         let depth = 0;
-        let mut waiting = vec![Level { from, to, depth }];
+        let mut waiting = vec![PendingDirectory { from, to, depth }];
         while let Some(level) = waiting.pop() {
             match self.level(&level).await {
                 Ok(below) => waiting.extend(below),
-                Err(error) => self.course.trouble(error)?,
+                Err(error) => self.options.report(error)?,
             }
         }
         Ok(())
     }
 
-    /// A file by itself.
+    /// Queues a file.
     pub(super) async fn file(&self, from: PathBuf, to: PathBuf, size: u64) -> anyhow::Result<()> {
-        self.course.tally.found(size);
-        let given = self.jobs.send(Job { from, to }).await;
-        given.map_err(|_| anyhow!("nobody copies any more"))
+        self.options.progress.file_found(size);
+        let assigned = self.jobs.send(FileCopy { from, to }).await;
+        assigned.map_err(|_| anyhow!("the copy has ended"))
     }
 
-    /// One directory; gives those that are in it.
-    async fn level(&self, level: &Level) -> anyhow::Result<Vec<Level>> {
-        if level.depth > DEEPEST {
+    /// Walks one directory, and returns its subdirectories.
+    async fn level(&self, level: &PendingDirectory) -> anyhow::Result<Vec<PendingDirectory>> {
+        if level.depth > MAX_DEPTH {
             let path = &level.from;
-            return Err(anyhow!("{path:?} is more than {DEEPEST} levels deep"));
+            return Err(anyhow!("{path:?} is more than {MAX_DEPTH} levels deep"));
         }
         let entries = self.from.read_directory(&level.from).await?;
         self.to.create_directory(&level.to, true).await?;
         let mut below = Vec::new();
-        let mut looks = JoinSet::new();
+        let mut lookups = JoinSet::new();
         for entry in entries {
             let (from, to) = (
                 level.from.join(&entry.file_name),
                 level.to.join(&entry.file_name),
             );
             match self.entry(&entry, &from).await {
-                Ok(true) => below.push(Level {
+                Ok(true) => below.push(PendingDirectory {
                     from,
                     to,
                     depth: level.depth + 1,
                 }),
-                Ok(false) if self.course.sizes => {
-                    if looks.len() >= LOOKS_AT_ONCE {
-                        self.looked(looks.join_next().await).await?;
+                Ok(false) if self.options.sizes => {
+                    if lookups.len() >= CONCURRENT_LOOKUPS {
+                        self.queue_measured(lookups.join_next().await).await?;
                     }
                     let files = self.from.clone();
-                    looks.spawn(async move {
-                        // If it can't be looked at, whoever copies it says so.
+                    lookups.spawn(async move {
+                        // The copy reports the error.
                         let found = files.metadata(&from).await;
-                        (Job { from, to }, found.map_or(0, |found| found.size))
+                        (FileCopy { from, to }, found.map_or(0, |found| found.size))
                     });
                 }
                 Ok(false) => self.file(from, to, 0).await?,
-                Err(error) => self.course.trouble(error)?,
+                Err(error) => self.options.report(error)?,
             }
         }
-        while let Some(look) = looks.join_next().await {
-            self.looked(Some(look)).await?;
+        while let Some(lookup) = lookups.join_next().await {
+            self.queue_measured(Some(lookup)).await?;
         }
         Ok(below)
     }
 
-    async fn looked(
+    async fn queue_measured(
         &self,
-        look: Option<Result<(Job, u64), tokio::task::JoinError>>,
+        lookup: Option<Result<(FileCopy, u64), tokio::task::JoinError>>,
     ) -> anyhow::Result<()> {
-        match look {
+        match lookup {
             Some(Ok((job, size))) => self.file(job.from, job.to, size).await,
             _ => Ok(()),
         }
     }
 
-    /// Whether something is a directory to go into.
+    /// Returns whether an entry is a directory to walk.
     async fn entry(&self, entry: &DirectoryEntry, path: &PathBuf) -> anyhow::Result<bool> {
-        // What isn't UTF-8 is listed in a form in which it can't be found again.
+        // A name that isn't UTF-8 is listed with replacement characters and can't be opened.
         if entry.file_name.contains(char::REPLACEMENT_CHARACTER)
             && let Err(error) = self.from.metadata(path).await
             && error.kind() == FileErrorKind::NotFound
@@ -125,23 +124,23 @@ impl Search<'_> {
         if !entry.is_directory {
             return Err(anyhow!("{path:?} is neither a file nor a directory"));
         }
-        // A link could lead to where we came from.
-        match self.from.metadata(path).await?.is_symlink {
-            true => Err(anyhow!(
-                "{path:?} is a link to a directory, and is not followed"
-            )),
-            false => Ok(true),
+        // A link to an ancestor would form a cycle.
+        if self.from.metadata(path).await?.is_symlink {
+            Err(anyhow!(
+                "{path:?} is a link to a directory, which is not followed"
+            ))
+        } else {
+            Ok(true)
         }
     }
 }
 
-impl Course<'_> {
-    /// Something was not copied, and the rest is: unless a place is out of reach,
-    /// and all the rest with it.
-    pub(super) fn trouble(&self, error: anyhow::Error) -> anyhow::Result<()> {
-        let error = of_place(error)?;
-        self.tally.failed();
-        (self.complain)(&error);
+impl CopyOptions<'_> {
+    /// Reports a file that was not copied. Fails if the executor is unreachable.
+    pub(super) fn report(&self, error: anyhow::Error) -> anyhow::Result<()> {
+        let error = file_error(error)?;
+        self.progress.file_failed();
+        (self.on_error)(&error);
         Ok(())
     }
 }

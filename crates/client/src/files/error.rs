@@ -1,4 +1,4 @@
-//! What can go wrong with a file.
+//! Errors of file operations.
 
 use std::{
     io,
@@ -6,149 +6,124 @@ use std::{
     sync::Arc,
 };
 
-use outpost_protocol::{RpcError, code};
+use outpost_protocol::{ErrorKind, FileErrorKind, RpcError, code};
 
 use crate::Error;
 
-/// What every error of an operating system ends with.
-const OS_ERROR: &str = "(os error ";
-
-/// Why an operation on a file has failed: what was tried, on which file, and what
-/// its place says.
+/// A failed file operation: the operation, the file and the cause.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("cannot {attempt} {path:?}: {trouble}")]
+#[error("cannot {operation} {path:?}: {cause}")]
 pub struct FileError {
-    attempt: &'static str,
+    operation: &'static str,
     path: PathBuf,
-    trouble: Trouble,
+    cause: BackendError,
 }
 
-/// What callers tell apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FileErrorKind {
-    /// There is no such thing.
-    NotFound,
-    /// The place may not do that to it.
-    Denied,
-    /// It makes no sense to do that to it.
-    Invalid,
-    /// It was tried, and went wrong.
-    Failed,
-    /// The connection was lost while a file was read, and the file is not what it
-    /// was: going on would give a mixture.
-    Changed,
-    /// The connection was lost while a file was written. The old one is as it was.
-    Interrupted,
-    /// The connection was lost while a file was about to be replaced, and nobody
-    /// knows whether it was.
-    Unknown,
-    /// It was not even tried: the place is out of reach, or can't do it.
-    Unavailable,
-}
-
-/// What went wrong, as the place knows it: without the file that was asked for.
+/// The cause of a failed operation, without the name of the file.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Trouble {
+pub(crate) struct BackendError {
     kind: FileErrorKind,
     message: Arc<str>,
-    /// What has become of the place.
-    place: Option<Error>,
+    errno: Option<i32>,
+    /// The error of the executor, if that is the cause.
+    executor_error: Option<Box<Error>>,
 }
 
 impl FileError {
-    pub(crate) fn new(attempt: &'static str, path: &Path, trouble: Trouble) -> Self {
+    pub(crate) fn new(operation: &'static str, path: &Path, cause: BackendError) -> Self {
         FileError {
-            attempt,
+            operation,
             path: path.to_owned(),
-            trouble,
+            cause,
         }
     }
 
-    /// What to tell apart.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> FileErrorKind {
-        self.trouble.kind
+        self.cause.kind
     }
 
-    /// Which file it is about.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The words of the place; where its operating system said no, with those of
-    /// that.
+    /// The message of the executor. Includes that of the operating system, if there is one.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.trouble.message
+        &self.cause.message
     }
 
-    /// The number of the operating system's error, where it was that.
+    /// The errno, if the operating system reported one.
     #[must_use]
     pub fn os_error(&self) -> Option<i32> {
-        os_error(&self.trouble.message)
+        self.cause.errno
     }
 
-    /// What has become of the place, where that is the reason.
+    /// The error of the executor, if the cause is not the file but the executor or its connection.
     #[must_use]
-    pub fn place(&self) -> Option<&Error> {
-        self.trouble.place.as_ref()
+    pub fn executor_error(&self) -> Option<&Error> {
+        self.cause.executor_error.as_deref()
     }
 }
 
-impl Trouble {
+impl BackendError {
     pub(crate) fn new(kind: FileErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Trouble {
+        BackendError {
             kind,
             message: message.into(),
-            place: None,
+            errno: None,
+            executor_error: None,
         }
     }
 
-    /// A refusal in the words of a file system. Permissions share a code with
-    /// mistakes, and are told by the number of the error.
-    pub(crate) fn refused(kind: FileErrorKind, message: impl Into<Arc<str>>) -> Self {
-        const EPERM: i32 = 1;
-        const EACCES: i32 = 13;
-        let message = message.into();
-        let denied = matches!(os_error(&message), Some(EPERM | EACCES));
-        let kind = match kind {
-            FileErrorKind::Invalid if denied => FileErrorKind::Denied,
-            kind => kind,
-        };
-        Trouble::new(kind, message)
+    /// An error of the executor's file system.
+    pub(crate) fn rejected(
+        kind: FileErrorKind,
+        errno: Option<i32>,
+        message: impl Into<Arc<str>>,
+    ) -> Self {
+        BackendError {
+            errno,
+            ..BackendError::new(kind, message)
+        }
     }
 
-    /// The same, said of a path behind which the open file isn't any more.
-    pub(crate) fn of_another_file(self) -> Self {
+    /// The error when a file is opened again and its path does not lead to it any more.
+    #[cfg(feature = "remote")]
+    pub(crate) fn while_reopening(self) -> Self {
         match self.kind {
-            FileErrorKind::NotFound | FileErrorKind::Denied | FileErrorKind::Invalid => Trouble {
-                kind: FileErrorKind::Changed,
-                ..self
-            },
+            FileErrorKind::NotFound | FileErrorKind::Denied | FileErrorKind::Invalid => {
+                BackendError {
+                    kind: FileErrorKind::Changed,
+                    ..self
+                }
+            }
             _ => self,
         }
     }
 
-    /// The place is out of reach, or can't do it.
-    pub(crate) fn unavailable(place: Error) -> Self {
-        Trouble::lost(FileErrorKind::Unavailable, place)
+    /// The executor is unreachable or does not support the operation.
+    pub(crate) fn unavailable(error: Error) -> Self {
+        BackendError::lost(FileErrorKind::Unavailable, error)
     }
 
-    /// What it means for a file that its place is lost for good.
-    pub(crate) fn lost(kind: FileErrorKind, place: Error) -> Self {
-        Trouble {
+    /// The consequence for a file when the executor is lost.
+    pub(crate) fn lost(kind: FileErrorKind, error: Error) -> Self {
+        BackendError {
             kind,
-            message: place.to_string().into(),
-            place: Some(place),
+            message: error.to_string().into(),
+            errno: None,
+            executor_error: Some(Box::new(error)),
         }
     }
 }
 
-/// What a code of the wire says about a file; none if it is about the place.
-pub(crate) fn class_of_code(number: i64) -> Option<FileErrorKind> {
+/// The kind of an error with this code; none if it is not about the file.
+pub(crate) fn kind_of_code(number: i64) -> Option<FileErrorKind> {
     match number {
         code::NOT_FOUND => Some(FileErrorKind::NotFound),
         code::INVALID_REQUEST | code::INVALID_PARAMS => Some(FileErrorKind::Invalid),
@@ -157,49 +132,50 @@ pub(crate) fn class_of_code(number: i64) -> Option<FileErrorKind> {
     }
 }
 
-impl From<RpcError> for Trouble {
-    fn from(refusal: RpcError) -> Self {
-        match class_of_code(refusal.code) {
-            Some(kind) => Trouble::refused(kind, refusal.message),
-            None => Trouble::unavailable(refusal.into()),
-        }
+impl From<RpcError> for BackendError {
+    fn from(error: RpcError) -> Self {
+        Error::from(error).into()
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for BackendError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Refused { code, message } => match class_of_code(code) {
-                Some(kind) => Trouble::refused(kind, message),
-                None => Trouble::unavailable(Error::Refused { code, message }),
+            Error::Rejected {
+                code,
+                kind,
+                errno,
+                ref message,
+            } => match kind_of_code(code) {
+                Some(_) if kind == ErrorKind::PermissionDenied => {
+                    BackendError::rejected(FileErrorKind::Denied, errno, message.as_str())
+                }
+                Some(kind) => BackendError::rejected(kind, errno, message.as_str()),
+                None => BackendError::unavailable(error),
             },
-            error => Trouble::unavailable(error),
+            error => BackendError::unavailable(error),
         }
     }
-}
-
-fn os_error(message: &str) -> Option<i32> {
-    let (_, number) = message.rsplit_once(OS_ERROR)?;
-    number.strip_suffix(')')?.parse().ok()
 }
 
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
-        let of_system = || {
-            let number = error.os_error()?;
-            Some(io::Error::from_raw_os_error(number).kind())
+        let os_kind = || {
+            let errno = error.os_error()?;
+            Some(io::Error::from_raw_os_error(errno).kind())
         };
         let kind = match error.kind() {
             FileErrorKind::NotFound => io::ErrorKind::NotFound,
             FileErrorKind::Denied => io::ErrorKind::PermissionDenied,
-            FileErrorKind::Invalid => of_system().unwrap_or(io::ErrorKind::InvalidInput),
-            FileErrorKind::Failed => of_system().unwrap_or(io::ErrorKind::Other),
+            FileErrorKind::Invalid => os_kind().unwrap_or(io::ErrorKind::InvalidInput),
             FileErrorKind::Changed => io::ErrorKind::StaleNetworkFileHandle,
             FileErrorKind::Interrupted | FileErrorKind::Unknown => io::ErrorKind::ConnectionAborted,
-            FileErrorKind::Unavailable => match error.place() {
+            FileErrorKind::Unavailable => match error.executor_error() {
                 Some(Error::Disconnected { .. }) => io::ErrorKind::ConnectionAborted,
                 _ => io::ErrorKind::Unsupported,
             },
+            // `Failed`, and kinds to come.
+            _ => os_kind().unwrap_or(io::ErrorKind::Other),
         };
         io::Error::new(kind, error)
     }
@@ -209,14 +185,19 @@ impl From<FileError> for io::Error {
 mod tests {
     use super::*;
 
-    fn of_wire(number: i64, message: &str) -> FileError {
-        let refusal = RpcError::new(number, message);
-        FileError::new("read", Path::new("/a b"), refusal.into())
+    fn from_wire(number: i64, message: &str) -> FileError {
+        // As sent by a server that sends no kinds.
+        let error = RpcError {
+            code: number,
+            message: message.to_owned(),
+            data: None,
+        };
+        FileError::new("read", Path::new("/a b"), error.into())
     }
 
     #[test]
-    fn what_a_code_and_its_words_say() {
-        for (number, words, kind, os) in [
+    fn code_and_message_determine_the_kind() {
+        for (number, message, kind, os) in [
             (
                 code::NOT_FOUND,
                 "No such file or directory (os error 2)",
@@ -248,15 +229,18 @@ mod tests {
                 None,
             ),
         ] {
-            let error = of_wire(number, words);
-            assert_eq!((error.kind(), error.os_error()), (kind, os), "{words}");
-            assert_eq!(error.place().is_some(), kind == FileErrorKind::Unavailable);
+            let error = from_wire(number, message);
+            assert_eq!((error.kind(), error.os_error()), (kind, os), "{message}");
+            assert_eq!(
+                error.executor_error().is_some(),
+                kind == FileErrorKind::Unavailable
+            );
         }
     }
 
     #[test]
-    fn it_says_what_was_tried_on_what() {
-        let error = of_wire(code::INTERNAL_ERROR, "File exists (os error 17)");
+    fn message_names_operation_and_file() {
+        let error = from_wire(code::INTERNAL_ERROR, "File exists (os error 17)");
         assert_eq!(
             error.to_string(),
             "cannot read \"/a b\": File exists (os error 17)"

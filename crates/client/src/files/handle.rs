@@ -1,4 +1,4 @@
-//! What callers hold of a place's files.
+//! The public interface to files.
 
 use std::{
     fmt,
@@ -8,20 +8,21 @@ use std::{
 
 use bytes::Bytes;
 use outpost_protocol::{
-    Base64Text, FsCanonicalizeParams, FsCopyParams, FsCreateDirectoryParams, FsCreateStreamParams,
-    FsDirectoryEntry, FsGetMetadataParams, FsGetMetadataResult, FsPath, FsReadDirectoryParams,
-    FsReadFileParams, FsRemoveParams, FsWalkOptions, FsWalkParams, FsWalkResult, FsWriteFileParams,
-    PathUri, SandboxParams,
+    Base64Text, DirectoryEntry, FileMetadata, FileOp, FileReply, FileRequest, FsCreateStreamParams,
+    FsReadFileParams, FsWriteFileParams, PathUri, SandboxParams, Symlinks, UnexpectedReply,
+    WalkOptions, WalkResult,
 };
 
-use super::{Cabinet, FileError, FileErrorKind, FileReader, FileWriter, Trouble};
+use super::{BackendError, FileBackend, FileError, FileErrorKind, FileReader, FileWriter};
 
-/// The most that goes over the wire in one message. Larger files are read in
-/// blocks, and written as streams.
+/// The largest content of one message. Larger files are read in blocks and written as streams.
 const WHOLE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// The files of a place. Clones name the same files; relative paths begin at the
-/// working directory of the place.
+/// The largest file that is read as a whole.
+const MAX_READ_BYTES: usize = 512 * 1024 * 1024;
+
+/// The files of an executor. Clones refer to the same files. Relative paths are resolved against the
+/// working directory of the executor.
 ///
 /// ```
 /// use outpost_client::{FileErrorKind, Files};
@@ -40,17 +41,17 @@ const WHOLE_BYTES: u64 = 32 * 1024 * 1024;
 /// ```
 #[derive(Clone)]
 pub struct Files {
-    cabinet: Arc<dyn Cabinet>,
-    follow_symlinks: bool,
+    backend: Arc<dyn FileBackend>,
+    symlinks: Symlinks,
     sandbox: Option<SandboxParams>,
 }
 
-/// How something is removed.
+/// Options of [`Files::remove`]. By default recursive and forced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remove {
-    /// A directory with everything below it, instead of an empty one alone.
+    /// Whether a directory is removed with its content; otherwise it must be empty.
     pub recursive: bool,
-    /// What isn't there counts as removed.
+    /// Whether a missing path counts as removed.
     pub force: bool,
 }
 
@@ -64,83 +65,79 @@ impl Default for Remove {
 }
 
 impl Files {
-    pub(crate) fn new(cabinet: Arc<dyn Cabinet>) -> Self {
+    pub(crate) fn new(backend: Arc<dyn FileBackend>) -> Self {
         Files {
-            cabinet,
-            follow_symlinks: true,
+            backend,
+            symlinks: Symlinks::Follow,
             sandbox: None,
         }
     }
 
-    /// The files of the machine that this program runs on, without a place for
-    /// processes. Its methods need a tokio runtime.
+    /// The files of this machine, without an executor for processes. The methods need a tokio
+    /// runtime.
+    #[cfg(feature = "local")]
     #[must_use]
     pub fn here() -> Self {
-        Files::new(Arc::new(crate::local::LocalCabinet::here()))
+        Files::new(Arc::new(crate::local::LocalFileBackend::here()))
     }
 
-    /// The same files, where a path with a symbolic link anywhere in it is
-    /// refused by [`read`](Self::read), [`write`](Self::write),
-    /// [`create_directory`](Self::create_directory),
-    /// [`metadata`](Self::metadata) and [`remove`](Self::remove). The other
-    /// operations follow links in any case.
+    /// Rejects paths with a symbolic link in [`read`](Self::read), [`write`](Self::write),
+    /// [`create_directory`](Self::create_directory), [`metadata`](Self::metadata) and
+    /// [`remove`](Self::remove). The other operations follow links in any case.
     #[must_use]
     pub fn without_links(mut self) -> Self {
-        self.follow_symlinks = false;
+        self.symlinks = Symlinks::Reject;
         self
     }
 
-    /// The same files, where every operation is confined. What the place can't
-    /// enforce it doesn't do.
+    /// Runs every operation in this sandbox. An operation fails if the executor cannot enforce it.
     #[must_use]
     pub fn confined(mut self, sandbox: SandboxParams) -> Self {
         self.sandbox = Some(sandbox);
         self
     }
 
-    /// All bytes of a regular file, of up to 512 MiB.
+    /// Reads a regular file of up to 512 MiB.
     pub async fn read(&self, path: impl AsRef<Path>) -> Result<Bytes, FileError> {
         let path = path.as_ref();
-        let known = self.metadata(path).await?;
-        if known.size > WHOLE_BYTES && self.follow_symlinks {
+        let is_large = self.metadata(path).await?.size > WHOLE_BYTES;
+        if is_large && self.symlinks.are_followed() {
             return self.read_in_blocks(path).await;
         }
         let read = async {
-            if known.size > WHOLE_BYTES {
-                let words = format!("file is larger than {WHOLE_BYTES} bytes");
-                return Err(Trouble::new(FileErrorKind::Invalid, words));
+            if is_large {
+                let message = format!("file is larger than {WHOLE_BYTES} bytes");
+                return Err(BackendError::new(FileErrorKind::Invalid, message));
             }
             let params = FsReadFileParams {
-                path: self.fs_path(path).await?,
-                follow_symlinks: self.follow_symlinks,
+                path: self.uri(path).await?.into(),
+                follow_symlinks: self.symlinks.are_followed(),
                 sandbox: self.sandbox.clone(),
             };
-            Ok(self.cabinet.read(params).await?.data_base64)
+            self.backend.read(params).await
         };
         read.await.map_err(named("read", path))
     }
 
     async fn read_in_blocks(&self, path: &Path) -> Result<Bytes, FileError> {
-        const MOST: usize = 512 * 1024 * 1024;
         let mut reader = self.open(path).await?;
-        let mut all = Vec::new();
+        let mut content = Vec::new();
         loop {
             let bytes = reader.next_bytes().await?;
             if bytes.is_empty() {
-                return Ok(all.into());
+                return Ok(content.into());
             }
-            if all.len() + bytes.len() > MOST {
-                let words = format!("file is larger than {MOST} bytes");
-                let trouble = Trouble::new(FileErrorKind::Invalid, words);
-                return Err(FileError::new("read", path, trouble));
+            if content.len() + bytes.len() > MAX_READ_BYTES {
+                let message = format!("file is larger than {MAX_READ_BYTES} bytes");
+                let error = BackendError::new(FileErrorKind::Invalid, message);
+                return Err(FileError::new("read", path, error));
             }
-            all.extend_from_slice(&bytes);
+            content.extend_from_slice(&bytes);
         }
     }
 
-    /// Makes `bytes` all that is in a file, which is made if there is none and
-    /// stays the file it is otherwise. At most 32 MiB: for more, and for all or
-    /// nothing, there is [`create`](Self::create).
+    /// Replaces the content of a file in place. Creates the file if it does not exist. At most
+    /// 32 MiB: use [`create`](Self::create) for more, and for an atomic replacement.
     pub async fn write(
         &self,
         path: impl AsRef<Path>,
@@ -149,16 +146,16 @@ impl Files {
         let (path, bytes) = (path.as_ref(), bytes.into());
         let write = async {
             if bytes.len() as u64 > WHOLE_BYTES {
-                let words = format!("more than {WHOLE_BYTES} bytes are written as a stream");
-                return Err(Trouble::new(FileErrorKind::Invalid, words));
+                let message = format!("more than {WHOLE_BYTES} bytes are written as a stream");
+                return Err(BackendError::new(FileErrorKind::Invalid, message));
             }
             let params = FsWriteFileParams {
-                path: self.fs_path(path).await?,
+                path: self.uri(path).await?.into(),
                 data_base64: Base64Text::from(bytes),
-                follow_symlinks: self.follow_symlinks,
+                follow_symlinks: self.symlinks.are_followed(),
                 sandbox: self.sandbox.clone(),
             };
-            self.cabinet.write(params).await
+            self.backend.write(params).await
         };
         write.await.map_err(named("write", path))
     }
@@ -168,90 +165,77 @@ impl Files {
         let path = path.as_ref();
         let open = async {
             let uri = self.uri(path).await?;
-            self.cabinet.open(uri, self.sandbox.clone()).await
+            self.backend.open(uri, self.sandbox.clone()).await
         };
         let opened = open.await.map_err(named("read", path))?;
         Ok(FileReader::new(path.to_owned(), opened))
     }
 
-    /// Begins to replace a file, which needn't exist, with one of any size.
-    /// Beyond the released servers: `fsWriteStream`.
+    /// Starts to replace a file, which need not exist, with content of any size. A server must
+    /// announce `fsWriteStream`.
     pub async fn create(&self, path: impl AsRef<Path>) -> Result<FileWriter, FileError> {
         let path = path.as_ref();
         let create = async {
             let params = FsCreateStreamParams {
                 handle_id: String::new(),
-                path: self.fs_path(path).await?,
+                path: self.uri(path).await?.into(),
                 sandbox: self.sandbox.clone(),
             };
-            self.cabinet.create(params).await
+            self.backend.create(params).await
         };
-        let draft = create.await.map_err(named("write", path))?;
-        Ok(FileWriter::new(path.to_owned(), draft))
+        let writer = create.await.map_err(named("write", path))?;
+        Ok(FileWriter::new(path.to_owned(), writer))
     }
 
-    /// Makes a directory; if `recursive`, with every one above it that is missing,
-    /// and without an error if it is there already.
+    /// Creates a directory. With `recursive`, missing parents are created too, and an existing
+    /// directory is no error.
     pub async fn create_directory(
         &self,
         path: impl AsRef<Path>,
         recursive: bool,
     ) -> Result<(), FileError> {
-        let path = path.as_ref();
-        let create = async {
-            let params = FsCreateDirectoryParams {
-                path: self.fs_path(path).await?,
+        let symlinks = self.symlinks;
+        self.perform("create directory", path.as_ref(), |path| {
+            FileOp::CreateDirectory {
+                path,
                 recursive,
-                follow_symlinks: self.follow_symlinks,
-                sandbox: self.sandbox.clone(),
-            };
-            self.cabinet.create_directory(params).await
-        };
-        create.await.map_err(named("create directory", path))
+                symlinks,
+            }
+        })
+        .await
     }
 
-    /// What a path leads to. Of a link that is what it leads to, and that it is one.
-    pub async fn metadata(&self, path: impl AsRef<Path>) -> Result<FsGetMetadataResult, FileError> {
-        let path = path.as_ref();
-        let look = async {
-            let params = FsGetMetadataParams {
-                path: self.fs_path(path).await?,
-                follow_symlinks: self.follow_symlinks,
-                sandbox: self.sandbox.clone(),
-            };
-            self.cabinet.metadata(params).await
-        };
-        look.await.map_err(named("look at", path))
+    /// The metadata of the file that a path leads to.
+    pub async fn metadata(&self, path: impl AsRef<Path>) -> Result<FileMetadata, FileError> {
+        let symlinks = self.symlinks;
+        self.perform("look at", path.as_ref(), |path| FileOp::GetMetadata {
+            path,
+            symlinks,
+        })
+        .await
     }
 
-    /// The same place without any link in its path.
+    /// The path with all symbolic links resolved.
     pub async fn canonicalize(&self, path: impl AsRef<Path>) -> Result<PathBuf, FileError> {
-        let path = path.as_ref();
-        let find = async {
-            let params = FsCanonicalizeParams {
-                path: self.fs_path(path).await?,
-                sandbox: self.sandbox.clone(),
-            };
-            Ok(self.cabinet.canonicalize(params).await?.path.into_path())
-        };
-        find.await.map_err(named("find", path))
+        self.perform("find", path.as_ref(), |path| FileOp::Canonicalize { path })
+            .await
     }
 
-    /// What is in a directory, by name. Links count as what they lead to, and
-    /// those that lead nowhere are left out.
+    /// The entries of a directory, sorted by name. A symbolic link is described by its target, and
+    /// left out if it has none.
     pub async fn read_directory(
         &self,
         path: impl AsRef<Path>,
-    ) -> Result<Vec<FsDirectoryEntry>, FileError> {
+    ) -> Result<Vec<DirectoryEntry>, FileError> {
         self.list(path.as_ref(), false).await
     }
 
-    /// The same with links that lead nowhere. Servers that know no such wish, as the
-    /// released ones, leave them out all the same.
+    /// The entries of a directory, including symbolic links without a target. Servers that do not
+    /// know this option leave them out.
     pub async fn read_directory_with_broken_links(
         &self,
         path: impl AsRef<Path>,
-    ) -> Result<Vec<FsDirectoryEntry>, FileError> {
+    ) -> Result<Vec<DirectoryEntry>, FileError> {
         self.list(path.as_ref(), true).await
     }
 
@@ -259,55 +243,38 @@ impl Files {
         &self,
         path: &Path,
         broken_links: bool,
-    ) -> Result<Vec<FsDirectoryEntry>, FileError> {
-        let list = async {
-            let params = FsReadDirectoryParams {
-                path: self.fs_path(path).await?,
-                broken_links,
-                sandbox: self.sandbox.clone(),
-            };
-            Ok(self.cabinet.read_directory(params).await?.entries)
-        };
-        list.await.map_err(named("list", path))
+    ) -> Result<Vec<DirectoryEntry>, FileError> {
+        self.perform("list", path, |path| FileOp::ReadDirectory {
+            path,
+            broken_links,
+        })
+        .await
     }
 
-    /// What is below a directory, level by level.
+    /// Lists the tree below a directory, level by level.
     pub async fn walk(
         &self,
         path: impl AsRef<Path>,
-        options: FsWalkOptions,
-    ) -> Result<FsWalkResult, FileError> {
-        let path = path.as_ref();
-        let walk = async {
-            let params = FsWalkParams {
-                path: self.fs_path(path).await?,
-                options,
-                sandbox: self.sandbox.clone(),
-            };
-            self.cabinet.walk(params).await
-        };
-        walk.await.map_err(named("walk", path))
+        options: WalkOptions,
+    ) -> Result<WalkResult, FileError> {
+        self.perform("walk", path.as_ref(), |path| FileOp::Walk { path, options })
+            .await
     }
 
-    /// Removes a file, a link or a directory. Of a link it is the link, never
-    /// what that leads to.
-    pub async fn remove(&self, path: impl AsRef<Path>, how: Remove) -> Result<(), FileError> {
-        let path = path.as_ref();
-        let remove = async {
-            let params = FsRemoveParams {
-                path: self.fs_path(path).await?,
-                recursive: how.recursive,
-                force: how.force,
-                follow_symlinks: self.follow_symlinks,
-                sandbox: self.sandbox.clone(),
-            };
-            self.cabinet.remove(params).await
-        };
-        remove.await.map_err(named("remove", path))
+    /// Removes a file, a symbolic link (not its target) or a directory.
+    pub async fn remove(&self, path: impl AsRef<Path>, options: Remove) -> Result<(), FileError> {
+        let symlinks = self.symlinks;
+        self.perform("remove", path.as_ref(), |path| FileOp::Remove {
+            path,
+            recursive: options.recursive,
+            force: options.force,
+            symlinks,
+        })
+        .await
     }
 
-    /// Copies a file, a link, or a directory with everything below it if
-    /// `recursive`, within the place. Modes are kept and links stay links.
+    /// Copies a file, a symbolic link, or with `recursive` a directory and its content, within the
+    /// executor. Modes are kept and links stay links.
     pub async fn copy(
         &self,
         source: impl AsRef<Path>,
@@ -315,44 +282,62 @@ impl Files {
         recursive: bool,
     ) -> Result<(), FileError> {
         let source = source.as_ref();
-        let copy = async {
-            let params = FsCopyParams {
-                source_path: self.fs_path(source).await?,
-                destination_path: self.fs_path(destination.as_ref()).await?,
-                recursive,
-                sandbox: self.sandbox.clone(),
-            };
-            self.cabinet.copy(params).await
+        let destination = match self.uri(destination.as_ref()).await {
+            Ok(uri) => uri.into_path(),
+            Err(error) => return Err(FileError::new("copy", source, error)),
         };
-        copy.await.map_err(named("copy", source))
+        self.perform("copy", source, |source| FileOp::Copy {
+            source,
+            destination,
+            recursive,
+        })
+        .await
     }
 
-    async fn fs_path(&self, path: &Path) -> Result<FsPath, Trouble> {
-        Ok(self.uri(path).await?.into())
+    /// Performs an operation on a path. `verb` names it in an error.
+    async fn perform<T>(
+        &self,
+        verb: &'static str,
+        path: &Path,
+        op: impl FnOnce(PathBuf) -> FileOp,
+    ) -> Result<T, FileError>
+    where
+        T: TryFrom<FileReply, Error = UnexpectedReply>,
+    {
+        let perform = async {
+            let op = op(self.uri(path).await?.into_path());
+            let sandbox = self.sandbox.clone();
+            let reply = self.backend.perform(FileRequest { op, sandbox }).await?;
+            T::try_from(reply).map_err(|UnexpectedReply| {
+                BackendError::new(FileErrorKind::Failed, "unexpected reply")
+            })
+        };
+        perform.await.map_err(named(verb, path))
     }
 
-    async fn uri(&self, path: &Path) -> Result<PathUri, Trouble> {
+    /// The absolute and lexically normalized path.
+    async fn uri(&self, path: &Path) -> Result<PathUri, BackendError> {
         if path.as_os_str().as_encoded_bytes().contains(&0) {
-            let words = "path contains a NUL byte";
-            return Err(Trouble::new(FileErrorKind::Invalid, words));
+            let message = "path contains a NUL byte";
+            return Err(BackendError::new(FileErrorKind::Invalid, message));
         }
         if path.is_absolute() {
             return Ok(PathUri::from_path(path));
         }
-        let base = self.cabinet.base().await?;
+        let base = self.backend.base().await?;
         Ok(PathUri::from_path(&base.join(path)))
     }
 }
 
-/// The trouble with a path becomes an error that names it.
-fn named(attempt: &'static str, path: &Path) -> impl FnOnce(Trouble) -> FileError {
-    move |trouble| FileError::new(attempt, path, trouble)
+/// Adds the operation and the path to an error.
+fn named(verb: &'static str, path: &Path) -> impl FnOnce(BackendError) -> FileError {
+    move |error| FileError::new(verb, path, error)
 }
 
 impl fmt::Debug for Files {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Files")
-            .field("follow_symlinks", &self.follow_symlinks)
+            .field("symlinks", &self.symlinks)
             .field("sandbox", &self.sandbox)
             .finish_non_exhaustive()
     }

@@ -1,21 +1,21 @@
-//! The files of a place, the same wherever it is.
+//! The files of an executor, local or remote.
 //!
-//! - [`handle`] is what callers hold: one method for each operation
-//! - [`reader`] and [`writer`] are streams of one file, with blocks of it
-//!   [`under_way`]
-//! - [`error`] says what went wrong, and with which file
-//! - [`cabinet`] is what a place has to offer for all that
+//! - [`handle`]: [`Files`], with one method per operation
+//! - [`reader`] and [`writer`]: streams over one file, with several blocks in flight ([`pipeline`])
+//! - [`error`]: errors that name the operation and the file
+//! - [`backend`]: the interface that an executor implements
 
-mod cabinet;
+mod backend;
 mod error;
 mod handle;
+mod pipeline;
 mod reader;
-mod under_way;
 mod writer;
 
-pub(crate) use cabinet::{Block, Cabinet, Draft, Opened, Source, Working};
-pub(crate) use error::Trouble;
-pub use error::{FileError, FileErrorKind};
+pub(crate) use backend::{Block, BlockReader, BlockWriter, FileBackend, FileFuture, OpenedFile};
+pub(crate) use error::BackendError;
+pub use error::FileError;
 pub use handle::{Files, Remove};
+pub use outpost_protocol::FileErrorKind;
 pub use reader::FileReader;
 pub use writer::FileWriter;

@@ -1,4 +1,4 @@
-//! A file to be read from.
+//! Reads an open file.
 
 use std::{
     fmt, io,
@@ -9,48 +9,46 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use outpost_protocol::FsGetMetadataResult;
+use outpost_protocol::FileMetadata;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{Block, FileError, Opened, Source, Trouble, under_way::UnderWay};
+use super::{BackendError, Block, BlockReader, FileError, OpenedFile, pipeline::Pipeline};
 
-/// What is read at once, in bytes.
+/// The size of a block in bytes.
 const BLOCK_BYTES: u64 = 256 * 1024;
-/// How many blocks are asked for ahead of the one that is read.
+/// The number of blocks that are requested ahead.
 const BLOCKS_AHEAD: usize = 8;
-/// The most that a place gives at once.
+/// The largest block that an executor returns.
 const LARGEST_BLOCK: u64 = 1024 * 1024;
 
-/// Reads an open file, some blocks ahead. The file stays the same even if its
-/// path becomes another's; it is closed when this is dropped.
+/// Reads an open file, requesting some blocks ahead. It stays the same file even if its path is
+/// replaced. Dropping the reader closes the file.
 ///
-/// A file that grows is read to where it ended when its end was seen. If the
-/// connection to a server is lost, the file is opened again and reading goes on,
-/// but only if it is still the one that was opened and has not changed:
-/// otherwise the error is [`FileErrorKind::Changed`](crate::FileErrorKind).
+/// A growing file is read up to the first end that is seen. If the connection to a server is lost,
+/// the file is opened again and reading continues if the file has not changed. Otherwise the error is [`FileErrorKind::Changed`](crate::FileErrorKind).
 pub struct FileReader {
-    source: Arc<dyn Source>,
+    file: Arc<dyn BlockReader>,
     path: PathBuf,
-    metadata: FsGetMetadataResult,
-    under_way: UnderWay<Block>,
-    /// Where the next block begins that is asked for.
+    metadata: FileMetadata,
+    pipeline: Pipeline<Block>,
+    /// The offset of the next block to request.
     next: u64,
-    /// What has come and was not read yet,
+    /// Received bytes that are not read yet.
     current: Bytes,
-    /// and where it begins.
+    /// The offset of `current`.
     position: u64,
     ended: bool,
-    /// What is said to whoever goes on reading after an error.
-    failed: Option<Trouble>,
+    /// The error that every later read returns.
+    failed: Option<BackendError>,
 }
 
 impl FileReader {
-    pub(super) fn new(path: PathBuf, opened: Opened) -> Self {
+    pub(super) fn new(path: PathBuf, opened: OpenedFile) -> Self {
         FileReader {
-            source: opened.source,
+            file: opened.reader,
             path,
             metadata: opened.metadata,
-            under_way: UnderWay::new(),
+            pipeline: Pipeline::new(),
             next: 0,
             current: Bytes::new(),
             position: 0,
@@ -59,47 +57,45 @@ impl FileReader {
         }
     }
 
-    /// What was known of the file when it was opened.
+    /// The metadata of the file when it was opened.
     #[must_use]
-    pub fn metadata(&self) -> &FsGetMetadataResult {
+    pub fn metadata(&self) -> &FileMetadata {
         &self.metadata
     }
 
-    /// Where the next byte is read.
+    /// The offset of the next byte.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Goes on reading somewhere else; beyond the end there is nothing.
+    /// Continues at another offset.
     pub fn seek_to(&mut self, offset: u64) {
-        self.under_way.clear();
+        self.pipeline.clear();
         self.current.clear();
         self.next = offset;
         self.position = offset;
         self.ended = false;
     }
 
-    /// The bytes from `offset` on: `len` of them, but at most 1 MiB, or all there
-    /// are. Any offset, in any order; where reading goes on doesn't change.
+    /// Reads up to `len` bytes, at most 1 MiB, at `offset`. Does not change the position.
     pub fn read_at(
         &self,
         offset: u64,
         len: u64,
     ) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<> {
-        let (source, path) = (Arc::clone(&self.source), self.path.clone());
+        let (file, path) = (Arc::clone(&self.file), self.path.clone());
         async move {
             if len == 0 {
                 return Ok(Bytes::new());
             }
-            let block = source.block(offset, len.min(LARGEST_BLOCK)).await;
-            let block = block.map_err(|trouble| FileError::new("read", &path, trouble))?;
+            let block = file.read_block(offset, len.min(LARGEST_BLOCK)).await;
+            let block = block.map_err(|error| FileError::new("read", &path, error))?;
             Ok(block.chunk)
         }
     }
 
-    /// The next bytes, as many as are at hand: at least one, unless the file has
-    /// ended. Cancel-safe.
+    /// The next bytes that are available; empty at the end of the file. Cancel safe.
     pub async fn next_bytes(&mut self) -> Result<Bytes, FileError> {
         std::future::poll_fn(|cx| self.poll_current(cx)).await?;
         let bytes = std::mem::take(&mut self.current);
@@ -107,27 +103,27 @@ impl FileReader {
         Ok(bytes)
     }
 
-    /// Waits until there is something to be read, or the end.
+    /// Waits for bytes or the end of the file.
     fn poll_current(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FileError>> {
         while self.current.is_empty() && !self.ended {
-            if let Some(trouble) = &self.failed {
-                return Poll::Ready(Err(self.error(trouble.clone())));
+            if let Some(error) = &self.failed {
+                return Poll::Ready(Err(self.error(error.clone())));
             }
-            self.ask();
-            match ready!(self.under_way.poll_oldest(cx)) {
+            self.request_blocks();
+            match ready!(self.pipeline.poll_oldest(cx)) {
                 Some(Ok(block)) => {
-                    // Behind a short block there may be more by now, with a hole before it.
+                    // Later blocks may have content by now, which would leave a gap.
                     if block.eof {
-                        self.under_way.clear();
+                        self.pipeline.clear();
                         self.ended = true;
                     }
                     self.current = block.chunk;
-                    // What was freed is asked for before anybody looks at this one.
-                    self.ask();
+                    // Request the next block before this one is processed.
+                    self.request_blocks();
                 }
-                Some(Err(trouble)) => {
-                    self.under_way.clear();
-                    self.failed = Some(trouble);
+                Some(Err(error)) => {
+                    self.pipeline.clear();
+                    self.failed = Some(error);
                 }
                 None => self.ended = true,
             }
@@ -135,24 +131,24 @@ impl FileReader {
         Poll::Ready(Ok(()))
     }
 
-    /// Asks for blocks as far ahead as there is something to expect.
-    fn ask(&mut self) {
-        while !self.ended && self.under_way.len() < BLOCKS_AHEAD {
-            // Some files have more than they say, so one block is always tried.
-            if self.next >= self.metadata.size && !self.under_way.is_empty() {
+    /// Requests blocks ahead, up to the known size.
+    fn request_blocks(&mut self) {
+        while !self.ended && self.pipeline.len() < BLOCKS_AHEAD {
+            // Files in /proc report size 0, so one block is always requested.
+            if self.next >= self.metadata.size && !self.pipeline.is_empty() {
                 return;
             }
-            let block = Arc::clone(&self.source).block(self.next, BLOCK_BYTES);
-            self.under_way.push(block);
+            let block = Arc::clone(&self.file).read_block(self.next, BLOCK_BYTES);
+            self.pipeline.push(block);
             self.next = self.next.saturating_add(BLOCK_BYTES);
         }
     }
 
-    fn error(&self, trouble: Trouble) -> FileError {
-        FileError::new("read", &self.path, trouble)
+    fn error(&self, error: BackendError) -> FileError {
+        FileError::new("read", &self.path, error)
     }
 
-    /// Its path, as it was opened.
+    /// The path that was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,4 +1,4 @@
-//! A file to be written to.
+//! Replaces a file.
 
 use std::{
     fmt, io,
@@ -11,54 +11,52 @@ use std::{
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
-use super::{Draft, FileError, Trouble, under_way::UnderWay};
+use super::{BackendError, BlockWriter, FileError, pipeline::Pipeline};
 
-/// What is written at once, in bytes.
+/// The size of a block in bytes.
 const BLOCK_BYTES: usize = 256 * 1024;
-/// How many blocks may be on their way.
-const BLOCKS_UNDER_WAY: usize = 8;
+/// The number of blocks that may be in flight.
+const MAX_IN_FLIGHT: usize = 8;
 
-/// Writes what is to take the place of a file, some blocks at a time on their
-/// way. Nothing is to be seen of it before [`commit`](Self::commit), which puts
-/// all of it there at once; without one it leaves no trace.
+/// Writes the new content of a file, with several blocks in flight. [`commit`](Self::commit) replaces
+/// the file atomically. Without a commit the file stays unchanged and the new content is discarded.
 ///
 /// [`flush`](tokio::io::AsyncWriteExt::flush) and
-/// [`shutdown`](tokio::io::AsyncWriteExt::shutdown) wait until everything so far
-/// is written, and commit nothing. If the connection to a server is lost, what
-/// was written is lost too:
+/// [`shutdown`](tokio::io::AsyncWriteExt::shutdown) wait until everything so far is written, and do
+/// not commit. If the connection to a server is lost, the new content is lost too:
 /// [`FileErrorKind::Interrupted`](crate::FileErrorKind).
 #[must_use = "without a commit the file stays as it was"]
 pub struct FileWriter {
-    draft: Arc<dyn Draft>,
+    file: Arc<dyn BlockWriter>,
     path: PathBuf,
-    under_way: UnderWay<()>,
-    /// What doesn't make a block yet,
+    pipeline: Pipeline<()>,
+    /// Bytes that do not fill a block yet.
     collected: Vec<u8>,
-    /// and where that begins in the file.
+    /// The offset of `collected`.
     offset: u64,
-    /// What is said to whoever goes on writing after an error.
-    failed: Option<Trouble>,
+    /// The error that every later write returns.
+    failed: Option<BackendError>,
 }
 
 impl FileWriter {
-    pub(super) fn new(path: PathBuf, draft: Arc<dyn Draft>) -> Self {
+    pub(super) fn new(path: PathBuf, file: Arc<dyn BlockWriter>) -> Self {
         FileWriter {
-            draft,
+            file,
             path,
-            under_way: UnderWay::new(),
+            pipeline: Pipeline::new(),
             collected: Vec::new(),
             offset: 0,
             failed: None,
         }
     }
 
-    /// Writes bytes, and waits only until most of them are on their way. What
-    /// makes a block by itself isn't copied.
+    /// Writes bytes. Waits only while too many blocks are in flight. A chunk of exactly one block is
+    /// not copied.
     pub async fn put(&mut self, bytes: Bytes) -> Result<(), FileError> {
         if self.collected.is_empty() && bytes.len() == BLOCK_BYTES {
-            std::future::poll_fn(|cx| self.poll_at_most(BLOCKS_UNDER_WAY - 1, cx)).await?;
+            std::future::poll_fn(|cx| self.poll_at_most(MAX_IN_FLIGHT - 1, cx)).await?;
             self.send(bytes);
-            return std::future::poll_fn(|cx| self.poll_at_most(BLOCKS_UNDER_WAY, cx)).await;
+            return std::future::poll_fn(|cx| self.poll_at_most(MAX_IN_FLIGHT, cx)).await;
         }
         let mut rest = &bytes[..];
         while !rest.is_empty() {
@@ -68,66 +66,65 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Puts what was written in the place of the file, in one step for everybody
-    /// who looks.
+    /// Atomically replaces the file with what was written.
     pub async fn commit(mut self) -> Result<(), FileError> {
         std::future::poll_fn(|cx| self.poll_written(cx)).await?;
-        let committed = Arc::clone(&self.draft).commit().await;
-        committed.map_err(|trouble| self.error(trouble))
+        let committed = Arc::clone(&self.file).commit().await;
+        committed.map_err(|error| self.error(error))
     }
 
-    /// Its path, as it was given.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How much was written so far.
+    /// The number of bytes written so far.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.offset + self.collected.len() as u64
     }
 
-    fn error(&self, trouble: Trouble) -> FileError {
-        FileError::new("write", &self.path, trouble)
+    fn error(&self, error: BackendError) -> FileError {
+        FileError::new("write", &self.path, error)
     }
 
-    /// Waits until at most so many blocks are on their way.
+    /// Waits until at most `blocks` blocks are in flight.
     fn poll_at_most(&mut self, blocks: usize, cx: &mut Context<'_>) -> Poll<Result<(), FileError>> {
         loop {
-            if let Some(trouble) = &self.failed {
-                return Poll::Ready(Err(self.error(trouble.clone())));
+            if let Some(error) = &self.failed {
+                return Poll::Ready(Err(self.error(error.clone())));
             }
-            match self.under_way.poll_oldest(cx) {
+            match self.pipeline.poll_oldest(cx) {
                 Poll::Ready(Some(Ok(()))) => {}
-                Poll::Ready(Some(Err(trouble))) => {
-                    self.under_way.clear();
-                    self.failed = Some(trouble);
+                Poll::Ready(Some(Err(error))) => {
+                    self.pipeline.clear();
+                    self.failed = Some(error);
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
-                Poll::Pending if self.under_way.len() <= blocks => return Poll::Ready(Ok(())),
+                Poll::Pending if self.pipeline.len() <= blocks => return Poll::Ready(Ok(())),
                 Poll::Pending => return Poll::Pending,
             }
         }
     }
 
-    /// Sends what was collected, and waits until all of it is written.
+    /// Sends the collected bytes and waits until all blocks are written.
     fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FileError>> {
         if !self.collected.is_empty() {
-            ready!(self.poll_at_most(BLOCKS_UNDER_WAY - 1, cx))?;
+            ready!(self.poll_at_most(MAX_IN_FLIGHT - 1, cx))?;
             self.send_collected();
         }
         self.poll_at_most(0, cx)
     }
 
-    /// Takes as much as makes a block, and sends it once it is one.
+    /// Collects bytes up to the size of a block, and sends the block once it is full.
     fn poll_collect(
         &mut self,
         bytes: &[u8],
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, FileError>> {
-        // Also tells of an error of those that are on their way.
-        ready!(self.poll_at_most(BLOCKS_UNDER_WAY - 1, cx))?;
+        // Also reports errors of the blocks in flight.
+        ready!(self.poll_at_most(MAX_IN_FLIGHT - 1, cx))?;
         if self.collected.capacity() == 0 {
             self.collected.reserve_exact(BLOCK_BYTES);
         }
@@ -135,8 +132,8 @@ impl FileWriter {
         self.collected.extend_from_slice(&bytes[..count]);
         if self.collected.len() == BLOCK_BYTES {
             self.send_collected();
-            // It is on its way from now on, whoever comes next.
-            if let Poll::Ready(Err(error)) = self.poll_at_most(BLOCKS_UNDER_WAY, cx) {
+            // Poll the new request once, so that it is sent without waiting for the next call.
+            if let Poll::Ready(Err(error)) = self.poll_at_most(MAX_IN_FLIGHT, cx) {
                 return Poll::Ready(Err(error));
             }
         }
@@ -151,8 +148,8 @@ impl FileWriter {
     fn send(&mut self, bytes: Bytes) {
         let offset = self.offset;
         self.offset += bytes.len() as u64;
-        self.under_way
-            .push(Arc::clone(&self.draft).write(offset, bytes));
+        self.pipeline
+            .push(Arc::clone(&self.file).write_block(offset, bytes));
     }
 }
 

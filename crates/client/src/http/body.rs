@@ -12,11 +12,11 @@ use futures_core::Stream;
 
 use crate::Error;
 
-/// The body of a response, piece by piece, as it arrives.
+/// The body of a response as a stream of pieces.
 ///
-/// Whoever doesn't read it holds back this body and nothing else. It is whole when the stream ends
-/// without an error, and only then; a lost connection is an error, since nobody can take a body up
-/// again. Dropping it ends the exchange.
+/// A slow reader holds back only this body. The body is complete only if the stream ends without an
+/// error. A lost connection is an error, because a body cannot be resumed. Dropping it cancels the
+/// request.
 pub struct HttpBody {
     pieces: Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>,
     is_over: bool,
@@ -34,12 +34,12 @@ impl HttpBody {
         Self::new(Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
     }
 
-    /// The next piece; `None` behind the last one. Cancel-safe.
+    /// The next piece; `None` after the last one. Cancel safe.
     pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Everything that is left, if it has so many bytes at most.
+    /// Collects the rest of the body. Fails if it has more than `most` bytes.
     pub async fn bytes(mut self, most: usize) -> Result<Bytes, Error> {
         let mut all = BytesMut::new();
         while let Some(piece) = self.next().await {
@@ -75,7 +75,7 @@ impl fmt::Debug for HttpBody {
     }
 }
 
-/// A body that came in one piece.
+/// A body in one piece.
 struct Whole(Option<Bytes>);
 
 impl Stream for Whole {

@@ -1,4 +1,4 @@
-//! HTTP requests that a place makes: from this machine, or from where its server stands.
+//! HTTP requests made by an executor: from this machine or from the server's host.
 
 mod body;
 mod request;
@@ -7,4 +7,5 @@ mod response;
 pub use body::HttpBody;
 pub use request::HttpRequest;
 pub use response::HttpResponse;
+#[cfg(feature = "remote")]
 pub(crate) use response::pairs;

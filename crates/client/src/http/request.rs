@@ -1,4 +1,4 @@
-//! What to ask for.
+//! HTTP requests.
 
 use std::{fmt, time::Duration};
 
@@ -6,8 +6,8 @@ use outpost_protocol::{Base64Bytes, HttpHeaderParams, HttpRequestParams, Redirec
 
 use crate::start::millis;
 
-/// An HTTP request to be made by a place. Without more words, redirects are followed, nothing
-/// limits its time, and the body of the response comes as it arrives.
+/// An HTTP request to be made by an executor. By default redirects are followed, there is no timeout,
+/// and the body of the response is streamed.
 ///
 /// ```
 /// # use outpost_client::HttpRequest;
@@ -49,14 +49,14 @@ impl HttpRequest {
         Self::new("POST", url)
     }
 
-    /// With a header, behind the others; one of the same name stays.
+    /// Adds a header. Does not replace one with the same name.
     #[must_use]
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.with(name.into(), value.into(), None)
     }
 
-    /// With a header whose value ends with that of a variable of the place: a secret that its
-    /// client needn't know. Some variables are refused. A released server has to announce
+    /// Adds a header whose value is `value` followed by an environment variable of the executor, such
+    /// as a secret that the client does not know. Some variables are rejected. A server must announce
     /// `httpHeaderEnvVars`.
     #[must_use]
     pub fn header_from_env(
@@ -68,29 +68,29 @@ impl HttpRequest {
         self.with(name.into(), value.into(), Some(variable.into()))
     }
 
-    /// With a body.
+    /// Sets the body.
     #[must_use]
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.params.body_base64 = Some(Base64Bytes(body.into()));
         self
     }
 
-    /// All of it, the body of the response included, has so much time.
+    /// Limits the time until the end of the response's body.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.params.timeout_ms = Some(millis(timeout));
         self
     }
 
-    /// A response that points elsewhere is the response.
+    /// Returns a redirect as the response instead of following it.
     #[must_use]
     pub fn without_redirects(mut self) -> Self {
         self.params.redirect_policy = RedirectPolicy::Stop;
         self
     }
 
-    /// The response comes when all of it is there, with a body of 32 MiB at most: fewer messages
-    /// for what is known to be small.
+    /// Requests a response in one message, with a body of at most 32 MiB. Needs fewer messages for a
+    /// small response.
     #[must_use]
     pub fn whole(mut self) -> Self {
         self.params.stream_response = false;
@@ -106,13 +106,13 @@ impl HttpRequest {
         self
     }
 
-    /// In the words of the wire.
+    /// The params of `http/request`.
     pub(crate) fn into_params(self) -> HttpRequestParams {
         self.params
     }
 }
 
-/// Without anything that could be a secret.
+/// Leaves out everything that may be secret.
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpRequest")

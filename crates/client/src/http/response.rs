@@ -1,5 +1,6 @@
-//! What came back.
+//! HTTP responses.
 
+#[cfg(feature = "remote")]
 use outpost_protocol::HttpHeader;
 
 use super::HttpBody;
@@ -8,11 +9,11 @@ use super::HttpBody;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct HttpResponse {
-    /// The number in its first line.
+    /// The status code.
     pub status: u16,
-    /// Names, in lower case, and values. A name may come more than once.
+    /// Lower-case names and values. A name may occur more than once.
     pub headers: Vec<(String, String)>,
-    /// What is behind the headers.
+    /// The body.
     pub body: HttpBody,
 }
 
@@ -25,7 +26,7 @@ impl HttpResponse {
         }
     }
 
-    /// The first value of a header.
+    /// The first value of a header; the name is case-insensitive.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
@@ -34,6 +35,7 @@ impl HttpResponse {
     }
 }
 
+#[cfg(feature = "remote")]
 pub(crate) fn pairs(headers: Vec<HttpHeader>) -> Vec<(String, String)> {
     let headers = headers.into_iter();
     headers.map(|header| (header.name, header.value)).collect()

@@ -1,4 +1,4 @@
-//! HTTP requests from this program, in the words of a server.
+//! HTTP requests made by this program, with the errors of a server.
 
 use std::{
     pin::Pin,
@@ -10,15 +10,15 @@ use bytes::Bytes;
 use futures_core::Stream;
 use outpost_engine::ServerEnvironment;
 use outpost_fetch::{Body, FetchError, Fetcher, Redirects, Request, RequestError};
-use outpost_protocol::{HttpRequestParams, RedirectPolicy, RpcError};
+use outpost_protocol::{ErrorKind, HttpRequestParams, RedirectPolicy, RpcError};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::{Error, HttpBody, HttpRequest, HttpResponse};
 
-/// How large a body may be that comes in one piece; as a server has it.
-const MOST_WHOLE_BYTES: usize = 32 * 1024 * 1024;
+/// The limit of a body that is not streamed; the same as the server's.
+const MAX_BUFFERED_BODY_BYTES: usize = 32 * 1024 * 1024;
 
-/// Makes a request; once `closed` is cancelled, nothing more comes of it.
+/// Makes a request. Fails once `closed` is cancelled.
 pub(super) async fn request(
     fetcher: &Fetcher,
     environment: &ServerEnvironment,
@@ -27,10 +27,10 @@ pub(super) async fn request(
 ) -> Result<HttpResponse, Error> {
     let params = request.into_params();
     let streamed = params.stream_response;
-    let request = request_of(params, environment)
+    let request = build_request(params, environment)
         .map_err(|error| RpcError::invalid_params(format!("http/request {error}")))?;
     let exchange = async {
-        let mut response = fetcher.fetch(request).await.map_err(failed)?;
+        let mut response = fetcher.fetch(request).await.map_err(fetch_error)?;
         let body = if streamed {
             HttpBody::new(LocalBody {
                 body: response.body,
@@ -38,22 +38,26 @@ pub(super) async fn request(
             })
         } else {
             let room = std::future::ready(());
-            let gathered = response.body.collect(MOST_WHOLE_BYTES, usize::MAX, room);
-            HttpBody::whole(gathered.await.map_err(failed)?.0)
+            let buffered = response
+                .body
+                .collect(MAX_BUFFERED_BODY_BYTES, usize::MAX, room);
+            HttpBody::whole(buffered.await.map_err(fetch_error)?.0)
         };
         Ok(HttpResponse::new(response.status, response.headers, body))
     };
     tokio::select! {
         response = exchange => response,
-        () = closed.cancelled() => Err(Error::disconnected(super::place::CLOSED)),
+        () = closed.cancelled() => Err(Error::disconnected(super::executor::CLOSED)),
     }
 }
 
-fn failed(error: FetchError) -> Error {
-    RpcError::internal(format!("http/request failed: {error}")).into()
+fn fetch_error(error: FetchError) -> Error {
+    RpcError::internal(format!("http/request failed: {error}"))
+        .with_kind(ErrorKind::Http)
+        .into()
 }
 
-fn request_of(
+fn build_request(
     params: HttpRequestParams,
     environment: &ServerEnvironment,
 ) -> Result<Request, RequestError> {
@@ -77,10 +81,10 @@ fn request_of(
         }))
 }
 
-/// A body that is read from the network when its reader wants more.
+/// A body that is read from the network on demand.
 struct LocalBody {
     body: Body,
-    /// Ready once the place is closed.
+    /// Ready once the executor is closed.
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
@@ -90,11 +94,11 @@ impl Stream for LocalBody {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         if this.closed.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(Error::disconnected(super::place::CLOSED))));
+            return Poll::Ready(Some(Err(Error::disconnected(super::executor::CLOSED))));
         }
         let next = ready!(Pin::new(&mut this.body).poll_next(cx));
-        Poll::Ready(next.map(|piece| {
-            piece.map_err(|error| Error::BodyFailed {
+        Poll::Ready(next.map(|chunk| {
+            chunk.map_err(|error| Error::BodyFailed {
                 message: error.to_string(),
             })
         }))

@@ -1,18 +1,19 @@
-//! The place that is this program: an engine of its own, with one session that
-//! nobody else knows. [`cabinet`] has the files of the machine it is on.
+//! Local executor: runs processes of this program in an engine with a single private session.
+//!
+//! - [`executor`]: the executor and its table of processes
+//! - [`backend`]: controls one process
+//! - [`forward`]: moves the events of one process from the engine into the client's log
+//! - [`file_backend`], [`http`]: files of this host, and requests made from it
+//! - [`errors`]: maps errors of the engine to those of a server
 
-mod cabinet;
-mod confinement;
-mod host;
+mod backend;
+mod errors;
+mod executor;
+mod file_backend;
+mod forward;
 mod http;
-mod listing;
 mod options;
-mod place;
-mod pump;
-mod refusal;
-mod reins;
-mod terms;
 
-pub(crate) use cabinet::LocalCabinet;
+pub use executor::LocalExecutor;
+pub(crate) use file_backend::LocalFileBackend;
 pub use options::LocalOptions;
-pub use place::Local;

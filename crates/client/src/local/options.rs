@@ -1,40 +1,36 @@
-//! How a local place is set up.
+//! Options of the local executor.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use outpost_engine::{
-    KeeperCommand, Limits, TreeChoice,
-    sandbox::{Level, StageCommand},
+    Limits, ReaperCommand, TreeChoice,
+    sandbox::{HelperCommand, Level},
 };
 
-/// How a local place is set up. Nothing of it is looked up behind the caller's
-/// back, and nothing that belongs to the whole program is changed.
+/// Options of a [`LocalExecutor`](crate::LocalExecutor). It reads no configuration, and changes no
+/// process-wide state.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
-    /// How process trees are kept together.
+    /// The mechanism that tracks process trees.
     pub trees: TreeChoice,
-    /// The program that keeps trees where there are no cgroups. Without it a
-    /// host that has none keeps them by process groups, which a daemon can
-    /// escape.
-    pub keeper: Option<KeeperCommand>,
-    /// The program that stands between this one and a confined process. Without
-    /// it no process can be confined, and those that are to be don't start.
-    pub stages: Option<StageCommand>,
+    /// The command that starts a subreaper, for hosts without cgroups. Without it, such a host
+    /// tracks trees by process groups, which a daemon can leave.
+    pub subreaper: Option<ReaperCommand>,
+    /// The command that starts the sandbox helper. Without it, processes with a sandbox don't
+    /// start.
+    pub sandbox_helper: Option<HelperCommand>,
     /// By what means processes are confined.
     pub sandbox_level: Level,
-    /// What its processes may inherit; none for the environment that this
-    /// program has now.
+    /// The environment that processes may inherit; `None` for that of this program.
     pub environment: Option<Vec<(OsString, OsString)>>,
-    /// Where processes start that name no directory; none for where this program
-    /// is now.
+    /// The default working directory; `None` for that of this program.
     pub cwd: Option<PathBuf>,
-    /// How many open files a process may have, soft and hard limit; none leaves
-    /// it this program's own.
+    /// The soft and hard limit of open files of a process; `None` for those of this program.
     pub child_open_files: Option<(u64, u64)>,
-    /// Bounds and times.
+    /// Limits of the engine.
     pub limits: Limits,
-    /// How long [`Place::close`](crate::Place::close) may take: what is asked to
-    /// end has 2 s of it.
+    /// The timeout of [`Executor::close`](crate::Executor::close). It includes a grace period of
+    /// 2 s.
     pub close_within: Duration,
 }
 
@@ -42,8 +38,8 @@ impl Default for LocalOptions {
     fn default() -> Self {
         LocalOptions {
             trees: TreeChoice::Auto,
-            keeper: None,
-            stages: None,
+            subreaper: None,
+            sandbox_helper: None,
             sandbox_level: Level::default(),
             environment: None,
             cwd: None,

@@ -13,14 +13,15 @@ use outpost_journal::Seq;
 use super::Process;
 use crate::Event;
 
-/// The events of a process, in order. It is a handle on the process, too.
+/// A stream of the events of a process, in order. Also keeps the process alive, as a
+/// [`Process`] does.
 ///
-/// The process is held back while this lags by more than a window.
+/// The process blocks while this stream lags more than one window behind it.
 #[derive(Debug)]
 pub struct Events {
     process: Process,
-    key: u64,
-    /// Taken over, and not given out yet.
+    reader: u64,
+    /// Fetched from the log and not yet returned.
     batch: VecDeque<Event>,
     delivered: Seq,
     ended: bool,
@@ -28,22 +29,22 @@ pub struct Events {
 
 impl Events {
     pub(super) fn new(process: Process, after: Seq) -> Self {
-        let key = process.handle.record.join(after);
+        let reader = process.handle.log.add_reader(after);
         Events {
             process,
-            key,
+            reader,
             batch: VecDeque::new(),
             delivered: after,
             ended: false,
         }
     }
 
-    /// The next event; `None` behind the last one. Cancel-safe.
+    /// Returns the next event, or `None` after the last one. Cancel safe.
     pub async fn next(&mut self) -> Option<Event> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// The number of the last event that was given out.
+    /// Returns the number of the last event that this stream returned.
     #[must_use]
     pub fn last_seq(&self) -> u64 {
         self.delivered.0
@@ -59,9 +60,9 @@ impl Stream for Events {
             return Poll::Ready(None);
         }
         if this.batch.is_empty() {
-            let record = &this.process.handle.record;
-            if record
-                .poll_events(this.key, this.delivered, &mut this.batch, cx)
+            let log = &this.process.handle.log;
+            if log
+                .poll_events(this.reader, this.delivered, &mut this.batch, cx)
                 .is_pending()
             {
                 return Poll::Pending;
@@ -79,7 +80,7 @@ impl Stream for Events {
             Some(Event::Failed { .. }) | None => this.ended = true,
         }
         if this.ended {
-            this.process.handle.record.leave(this.key);
+            this.process.handle.log.remove_reader(this.reader);
         }
         Poll::Ready(event)
     }
@@ -87,6 +88,6 @@ impl Stream for Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        self.process.handle.record.leave(self.key);
+        self.process.handle.log.remove_reader(self.reader);
     }
 }

@@ -1,4 +1,4 @@
-//! The handle on a process.
+//! The public handle of a process.
 
 use std::{
     fmt,
@@ -11,120 +11,119 @@ use std::{
 
 use bytes::Bytes;
 use outpost_journal::{Exit, Seq};
-use outpost_protocol::{SignalName, Size, StreamName};
+use outpost_protocol::{Signal, Stream, TerminalSize};
 use tokio::{runtime::Handle as Runtime, sync::watch};
 
-use super::{Events, OutputReader, Reins, Stdin, Terminate, inlet::Inlet};
-use crate::{Error, Page, record::Record};
+use super::{
+    Events, OutputReader, ProcessBackend, ProcessLog, Stdin, Terminate, stdin_queue::StdinQueue,
+};
+use crate::{Error, Page};
 
-/// A process; clones name the same one.
+/// A handle of a process. Clones refer to the same process.
 ///
-/// When the last clone is dropped, with all streams and adapters made from it,
-/// the process is terminated, unless somebody has called [`Process::detach`] or
-/// it has exited.
+/// When the last clone and all streams created from it are dropped, the process is terminated,
+/// unless it has exited or [`Process::detach`] was called.
 ///
-/// Output isn't lost on the way to its reader: a process that is a window ahead
-/// of the slowest one waits in `write`, as on any full pipe. That goes for the
-/// reader that is still to come, too. So either read the output, or call
-/// [`Process::wait`] without reading, which lets the oldest output go.
+/// # Backpressure
+///
+/// No output is lost on its way to a reader. A process that is one window ahead of its slowest
+/// reader blocks in `write(2)`, as on any full pipe. This holds also before the first reader
+/// subscribes. So either read the output, or call [`Process::wait`] without reading, which
+/// discards the oldest output.
 #[derive(Clone)]
 pub struct Process {
-    pub(super) handle: Arc<Handle>,
+    pub(super) handle: Arc<ProcessShared>,
 }
 
-/// What the clones of a [`Process`] share.
-pub(crate) struct Handle {
-    pub(super) record: Arc<Record>,
-    reins: Arc<dyn Reins>,
+/// State shared by the clones of a [`Process`].
+pub(crate) struct ProcessShared {
+    pub(super) log: Arc<ProcessLog>,
+    backend: Arc<dyn ProcessBackend>,
     detached: AtomicBool,
-    /// Bytes reach the process in the order of the calls, also when some of them
-    /// have to be repeated.
-    pub(super) inlet: Inlet,
+    pub(super) stdin: StdinQueue,
 }
 
-impl Handle {
-    /// A handle whose input is written by a task of the given runtime.
+impl ProcessShared {
+    /// Creates a handle whose writes run in a task of `runtime`.
     pub(crate) fn new(
-        record: Arc<Record>,
-        reins: Arc<dyn Reins>,
+        log: Arc<ProcessLog>,
+        backend: Arc<dyn ProcessBackend>,
         detached: bool,
         runtime: Runtime,
     ) -> Arc<Self> {
-        Arc::new(Handle {
-            record,
-            inlet: Inlet::new(Arc::clone(&reins), runtime),
-            reins,
+        Arc::new(ProcessShared {
+            log,
+            stdin: StdinQueue::new(Arc::clone(&backend), runtime),
+            backend,
             detached: AtomicBool::new(detached),
         })
     }
 
-    /// Whether the process goes on when nobody holds it any more.
+    /// Whether the process survives the drop of its last handle.
     pub(crate) fn is_detached(&self) -> bool {
         self.detached.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Handle {
+impl Drop for ProcessShared {
     fn drop(&mut self) {
         let detached = self.is_detached();
-        let running = self.record.exit().is_none() && !self.record.is_over();
-        self.record.abandon();
-        self.reins.let_go(running && !detached);
+        let running = self.log.exit().is_none() && !self.log.is_ended();
+        self.log.handles_dropped();
+        self.backend.release(running && !detached);
     }
 }
 
 impl Process {
-    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+    pub(crate) fn new(handle: Arc<ProcessShared>) -> Self {
         Process { handle }
     }
 
-    /// The name of the process in its session.
+    /// Returns the id of the process, unique in its session.
     #[must_use]
     pub fn id(&self) -> &str {
-        self.handle.record.id()
+        self.handle.log.id()
     }
 
-    /// Everything there is to hear of it, in order, from the oldest event that
-    /// is retained: also for those who come late, and after the close. The
-    /// stream ends behind the close or the failure.
+    /// Returns all events in order, from the oldest one that is retained. Works also after the
+    /// process has closed. The stream ends after [`Event::Closed`](crate::Event::Closed) or
+    /// [`Event::Failed`](crate::Event::Failed).
     #[must_use]
     pub fn events(&self) -> Events {
         self.events_after(0)
     }
 
-    /// The same, behind a number.
+    /// Returns the events with numbers greater than `seq`.
     #[must_use]
     pub fn events_after(&self, seq: u64) -> Events {
         Events::new(self.clone(), Seq(seq))
     }
 
-    /// What it writes to standard output or, on a terminal, to that.
+    /// Returns standard output, or the terminal's output if the process has a terminal.
     #[must_use]
     pub fn stdout(&self) -> OutputReader {
-        OutputReader::new(self.events(), &[StreamName::Stdout, StreamName::Pty])
+        OutputReader::new(self.events(), &[Stream::Stdout, Stream::Pty])
     }
 
-    /// What it writes to standard error; nothing on a terminal.
+    /// Returns standard error. Empty if the process has a terminal.
     #[must_use]
     pub fn stderr(&self) -> OutputReader {
-        OutputReader::new(self.events(), &[StreamName::Stderr])
+        OutputReader::new(self.events(), &[Stream::Stderr])
     }
 
-    /// Its input. Shutting the writer down ends the input.
+    /// Returns a writer for standard input. Shutting it down closes the input.
     #[must_use]
     pub fn stdin(&self) -> Stdin {
         Stdin::new(self.clone())
     }
 
-    /// Output behind `after_seq`, at least one chunk if there is one and then
-    /// as much as fits `max_bytes`, with the state of the process. Waits up to
-    /// `wait` if there is nothing to say.
+    /// Polls for output after `after_seq`: at least one chunk if there is one, then as much as
+    /// fits `max_bytes`, with the state of the process. Waits up to `wait` for something new.
     ///
-    /// It is answered from what is retained here and costs no call. Who polls
-    /// holds the process back too, as long as nobody subscribes: it waits once
-    /// it is a window ahead of `after_seq`.
+    /// Reads the log in this program and makes no request. Polling also holds the process back
+    /// while there is no subscriber: it blocks once it is one window ahead of `after_seq`.
     ///
-    /// Cancel-safe.
+    /// Cancel safe.
     pub async fn read(
         &self,
         after_seq: u64,
@@ -132,42 +131,42 @@ impl Process {
         wait: Duration,
     ) -> Result<Page, Error> {
         let after = Seq(after_seq);
-        let mut news = self.wake();
-        let waiting = async {
-            while !self.handle.record.has_news_for(after) && news.changed().await.is_ok() {}
-        };
-        if !wait.is_zero() && !self.handle.record.has_news_for(after) {
+        let log = &self.handle.log;
+        let mut changes = self.wake();
+        let waiting =
+            async { while !log.has_news_for(after) && changes.changed().await.is_ok() {} };
+        if !wait.is_zero() && !log.has_news_for(after) {
             let _ = tokio::time::timeout(wait, waiting).await;
         }
-        Ok(self.handle.record.page(after, max_bytes))
+        Ok(log.page(after, max_bytes))
     }
 
-    /// Changes whenever something has happened; its value is the number of the
-    /// last event. For those who poll.
+    /// Returns a receiver that changes with every event and holds the number of the last one.
+    /// Useful with [`Process::read`].
     #[must_use]
     pub fn wake(&self) -> watch::Receiver<u64> {
-        self.handle.record.wake()
+        self.handle.log.subscribe()
     }
 
-    /// Waits until it has exited.
+    /// Waits until the process has exited.
     ///
-    /// If nobody reads its output, and nobody has begun to poll it, this lets it
-    /// run: only the newest output is retained then. Who has subscribed has to
-    /// go on reading, or the process may wait for that for ever.
+    /// Without a subscriber or a poll so far, only the newest output is retained from now on, so
+    /// that the process can't block. With a subscriber, it must continue reading, or the process
+    /// may block forever.
     ///
-    /// Cancel-safe.
+    /// Cancel safe.
     pub async fn wait(&self) -> Result<Exit, Error> {
-        let record = &self.handle.record;
-        record.expect_nobody();
-        let mut news = record.wake();
+        let log = &self.handle.log;
+        log.expect_no_reader();
+        let mut changes = log.subscribe();
         loop {
-            if let Some(exit) = record.exit() {
+            if let Some(exit) = log.exit() {
                 return Ok(exit);
             }
-            if let Some(failure) = record.failure() {
+            if let Some(failure) = log.failure() {
                 return Err(failure);
             }
-            if news.changed().await.is_err() {
+            if changes.changed().await.is_err() {
                 return Err(Error::UnknownProcess {
                     id: self.id().to_owned(),
                 });
@@ -175,49 +174,51 @@ impl Process {
         }
     }
 
-    /// Queues bytes for its input; returns when all of them are accepted, in
-    /// order. Where the connection is lost meanwhile, it is repeated in a way
-    /// that never writes a byte twice.
+    /// Writes bytes to standard input and waits until all are accepted. Concurrent calls write
+    /// in the order of the calls. If the connection is lost, the write is repeated with an id, so
+    /// that no byte is written twice.
     ///
-    /// Not cancel-safe: of a call that was dropped, all or a part may be written
-    /// all the same. It holds up nobody else.
+    /// Not cancel safe: some or all bytes of a dropped call may still be written.
     pub async fn write(&self, bytes: impl Into<Bytes>) -> Result<(), Error> {
         let bytes = bytes.into();
         if bytes.is_empty() {
             return Ok(());
         }
-        self.handle.inlet.write(bytes, false).await
+        self.handle.stdin.write(bytes, false).await
     }
 
-    /// Ends its input behind what was written; on a terminal, types the
-    /// end-of-file character. Beyond the released servers: `closeStdin`.
+    /// Closes standard input after all earlier writes. On a terminal, types the end-of-file
+    /// character. A server must announce `closeStdin`.
     pub async fn close_stdin(&self) -> Result<(), Error> {
-        self.handle.inlet.write(Bytes::new(), true).await
+        self.handle.stdin.write(Bytes::new(), true).await
     }
 
-    /// Signals its whole group; one that has exited gets nothing. Released
-    /// servers know the interrupt only, beyond them: `signals`.
-    pub async fn signal(&self, signal: SignalName) -> Result<(), Error> {
-        self.handle.reins.signal(signal).await
+    /// Signals the process group. Does nothing if the process has exited. For signals other than
+    /// [`Signal::Interrupt`], a server must announce `signals`.
+    pub async fn signal(&self, signal: Signal) -> Result<(), Error> {
+        self.handle.backend.signal(signal).await
     }
 
-    /// Gives its terminal another size. Beyond the released servers: `resize`.
+    /// Resizes the terminal. A server must announce `resize`.
     pub async fn resize(&self, rows: u16, cols: u16) -> Result<(), Error> {
-        self.handle.reins.resize(Size { rows, cols }).await
+        self.handle
+            .backend
+            .resize(TerminalSize { rows, cols })
+            .await
     }
 
-    /// Ends it with its whole tree, and says whether it was running. The exit
-    /// and the close follow as events.
+    /// Terminates the process tree and returns whether the process was running. The exit and the
+    /// close follow as events.
     pub async fn terminate(&self) -> Result<bool, Error> {
         self.terminate_with(Terminate::default()).await
     }
 
-    /// The same, in another way.
+    /// Terminates the process tree with options.
     pub async fn terminate_with(&self, how: Terminate) -> Result<bool, Error> {
-        self.handle.reins.terminate(how).await
+        self.handle.backend.terminate(how).await
     }
 
-    /// From now on, it isn't terminated when its last handle is dropped.
+    /// Keeps the process running when its last handle is dropped.
     pub fn detach(&self) {
         self.handle.detached.store(true, Ordering::Relaxed);
     }

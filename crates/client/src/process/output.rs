@@ -1,4 +1,4 @@
-//! One stream of a process, to be read from.
+//! One output stream of a process as an [`AsyncRead`].
 
 use std::{
     io,
@@ -7,24 +7,24 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use futures_core::Stream;
-use outpost_protocol::StreamName;
+use futures_core::Stream as _;
+use outpost_protocol::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::Events;
 use crate::Event;
 
-/// The bytes of one stream of a process. Its end is the close of the process; a
-/// failure is an error.
+/// Reads one output stream of a process. Ends when the process is closed. A failure of the process
+/// is a read error.
 #[derive(Debug)]
 pub struct OutputReader {
     events: Events,
-    streams: &'static [StreamName],
+    streams: &'static [Stream],
     current: Bytes,
 }
 
 impl OutputReader {
-    pub(super) fn new(events: Events, streams: &'static [StreamName]) -> Self {
+    pub(super) fn new(events: Events, streams: &'static [Stream]) -> Self {
         OutputReader {
             events,
             streams,
@@ -45,8 +45,8 @@ impl AsyncRead for OutputReader {
                 Some(Event::Output { stream, bytes, .. }) if this.streams.contains(&stream) => {
                     this.current = bytes;
                 }
-                Some(Event::Failed { message }) => {
-                    return Poll::Ready(Err(io::Error::other(message)));
+                Some(Event::Failed { error }) => {
+                    return Poll::Ready(Err(error.into()));
                 }
                 Some(_) => {}
                 None => return Poll::Ready(Ok(())),

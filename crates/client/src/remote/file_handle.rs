@@ -1,6 +1,6 @@
-//! A handle of the wire on a file.
+//! Handles of open files on a server.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use outpost_protocol::{
     Empty, FsCloseParams, FsCreateStreamParams, FsOpenParams, FsOpenResult, Method,
@@ -8,60 +8,62 @@ use outpost_protocol::{
 use tokio::sync::oneshot;
 
 use super::{
-    core::Core,
-    line::{CallError, Line},
+    connection::{CallError, Connection},
+    session::Session,
 };
 
-/// A handle on one connection, with which it ends; dropping it closes the file.
+/// An open file on the server, valid on its connection only. Dropping it closes the file.
 pub(super) struct FileHandle {
-    pub(super) line: Arc<Line>,
+    pub(super) connection: Arc<Connection>,
     pub(super) id: String,
 }
 
 impl Drop for FileHandle {
     fn drop(&mut self) {
-        self.line.close_file(&FsCloseParams {
+        self.connection.close_file(&FsCloseParams {
             handle_id: std::mem::take(&mut self.id),
         });
     }
 }
 
-/// What a handle is for.
+/// Why a file is opened.
 pub(super) enum Purpose {
     Read(FsOpenParams),
     Write(FsCreateStreamParams),
 }
 
-impl Core {
-    /// Gets a handle. A close overtakes whatever is asked before it, so it can't be
-    /// sent before the answer has come: a task waits for that, even if nobody else
-    /// does any more. It ends with its connection at the latest.
-    pub(super) async fn file_handle(
-        self: &Arc<Self>,
-        line: &Arc<Line>,
+impl FileHandle {
+    /// Opens a handle. A task waits for the response, even if the caller stops waiting: a close
+    /// can overtake earlier requests, so it must not be sent before the response.
+    pub(super) async fn open(
+        session: &Session,
+        connection: &Arc<Connection>,
         mut purpose: Purpose,
-    ) -> Result<FileHandle, CallError> {
-        let number = self.names.fetch_add(1, Ordering::Relaxed) + 1;
-        let id = format!("{}-f{number}", self.prefix);
-        let (answer, answered) = oneshot::channel();
-        let line = Arc::clone(line);
-        self.tasks.spawn(async move {
+    ) -> Result<Self, CallError> {
+        let id = session.generate_id("f");
+        let (reply, response) = oneshot::channel();
+        let connection = Arc::clone(connection);
+        session.tasks.spawn(async move {
             let outcome = match &mut purpose {
                 Purpose::Read(params) => {
                     params.handle_id.clone_from(&id);
-                    let opened = line.call::<FsOpenResult>(Method::FsOpen, params).await;
+                    let opened = connection
+                        .call::<FsOpenResult>(Method::FsOpen, params)
+                        .await;
                     opened.map(|_| ())
                 }
                 Purpose::Write(params) => {
                     params.handle_id.clone_from(&id);
-                    let created = line.call::<Empty>(Method::FsCreateStream, params).await;
+                    let created = connection
+                        .call::<Empty>(Method::FsCreateStream, params)
+                        .await;
                     created.map(|_| ())
                 }
             };
-            // Who doesn't wait any more drops the handle, which closes the file.
-            let _ = answer.send(outcome.map(|()| FileHandle { line, id }));
+            // If the caller has stopped waiting, this drops the handle, which closes the file.
+            let _ = reply.send(outcome.map(|()| FileHandle { connection, id }));
         });
-        let gone = |_| Err(CallError::Lost("the place is gone".to_owned()));
-        answered.await.unwrap_or_else(gone)
+        let closed = |_| Err(CallError::Lost("the executor was closed".to_owned()));
+        response.await.unwrap_or_else(closed)
     }
 }

@@ -13,91 +13,99 @@ use outpost_protocol::{
     Method,
 };
 
-use super::{bodies::Arriving, line::Line, place::Guard};
+use super::{connection::Connection, http_bodies::ReceivedBody, session::SessionGuard};
 use crate::{Error, HttpBody, HttpRequest, HttpResponse, http::pairs};
 
-/// Whoever has taken so much says so, that there may be more.
+/// Acknowledge when this many bytes were read, so that the server sends more.
 const ACK_BYTES: usize = 64 * 1024;
 
-/// Makes a request once: if the connection is lost before the answer, nobody knows whether it was
-/// made.
+/// Makes a request once. If the connection is lost before the response, it is unknown whether the
+/// request was made.
 pub(super) async fn request(
-    guard: &Arc<Guard>,
+    guard: &Arc<SessionGuard>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Error> {
-    let core = &guard.core;
+    let session = &guard.session;
     let mut params = request.into_params();
-    let line = core.line().await?;
-    params.request_id = core.next_name();
-    // From here on, whoever stops waiting ends it.
+    let connection = session.connection().await?;
+    params.request_id = session.generate_id("");
+    // From here on, dropping the future cancels the request.
     let exchange = Exchange {
-        name: params.request_id.clone(),
-        heeds_us: core.capabilities().acked,
-        is_over: false,
-        line,
+        request_id: params.request_id.clone(),
+        has_flow_control: session.capabilities().acked,
+        is_ended: false,
+        connection,
         _guard: Arc::clone(guard),
     };
-    match params.stream_response {
-        true => streamed(exchange, params, core.options.limits.push_window_bytes).await,
-        false => whole(exchange, &params).await,
+    if params.stream_response {
+        streamed(exchange, params, session.options.limits.push_window_bytes).await
+    } else {
+        buffered(exchange, &params).await
     }
 }
 
-/// The response, once all of it is there.
-async fn whole(mut exchange: Exchange, params: &HttpRequestParams) -> Result<HttpResponse, Error> {
-    let answer = exchange.line.call(Method::HttpRequest, params).await;
-    exchange.is_over = true;
-    let result: HttpRequestResult = answer?;
+/// Returns the response once its body is complete.
+async fn buffered(
+    mut exchange: Exchange,
+    params: &HttpRequestParams,
+) -> Result<HttpResponse, Error> {
+    let response = exchange.connection.call(Method::HttpRequest, params).await;
+    exchange.is_ended = true;
+    let result: HttpRequestResult = response?;
     let body = HttpBody::whole(result.body_base64.into());
     let headers = pairs(result.headers);
     Ok(HttpResponse::new(result.status, headers, body))
 }
 
-/// The head of the response; of the body behind it, so many bytes may wait for their reader.
+/// Returns the head of the response. Up to `max_bytes` of the body may wait for the reader.
 async fn streamed(
     exchange: Exchange,
     mut params: HttpRequestParams,
-    most: usize,
+    max_bytes: usize,
 ) -> Result<HttpResponse, Error> {
-    params.acked = exchange.heeds_us;
+    params.acked = exchange.has_flow_control;
     let mut body = RemoteBody {
-        arriving: exchange.line.bodies.expect(&exchange.name, most),
+        received: exchange
+            .connection
+            .bodies
+            .register(&exchange.request_id, max_bytes),
         unacked: 0,
         exchange,
     };
-    let answer = body.exchange.line.call(Method::HttpRequest, &params).await;
-    body.exchange.is_over = answer.is_err();
-    let result: HttpRequestResult = answer?;
+    let connection = Arc::clone(&body.exchange.connection);
+    let response = connection.call(Method::HttpRequest, &params).await;
+    body.exchange.is_ended = response.is_err();
+    let result: HttpRequestResult = response?;
     let headers = pairs(result.headers);
     let body = HttpBody::new(body);
     Ok(HttpResponse::new(result.status, headers, body))
 }
 
-/// A request on a connection. Unless it is over, it is cancelled when this is dropped.
+/// A request on a connection. Dropping it cancels the request unless it has ended.
 struct Exchange {
-    name: String,
-    /// The server waits for us, and ends what we don't want.
-    heeds_us: bool,
-    is_over: bool,
-    line: Arc<Line>,
-    /// The connection is there as long as the request is.
-    _guard: Arc<Guard>,
+    request_id: String,
+    /// Whether the server supports acknowledgements and cancellation.
+    has_flow_control: bool,
+    is_ended: bool,
+    connection: Arc<Connection>,
+    /// Keeps the session open.
+    _guard: Arc<SessionGuard>,
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if self.heeds_us && !self.is_over {
-            let request_id = self.name.clone();
+        if self.has_flow_control && !self.is_ended {
+            let request_id = self.request_id.clone();
             let params = HttpCancelParams { request_id };
-            self.line.notify(HTTP_CANCEL, &params);
+            self.connection.notify(HTTP_CANCEL, &params);
         }
     }
 }
 
-/// A body that comes over a connection. Once it is dropped, nobody listens to it.
+/// A body that a connection receives.
 struct RemoteBody {
-    arriving: Arc<Arriving>,
-    /// What was taken and not acknowledged.
+    received: Arc<ReceivedBody>,
+    /// Bytes that were read and not acknowledged.
     unacked: usize,
     exchange: Exchange,
 }
@@ -107,15 +115,15 @@ impl Stream for RemoteBody {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        let next = ready!(this.arriving.poll(cx));
-        Poll::Ready(next.map(|piece| {
-            let (seq, bytes) = piece?;
+        let next = ready!(this.received.poll(cx));
+        Poll::Ready(next.map(|chunk| {
+            let (seq, bytes) = chunk?;
             this.unacked += bytes.len();
-            if this.exchange.heeds_us && this.unacked >= ACK_BYTES {
+            if this.exchange.has_flow_control && this.unacked >= ACK_BYTES {
                 this.unacked = 0;
-                let request_id = this.exchange.name.clone();
+                let request_id = this.exchange.request_id.clone();
                 let params = HttpAckParams { request_id, seq };
-                this.exchange.line.notify(HTTP_ACK, &params);
+                this.exchange.connection.notify(HTTP_ACK, &params);
             }
             Ok(bytes)
         }))
@@ -124,7 +132,8 @@ impl Stream for RemoteBody {
 
 impl Drop for RemoteBody {
     fn drop(&mut self) {
-        self.exchange.line.bodies.forget(&self.exchange.name);
-        self.exchange.is_over |= self.arriving.is_over();
+        let exchange = &mut self.exchange;
+        exchange.connection.bodies.remove(&exchange.request_id);
+        exchange.is_ended |= self.received.is_ended();
     }
 }

@@ -1,57 +1,39 @@
-//! The place behind a server.
+//! Remote executor: processes, files and HTTP on a server.
 //!
-//! - [`dial`] makes byte streams of [`address`]es and [`launch`]ed commands,
-//!   with [`tls`] where it is wanted
-//! - [`line`] is one connection: calls and their answers, and its [`listen`]er;
-//!   [`handshake`] opens or resumes the session on it
-//! - [`core`] is what outlives a connection; [`calls`] are made through it,
-//!   [`hearing`] is what it does with notifications, and [`strays`] are processes
-//!   that nobody wants
-//! - [`tracked`] is one process, whose [`puzzle`] puts events into their order;
-//!   [`acks`] says what is acknowledged, and when
-//! - [`surroundings`] are what it is like where the server is
-//! - [`http`] makes requests, whose [`bodies`] arrive on the line they were made
-//!   on
-//! - [`supervise`] is the task that brings a lost connection back, the way that
-//!   [`recovery`] decides
-//! - [`place`] and [`reins`] are what the outside sees, set up by [`options`];
-//!   a start under way is an [`undo`] until it is done, and [`distant`] is a
-//!   process that is looked at and not followed
-//! - [`cabinet`] has the files of the server: [`open_file`] is one that is read,
-//!   [`draft`] one that is written, and both are kept by a [`file_handle`]
+//! - [`executor`]: [`RemoteExecutor`], configured by [`options`]
+//! - [`connection`]: one transport: dialing, TLS, handshake, request/response pairing
+//! - [`session`]: state that outlives a connection: current connection, calls, generated ids
+//! - [`reconnector`]: replaces a lost connection and resumes the session (state machine in
+//!   [`recovery`])
+//! - [`process_table`]: every process of the session; assembles events in order, sends acks, and
+//!   tracks orphaned starts and unclaimed processes. [`notifications`] feeds it
+//! - [`peek`]: reads a process without following it
+//! - [`file_backend`], [`block_reader`], [`block_writer`], [`file_handle`]: files on the server's
+//!   host
+//! - [`http`], [`http_bodies`]: HTTP requests from the server's host
 
-mod acks;
-mod address;
-mod bodies;
-mod cabinet;
-mod calls;
-mod core;
-mod dial;
-mod distant;
-mod draft;
+mod block_reader;
+mod block_writer;
+mod connection;
+mod executor;
+mod file_backend;
 mod file_handle;
-mod handshake;
-mod hearing;
 mod http;
-mod launch;
-mod line;
-mod listen;
-mod open_file;
+mod http_bodies;
+mod notifications;
 mod options;
-mod place;
-mod puzzle;
+mod peek;
+mod process_table;
+mod reconnector;
 mod recovery;
-mod reins;
-mod strays;
-mod supervise;
-mod surroundings;
-mod tls;
-mod tracked;
-mod unattended;
-mod undo;
+mod session;
 
-pub use address::public_address;
-pub use dial::{DialError, Dialer, Transport};
-pub use distant::Distant;
-pub use options::{DeliveryChoice, Lease, RemoteLimits, RemoteOptions};
-pub use place::{Cause, Remote, Standing};
+pub use connection::{
+    address::public_address,
+    dial::{DialError, Dialer, Transport},
+    tls::TlsConfig,
+};
+pub use executor::RemoteExecutor;
+pub use options::{DeliveryMode, Lease, RemoteLimits, RemoteOptions};
+pub use peek::ProcessPeek;
+pub use session::{ConnectionState, ReconnectFailure};

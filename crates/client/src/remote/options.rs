@@ -1,28 +1,97 @@
-//! How a remote place is set up.
+//! Options of a remote executor.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use outpost_protocol::DetachedTtl;
 
-/// How a remote place is set up.
+use super::TlsConfig;
+
+/// Options of a [`RemoteExecutor`](crate::RemoteExecutor).
+///
+/// ```
+/// # use outpost_client::{Lease, RemoteOptions};
+/// # use std::time::Duration;
+/// let options = RemoteOptions::default()
+///     .session_label("nightly build")
+///     .lease(Lease::For(Duration::from_secs(600)));
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct RemoteOptions {
-    /// Who we say we are.
+    /// The client's name, shown by the server.
     pub client_name: String,
-    /// A name for the session, for people; it is given once.
+    /// A name for a new session, for people.
     pub session_label: Option<String>,
-    /// How long the session stays when nobody is connected.
+    /// How long the session lasts without a connection.
     pub lease: Lease,
-    /// The session to take up again, instead of a new one.
+    /// The id of a session to resume. `None` opens a new one.
     pub resume: Option<String>,
-    /// Resume although another connection has the session, which is closed then.
+    /// Whether to resume a session that another connection has. That connection is closed.
     pub takeover: bool,
     /// How output is delivered.
-    pub delivery: DeliveryChoice,
-    /// Whom to trust behind `wss://`; none for whom the system trusts.
-    pub tls: Option<Arc<rustls::ClientConfig>>,
-    /// Bounds and times.
+    pub delivery: DeliveryMode,
+    /// The certificates to trust for `wss://`. `None` trusts the system's.
+    pub tls: Option<TlsConfig>,
+    /// Timeouts and buffer sizes.
     pub limits: RemoteLimits,
+}
+
+impl RemoteOptions {
+    /// Sets the client's name.
+    #[must_use]
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = name.into();
+        self
+    }
+
+    /// Names a new session, for people.
+    #[must_use]
+    pub fn session_label(mut self, label: impl Into<String>) -> Self {
+        self.session_label = Some(label.into());
+        self
+    }
+
+    /// Sets how long the session lasts without a connection.
+    #[must_use]
+    pub fn lease(mut self, lease: Lease) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Resumes a session instead of opening a new one.
+    #[must_use]
+    pub fn resume(mut self, session_id: impl Into<String>) -> Self {
+        self.resume = Some(session_id.into());
+        self
+    }
+
+    /// Resumes the session even if another connection has it.
+    #[must_use]
+    pub fn takeover(mut self, takeover: bool) -> Self {
+        self.takeover = takeover;
+        self
+    }
+
+    /// Sets how output is delivered.
+    #[must_use]
+    pub fn delivery(mut self, delivery: DeliveryMode) -> Self {
+        self.delivery = delivery;
+        self
+    }
+
+    /// Sets the certificates to trust for `wss://`.
+    #[must_use]
+    pub fn tls(mut self, tls: TlsConfig) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Sets timeouts and buffer sizes.
+    #[must_use]
+    pub fn limits(mut self, limits: RemoteLimits) -> Self {
+        self.limits = limits;
+        self
+    }
 }
 
 impl Default for RemoteOptions {
@@ -33,7 +102,7 @@ impl Default for RemoteOptions {
             lease: Lease::ServerDefault,
             resume: None,
             takeover: false,
-            delivery: DeliveryChoice::Auto,
+            delivery: DeliveryMode::AckedIfSupported,
             tls: None,
             limits: RemoteLimits::default(),
         }
@@ -46,7 +115,7 @@ impl fmt::Debug for RemoteOptions {
             .field("client_name", &self.client_name)
             .field("session_label", &self.session_label)
             .field("lease", &self.lease)
-            // Who knows the id may have the session.
+            // The id is a secret: it grants access to the session.
             .field("resume", &self.resume.as_ref().map(|_| "…"))
             .field("takeover", &self.takeover)
             .field("delivery", &self.delivery)
@@ -55,16 +124,15 @@ impl fmt::Debug for RemoteOptions {
     }
 }
 
-/// How long a session stays when nobody is connected. Beyond the released
-/// servers, which ignore it.
+/// How long a session lasts without a connection. Older servers ignore it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lease {
     /// As the server is configured; usually 30 s.
     #[default]
     ServerDefault,
-    /// So long.
+    /// This long.
     For(Duration),
-    /// Until it is closed, where the server allows that.
+    /// Until it is closed, if the server allows that.
     UntilClosed,
 }
 
@@ -80,66 +148,66 @@ impl From<Lease> for DetachedTtl {
 
 /// How output is delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeliveryChoice {
-    /// Acknowledged, if the server can do that: nothing is ever lost, and while
-    /// nobody is connected a process waits once it is a window ahead.
+pub enum DeliveryMode {
+    /// Acknowledged, if the server supports it: no output is lost. While no client is connected,
+    /// a process blocks once it is one window ahead.
     #[default]
-    Auto,
-    /// Pushed: while nobody is connected processes run on, and the oldest output
-    /// goes. For work that is to go on alone.
+    AckedIfSupported,
+    /// Pushed: while no client is connected, processes continue and the oldest output is
+    /// discarded. For unattended work.
     Push,
 }
 
-/// Every bound and every time of a remote place. The defaults are what ships.
+/// Timeouts and buffer sizes of a remote executor.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RemoteLimits {
-    /// How long the first connection may take, session included.
-    pub connect_within: Duration,
-    /// How long a lost connection is tried to be brought back.
-    pub recover_within: Duration,
-    /// How long a single try may take until the session is resumed.
-    pub attempt_within: Duration,
-    /// How long a farewell may take.
-    pub close_within: Duration,
-    /// How long a launched server may take to end once its input has.
-    pub launched_ends_within: Duration,
-    /// A WebSocket from which nothing comes for so long counts as lost.
-    pub silence: Duration,
-    /// How much output of a process stays here for late readers.
+    /// Timeout of the first connection, including the session.
+    pub connect_timeout: Duration,
+    /// Time after which a lost connection is given up.
+    pub reconnect_timeout: Duration,
+    /// Timeout of one attempt to connect and resume the session.
+    pub attempt_timeout: Duration,
+    /// Timeout of the WebSocket close handshake.
+    pub close_timeout: Duration,
+    /// Time after which a launched server is killed that does not exit when its input ends.
+    pub child_exit_timeout: Duration,
+    /// Time without any byte from the server after which a WebSocket counts as lost.
+    pub idle_timeout: Duration,
+    /// Bytes of output retained per process for late readers.
     pub retain_bytes: usize,
-    /// How far a process may be ahead of its slowest reader, where output is
-    /// acknowledged.
+    /// Bytes that a process may be ahead of its slowest reader, with acknowledged delivery.
     pub window_bytes: usize,
-    /// The same where output is pushed and the server waits for nobody: beyond
-    /// it output has to be read again, if it is still there.
+    /// Bytes that are buffered for the slowest reader, with pushed delivery. Output beyond it is
+    /// read again later, if the server still retains it.
     pub push_window_bytes: usize,
-    /// Output is acknowledged when there is so much of it,
+    /// Unacknowledged bytes after which an acknowledgement is sent at once.
     pub ack_bytes: usize,
-    /// or when it is so old,
-    pub ack_within: Duration,
-    /// or, once the process is closed and nothing waits for it, so old.
-    pub ack_close_within: Duration,
-    /// How long a process of a resumed session is kept waiting for somebody who
-    /// attaches to it; then its output is acknowledged as it comes.
-    pub attach_within: Duration,
+    /// Time after which fewer bytes are acknowledged.
+    pub ack_delay: Duration,
+    /// Time after which the close of a process is acknowledged.
+    pub close_ack_delay: Duration,
+    /// Time that a process of a resumed session waits for a client to attach. Then its output is
+    /// acknowledged as it arrives.
+    pub attach_timeout: Duration,
 }
 
 impl Default for RemoteLimits {
     fn default() -> Self {
         RemoteLimits {
-            connect_within: Duration::from_secs(10),
-            recover_within: Duration::from_secs(25),
-            attempt_within: Duration::from_secs(10),
-            close_within: Duration::from_secs(1),
-            launched_ends_within: Duration::from_secs(7),
-            silence: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(10),
+            reconnect_timeout: Duration::from_secs(25),
+            attempt_timeout: Duration::from_secs(10),
+            close_timeout: Duration::from_secs(1),
+            child_exit_timeout: Duration::from_secs(7),
+            idle_timeout: Duration::from_secs(60),
             retain_bytes: 1024 * 1024,
             window_bytes: 1024 * 1024,
             push_window_bytes: 16 * 1024 * 1024,
             ack_bytes: 64 * 1024,
-            ack_within: Duration::from_millis(50),
-            ack_close_within: Duration::from_secs(1),
-            attach_within: Duration::from_secs(5),
+            ack_delay: Duration::from_millis(50),
+            close_ack_delay: Duration::from_secs(1),
+            attach_timeout: Duration::from_secs(5),
         }
     }
 }

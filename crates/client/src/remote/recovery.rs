@@ -1,179 +1,181 @@
-//! What is to be done about a lost connection. Plain data: whoever owns it tells
-//! what has happened and when, and does what it says.
+//! State machine for replacing a lost connection. Pure: the [`Reconnector`](super::reconnector)
+//! reports events with the current time and performs the returned steps.
 
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
-/// Tells connections apart; each one has a higher number than the one before.
+/// Identifies a connection. Later connections have higher ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LineNumber(pub(super) u64);
+pub(super) struct ConnectionId(pub(super) u64);
 
-/// Between two tries at most, and for a session that is still attached always.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const ATTACHED_PAUSE: Duration = Duration::from_millis(200);
+/// Bounds of the exponential backoff between attempts.
+const FIRST_BACKOFF: Duration = Duration::from_millis(50);
+const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
-/// How a connection ended.
+/// Delay before a session is requested again that is still attached to the old connection.
+const ATTACHED_DELAY: Duration = Duration::from_millis(200);
+
+/// Why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loss {
     pub(super) reason: String,
-    /// Somebody means it: a new connection wouldn't be welcome.
-    pub(super) for_good: bool,
+    /// Whether a new connection would be pointless.
+    pub(super) permanent: bool,
 }
 
-/// Why a try has failed.
+/// Why an attempt to reconnect failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// There is no connection, or none any more.
-    Unreachable { reason: String, for_good: bool },
-    /// The server still takes the old connection for alive; ours is fine.
+pub(super) enum AttemptError {
+    /// No connection could be made, or it was lost.
+    Unreachable { reason: String, permanent: bool },
+    /// The server considers the old connection alive. The new one remains usable.
     StillAttached,
-    /// The server has no room now; ours is fine.
+    /// The server has no capacity now. The new connection remains usable.
     Overloaded,
-    /// The server won't have us.
-    Refused { reason: String },
+    /// The server rejected the session.
+    Rejected { reason: String },
 }
 
-/// What to do next.
+/// The next step of the reconnector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing: it was about a connection that doesn't matter any more.
-    Nothing,
-    /// Make a new connection then.
+    /// Do nothing: the report was about an old connection.
+    Ignore,
+    /// Open a new connection at this time.
     Dial { at: Instant },
-    /// Ask again for the session on the same connection then.
+    /// Request the session at this time, on the same connection.
     Resume { at: Instant },
-    /// Catch up with every process.
+    /// Read the missed events of every process.
     CatchUp,
-    /// All is as before.
-    GoOn,
-    /// It is over.
+    /// Continue normally: the session is resumed.
+    Finish,
+    /// Give up.
     Fail { reason: Arc<str> },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    Connected(LineNumber),
+    Connected(ConnectionId),
     Recovering {
-        lost: LineNumber,
+        lost: ConnectionId,
         reason: String,
         deadline: Instant,
-        tries: u32,
+        attempts: u32,
     },
     Failed(Arc<str>),
 }
 
-/// The state of a place's connection.
+/// State of an executor's connection.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
-    within: Duration,
-    /// There is a session to resume, and a way to reach it.
+    timeout: Duration,
+    /// Whether there is a session to resume and a way to reach the server again.
     resumable: bool,
     phase: Phase,
 }
 
 impl Recovery {
-    pub(super) fn connected(line: LineNumber, within: Duration, resumable: bool) -> Self {
+    pub(super) fn connected(connection: ConnectionId, timeout: Duration, resumable: bool) -> Self {
         Recovery {
-            within,
+            timeout,
             resumable,
-            phase: Phase::Connected(line),
+            phase: Phase::Connected(connection),
         }
     }
 
-    /// A connection is lost. Only the current one counts.
-    pub(super) fn lost(&mut self, line: LineNumber, loss: &Loss, now: Instant) -> Step {
+    /// Reports a lost connection. Ignored unless it is the current one.
+    pub(super) fn lost(&mut self, connection: ConnectionId, loss: &Loss, now: Instant) -> Step {
         match &self.phase {
-            Phase::Connected(current) if *current == line => {}
-            _ => return Step::Nothing,
+            Phase::Connected(current) if *current == connection => {}
+            _ => return Step::Ignore,
         }
-        if loss.for_good || !self.resumable {
+        if loss.permanent || !self.resumable {
             return self.fail(loss.reason.clone());
         }
         self.phase = Phase::Recovering {
-            lost: line,
+            lost: connection,
             reason: loss.reason.clone(),
-            deadline: now + self.within,
-            tries: 0,
+            deadline: now + self.timeout,
+            attempts: 0,
         };
         Step::Dial { at: now }
     }
 
-    /// A try has failed.
-    pub(super) fn failed(&mut self, trouble: &Trouble, now: Instant) -> Step {
+    /// Reports a failed attempt.
+    pub(super) fn failed(&mut self, error: &AttemptError, now: Instant) -> Step {
         let Phase::Recovering {
             reason,
             deadline,
-            tries,
+            attempts,
             ..
         } = &mut self.phase
         else {
-            return Step::Nothing;
+            return Step::Ignore;
         };
-        let (words, for_good) = match trouble {
-            Trouble::Unreachable { reason, for_good } => (reason.as_str(), *for_good),
-            Trouble::StillAttached => {
+        let (text, permanent) = match error {
+            AttemptError::Unreachable { reason, permanent } => (reason.as_str(), *permanent),
+            AttemptError::StillAttached => {
                 ("the session is still attached to the old connection", false)
             }
-            Trouble::Overloaded => ("the server is overloaded", false),
-            Trouble::Refused { reason } => (reason.as_str(), true),
+            AttemptError::Overloaded => ("the server is overloaded", false),
+            AttemptError::Rejected { reason } => (reason.as_str(), true),
         };
-        if for_good {
-            let reason = format!("{reason}; {words}");
+        if permanent {
+            let reason = format!("{reason}; {text}");
             return self.fail(reason);
         }
-        *tries += 1;
-        let (at, step): (_, fn(Instant) -> Step) = match trouble {
-            Trouble::StillAttached => (now + ATTACHED_PAUSE, |at| Step::Resume { at }),
-            Trouble::Overloaded => (now + pause(*tries), |at| Step::Resume { at }),
-            _ => (now + pause(*tries), |at| Step::Dial { at }),
+        *attempts += 1;
+        let (at, step): (_, fn(Instant) -> Step) = match error {
+            AttemptError::StillAttached => (now + ATTACHED_DELAY, |at| Step::Resume { at }),
+            AttemptError::Overloaded => (now + backoff(*attempts), |at| Step::Resume { at }),
+            _ => (now + backoff(*attempts), |at| Step::Dial { at }),
         };
         if at >= *deadline {
-            let within = self.within;
-            let reason = format!("{reason}; no way back within {within:?}: {words}");
+            let timeout = self.timeout;
+            let reason = format!("{reason}; could not reconnect within {timeout:?}: {text}");
             return self.fail(reason);
         }
         step(at)
     }
 
-    /// The session is resumed.
+    /// Reports that the session is resumed.
     pub(super) fn resumed(&mut self, now: Instant) -> Step {
         match self.deadline() {
             Some(deadline) if now < deadline => Step::CatchUp,
             Some(_) => self.timed_out(),
-            None => Step::Nothing,
+            None => Step::Ignore,
         }
     }
 
-    /// Every process is caught up, on a new connection.
-    pub(super) fn caught_up(&mut self, line: LineNumber, now: Instant) -> Step {
+    /// Reports that every process has caught up on a new connection.
+    pub(super) fn caught_up(&mut self, connection: ConnectionId, now: Instant) -> Step {
         match &self.phase {
-            Phase::Recovering { lost, deadline, .. } if *lost < line => {
+            Phase::Recovering { lost, deadline, .. } if *lost < connection => {
                 if now >= *deadline {
                     return self.timed_out();
                 }
-                self.phase = Phase::Connected(line);
-                Step::GoOn
+                self.phase = Phase::Connected(connection);
+                Step::Finish
             }
-            _ => Step::Nothing,
+            _ => Step::Ignore,
         }
     }
 
-    /// The deadline has passed while something was waited for.
+    /// Reports that the deadline has passed.
     pub(super) fn timed_out(&mut self) -> Step {
         match &self.phase {
             Phase::Recovering { reason, .. } => {
-                let within = self.within;
-                let reason = format!("{reason}; no way back within {within:?}");
+                let timeout = self.timeout;
+                let reason = format!("{reason}; could not reconnect within {timeout:?}");
                 self.fail(reason)
             }
-            _ => Step::Nothing,
+            _ => Step::Ignore,
         }
     }
 
-    /// When it is given up.
+    /// Returns when the recovery gives up.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.phase {
             Phase::Recovering { deadline, .. } => Some(deadline),
@@ -188,90 +190,93 @@ impl Recovery {
     }
 }
 
-/// Doubles with every try; the first one comes at once.
-fn pause(tries: u32) -> Duration {
-    let doubled = FIRST_PAUSE.saturating_mul(1 << tries.saturating_sub(1).min(10));
-    doubled.min(LONGEST_PAUSE)
+/// Doubles with every attempt.
+fn backoff(attempts: u32) -> Duration {
+    let doubled = FIRST_BACKOFF.saturating_mul(1 << attempts.saturating_sub(1).min(10));
+    doubled.min(MAX_BACKOFF)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const WITHIN: Duration = Duration::from_secs(25);
-    const FIRST: LineNumber = LineNumber(1);
+    const TIMEOUT: Duration = Duration::from_secs(25);
+    const FIRST: ConnectionId = ConnectionId(1);
 
     fn loss() -> Loss {
         Loss {
             reason: "it ended".to_owned(),
-            for_good: false,
+            permanent: false,
         }
     }
 
-    fn unreachable() -> Trouble {
-        Trouble::Unreachable {
+    fn unreachable() -> AttemptError {
+        AttemptError::Unreachable {
             reason: "refused".to_owned(),
-            for_good: false,
+            permanent: false,
         }
     }
 
     #[test]
-    fn only_the_current_connection_counts() {
+    fn reports_about_old_connections_are_ignored() {
         let now = Instant::now();
-        let mut recovery = Recovery::connected(LineNumber(2), WITHIN, true);
-        assert_eq!(recovery.lost(FIRST, &loss(), now), Step::Nothing);
-        assert_eq!(recovery.failed(&unreachable(), now), Step::Nothing);
+        let mut recovery = Recovery::connected(ConnectionId(2), TIMEOUT, true);
+        assert_eq!(recovery.lost(FIRST, &loss(), now), Step::Ignore);
+        assert_eq!(recovery.failed(&unreachable(), now), Step::Ignore);
         assert_eq!(
-            recovery.lost(LineNumber(2), &loss(), now),
+            recovery.lost(ConnectionId(2), &loss(), now),
             Step::Dial { at: now }
         );
-        assert_eq!(recovery.lost(LineNumber(2), &loss(), now), Step::Nothing);
-        assert_eq!(recovery.caught_up(LineNumber(2), now), Step::Nothing);
+        assert_eq!(recovery.lost(ConnectionId(2), &loss(), now), Step::Ignore);
+        assert_eq!(recovery.caught_up(ConnectionId(2), now), Step::Ignore);
         assert_eq!(recovery.resumed(now), Step::CatchUp);
-        assert_eq!(recovery.caught_up(LineNumber(5), now), Step::GoOn);
-        assert_eq!(recovery.lost(LineNumber(4), &loss(), now), Step::Nothing);
+        assert_eq!(recovery.caught_up(ConnectionId(5), now), Step::Finish);
+        assert_eq!(recovery.lost(ConnectionId(4), &loss(), now), Step::Ignore);
     }
 
     #[test]
-    fn tries_come_less_and_less_often_until_the_deadline() {
+    fn attempts_back_off_until_the_deadline() {
         let start = Instant::now();
         let mut now = start;
-        let mut recovery = Recovery::connected(FIRST, WITHIN, true);
+        let mut recovery = Recovery::connected(FIRST, TIMEOUT, true);
         recovery.lost(FIRST, &loss(), now);
-        let mut tries = 0;
+        let mut attempts = 0;
         let reason = loop {
             match recovery.failed(&unreachable(), now) {
                 Step::Dial { at } => {
-                    assert!(at > now && at - now <= LONGEST_PAUSE);
+                    assert!(at > now && at - now <= MAX_BACKOFF);
                     now = at;
-                    tries += 1;
+                    attempts += 1;
                 }
                 Step::Fail { reason } => break reason,
                 other => panic!("{other:?}"),
             }
         };
-        assert!((20..60).contains(&tries), "{tries}");
-        assert!(now < start + WITHIN && now > start + WITHIN - 2 * LONGEST_PAUSE);
-        assert_eq!(&*reason, "it ended; no way back within 25s: refused");
-        assert_eq!(recovery.resumed(now), Step::Nothing, "it is over");
+        assert!((20..60).contains(&attempts), "{attempts}");
+        assert!(now < start + TIMEOUT && now > start + TIMEOUT - 2 * MAX_BACKOFF);
+        assert_eq!(
+            &*reason,
+            "it ended; could not reconnect within 25s: refused"
+        );
+        assert_eq!(recovery.resumed(now), Step::Ignore, "already failed");
     }
 
     #[test]
-    fn what_is_meant_is_believed() {
+    fn permanent_failures_are_not_retried() {
         let now = Instant::now();
-        let mut recovery = Recovery::connected(FIRST, WITHIN, false);
+        let mut recovery = Recovery::connected(FIRST, TIMEOUT, false);
         let reason = "it ended".into();
         assert_eq!(recovery.lost(FIRST, &loss(), now), Step::Fail { reason });
-        let mut recovery = Recovery::connected(FIRST, WITHIN, true);
+        let mut recovery = Recovery::connected(FIRST, TIMEOUT, true);
         recovery.lost(FIRST, &loss(), now);
-        let refused = Trouble::Refused {
+        let refused = AttemptError::Rejected {
             reason: "unknown session".to_owned(),
         };
         let reason = "it ended; unknown session".into();
         assert_eq!(recovery.failed(&refused, now), Step::Fail { reason });
-        let mut recovery = Recovery::connected(FIRST, WITHIN, true);
+        let mut recovery = Recovery::connected(FIRST, TIMEOUT, true);
         let taken = Loss {
-            for_good: true,
+            permanent: true,
             ..loss()
         };
         let step = recovery.lost(FIRST, &taken, now);
@@ -279,29 +284,29 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_still_attached_is_asked_for_on_the_same_connection() {
+    fn attached_session_is_requested_again_on_the_same_connection() {
         let now = Instant::now();
-        let mut recovery = Recovery::connected(FIRST, WITHIN, true);
+        let mut recovery = Recovery::connected(FIRST, TIMEOUT, true);
         recovery.lost(FIRST, &loss(), now);
-        let at = now + ATTACHED_PAUSE;
+        let at = now + ATTACHED_DELAY;
         assert_eq!(
-            recovery.failed(&Trouble::StillAttached, now),
+            recovery.failed(&AttemptError::StillAttached, now),
             Step::Resume { at }
         );
-        let late = now + WITHIN - ATTACHED_PAUSE;
-        let step = recovery.failed(&Trouble::StillAttached, late);
+        let late = now + TIMEOUT - ATTACHED_DELAY;
+        let step = recovery.failed(&AttemptError::StillAttached, late);
         assert!(matches!(step, Step::Fail { .. }), "{step:?}");
     }
 
     #[test]
-    fn too_late_is_too_late_even_when_it_works() {
+    fn success_after_the_deadline_fails() {
         let now = Instant::now();
-        let mut recovery = Recovery::connected(FIRST, WITHIN, true);
+        let mut recovery = Recovery::connected(FIRST, TIMEOUT, true);
         recovery.lost(FIRST, &loss(), now);
         let mut other = recovery.clone();
-        assert!(matches!(recovery.resumed(now + WITHIN), Step::Fail { .. }));
+        assert!(matches!(recovery.resumed(now + TIMEOUT), Step::Fail { .. }));
         assert_eq!(other.resumed(now), Step::CatchUp);
-        let step = other.caught_up(LineNumber(2), now + WITHIN);
+        let step = other.caught_up(ConnectionId(2), now + TIMEOUT);
         assert!(matches!(step, Step::Fail { .. }), "{step:?}");
     }
 }

@@ -1,145 +1,145 @@
-//! The connection doesn't come back.
+//! Connections that can't be replaced.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use outpost_client::{Cause, Error, Place as _, Standing, Start};
+use outpost_client::{ConnectionState, Error, Executor as _, ReconnectFailure, Start};
 use tokio::time::Instant;
 
-use crate::sim::{SESSION, Sim, capable, released, soon, started, tale};
+use crate::sim::{SESSION, Sim, full_server, old_server, soon, started, summarize};
 
 #[tokio::test(start_paused = true)]
-async fn after_twenty_five_seconds_everything_fails_with_the_same_words() {
+async fn everything_fails_alike_after_the_reconnect_timeout() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
-    let process = started(&remote, &mut line, "p").await;
-    let mut standing = remote.standing();
+    let (remote, mut connection) = sim.connect(old_server()).await;
+    let process = started(&remote, &mut connection, "p").await;
+    let mut state = remote.connection_state();
     sim.dialer().down.store(true, Ordering::SeqCst);
     let lost_at = Instant::now();
-    drop(line);
+    drop(connection);
     soon(
         "the loss",
-        standing.wait_for(|now| *now == Standing::Recovering),
+        state.wait_for(|now| *now == ConnectionState::Recovering),
     )
     .await
     .unwrap();
-    let (listed, written, waited, told) = tokio::join!(
+    let (listed, written, waited, read_after) = tokio::join!(
         remote.environment(),
         process.write("x"),
         process.wait(),
-        tale(&process)
+        summarize(&process)
     );
     let took = lost_at.elapsed();
     assert!(took <= Duration::from_secs(25), "{took:?}");
     assert!(took >= Duration::from_secs(23), "{took:?}");
-    let words = listed.unwrap_err().to_string();
+    let text = listed.unwrap_err().to_string();
     assert!(
-        words.starts_with("exec-server transport disconnected: the connection ended; "),
-        "{words}"
+        text.starts_with("exec-server transport disconnected: the connection ended; "),
+        "{text}"
     );
-    assert_eq!(written.unwrap_err().to_string(), words);
-    assert_eq!(waited.unwrap_err().to_string(), words);
-    assert_eq!(told, [words.as_str()]);
+    assert_eq!(written.unwrap_err().to_string(), text);
+    assert_eq!(waited.unwrap_err().to_string(), text);
+    assert_eq!(read_after, [text.as_str()]);
     assert_eq!(
         Error::Disconnected {
-            reason: match standing.borrow().clone() {
-                Standing::Failed { reason, .. } => reason,
+            reason: match state.borrow().clone() {
+                ConnectionState::Failed { reason, .. } => reason,
                 other => panic!("{other:?}"),
             }
         }
         .to_string(),
-        words
+        text
     );
-    // And later ones at once, with nothing sent and nobody dialled.
+    // Later calls fail at once, without dialing.
     let dials = sim.dialer().dials.load(Ordering::SeqCst);
     sim.dialer().down.store(false, Ordering::SeqCst);
     let before = Instant::now();
     let start = remote.start(Start::new(["x"]).cwd("/")).await;
-    assert_eq!(start.unwrap_err().to_string(), words);
-    assert_eq!(process.terminate().await.unwrap_err().to_string(), words);
+    assert_eq!(start.unwrap_err().to_string(), text);
+    assert_eq!(process.terminate().await.unwrap_err().to_string(), text);
     assert_eq!(before.elapsed(), Duration::ZERO);
     assert_eq!(sim.dialer().dials.load(Ordering::SeqCst), dials);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_comes_back_without_its_sessions_is_the_end() {
+async fn unknown_session_fails_the_executor() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
-    let process = started(&remote, &mut line, "p").await;
-    drop(line);
-    let mut line = sim.accept().await;
-    let hello = line.asked_for("initialize").await;
-    let words = format!("unknown session id {SESSION}");
-    line.refuse(&hello, -32600, &words).await;
-    let told = tale(&process).await;
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let process = started(&remote, &mut connection, "p").await;
+    drop(connection);
+    let mut connection = sim.accept().await;
+    let hello = connection.expect_request("initialize").await;
+    let text = format!("unknown session id {SESSION}");
+    connection.reject(&hello, -32600, &text).await;
+    let read_after = summarize(&process).await;
     assert_eq!(
-        told,
+        read_after,
         [
             "exec-server transport disconnected: the connection ended; unknown session id 0f0f0f0f… (-32600)"
         ],
-        "and the key of the session isn't told"
+        "and the key of the session isn't read_after"
     );
     let error = remote.processes().await.unwrap_err();
-    assert_eq!(error.to_string(), told[0]);
-    line.hung_up().await;
+    assert_eq!(error.to_string(), read_after[0]);
+    connection.wait_closed().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_taken_over_does_not_fight() {
+async fn taken_over_client_does_not_reconnect() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
-    let process = started(&remote, &mut line, "p").await;
-    line.close(4001).await;
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let process = started(&remote, &mut connection, "p").await;
+    connection.close(4001).await;
     assert_eq!(
-        tale(&process).await,
+        summarize(&process).await,
         ["exec-server transport disconnected: the session was taken over by another connection"]
     );
     assert_eq!(sim.dialer().dials.load(Ordering::SeqCst), 1);
-    let cause = match &*remote.standing().borrow() {
-        Standing::Failed { cause, .. } => *cause,
+    let cause = match &*remote.connection_state().borrow() {
+        ConnectionState::Failed { cause, .. } => *cause,
         other => panic!("{other:?}"),
     };
-    assert_eq!(cause, Cause::TakenOver);
+    assert_eq!(cause, ReconnectFailure::TakenOver);
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nothing_can_be_resumed_it_fails_at_once() {
+async fn connection_without_session_fails_at_once() {
     let reached_once = Sim::once();
     let without_session = Sim::new();
-    for (mut sim, welcome) in [
-        (reached_once, capable()),
+    for (mut sim, initialize_result) in [
+        (reached_once, full_server()),
         (without_session, serde_json::json!({})),
     ] {
-        let (remote, mut line) = sim.connect(welcome).await;
-        let process = started(&remote, &mut line, "p").await;
+        let (remote, mut connection) = sim.connect(initialize_result).await;
+        let process = started(&remote, &mut connection, "p").await;
         let before = Instant::now();
         let call = process.write("x");
         let server = async {
-            line.asked_for("process/write").await;
-            drop(line);
+            connection.expect_request("process/write").await;
+            drop(connection);
         };
         let (written, ()) = tokio::join!(call, server);
-        let words = "exec-server transport disconnected: the connection ended";
-        assert_eq!(written.unwrap_err().to_string(), words);
-        assert_eq!(tale(&process).await, [words]);
+        let text = "exec-server transport disconnected: the connection ended";
+        assert_eq!(written.unwrap_err().to_string(), text);
+        assert_eq!(summarize(&process).await, [text]);
         assert_eq!(before.elapsed(), Duration::ZERO);
         assert_eq!(sim.dialer().dials.load(Ordering::SeqCst), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_connection_that_is_not_answered_is_given_up() {
+async fn first_connection_times_out() {
     let mut sim = Sim::new();
-    let connecting = outpost_client::Remote::over(
+    let connecting = outpost_client::RemoteExecutor::with_dialer(
         sim.shared_dialer(),
         outpost_client::RemoteOptions::default(),
     );
-    let (connected, mut line) = tokio::join!(connecting, sim.accept());
+    let (connected, mut connection) = tokio::join!(connecting, sim.accept());
     let error = connected.err().unwrap();
     assert_eq!(error.to_string(), "connecting took longer than 10s");
-    line.asked_for("initialize").await;
-    line.hung_up().await;
+    connection.expect_request("initialize").await;
+    connection.wait_closed().await;
     sim.dialer().down.store(true, Ordering::SeqCst);
-    let connecting = outpost_client::Remote::over(
+    let connecting = outpost_client::RemoteExecutor::with_dialer(
         sim.shared_dialer(),
         outpost_client::RemoteOptions::default(),
     );
@@ -155,7 +155,7 @@ async fn a_first_connection_that_is_not_answered_is_given_up() {
     );
 }
 
-/// The texts of an error and of what is behind it.
+/// The messages of an error and its sources.
 fn chain(error: &dyn std::error::Error) -> Vec<String> {
     let mut texts = vec![error.to_string()];
     let mut next = error.source();
@@ -167,19 +167,16 @@ fn chain(error: &dyn std::error::Error) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_somebody_keeps_is_refused_in_the_end() {
+async fn attached_session_is_rejected_after_the_timeout() {
     let mut sim = Sim::new();
-    let options = outpost_client::RemoteOptions {
-        resume: Some(SESSION.to_owned()),
-        ..outpost_client::RemoteOptions::default()
-    };
-    let connecting = outpost_client::Remote::over(sim.shared_dialer(), options);
+    let options = outpost_client::RemoteOptions::default().resume(SESSION.to_owned());
+    let connecting = outpost_client::RemoteExecutor::with_dialer(sim.shared_dialer(), options);
     let serving = async {
-        let mut line = sim.accept().await;
+        let mut connection = sim.accept().await;
         loop {
-            let hello = line.asked_for("initialize").await;
-            let words = format!("session {SESSION} is already attached to another connection");
-            line.refuse(&hello, -32010, &words).await;
+            let hello = connection.expect_request("initialize").await;
+            let text = format!("session {SESSION} is already attached to another connection");
+            connection.reject(&hello, -32010, &text).await;
         }
     };
     let error = tokio::select! {

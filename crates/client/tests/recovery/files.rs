@@ -1,16 +1,16 @@
-//! Files that are read, when the connection is lost.
+//! Reading files when the connection is lost.
 
 use std::{sync::Arc, time::Duration};
 
-use outpost_client::{FileErrorKind, FileReader, Place as _, Remote};
+use outpost_client::{Executor as _, FileErrorKind, FileReader, RemoteExecutor};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-use crate::sim::{Sim, SimLine, capable, released, soon};
+use crate::sim::{Sim, SimConnection, full_server, old_server, soon};
 
 pub(crate) const BLOCK: usize = 256 * 1024;
 
-fn described(size: usize, modified: i64) -> Value {
+fn metadata(size: usize, modified: i64) -> Value {
     json!({"isDirectory": false, "isFile": true, "isSymlink": false,
            "size": size, "createdAtMs": 1, "modifiedAtMs": modified})
 }
@@ -21,7 +21,7 @@ pub(crate) fn encoded(bytes: &[u8]) -> String {
     String::from_utf8(text).expect("base64 is text")
 }
 
-/// What is in the file at an offset: no two blocks are alike.
+/// The content at an offset; every block differs.
 pub(crate) fn content(offset: usize, len: usize) -> Vec<u8> {
     (offset..offset + len)
         .map(|at| (at / 1000 % 251) as u8)
@@ -35,11 +35,11 @@ pub(crate) struct SimFile {
 }
 
 impl SimFile {
-    /// Answers whatever is asked about it.
-    pub(crate) async fn answer(&self, line: &mut SimLine, request: &Value) {
+    /// The response to a request about the file.
+    pub(crate) async fn respond(&self, connection: &mut SimConnection, request: &Value) {
         let params = &request["params"];
         let result = match request["method"].as_str().unwrap_or_default() {
-            "fs/getMetadata" => described(self.size, self.modified),
+            "fs/getMetadata" => metadata(self.size, self.modified),
             "fs/open" => json!({"handleId": params["handleId"]}),
             "fs/readBlock" => {
                 let number = |name: &str| params[name].as_u64().unwrap_or(0) as usize;
@@ -49,32 +49,36 @@ impl SimFile {
             }
             _ => json!({}),
         };
-        line.answer(request, result).await;
+        connection.respond(request, result).await;
     }
 
-    /// Answers the next requests, so many of them; gives their methods.
-    async fn serve(&self, line: &mut SimLine, requests: usize) -> Vec<String> {
-        let before = line.asked.len();
+    /// Responds to the next `count` requests. Returns their methods.
+    async fn serve(&self, connection: &mut SimConnection, requests: usize) -> Vec<String> {
+        let before = connection.methods.len();
         for _ in 0..requests {
-            let request = line.next().await;
-            self.answer(line, &request).await;
+            let request = connection.next().await;
+            self.respond(connection, &request).await;
         }
-        line.asked[before..].to_vec()
+        connection.methods[before..].to_vec()
     }
 }
 
-pub(crate) async fn opened(remote: &Remote, line: &mut SimLine, file: &SimFile) -> FileReader {
+pub(crate) async fn opened(
+    remote: &RemoteExecutor,
+    connection: &mut SimConnection,
+    file: &SimFile,
+) -> FileReader {
     let files = remote.files();
-    let (reader, asked) = tokio::join!(files.open("/f"), file.serve(line, 2));
+    let (reader, asked) = tokio::join!(files.open("/f"), file.serve(connection, 2));
     assert_eq!(asked, ["fs/getMetadata", "fs/open"]);
     reader.expect("it opens")
 }
 
-/// Takes a number of requests without answering them.
-pub(crate) async fn taken(line: &mut SimLine, requests: usize) -> Vec<Value> {
+/// Receives requests without responding.
+pub(crate) async fn taken(connection: &mut SimConnection, requests: usize) -> Vec<Value> {
     let mut taken = Vec::new();
     for _ in 0..requests {
-        taken.push(line.next().await);
+        taken.push(connection.next().await);
     }
     taken
 }
@@ -88,24 +92,24 @@ pub(crate) fn read_on(mut reader: FileReader) -> tokio::task::JoinHandle<std::io
 }
 
 #[tokio::test(start_paused = true)]
-async fn blocks_are_asked_for_ahead_and_may_come_in_any_order() {
+async fn blocks_are_requested_ahead_and_may_arrive_in_any_order() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
+    let (remote, mut connection) = sim.connect(old_server()).await;
     let file = SimFile {
         size: 3 * BLOCK + 10,
         modified: 1,
     };
-    let reader = opened(&remote, &mut line, &file).await;
+    let reader = opened(&remote, &mut connection, &file).await;
     let reading = read_on(reader);
-    // Four blocks and a look at what was opened, before anything is answered.
-    let mut requests = taken(&mut line, 5).await;
+    // Four blocks and the metadata are requested before any response.
+    let mut requests = taken(&mut connection, 5).await;
     requests.reverse();
     for request in &requests {
-        file.answer(&mut line, request).await;
+        file.respond(&mut connection, request).await;
     }
     let bytes = soon("all of it", reading).await.unwrap().unwrap();
     assert!(bytes == content(0, file.size), "{} bytes came", bytes.len());
-    let close = line.asked_for("fs/close").await;
+    let close = connection.expect_request("fs/close").await;
     assert_eq!(
         close["params"]["handleId"],
         requests[0]["params"]["handleId"]
@@ -113,33 +117,33 @@ async fn blocks_are_asked_for_ahead_and_may_come_in_any_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_is_an_end_of_a_block_is_asked_for() {
+async fn end_at_a_block_boundary_is_requested() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
+    let (remote, mut connection) = sim.connect(old_server()).await;
     let file = SimFile {
         size: BLOCK,
         modified: 1,
     };
-    let reader = opened(&remote, &mut line, &file).await;
+    let reader = opened(&remote, &mut connection, &file).await;
     let reading = read_on(reader);
-    file.serve(&mut line, 3).await;
+    file.serve(&mut connection, 3).await;
     let bytes = soon("all of it", reading).await.unwrap().unwrap();
     assert_eq!(bytes.len(), BLOCK);
 }
 
 #[tokio::test(start_paused = true)]
-async fn reading_goes_on_elsewhere() {
+async fn seek_continues_at_another_offset() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
+    let (remote, mut connection) = sim.connect(old_server()).await;
     let file = SimFile {
         size: 2 * BLOCK,
         modified: 1,
     };
-    let mut reader = opened(&remote, &mut line, &file).await;
+    let mut reader = opened(&remote, &mut connection, &file).await;
     let serving = tokio::spawn(async move {
         loop {
-            let request = line.next().await;
-            file.answer(&mut line, &request).await;
+            let request = connection.next().await;
+            file.respond(&mut connection, &request).await;
         }
     });
     let mut piece = [0; 100];
@@ -157,26 +161,26 @@ async fn reading_goes_on_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_is_the_same_is_read_on_after_a_cut() {
+async fn unchanged_file_is_read_on_after_a_cut() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
+    let (remote, mut connection) = sim.connect(full_server()).await;
     let file = SimFile {
         size: 20 * BLOCK + 1,
         modified: 1,
     };
-    let reader = opened(&remote, &mut line, &file).await;
+    let reader = opened(&remote, &mut connection, &file).await;
     let reading = read_on(reader);
-    // The first window is answered, with the look at what was opened; then it is cut.
-    file.serve(&mut line, 9).await;
-    taken(&mut line, 3).await;
-    drop(line);
-    let (mut line, _) = sim.resumed(capable()).await;
+    // Respond to the first window and the metadata request, then cut the connection.
+    file.serve(&mut connection, 9).await;
+    taken(&mut connection, 3).await;
+    drop(connection);
+    let (mut connection, _) = sim.resumed(full_server()).await;
     let serving = tokio::spawn(async move {
-        let asked = file.serve(&mut line, 3).await;
+        let asked = file.serve(&mut connection, 3).await;
         assert_eq!(asked, ["fs/open", "fs/getMetadata", "fs/readBlock"]);
         loop {
-            let request = line.next().await;
-            file.answer(&mut line, &request).await;
+            let request = connection.next().await;
+            file.respond(&mut connection, &request).await;
         }
     });
     let bytes = soon("all of it", reading).await.unwrap().unwrap();
@@ -189,101 +193,107 @@ async fn a_file_that_is_the_same_is_read_on_after_a_cut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_has_changed_is_not_read_on() {
+async fn changed_file_is_not_read_on() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
+    let (remote, mut connection) = sim.connect(full_server()).await;
     let size = 20 * BLOCK;
-    let reader = opened(&remote, &mut line, &SimFile { size, modified: 1 }).await;
+    let reader = opened(&remote, &mut connection, &SimFile { size, modified: 1 }).await;
     let reading = read_on(reader);
-    SimFile { size, modified: 1 }.serve(&mut line, 9).await;
-    drop(line);
-    let (mut line, _) = sim.resumed(capable()).await;
-    let asked = SimFile { size, modified: 2 }.serve(&mut line, 2).await;
+    SimFile { size, modified: 1 }
+        .serve(&mut connection, 9)
+        .await;
+    drop(connection);
+    let (mut connection, _) = sim.resumed(full_server()).await;
+    let asked = SimFile { size, modified: 2 }
+        .serve(&mut connection, 2)
+        .await;
     assert_eq!(asked, ["fs/open", "fs/getMetadata"]);
     let error = soon("an error", reading).await.unwrap().unwrap_err();
     assert_eq!(kind_of(&error), FileErrorKind::Changed, "{error}");
-    // What was opened in vain is closed.
-    line.asked_for("fs/close").await;
+    // The reopened file is closed.
+    connection.expect_request("fs/close").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_is_gone_is_not_read_on() {
+async fn removed_file_is_not_read_on() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
+    let (remote, mut connection) = sim.connect(full_server()).await;
     let file = SimFile {
         size: 20 * BLOCK,
         modified: 1,
     };
-    let reader = opened(&remote, &mut line, &file).await;
+    let reader = opened(&remote, &mut connection, &file).await;
     let reading = read_on(reader);
-    file.serve(&mut line, 9).await;
-    drop(line);
-    let (mut line, _) = sim.resumed(capable()).await;
-    let open = line.asked_for("fs/open").await;
+    file.serve(&mut connection, 9).await;
+    drop(connection);
+    let (mut connection, _) = sim.resumed(full_server()).await;
+    let open = connection.expect_request("fs/open").await;
     let words = "No such file or directory (os error 2)";
-    line.refuse(&open, -32004, words).await;
+    connection.reject(&open, -32004, words).await;
     let error = soon("an error", reading).await.unwrap().unwrap_err();
     assert_eq!(kind_of(&error), FileErrorKind::Changed, "{error}");
     assert!(error.to_string().contains(words), "{error}");
 }
 
-/// What was replaced between the look and the opening can't be told from what was
-/// opened, so after a cut it isn't opened again.
+/// A file replaced between the metadata request and the open cannot be identified, so it is not
+/// opened again after a cut.
 #[tokio::test(start_paused = true)]
-async fn a_file_that_changed_as_it_was_opened_is_not_read_on() {
+async fn file_changed_during_open_is_not_read_on() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
+    let (remote, mut connection) = sim.connect(full_server()).await;
     let size = 20 * BLOCK;
-    let reader = opened(&remote, &mut line, &SimFile { size, modified: 1 }).await;
+    let reader = opened(&remote, &mut connection, &SimFile { size, modified: 1 }).await;
     let reading = read_on(reader);
-    SimFile { size, modified: 2 }.serve(&mut line, 9).await;
-    drop(line);
-    let (_line, _) = sim.resumed(capable()).await;
+    SimFile { size, modified: 2 }
+        .serve(&mut connection, 9)
+        .await;
+    drop(connection);
+    let (_connection, _) = sim.resumed(full_server()).await;
     let error = soon("an error", reading).await.unwrap().unwrap_err();
     assert_eq!(kind_of(&error), FileErrorKind::Changed, "{error}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_waiting_for_a_file_leaves_none_open() {
+async fn cancelled_open_closes_the_file() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
+    let (remote, mut connection) = sim.connect(old_server()).await;
     let file = SimFile {
         size: 1,
         modified: 1,
     };
     let files = remote.files();
     let opening = tokio::spawn(async move { files.open("/f").await.map(|_| ()) });
-    file.serve(&mut line, 1).await;
-    let open = line.asked_for("fs/open").await;
+    file.serve(&mut connection, 1).await;
+    let open = connection.expect_request("fs/open").await;
     opening.abort();
-    // A close would overtake the opening, so it waits for the answer.
-    line.is_quiet_for(Duration::from_secs(1)).await;
-    file.answer(&mut line, &open).await;
-    let close = line.asked_for("fs/close").await;
+    // A close would overtake the open, so it is sent after the response.
+    connection.expect_silence(Duration::from_secs(1)).await;
+    file.respond(&mut connection, &open).await;
+    let close = connection.expect_request("fs/close").await;
     assert_eq!(close["params"]["handleId"], open["params"]["handleId"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_are_asked_again_and_changes_are_not() {
+async fn read_only_calls_are_retried_and_changes_are_not() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
+    let (remote, mut connection) = sim.connect(full_server()).await;
     let files = Arc::new(remote.files());
     let asking = tokio::spawn({
         let files = Arc::clone(&files);
         async move { files.metadata("/f").await }
     });
-    line.asked_for("fs/getMetadata").await;
+    connection.expect_request("fs/getMetadata").await;
     let changing = tokio::spawn(async move { files.remove("/f", Default::default()).await });
-    line.asked_for("fs/remove").await;
-    drop(line);
-    let (mut line, _) = sim.resumed(capable()).await;
-    let again = line.asked_for("fs/getMetadata").await;
-    line.answer(&again, described(7, 1)).await;
+    connection.expect_request("fs/remove").await;
+    drop(connection);
+    let (mut connection, _) = sim.resumed(full_server()).await;
+    let again = connection.expect_request("fs/getMetadata").await;
+    connection.respond(&again, metadata(7, 1)).await;
     let found = soon("the answer", asking).await.unwrap().unwrap();
     assert_eq!(found.size, 7);
     let error = soon("the error", changing).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), FileErrorKind::Unavailable);
-    line.is_quiet_for(Duration::from_secs(1)).await;
+    connection.expect_silence(Duration::from_secs(1)).await;
 }
 
 pub(crate) fn kind_of(error: &std::io::Error) -> FileErrorKind {

@@ -1,32 +1,32 @@
-//! Files that are written, when the connection is lost.
+//! Writing files when the connection is lost.
 
 use std::time::Duration;
 
-use outpost_client::{Error, FileErrorKind, Files, Place as _, Remote};
+use outpost_client::{Error, Executor as _, FileErrorKind, Files, RemoteExecutor};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::{
     files::{BLOCK, content, kind_of, taken},
-    sim::{Sim, SimLine, capable, released, soon},
+    sim::{Sim, SimConnection, full_server, old_server, soon},
 };
 
-fn writes_streams() -> Value {
-    let mut welcome = capable();
-    welcome["capabilities"]["fsWriteStream"] = true.into();
-    welcome
+fn write_stream_capabilities() -> Value {
+    let mut initialize_result = full_server();
+    initialize_result["capabilities"]["fsWriteStream"] = true.into();
+    initialize_result
 }
 
 #[tokio::test(start_paused = true)]
-async fn blocks_are_written_at_the_same_time_and_committed_behind_all_of_them() {
+async fn blocks_are_written_concurrently_before_the_commit() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(writes_streams()).await;
-    let (mut writer, create) = created(&remote, &mut line).await;
+    let (remote, mut connection) = sim.connect(write_stream_capabilities()).await;
+    let (mut writer, create) = created(&remote, &mut connection).await;
     let writing = tokio::spawn(async move {
         writer.write_all(&content(0, 2 * BLOCK + 5)).await?;
         writer.commit().await.map_err(std::io::Error::from)
     });
-    let requests = taken(&mut line, 3).await;
+    let requests = taken(&mut connection, 3).await;
     let mut all = vec![0; 2 * BLOCK + 5];
     for request in &requests {
         assert_eq!(request["method"], "fs/writeBlock");
@@ -38,44 +38,44 @@ async fn blocks_are_written_at_the_same_time_and_committed_behind_all_of_them() 
         all[offset..offset + bytes.len()].copy_from_slice(&bytes);
     }
     assert!(all == content(0, all.len()));
-    line.is_quiet_for(Duration::from_secs(1)).await;
+    connection.expect_silence(Duration::from_secs(1)).await;
     for request in requests.iter().rev() {
-        line.answer(request, json!({})).await;
+        connection.respond(request, json!({})).await;
     }
-    let commit = line.asked_for("fs/commit").await;
-    line.answer(&commit, json!({})).await;
+    let commit = connection.expect_request("fs/commit").await;
+    connection.respond(&commit, json!({})).await;
     soon("the commit", writing).await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_much_is_on_its_way() {
+async fn blocks_in_flight_are_limited() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(writes_streams()).await;
-    let (mut writer, _) = created(&remote, &mut line).await;
+    let (remote, mut connection) = sim.connect(write_stream_capabilities()).await;
+    let (mut writer, _) = created(&remote, &mut connection).await;
     let writing = tokio::spawn(async move {
         let _ = writer.write_all(&content(0, 100 * BLOCK)).await;
     });
-    taken(&mut line, 8).await;
-    line.is_quiet_for(Duration::from_secs(1)).await;
+    taken(&mut connection, 8).await;
+    connection.expect_silence(Duration::from_secs(1)).await;
     writing.abort();
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_committed_is_closed() {
+async fn dropped_writer_closes_the_handle() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(writes_streams()).await;
-    let (mut writer, create) = created(&remote, &mut line).await;
+    let (remote, mut connection) = sim.connect(write_stream_capabilities()).await;
+    let (mut writer, create) = created(&remote, &mut connection).await;
     writer.write_all(b"half").await.unwrap();
     drop(writer);
-    let close = line.asked_for("fs/close").await;
+    let close = connection.expect_request("fs/close").await;
     assert_eq!(close["params"]["handleId"], create["params"]["handleId"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_while_writing_ends_the_stream() {
+async fn cut_while_writing_interrupts() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(writes_streams()).await;
-    let (mut writer, _) = created(&remote, &mut line).await;
+    let (remote, mut connection) = sim.connect(write_stream_capabilities()).await;
+    let (mut writer, _) = created(&remote, &mut connection).await;
     let writing = tokio::spawn(async move {
         writer.write_all(&content(0, BLOCK)).await.unwrap();
         let error = writer.flush().await.unwrap_err();
@@ -83,32 +83,32 @@ async fn a_cut_while_writing_ends_the_stream() {
         let commit = writer.commit().await.unwrap_err();
         [kind_of(&error), kind_of(&again), commit.kind()]
     });
-    line.asked_for("fs/writeBlock").await;
-    drop(line);
-    let (mut line, _) = sim.resumed(writes_streams()).await;
+    connection.expect_request("fs/writeBlock").await;
+    drop(connection);
+    let (mut connection, _) = sim.resumed(write_stream_capabilities()).await;
     let kinds = soon("the errors", writing).await.unwrap();
     assert_eq!(kinds, [FileErrorKind::Interrupted; 3]);
-    // Nothing of it is tried on the new connection.
-    line.is_quiet_for(Duration::from_secs(1)).await;
+    // Nothing is retried on the new connection.
+    connection.expect_silence(Duration::from_secs(1)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_in_a_commit_leaves_nobody_knowing() {
+async fn cut_during_commit_leaves_the_outcome_unknown() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(writes_streams()).await;
-    let (writer, _) = created(&remote, &mut line).await;
+    let (remote, mut connection) = sim.connect(write_stream_capabilities()).await;
+    let (writer, _) = created(&remote, &mut connection).await;
     let committing = tokio::spawn(writer.commit());
-    line.asked_for("fs/commit").await;
-    drop(line);
-    let (mut line, _) = sim.resumed(writes_streams()).await;
+    connection.expect_request("fs/commit").await;
+    drop(connection);
+    let (mut connection, _) = sim.resumed(write_stream_capabilities()).await;
     let error = soon("the error", committing).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), FileErrorKind::Unknown, "{error}");
-    line.is_quiet_for(Duration::from_secs(1)).await;
+    connection.expect_silence(Duration::from_secs(1)).await;
 }
 
-/// Whoever copies tells a file that can't be written from a server that is gone.
+/// A copy must tell a file that cannot be written from a lost server.
 #[tokio::test(start_paused = true)]
-async fn a_place_that_is_gone_for_good_is_told_with_the_file() {
+async fn lost_executor_is_reported_with_the_file() {
     for (asked, kind) in [
         ("fs/writeBlock", FileErrorKind::Interrupted),
         ("fs/commit", FileErrorKind::Unknown),
@@ -118,43 +118,46 @@ async fn a_place_that_is_gone_for_good_is_told_with_the_file() {
                 true => Sim::once(),
                 false => Sim::new(),
             };
-            let (remote, mut line) = sim.connect(writes_streams()).await;
-            let (mut writer, _) = created(&remote, &mut line).await;
+            let (remote, mut connection) = sim.connect(write_stream_capabilities()).await;
+            let (mut writer, _) = created(&remote, &mut connection).await;
             let writing = tokio::spawn(async move {
                 if asked == "fs/writeBlock" {
                     writer.write_all(&content(0, BLOCK)).await.unwrap();
                 }
                 writer.commit().await
             });
-            line.asked_for(asked).await;
-            drop(line);
-            let _line = match gone {
+            connection.expect_request(asked).await;
+            drop(connection);
+            let _connection = match gone {
                 true => None,
-                false => Some(sim.resumed(writes_streams()).await),
+                false => Some(sim.resumed(write_stream_capabilities()).await),
             };
             let error = soon("the error", writing).await.unwrap().unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");
-            let lost = matches!(error.place(), Some(Error::Disconnected { .. }));
+            let lost = matches!(error.executor_error(), Some(Error::Disconnected { .. }));
             assert_eq!(lost, gone, "{error:?}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_streams_is_not_asked_for_one() {
+async fn server_without_streams_gets_no_stream_request() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
+    let (remote, mut connection) = sim.connect(old_server()).await;
     let error = remote.files().create("/f").await.unwrap_err();
     assert_eq!(error.kind(), FileErrorKind::Unavailable);
     assert!(error.to_string().contains("fsWriteStream"), "{error}");
-    line.is_quiet_for(Duration::from_secs(1)).await;
+    connection.expect_silence(Duration::from_secs(1)).await;
 }
 
-async fn created(remote: &Remote, line: &mut SimLine) -> (outpost_client::FileWriter, Value) {
+async fn created(
+    remote: &RemoteExecutor,
+    connection: &mut SimConnection,
+) -> (outpost_client::FileWriter, Value) {
     let files: Files = remote.files();
     let serving = async {
-        let create = line.asked_for("fs/createStream").await;
-        line.answer(&create, json!({})).await;
+        let create = connection.expect_request("fs/createStream").await;
+        connection.respond(&create, json!({})).await;
         create
     };
     let (writer, create) = tokio::join!(files.create("/f"), serving);

@@ -1,19 +1,19 @@
-//! What a remote place does when things go wrong, against a server that does
-//! exactly what each test wants, over memory, with time that stands still.
+//! Recovery of a remote executor, against a simulated server that each test controls, in memory
+//! and with paused time.
 
 mod acknowledging;
 mod attaching;
 mod catching_up;
-mod crossing;
-mod distrust;
 mod failing;
+mod faulty_servers;
 mod files;
 mod files_written;
 mod http;
 mod older_servers;
+mod races;
 mod resuming;
 mod sim;
 mod starts;
-mod thrift;
+mod stdin;
+mod traffic;
 mod untrue;
-mod writing;

@@ -1,68 +1,68 @@
-//! Servers that leave out what goes beyond the released ones, or what they
-//! didn't know yet.
+//! Servers without extensions, and older versions.
 
 use std::time::Duration;
 
-use outpost_client::{Error, Place as _, SignalName, Start, Terminate};
+use outpost_client::{Error, Executor as _, Signal, Start, Terminate};
 use serde_json::json;
 
-use crate::sim::{Sim, page, released, started, tale};
+use crate::sim::{Sim, old_server, page, started, summarize};
 
 #[tokio::test(start_paused = true)]
-async fn a_denial_that_is_left_out_is_asked_for_exactly_once() {
+async fn missing_denial_is_read_once() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
-    let process = started(&remote, &mut line, "p").await;
-    line.output("p", 1, b"no").await;
-    line.send(json!({"method": "process/exited", "params": {
-        "processId": "p", "seq": 2, "exitCode": 1,
-    }}))
-    .await;
-    line.closed("p", 3).await;
-    let read = line.asked_for("process/read").await;
+    let (remote, mut connection) = sim.connect(old_server()).await;
+    let process = started(&remote, &mut connection, "p").await;
+    connection.output("p", 1, b"no").await;
+    connection
+        .send(json!({"method": "process/exited", "params": {
+            "processId": "p", "seq": 2, "exitCode": 1,
+        }}))
+        .await;
+    connection.closed("p", 3).await;
+    let read = connection.expect_request("process/read").await;
     assert_eq!(read["params"]["processId"], "p");
     let mut all = page(&[(1, "no")], 4);
     all["exited"] = json!(true);
     all["exitCode"] = json!(1);
     all["closed"] = json!(true);
     all["sandboxDenied"] = json!(true);
-    line.answer(&read, all).await;
-    assert_eq!(tale(&process).await, ["1 no", "2 denied 1", "3 closed"]);
-    line.is_quiet_for(Duration::from_secs(20)).await;
+    connection.respond(&read, all).await;
+    assert_eq!(
+        summarize(&process).await,
+        ["1 no", "2 denied 1", "3 closed"]
+    );
+    connection.expect_silence(Duration::from_secs(20)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_denial_that_nobody_knows_is_none() {
+async fn unknown_denial_is_false() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
-    let process = started(&remote, &mut line, "p").await;
-    line.send(json!({"method": "process/exited", "params": {
-        "processId": "p", "seq": 1, "exitCode": 0,
-    }}))
-    .await;
-    line.closed("p", 2).await;
-    let read = line.asked_for("process/read").await;
-    line.refuse(&read, -32600, "unknown process id p").await;
-    assert_eq!(tale(&process).await, ["1 exit 0", "2 closed"]);
+    let (remote, mut connection) = sim.connect(old_server()).await;
+    let process = started(&remote, &mut connection, "p").await;
+    connection
+        .send(json!({"method": "process/exited", "params": {
+            "processId": "p", "seq": 1, "exitCode": 0,
+        }}))
+        .await;
+    connection.closed("p", 2).await;
+    let read = connection.expect_request("process/read").await;
+    connection
+        .reject(&read, -32600, "unknown process id p")
+        .await;
+    assert_eq!(summarize(&process).await, ["1 exit 0", "2 closed"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_announced_is_not_asked_for() {
+async fn unannounced_capabilities_are_not_used() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
-    let process = started(&remote, &mut line, "p").await;
-    let grace = Terminate {
-        grace: Some(Duration::from_secs(1)),
-        tree: false,
-    };
+    let (remote, mut connection) = sim.connect(old_server()).await;
+    let process = started(&remote, &mut connection, "p").await;
+    let grace = Terminate::new().grace(Duration::from_secs(1));
     let start = || Start::new(["x"]).cwd("/");
     for (refused, missing) in [
         (process.resize(1, 1).await.unwrap_err(), "resize"),
         (process.close_stdin().await.unwrap_err(), "closeStdin"),
-        (
-            process.signal(SignalName::Kill).await.unwrap_err(),
-            "signals",
-        ),
+        (process.signal(Signal::Kill).await.unwrap_err(), "signals"),
         (
             process.terminate_with(grace).await.unwrap_err(),
             "terminateTree",
@@ -82,27 +82,27 @@ async fn what_is_not_announced_is_not_asked_for() {
         ),
     ] {
         match refused {
-            Error::NotAnnounced { capability } => assert_eq!(capability, missing),
+            Error::Unsupported { capability } => assert_eq!(capability, missing),
             other => panic!("{other:?}"),
         }
     }
-    line.is_quiet_for(Duration::from_secs(20)).await;
-    // The interrupt is what every server knows.
+    connection.expect_silence(Duration::from_secs(20)).await;
+    // Every server supports the interrupt.
     let signal = async {
-        let request = line.asked_for("process/signal").await;
-        line.answer(&request, json!({})).await;
+        let request = connection.expect_request("process/signal").await;
+        connection.respond(&request, json!({})).await;
     };
-    let (signalled, ()) = tokio::join!(process.signal(SignalName::Interrupt), signal);
+    let (signalled, ()) = tokio::join!(process.signal(Signal::Interrupt), signal);
     signalled.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_holds_nothing_that_an_older_server_does_not_know() {
+async fn start_contains_only_known_fields() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
+    let (remote, mut connection) = sim.connect(old_server()).await;
     let server = async {
-        let request = line.asked_for("process/start").await;
-        line.refuse(&request, -32603, "no").await;
+        let request = connection.expect_request("process/start").await;
+        connection.reject(&request, -32603, "no").await;
         request["params"].clone()
     };
     let start = Start::new(["x", "y"]).cwd("/a b").id("p").env("A", "b");
@@ -120,18 +120,18 @@ async fn a_start_holds_nothing_that_an_older_server_does_not_know() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_a_process_starts_is_asked_for_if_nobody_said() {
+async fn working_directory_is_requested_once() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
+    let (remote, mut connection) = sim.connect(old_server()).await;
     let server = async {
-        let request = line.asked_for("environment/info").await;
+        let request = connection.expect_request("environment/info").await;
         let info = json!({"shell": {"name": "sh", "path": "/bin/sh"}, "cwd": "file:///srv"});
-        line.answer(&request, info).await;
-        // What is known isn't asked for again.
+        connection.respond(&request, info).await;
+        // The working directory is requested once.
         for cwd in ["file:///srv", "file:///srv/sub"] {
-            let request = line.asked_for("process/start").await;
+            let request = connection.expect_request("process/start").await;
             assert_eq!(request["params"]["cwd"], cwd);
-            line.refuse(&request, -32603, "no").await;
+            connection.reject(&request, -32603, "no").await;
         }
     };
     let starting = async {
@@ -143,51 +143,56 @@ async fn where_a_process_starts_is_asked_for_if_nobody_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_know_where_it_is_has_to_be_told() {
+async fn relative_directory_fails_without_a_working_directory() {
     for knows_the_question in [true, false] {
         let mut sim = Sim::new();
-        let (remote, mut line) = sim.connect(released()).await;
+        let (remote, mut connection) = sim.connect(old_server()).await;
         let server = async {
-            let request = line.asked_for("environment/info").await;
+            let request = connection.expect_request("environment/info").await;
             if knows_the_question {
                 let info = json!({"shell": {"name": "sh", "path": "/bin/sh"}, "cwd": null});
-                line.answer(&request, info).await;
+                connection.respond(&request, info).await;
             } else {
-                line.refuse(&request, -32601, "unknown method").await;
+                connection.reject(&request, -32601, "unknown method").await;
             }
         };
         let (started, ()) = tokio::join!(remote.start(Start::new(["x"])), server);
         assert!(matches!(started.unwrap_err(), Error::NoDirectory));
         let start = Start::new(["x"]).cwd("/srv").id("p");
-        let (started, _) = tokio::join!(remote.start(start), line.start());
+        let (started, _) = tokio::join!(remote.start(start), connection.start());
         started.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nonsense_about_a_process_breaks_nothing() {
+async fn invalid_notifications_are_ignored() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
-    let process = started(&remote, &mut line, "p").await;
-    line.send(json!({"method": "process/output", "params": {"processId": "p"}}))
+    let (remote, mut connection) = sim.connect(old_server()).await;
+    let process = started(&remote, &mut connection, "p").await;
+    connection
+        .send(json!({"method": "process/output", "params": {"processId": "p"}}))
         .await;
-    line.send(json!({"method": "process/exited", "params": [1]}))
+    connection
+        .send(json!({"method": "process/exited", "params": [1]}))
         .await;
-    line.send(json!({"nothing": 1})).await;
-    line.send(json!({"id": 999, "result": {}})).await;
-    line.send(json!({"id": "x", "error": {"code": 1, "message": "m"}}))
+    connection.send(json!({"nothing": 1})).await;
+    connection.send(json!({"id": 999, "result": {}})).await;
+    connection
+        .send(json!({"id": "x", "error": {"code": 1, "message": "m"}}))
         .await;
-    line.send(json!({"id": 4, "method": "client/ask"})).await;
-    let answer = line.next().await;
+    connection
+        .send(json!({"id": 4, "method": "client/ask"}))
+        .await;
+    let answer = connection.next().await;
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
-    line.output("p", 1, b"").await;
-    line.exited("p", 2, 3).await;
-    line.exited("p", 3, 4).await;
-    line.closed("p", 4).await;
-    line.output("p", 5, b"behind the end").await;
-    assert_eq!(tale(&process).await, ["2 exit 3", "4 closed"]);
-    let process = started(&remote, &mut line, "q").await;
-    line.closed("q", 1).await;
-    assert_eq!(tale(&process).await, ["1 closed"]);
+    connection.output("p", 1, b"").await;
+    connection.exited("p", 2, 3).await;
+    connection.exited("p", 3, 4).await;
+    connection.closed("p", 4).await;
+    connection.output("p", 5, b"behind the end").await;
+    assert_eq!(summarize(&process).await, ["2 exit 3", "4 closed"]);
+    let process = started(&remote, &mut connection, "q").await;
+    connection.closed("q", 1).await;
+    assert_eq!(summarize(&process).await, ["1 closed"]);
     assert_eq!(process.wait().await.unwrap().code, -1);
 }

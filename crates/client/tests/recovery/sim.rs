@@ -1,4 +1,4 @@
-//! A server that does what a test says, and nothing by itself.
+//! A simulated server that a test controls step by step.
 
 use std::{
     future::Future,
@@ -12,9 +12,9 @@ use std::{
 };
 
 use outpost_client::{
-    DialError, Dialer, Place as _, Process, Remote, RemoteOptions, Start, Transport,
+    DialError, Dialer, Executor as _, Process, RemoteExecutor, RemoteOptions, Start, Transport,
 };
-use outpost_rpc::{Frames, Framing, Inbound, Received, Role};
+use outpost_rpc::{FrameBuffer, Framing, Inbound, Received, Role};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncWriteExt, DuplexStream, WriteHalf, duplex, split},
@@ -23,16 +23,16 @@ use tokio::{
 
 pub(crate) const SESSION: &str = "0f0f0f0f-secret-session";
 
-/// More than anything that is waited for here.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Timeout of everything that a test waits for, in paused time.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What a released server answers to `initialize`.
-pub(crate) fn released() -> Value {
+/// Response of a server without extensions to `initialize`.
+pub(crate) fn old_server() -> Value {
     json!({"sessionId": SESSION})
 }
 
-/// What one answers that can do everything.
-pub(crate) fn capable() -> Value {
+/// Response of a server with all extensions to `initialize`.
+pub(crate) fn full_server() -> Value {
     json!({"sessionId": SESSION, "capabilities": {
         "acked": true, "closeStdin": true, "resize": true, "signals": true, "timeouts": true,
         "processList": true, "takeover": true, "terminateTree": true,
@@ -41,13 +41,13 @@ pub(crate) fn capable() -> Value {
 
 /// The server's side of all connections.
 pub(crate) struct Sim {
-    lines: mpsc::Receiver<SimLine>,
+    connections: mpsc::Receiver<SimConnection>,
     dialer: Arc<SimDialer>,
 }
 
 pub(crate) struct SimDialer {
-    lines: mpsc::Sender<SimLine>,
-    /// Nobody listens.
+    connections: mpsc::Sender<SimConnection>,
+    /// Whether dialing fails.
     pub(crate) down: AtomicBool,
     pub(crate) dials: AtomicUsize,
     redials: bool,
@@ -63,13 +63,16 @@ impl Dialer for SimDialer {
             let (ours, theirs) = duplex(64 * 1024);
             let (read, outgoing) = split(theirs);
             let framing = Framing::WebSocket(Role::Server);
-            let line = SimLine {
+            let connection = SimConnection {
                 inbound: Inbound::new(Box::new(read), framing, 1 << 26, None),
                 outgoing,
-                frames: Frames::new(framing),
-                asked: Vec::new(),
+                frames: FrameBuffer::new(framing),
+                methods: Vec::new(),
             };
-            self.lines.send(line).await.expect("the test listens");
+            self.connections
+                .send(connection)
+                .await
+                .expect("the test listens");
             let (read, write) = split(ours);
             Ok(Transport::websocket(Box::new(read), Box::new(write)))
         })
@@ -89,21 +92,21 @@ impl Sim {
         Self::with(true)
     }
 
-    /// One that can be reached once.
+    /// Creates a server that can be dialed once.
     pub(crate) fn once() -> Self {
         Self::with(false)
     }
 
     fn with(redials: bool) -> Self {
-        let (sender, lines) = mpsc::channel(16);
+        let (sender, connections) = mpsc::channel(16);
         let dialer = SimDialer {
-            lines: sender,
+            connections: sender,
             down: AtomicBool::new(false),
             dials: AtomicUsize::new(0),
             redials,
         };
         Sim {
-            lines,
+            connections,
             dialer: Arc::new(dialer),
         }
     }
@@ -116,65 +119,69 @@ impl Sim {
         &self.dialer
     }
 
-    /// A client that is connected, and its connection.
-    pub(crate) async fn connect(&mut self, welcome: Value) -> (Remote, SimLine) {
-        self.connect_with(RemoteOptions::default(), welcome).await
+    /// Connects a client. Returns it and the server's side of the connection.
+    pub(crate) async fn connect(
+        &mut self,
+        initialize_result: Value,
+    ) -> (RemoteExecutor, SimConnection) {
+        self.connect_with(RemoteOptions::default(), initialize_result)
+            .await
     }
 
     pub(crate) async fn connect_with(
         &mut self,
         options: RemoteOptions,
-        welcome: Value,
-    ) -> (Remote, SimLine) {
+        initialize_result: Value,
+    ) -> (RemoteExecutor, SimConnection) {
         let dialer: Arc<dyn Dialer> = self.dialer.clone();
-        let connecting = Remote::over(dialer, options);
+        let connecting = RemoteExecutor::with_dialer(dialer, options);
         let serving = async {
-            let mut line = self.accept().await;
-            let hello = line.asked_for("initialize").await;
-            line.answer(&hello, welcome).await;
-            line.said("initialized").await;
-            line
+            let mut connection = self.accept().await;
+            let hello = connection.expect_request("initialize").await;
+            connection.respond(&hello, initialize_result).await;
+            connection.expect_notification("initialized").await;
+            connection
         };
-        let (remote, line) = tokio::join!(connecting, serving);
-        (remote.expect("it connects"), line)
+        let (remote, connection) = tokio::join!(connecting, serving);
+        (remote.expect("it connects"), connection)
     }
 
-    /// The next connection.
-    pub(crate) async fn accept(&mut self) -> SimLine {
-        soon("a connection", self.lines.recv())
+    /// Waits for the next connection.
+    pub(crate) async fn accept(&mut self) -> SimConnection {
+        soon("a connection", self.connections.recv())
             .await
             .expect("the client is there")
     }
 
-    /// The next connection, on which the session is resumed.
-    pub(crate) async fn resumed(&mut self, welcome: Value) -> (SimLine, Value) {
-        let mut line = self.accept().await;
-        let hello = line.asked_for("initialize").await;
+    /// Waits for the next connection and resumes the session. Returns the request.
+    pub(crate) async fn resumed(&mut self, initialize_result: Value) -> (SimConnection, Value) {
+        let mut connection = self.accept().await;
+        let hello = connection.expect_request("initialize").await;
         assert_eq!(hello["params"]["resumeSessionId"], SESSION);
-        line.answer(&hello, welcome).await;
-        line.said("initialized").await;
-        (line, hello["params"].clone())
+        connection.respond(&hello, initialize_result).await;
+        connection.expect_notification("initialized").await;
+        (connection, hello["params"].clone())
     }
 }
 
-/// The server's side of one connection. Dropping it cuts it.
-pub(crate) struct SimLine {
+/// The server's side of one connection. Dropping it closes it.
+pub(crate) struct SimConnection {
     inbound: Inbound,
     outgoing: WriteHalf<DuplexStream>,
-    frames: Frames,
-    /// Every method that came, notifications too.
-    pub(crate) asked: Vec<String>,
+    frames: FrameBuffer,
+    /// The methods of all requests and notifications.
+    pub(crate) methods: Vec<String>,
 }
 
-impl SimLine {
-    /// The next message.
+impl SimConnection {
+    /// Waits for the next message.
     pub(crate) async fn next(&mut self) -> Value {
         loop {
             match soon("a message", self.inbound.next()).await {
                 Ok(Some(Received::Message(text))) => {
                     let message: Value = serde_json::from_slice(&text).expect("it is JSON");
-                    let method = message["method"].as_str().unwrap_or("an answer");
-                    self.asked.push(method.to_owned());
+                    let method = message["method"].as_str().unwrap_or("a response");
+                    self.methods.push(method.to_owned());
                     return message;
                 }
                 Ok(Some(Received::Ping(_) | Received::Pong)) => {}
@@ -183,24 +190,24 @@ impl SimLine {
         }
     }
 
-    /// The next message, which is a request for this.
-    pub(crate) async fn asked_for(&mut self, method: &str) -> Value {
+    /// Waits for the next message, which must be this request.
+    pub(crate) async fn expect_request(&mut self, method: &str) -> Value {
         let message = self.next().await;
         assert_eq!(message["method"], method, "{message}");
         assert!(message["id"].is_i64(), "{message}");
         message
     }
 
-    /// The next message, which is this notification.
-    pub(crate) async fn said(&mut self, method: &str) -> Value {
+    /// Waits for the next message, which must be this notification.
+    pub(crate) async fn expect_notification(&mut self, method: &str) -> Value {
         let message = self.next().await;
         assert_eq!(message["method"], method, "{message}");
         assert!(message["id"].is_null(), "{message}");
         message["params"].clone()
     }
 
-    /// Nothing is said for so long, or ever again.
-    pub(crate) async fn is_quiet_for(&mut self, time: Duration) {
+    /// Checks that no message arrives for this time.
+    pub(crate) async fn expect_silence(&mut self, time: Duration) {
         let heard = async {
             loop {
                 match self.inbound.next().await {
@@ -215,8 +222,8 @@ impl SimLine {
         }
     }
 
-    /// Waits until the client has hung up.
-    pub(crate) async fn hung_up(&mut self) {
+    /// Waits until the client has closed the connection.
+    pub(crate) async fn wait_closed(&mut self) {
         soon("the end of the connection", async {
             while !matches!(
                 self.inbound.next().await,
@@ -228,7 +235,7 @@ impl SimLine {
 
     pub(crate) async fn send(&mut self, message: Value) {
         self.frames.message(message.to_string().as_bytes());
-        // Who has hung up doesn't hear it.
+        // The client may have closed the connection.
         let _ = self.outgoing.write_all(self.frames.as_bytes()).await;
         self.frames.clear();
     }
@@ -240,22 +247,22 @@ impl SimLine {
         let _ = self.outgoing.write_all(&frame).await;
     }
 
-    pub(crate) async fn answer(&mut self, request: &Value, result: Value) {
+    pub(crate) async fn respond(&mut self, request: &Value, result: Value) {
         self.send(json!({"id": request["id"], "result": result}))
             .await;
     }
 
-    pub(crate) async fn refuse(&mut self, request: &Value, code: i64, message: &str) {
+    pub(crate) async fn reject(&mut self, request: &Value, code: i64, message: &str) {
         let error = json!({"code": code, "message": message});
         self.send(json!({"id": request["id"], "error": error}))
             .await;
     }
 
-    /// Takes a start and answers it; gives the name of the process.
+    /// Accepts a start. Returns the process id.
     pub(crate) async fn start(&mut self) -> String {
-        let request = self.asked_for("process/start").await;
+        let request = self.expect_request("process/start").await;
         let id = request["params"]["processId"].clone();
-        self.answer(&request, json!({"processId": id, "sandboxType": "none"}))
+        self.respond(&request, json!({"processId": id, "sandboxType": "none"}))
             .await;
         id.as_str().expect("a name").to_owned()
     }
@@ -284,7 +291,7 @@ impl SimLine {
     }
 }
 
-/// The answer to a read: chunks by their numbers.
+/// Response to a read.
 pub(crate) fn page(chunks: &[(u64, &str)], next_seq: u64) -> Value {
     let chunks: Vec<_> = chunks
         .iter()
@@ -299,24 +306,28 @@ pub(crate) fn page(chunks: &[(u64, &str)], next_seq: u64) -> Value {
            "closed": false, "failure": null})
 }
 
-/// A process that the server has started.
-pub(crate) async fn started(remote: &Remote, line: &mut SimLine, id: &str) -> Process {
+/// Starts a process.
+pub(crate) async fn started(
+    remote: &RemoteExecutor,
+    connection: &mut SimConnection,
+    id: &str,
+) -> Process {
     let start = Start::new(["x"]).cwd("/").id(id);
-    let (process, _) = tokio::join!(remote.start(start), line.start());
+    let (process, _) = tokio::join!(remote.start(start), connection.start());
     process.expect("it starts")
 }
 
-/// The events of a process to its end, in short.
-pub(crate) async fn tale(process: &Process) -> Vec<String> {
+/// Reads all events of a process as short texts.
+pub(crate) async fn summarize(process: &Process) -> Vec<String> {
     let mut events = process.events();
-    let mut tale = Vec::new();
+    let mut texts = Vec::new();
     while let Some(event) = soon("an event", events.next()).await {
-        tale.push(brief(event));
+        texts.push(summary(event));
     }
-    tale
+    texts
 }
 
-pub(crate) fn brief(event: outpost_client::Event) -> String {
+pub(crate) fn summary(event: outpost_client::Event) -> String {
     use outpost_client::Event;
     match event {
         Event::Output { seq, bytes, .. } => format!("{seq} {}", String::from_utf8_lossy(&bytes)),
@@ -324,18 +335,18 @@ pub(crate) fn brief(event: outpost_client::Event) -> String {
             seq,
             code,
             sandbox_denied,
-        } => match sandbox_denied {
-            true => format!("{seq} denied {code}"),
-            false => format!("{seq} exit {code}"),
-        },
+        } => {
+            let kind = if sandbox_denied { "denied" } else { "exit" };
+            format!("{seq} {kind} {code}")
+        }
         Event::Closed { seq } => format!("{seq} closed"),
-        Event::Failed { message } => message,
+        Event::Failed { error } => error.to_string(),
     }
 }
 
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
+    match tokio::time::timeout(TIMEOUT, future).await {
         Ok(value) => value,
-        Err(_) => panic!("waited in vain for {what}"),
+        Err(_) => panic!("timeout: {what}"),
     }
 }

@@ -1,44 +1,44 @@
-//! A start whose fate is unknown.
+//! Starts that are dropped or whose response is lost.
 
 use std::time::Duration;
 
-use outpost_client::{Error, Place as _, Remote, Start};
+use outpost_client::{Error, Executor as _, RemoteExecutor, Start};
 use serde_json::{Value, json};
 
-use crate::sim::{Sim, SimLine, capable, released, started, tale};
+use crate::sim::{Sim, SimConnection, full_server, old_server, started, summarize};
 
 #[tokio::test(start_paused = true)]
-async fn a_start_in_flight_at_the_cut_is_cleaned_up_before_anything_else() {
-    for welcome in [capable(), released()] {
+async fn start_in_flight_at_the_loss_is_terminated_first() {
+    for initialize_result in [full_server(), old_server()] {
         let mut sim = Sim::new();
-        let (remote, mut line) = sim.connect(welcome.clone()).await;
-        let other = started(&remote, &mut line, "other").await;
+        let (remote, mut connection) = sim.connect(initialize_result.clone()).await;
+        let other = started(&remote, &mut connection, "other").await;
         let server = async {
-            let request = line.asked_for("process/start").await;
+            let request = connection.expect_request("process/start").await;
             assert_eq!(request["params"]["processId"], "lost");
-            drop(line);
-            let (mut line, _) = sim.resumed(welcome.clone()).await;
-            // It exists, as it turns out.
-            line.output("lost", 1, b"hello").await;
-            let end = line.asked_for("process/terminate").await;
+            drop(connection);
+            let (mut connection, _) = sim.resumed(initialize_result.clone()).await;
+            // The process was started.
+            connection.output("lost", 1, b"hello").await;
+            let end = connection.expect_request("process/terminate").await;
             assert_eq!(end["params"], json!({"processId": "lost"}));
-            line.answer(&end, json!({"running": true})).await;
-            line.exited("lost", 2, 137).await;
-            line.closed("lost", 3).await;
-            line
+            connection.respond(&end, json!({"running": true})).await;
+            connection.exited("lost", 2, 137).await;
+            connection.closed("lost", 3).await;
+            connection
         };
         let start = Start::new(["x"]).cwd("/").id("lost");
-        let (outcome, mut line) = tokio::join!(remote.start(start), server);
+        let (outcome, mut connection) = tokio::join!(remote.start(start), server);
         let error = outcome.unwrap_err();
         assert!(matches!(error, Error::Disconnected { .. }), "{error}");
-        if welcome == capable() {
-            line.exited("other", 1, 0).await;
-            line.closed("other", 2).await;
-            assert_eq!(tale(&other).await, ["1 exit 0", "2 closed"]);
-            // Its place is given back, together with the other one's.
+        if initialize_result == full_server() {
+            connection.exited("other", 1, 0).await;
+            connection.closed("other", 2).await;
+            assert_eq!(summarize(&other).await, ["1 exit 0", "2 closed"]);
+            // Both closes are acknowledged.
             let mut acked = [
-                line.said("process/ack").await,
-                line.said("process/ack").await,
+                connection.expect_notification("process/ack").await,
+                connection.expect_notification("process/ack").await,
             ];
             acked.sort_by_key(|ack| ack["seq"].as_u64());
             assert_eq!(acked[0], json!({"processId": "other", "seq": 2}));
@@ -48,101 +48,111 @@ async fn a_start_in_flight_at_the_cut_is_cleaned_up_before_anything_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_nobody_waits_for_is_cancelled() {
+async fn dropped_start_is_terminated() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
-    let request = dropped_start(&remote, &mut line, Start::new(["x"]).cwd("/")).await;
-    let end = line.asked_for("process/terminate").await;
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let request = dropped_start(&remote, &mut connection, Start::new(["x"]).cwd("/")).await;
+    let end = connection.expect_request("process/terminate").await;
     assert_eq!(end["params"]["processId"], request["params"]["processId"]);
-    line.answer(&end, json!({"running": true})).await;
-    line.refuse(&request, -32600, "process u start was cancelled")
+    connection.respond(&end, json!({"running": true})).await;
+    connection
+        .reject(&request, -32600, "process u start was cancelled")
         .await;
-    line.is_quiet_for(Duration::from_secs(30)).await;
+    connection.expect_silence(Duration::from_secs(30)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chosen_name_is_ended_once_it_is_known_to_be_this_start_s() {
+async fn dropped_start_with_chosen_id_is_terminated_after_its_response() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
+    let (remote, mut connection) = sim.connect(full_server()).await;
     let build = || Start::new(["x"]).cwd("/").id("build");
-    let request = dropped_start(&remote, &mut line, build()).await;
-    line.refuse(&request, -32600, "process build already exists")
+    let request = dropped_start(&remote, &mut connection, build()).await;
+    connection
+        .reject(&request, -32600, "process build already exists")
         .await;
-    // The one that has the name is somebody's.
-    line.is_quiet_for(Duration::from_secs(30)).await;
-    let request = dropped_start(&remote, &mut line, build()).await;
-    line.is_quiet_for(Duration::from_secs(30)).await;
-    line.answer(&request, json!({"processId": "build"})).await;
-    let end = line.asked_for("process/terminate").await;
+    // The existing process belongs to another client.
+    connection.expect_silence(Duration::from_secs(30)).await;
+    let request = dropped_start(&remote, &mut connection, build()).await;
+    connection.expect_silence(Duration::from_secs(30)).await;
+    connection
+        .respond(&request, json!({"processId": "build"}))
+        .await;
+    let end = connection.expect_request("process/terminate").await;
     assert_eq!(end["params"]["processId"], "build");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_was_never_sent_is_not_undone() {
+async fn unsent_start_is_not_terminated() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
-    let mut standing = remote.standing();
-    line.close(1001).await;
-    drop(line);
-    let lost = standing.wait_for(|now| *now == outpost_client::Standing::Recovering);
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let mut state = remote.connection_state();
+    connection.close(1001).await;
+    drop(connection);
+    let lost = state.wait_for(|now| *now == outpost_client::ConnectionState::Recovering);
     lost.await.unwrap();
     let start = remote.start(Start::new(["x"]).cwd("/").id("u"));
     let dropped = tokio::time::timeout(Duration::from_millis(1), start).await;
     assert!(dropped.is_err(), "there is no connection");
-    let (mut line, _) = sim.resumed(capable()).await;
-    line.is_quiet_for(Duration::from_secs(30)).await;
+    let (mut connection, _) = sim.resumed(full_server()).await;
+    connection.expect_silence(Duration::from_secs(30)).await;
 }
 
-/// A start that is given up once the server was asked.
-async fn dropped_start(remote: &Remote, line: &mut SimLine, start: Start) -> Value {
+/// Drops a start after the request was sent.
+async fn dropped_start(
+    remote: &RemoteExecutor,
+    connection: &mut SimConnection,
+    start: Start,
+) -> Value {
     tokio::select! {
-        _ = remote.start(start) => panic!("nobody has answered"),
-        request = line.asked_for("process/start") => request,
+        _ = remote.start(start) => panic!("there is no response"),
+        request = connection.expect_request("process/start") => request,
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_dropped_while_nobody_was_connected_is_ended_afterwards() {
+async fn process_dropped_while_disconnected_is_terminated_later() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(capable()).await;
-    let process = started(&remote, &mut line, "p").await;
-    let mut standing = remote.standing();
-    drop(line);
-    let mut line = sim.accept().await;
-    standing
-        .wait_for(|now| *now == outpost_client::Standing::Recovering)
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let process = started(&remote, &mut connection, "p").await;
+    let mut state = remote.connection_state();
+    drop(connection);
+    let mut connection = sim.accept().await;
+    state
+        .wait_for(|now| *now == outpost_client::ConnectionState::Recovering)
         .await
         .unwrap();
     drop(process);
-    let hello = line.asked_for("initialize").await;
-    line.answer(&hello, capable()).await;
-    line.said("initialized").await;
-    let end = line.asked_for("process/terminate").await;
+    let hello = connection.expect_request("initialize").await;
+    connection.respond(&hello, full_server()).await;
+    connection.expect_notification("initialized").await;
+    let end = connection.expect_request("process/terminate").await;
     assert_eq!(end["params"]["processId"], "p");
-    line.answer(&end, json!({"running": true})).await;
-    line.exited("p", 1, 137).await;
-    line.closed("p", 2).await;
+    connection.respond(&end, json!({"running": true})).await;
+    connection.exited("p", 1, 137).await;
+    connection.closed("p", 2).await;
     assert_eq!(
-        line.said("process/ack").await,
+        connection.expect_notification("process/ack").await,
         json!({"processId": "p", "seq": 2})
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_may_come_before_the_answer() {
+async fn events_may_precede_the_response() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
+    let (remote, mut connection) = sim.connect(old_server()).await;
     let server = async {
-        let request = line.asked_for("process/start").await;
-        line.output("p", 1, b"early").await;
-        line.exited("p", 2, 0).await;
-        line.closed("p", 3).await;
-        line.answer(&request, json!({"processId": "p"})).await;
+        let request = connection.expect_request("process/start").await;
+        connection.output("p", 1, b"early").await;
+        connection.exited("p", 2, 0).await;
+        connection.closed("p", 3).await;
+        connection
+            .respond(&request, json!({"processId": "p"}))
+            .await;
     };
     let start = Start::new(["x"]).cwd("/").id("p");
     let (process, ()) = tokio::join!(remote.start(start), server);
     assert_eq!(
-        tale(&process.unwrap()).await,
+        summarize(&process.unwrap()).await,
         ["1 early", "2 exit 0", "3 closed"]
     );
 }

@@ -1,39 +1,41 @@
 //! Servers whose answers about files can't be true.
 
-use outpost_client::{FileErrorKind, Place as _};
+use outpost_client::{Executor as _, FileErrorKind};
 use serde_json::{Value, json};
 
 use crate::{
     files::{BLOCK, SimFile, encoded, kind_of, opened, read_on},
-    sim::{Sim, SimLine, released, soon},
+    sim::{Sim, SimConnection, old_server, soon},
 };
 
 /// Answers the next listing with these names.
-async fn list(line: &mut SimLine, names: &[&str]) {
-    let asked = line.asked_for("fs/readDirectory").await;
+async fn list(connection: &mut SimConnection, names: &[&str]) {
+    let asked = connection.expect_request("fs/readDirectory").await;
     let entries: Vec<Value> = names
         .iter()
         .map(|name| json!({"fileName": name, "isDirectory": false, "isFile": true}))
         .collect();
-    line.answer(&asked, json!({"entries": entries})).await;
+    connection
+        .respond(&asked, json!({"entries": entries}))
+        .await;
 }
 
-/// Whoever copies joins them to a path of its own.
+/// A copy joins entry names to a local path.
 #[tokio::test(start_paused = true)]
 async fn names_that_lead_out_of_their_directory_are_refused() {
     let mut sim = Sim::new();
-    let (remote, mut line) = sim.connect(released()).await;
+    let (remote, mut connection) = sim.connect(old_server()).await;
     let files = remote.files();
     for name in ["", ".", "..", "/etc/cron.d/x", "../x", "a/b", "a/", "a\0b"] {
         let listing = files.read_directory("/d");
         let names = ["fine", name];
-        let (listed, ()) = tokio::join!(listing, list(&mut line, &names));
+        let (listed, ()) = tokio::join!(listing, list(&mut connection, &names));
         let error = listed.expect_err(name);
         assert_eq!(error.kind(), FileErrorKind::Failed, "{error}");
         assert!(error.message().contains(&format!("{name:?}")), "{error}");
     }
     let names = ["...", "..a", "a\\b", "~", " "];
-    let (listed, ()) = tokio::join!(files.read_directory("/d"), list(&mut line, &names));
+    let (listed, ()) = tokio::join!(files.read_directory("/d"), list(&mut connection, &names));
     let listed = listed.unwrap();
     let listed: Vec<_> = listed.iter().map(|entry| &*entry.file_name).collect();
     assert_eq!(listed, names);
@@ -49,24 +51,24 @@ async fn a_block_of_another_length_than_was_asked_for_is_an_error() {
         (0, false),
     ] {
         let mut sim = Sim::new();
-        let (remote, mut line) = sim.connect(released()).await;
+        let (remote, mut connection) = sim.connect(old_server()).await;
         let file = SimFile {
             size: 3 * BLOCK,
             modified: 1,
         };
-        let reader = opened(&remote, &mut line, &file).await;
+        let reader = opened(&remote, &mut connection, &file).await;
         let looking = reader.read_at(0, BLOCK as u64);
         let reading = read_on(reader);
         let looking = tokio::spawn(looking);
         let serving = tokio::spawn(async move {
             loop {
-                let request = line.next().await;
+                let request = connection.next().await;
                 match request["method"] == "fs/readBlock" && request["params"]["offset"] == 0 {
                     true => {
                         let block = json!({"chunk": encoded(&vec![b'x'; len]), "eof": eof});
-                        line.answer(&request, block).await;
+                        connection.respond(&request, block).await;
                     }
-                    false => file.answer(&mut line, &request).await,
+                    false => file.respond(&mut connection, &request).await,
                 }
             }
         });

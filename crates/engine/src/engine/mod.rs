@@ -1,34 +1,33 @@
-//! The engine: everything that runs here.
+//! The engine: all sessions and processes of a server.
 
-mod attempts;
-mod clerks;
-mod confining;
+mod expire_closed;
+mod file_workers;
 mod sessions;
-mod shelving;
+mod start_retries;
 
-use attempts::Attempts;
-pub use clerks::{Departure, Purpose};
+use expire_closed::expire_closed;
+pub use file_workers::WorkerExit;
 pub use sessions::Resume;
-use shelving::keep_the_shelf;
+use start_retries::StartRetries;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use outpost_journal::Journal;
 use outpost_process::{Child, Command, Spawner, Stdio, TreeKind};
-use outpost_sandbox::{Hold, Means, Sandbox, Unenforceable};
+use outpost_sandbox::{
+    HostResources, HostSupport, PrepareError, Sandbox, SandboxError, SandboxRequest, Unenforceable,
+};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    About, Attendance, Delivery, Limits, Process, Reservation, Session, SessionId, Start,
-    StartError, Terminal, actor::Actor, clock, ebb::Ebb, shelf::Shelf, stdin::Stdin,
+    About, ActivityTracker, Delivery, Limits, Process, Reservation, Session, SessionId, Start,
+    StartError, Terminal, actor::Actor, clock, closed_processes::ClosedProcesses,
+    freed_bytes::FreedBytes, stdin::Stdin,
 };
 
-/// Processes and sessions of one server; clones name the same engine.
+/// Processes and sessions of one server. Clones share one engine.
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
@@ -37,111 +36,117 @@ pub struct Engine {
 struct Shared {
     limits: Limits,
     spawner: Spawner,
-    /// None where nothing can be confined.
+    /// `None` if sandboxing is unavailable.
     sandbox: Option<Sandbox>,
     sessions: Mutex<HashMap<SessionId, Session>>,
-    /// Sessions that belong to one connection each, which ends them.
+    /// Sessions that belong to one connection each and end with it.
     private_sessions: Mutex<HashMap<SessionId, Session>>,
-    /// Every process that may have something running, whether or not its
-    /// session is still known.
+    /// All processes whose tree may be alive, even if their session is gone.
     alive: Mutex<HashMap<usize, Process>>,
-    /// A place for each process that may run at once.
-    places: Arc<Semaphore>,
-    /// A turn for each that may be prepared for its sandbox at once.
-    preparing: Arc<Semaphore>,
-    shelf: Mutex<Shelf<(Session, Process)>>,
-    /// Wakes the janitor: something was put on the shelf.
-    shelved: Notify,
-    ebb: Arc<Ebb>,
-    /// Every process that is starting, running or still readable, and whoever
-    /// else says so.
-    attendance: Attendance,
-    /// Every task of the engine.
+    /// One permit for each process that may run concurrently.
+    process_permits: Arc<Semaphore>,
+    closed: Mutex<ClosedProcesses<(Session, Process)>>,
+    /// Wakes [`expire_closed`]: a process was added to `closed`.
+    closed_added: Notify,
+    freed: Arc<FreedBytes>,
+    /// Counts processes that are starting, running or still readable, and
+    /// connections.
+    activity: ActivityTracker,
+    /// All tasks of the engine.
     tasks: TaskTracker,
-    /// Cancelled when the engine ends, for tasks that only wait for time.
+    /// Cancelled at shutdown, for tasks that only wait for a timer.
     ending: CancellationToken,
 }
 
 impl Engine {
-    /// An engine with no sessions. Must be called inside a runtime.
+    /// Creates an engine without sessions. Must be called inside a runtime.
     #[must_use]
     pub fn new(spawner: Spawner, limits: Limits) -> Self {
         Self::with_sandbox(spawner, None, limits)
     }
 
-    /// The same with something to confine processes with; without, those that
-    /// are to be confined don't start.
+    /// Creates an engine that can sandbox processes. Without a sandbox, starts with a
+    /// policy fail.
     #[must_use]
     pub fn with_sandbox(spawner: Spawner, sandbox: Option<Sandbox>, limits: Limits) -> Self {
-        let shelf = Shelf::new(
+        let closed = ClosedProcesses::new(
             limits.closed_retention,
             limits.closed_processes,
             limits.closed_bytes,
         );
         let engine = Engine {
             shared: Arc::new(Shared {
-                places: Arc::new(Semaphore::new(
+                process_permits: Arc::new(Semaphore::new(
                     limits.max_processes.min(Semaphore::MAX_PERMITS),
                 )),
-                preparing: Arc::new(Semaphore::new(confining::TURNS)),
                 limits,
                 spawner,
                 sandbox,
                 sessions: Mutex::default(),
                 private_sessions: Mutex::default(),
                 alive: Mutex::default(),
-                shelf: Mutex::new(shelf),
-                shelved: Notify::new(),
-                ebb: Arc::default(),
-                attendance: Attendance::new(),
+                closed: Mutex::new(closed),
+                closed_added: Notify::new(),
+                freed: Arc::default(),
+                activity: ActivityTracker::new(),
                 tasks: TaskTracker::new(),
                 ending: CancellationToken::new(),
             }),
         };
-        engine.shared.tasks.spawn(keep_the_shelf(engine.clone()));
+        engine.shared.tasks.spawn(expire_closed(engine.clone()));
         engine
     }
 
-    /// How whole trees are ended here.
+    /// The kind of process trees.
     #[must_use]
     pub fn tree_kind(&self) -> TreeKind {
         self.shared.spawner.tree_kind()
     }
 
-    /// By what means processes are confined here, if they can be. The first time,
-    /// and as long as they can't, it is found out by trying.
+    /// Returns what this host's sandbox can enforce. Probes the host until a probe has succeeded.
     ///
     /// # Errors
-    /// When they can't, with what to do about it.
-    pub async fn confining_means(&self) -> Result<Means, Unenforceable> {
-        confining::means(self.shared.sandbox.as_ref()).await
+    /// If processes can't be confined, with the remedy.
+    pub async fn sandbox_support(&self) -> Result<HostSupport, Unenforceable> {
+        match &self.shared.sandbox {
+            Some(sandbox) => sandbox.support().await,
+            None => Err(Unenforceable::NoHelper),
+        }
     }
 
-    /// Waits until processes that are gone have freed so much since the last
-    /// time that it is worth giving back to the system. For one task at a time.
-    pub async fn ebbed(&self) {
-        self.shared.ebb.reaches(self.shared.limits.ebb_bytes).await;
+    fn sandbox(&self) -> Result<&Sandbox, SandboxError> {
+        let sandbox = self.shared.sandbox.as_ref();
+        sandbox.ok_or_else(|| PrepareError::from(Unenforceable::NoHelper).into())
     }
 
-    /// Who is there: a process is, from its start until it is forgotten.
+    /// Waits until enough memory was freed since the last call that trimming the heap is
+    /// worthwhile. Supports one waiter.
+    pub async fn wait_for_freed_memory(&self) {
+        self.shared
+            .freed
+            .wait_for(self.shared.limits.trim_after_bytes)
+            .await;
+    }
+
+    /// Counts active users. A process is active from its start until it is forgotten.
     #[must_use]
-    pub fn attendance(&self) -> &Attendance {
-        &self.shared.attendance
+    pub fn activity(&self) -> &ActivityTracker {
+        &self.shared.activity
     }
 
-    /// Starts a process in the slot that was reserved for it.
+    /// Starts a process in its reserved slot.
     pub async fn start(
         &self,
         session: &Session,
         reservation: Reservation,
         start: Start,
     ) -> Result<Process, StartError> {
-        let (child, place) = match self.bear(&reservation, &start).await {
-            Ok(born) => born,
+        let (child, permit) = match self.spawn_within_limits(&reservation, &start).await {
+            Ok(spawned) => spawned,
             Err(error) => return Err(reservation.fail(error)),
         };
         let about = Arc::clone(&reservation.about);
-        let process = self.adopt(session, about, &start, child, place);
+        let process = self.register(session, about, &start, child, permit);
         if let Err(error) = reservation.fill(&process) {
             process.abandon();
             process.end(Some(Duration::ZERO));
@@ -150,60 +155,60 @@ impl Engine {
         Ok(process)
     }
 
-    /// A child whose program runs, and its place among all that run.
-    async fn bear(
+    /// Spawns the child, with retries, if the limit on processes allows it.
+    async fn spawn_within_limits(
         &self,
         reservation: &Reservation,
         start: &Start,
-    ) -> Result<((Child, Option<Hold>), OwnedSemaphorePermit), StartError> {
+    ) -> Result<((Child, Option<HostResources>), OwnedSemaphorePermit), StartError> {
         reservation.check()?;
-        let places = Arc::clone(&self.shared.places);
-        let place = places
+        let permits = Arc::clone(&self.shared.process_permits);
+        let permit = permits
             .try_acquire_owned()
             .map_err(|_| StartError::TooMany)?;
-        let mut attempts = Attempts::within(self.shared.limits.confine_within);
+        let mut attempts = StartRetries::within(self.shared.limits.sandbox_start_timeout);
         loop {
             let spawned = self.spawn(reservation, start).await;
             if !attempts.again(&spawned) {
-                return Ok((spawned?, place));
+                return Ok((spawned?, permit));
             }
         }
     }
 
-    /// A child whose program runs, as things are now.
+    /// Makes one attempt to spawn the child.
     async fn spawn(
         &self,
         reservation: &Reservation,
         start: &Start,
-    ) -> Result<(Child, Option<Hold>), StartError> {
-        let (sandbox, turns) = (self.shared.sandbox.as_ref(), &self.shared.preparing);
-        let within = self.shared.limits.confine_within;
-        // Looking at the host's files may take long, and goes on by itself. There
-        // is nothing to undo yet, so who cancels needn't wait for it.
-        let (command, confinement) = tokio::select! {
-            prepared = confining::prepare(sandbox, turns, start, command_of(start), within) => {
-                prepared?
-            }
-            unwanted = reservation.unwanted() => return Err(unwanted),
+    ) -> Result<(Child, Option<HostResources>), StartError> {
+        let spawner = &self.shared.spawner;
+        let Some(policy) = start.sandbox.clone() else {
+            return Ok((spawner.spawn(command_of(start)).await?, None));
+        };
+        let tmpdir = start.env.iter().rev().find(|(name, _)| name == "TMPDIR");
+        let tmpdir = tmpdir.map(|(_, value)| value.clone());
+        let request = SandboxRequest { policy, tmpdir };
+        let limit = self.shared.limits.sandbox_start_timeout;
+        let sandbox = self.sandbox()?;
+        // Preparation may take long and there is nothing to undo yet, so a cancelled start doesn't
+        // wait for it.
+        let prepared = tokio::select! {
+            prepared = sandbox.prepare_process(request, command_of(start), limit) => prepared?,
+            error = reservation.cancelled() => return Err(error),
         };
         reservation.check()?;
-        let spawned = self.shared.spawner.spawn(command).await;
-        let Some(confinement) = confinement else {
-            return Ok((spawned?, None));
-        };
-        let child = spawned.map_err(confining::not_carried)?;
-        let (child, hold) = confinement.see_through(child, start, within).await?;
-        Ok((child, Some(hold)))
+        let (child, resources) = prepared.start(spawner, limit).await?;
+        Ok((child, Some(resources)))
     }
 
-    /// Gives a child its journal and its actor.
-    fn adopt(
+    /// Creates the journal and the actor of a child.
+    fn register(
         &self,
         session: &Session,
         about: Arc<About>,
         start: &Start,
-        (child, hold): (Child, Option<Hold>),
-        place: OwnedSemaphorePermit,
+        (child, resources): (Child, Option<HostResources>),
+        permit: OwnedSemaphorePermit,
     ) -> Process {
         let limits = &self.shared.limits;
         let journal = Journal::new(outpost_journal::Limits {
@@ -219,10 +224,10 @@ impl Engine {
             child.control,
             journal,
             stdin,
-            Arc::clone(&self.shared.ebb),
+            Arc::clone(&self.shared.freed),
         );
-        // Waited for from its first byte, or what it writes before its owner
-        // has heard of it might be gone by then.
+        // Retain from the first byte: output could otherwise be evicted before the owner
+        // attaches.
         process.wait_for_owner();
         let actor = Actor {
             process: process.clone(),
@@ -233,9 +238,9 @@ impl Engine {
                 .timeout
                 .map(|timeout| clock::after(clock::now(), timeout)),
             drain: start.drain,
-            hold,
-            vigil: None,
-            late_within: limits.late_within,
+            resources,
+            leftovers: None,
+            late_output_timeout: limits.late_output_timeout,
             read_bytes: limits.read_bytes,
         };
         let engine = self.clone();
@@ -243,34 +248,32 @@ impl Engine {
         let closed = process.clone();
         self.alive().insert(process.key(), process.clone());
         self.shared.tasks.spawn(async move {
-            // What a confined process has left keeps its place, and its name: something
-            // is held here for each of them, there is no other bound for that, and who
-            // wants the place back has to be able to end it.
-            if let Some(vigil) = actor.run().await {
-                vigil.keep().await;
+            // Leftover processes of a sandbox keep the permit and the process id. Each
+            // holds resources here without another limit, and a client that wants the
+            // permit back must be able to terminate them.
+            if let Some(leftovers) = actor.run().await {
+                leftovers.wait().await;
             }
-            engine.check_out(&closed);
-            // Who acknowledges is waited for, and so is the one connection that a
-            // private session has: what is kept for it is kept by a process that
-            // counts. Who is pushed to otherwise has its own copy of the handle
-            // until it has been sent everything.
+            engine.remove_unless_leftovers(&closed);
+            // Wait for acknowledgements, and for the connection of a private session, so
+            // that their retained output counts against the limit on processes. Other
+            // connections hold their own handle until everything was sent.
             if session.is_private() || session.delivery() == Delivery::Acked {
                 closed.delivered().await;
             }
-            drop(place);
+            drop(permit);
             if session.is_private() {
-                // Its owner has been told everything, and says itself when the
-                // name is free.
-                engine.check_out_leftovers();
+                // The owner has received everything and frees the id itself.
+                engine.remove_without_leftovers();
             } else {
-                engine.shelve(session, closed);
+                engine.retain_closed(session, closed);
             }
         });
         process
     }
 
-    /// Ends everything and waits until it is gone, but no longer than `within`;
-    /// says whether all of it went.
+    /// Terminates all processes and waits until they are gone, at most `within`. Returns
+    /// whether all are gone.
     pub async fn shutdown(&self, within: Duration) -> bool {
         self.shared.ending.cancel();
         let sessions: Vec<_> = self.sessions().values().cloned().collect();
@@ -287,46 +290,37 @@ impl Engine {
             .is_ok()
     }
 
-    /// Kills everything at once, for an end that can't wait.
+    /// Kills all processes, for an immediate exit.
     pub fn kill_all(&self) {
         for process in self.alive().values() {
             process.kill_tree();
         }
     }
 
-    /// Forgets a process that has nothing running any more.
-    fn check_out(&self, process: &Process) {
+    /// Forgets a process if its tree is gone.
+    fn remove_unless_leftovers(&self, process: &Process) {
         if !process.has_leftovers() {
             self.alive().remove(&process.key());
         }
     }
 
-    /// Forgets every process that had left something running when it was done
-    /// and has nothing running any more: nobody tells when the last of it goes.
-    fn check_out_leftovers(&self) {
+    /// Forgets all closed processes whose leftover processes are gone. Their exit causes
+    /// no event.
+    fn remove_without_leftovers(&self) {
         self.alive()
             .retain(|_, process| !process.is_done() || process.has_leftovers());
     }
 
     fn alive(&self) -> MutexGuard<'_, HashMap<usize, Process>> {
-        self.shared
-            .alive
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.alive.lock()
     }
 
     fn private_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
-        self.shared
-            .private_sessions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.private_sessions.lock()
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
-        self.shared
-            .sessions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.sessions.lock()
     }
 }
 
@@ -340,6 +334,6 @@ fn command_of(start: &Start) -> Command {
             Terminal::Pipes { stdin } => Stdio::Pipes { stdin },
             Terminal::Pty(size) => Stdio::Pty { size },
         },
-        carrier: None,
+        wrapper: None,
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions come and go.
+//! Opens, resumes, detaches and ends sessions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,23 +7,23 @@ use tokio_util::task::TaskTracker;
 
 use super::Engine;
 use crate::{
-    Attendance, Delivery, Epoch, Link, Process, ResumeRefusal, Session, SessionId, SessionOptions,
-    Ttl, clock, session::Detached,
+    ActivityTracker, Delivery, Epoch, Link, Process, ResumeError, Session, SessionId,
+    SessionOptions, Ttl, clock, session::Detached,
 };
 
-/// How a session is resumed.
+/// Options of resuming a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resume {
-    /// Although another connection has it.
+    /// Take it over from another connection.
     pub takeover: bool,
-    /// With another delivery than before.
+    /// Change the delivery.
     pub delivery: Option<Delivery>,
-    /// With another lease than before.
+    /// Change the lease.
     pub ttl: Option<Ttl>,
 }
 
 impl Engine {
-    /// A new session, attached to the caller; none if there are too many.
+    /// Opens a session, attached to the caller. Returns `None` if there are too many.
     #[must_use]
     pub fn open_session(
         &self,
@@ -34,31 +34,30 @@ impl Engine {
         if sessions.len() >= self.shared.limits.max_sessions || self.shared.ending.is_cancelled() {
             return None;
         }
-        let (session, epoch) = Session::new(options, link, self.belonging());
+        let (session, epoch) = Session::new(options, link, self.engine_context());
         sessions.insert(session.id().clone(), session.clone());
         Some((session, epoch))
     }
 
-    /// A session for one connection alone: nobody else learns of it, and it
-    /// ends by [`Engine::end_private_session`] when the connection does. None
-    /// if the engine is ending.
+    /// Opens a session for a single connection, invisible to others. The connection ends
+    /// it with [`Engine::end_private_session`]. Returns `None` during shutdown.
     #[must_use]
     pub fn open_private_session(&self) -> Option<(Session, Epoch)> {
         let mut private = self.private_sessions();
         if self.shared.ending.is_cancelled() {
             return None;
         }
-        let (session, epoch) = Session::private(self.belonging());
+        let (session, epoch) = Session::private(self.engine_context());
         private.insert(session.id().clone(), session.clone());
         Some((session, epoch))
     }
 
-    /// What a session has from its engine.
-    fn belonging(&self) -> (Attendance, TaskTracker) {
-        (self.attendance().clone(), self.shared.tasks.clone())
+    /// The parts of the engine that a session uses.
+    fn engine_context(&self) -> (ActivityTracker, TaskTracker) {
+        (self.activity().clone(), self.shared.tasks.clone())
     }
 
-    /// Kills everything of a private session, without a grace.
+    /// Kills all processes of a private session without a grace period.
     pub fn end_private_session(&self, session: &Session) {
         self.private_sessions().remove(session.id());
         if let Some(ended) = session.end() {
@@ -66,15 +65,15 @@ impl Engine {
         }
     }
 
-    /// Lets the caller into a session that it knows the name of.
+    /// Attaches the caller to an existing session.
     pub fn resume_session(
         &self,
         id: &str,
         resume: Resume,
         link: Arc<dyn Link>,
-    ) -> Result<(Session, Epoch), ResumeRefusal> {
-        let known = self.sessions().get(&SessionId::claimed(id)).cloned();
-        let session = known.ok_or(ResumeRefusal::Gone)?;
+    ) -> Result<(Session, Epoch), ResumeError> {
+        let session = self.sessions().get(&SessionId::claimed(id)).cloned();
+        let session = session.ok_or(ResumeError::Gone)?;
         let epoch = session.resume(
             clock::now(),
             resume.takeover,
@@ -82,13 +81,12 @@ impl Engine {
             resume.ttl,
             link,
         )?;
-        self.let_catch_up(&session, epoch);
+        self.hold_for_catch_up(&session, epoch);
         Ok((session, epoch))
     }
 
-    /// What was retained when a client came back stays for a while, so that it
-    /// can read what it missed.
-    fn let_catch_up(&self, session: &Session, epoch: Epoch) {
+    /// Keeps the retained output for a while, so that the client can read what it missed.
+    fn hold_for_catch_up(&self, session: &Session, epoch: Epoch) {
         let processes = session.processes();
         let grace = self.shared.limits.catch_up;
         let engine = self.clone();
@@ -106,8 +104,7 @@ impl Engine {
         });
     }
 
-    /// A session by its name, without attaching to it; none if it has ended or
-    /// its time is over.
+    /// Finds a session without attaching to it. Returns `None` if it has ended or expired.
     #[must_use]
     pub fn find_session(&self, id: &str) -> Option<Session> {
         let session = self.sessions().get(&SessionId::claimed(id)).cloned()?;
@@ -117,7 +114,7 @@ impl Engine {
         (!over).then_some(session)
     }
 
-    /// Every session, oldest first.
+    /// All sessions, oldest first.
     #[must_use]
     pub fn list_sessions(&self) -> Vec<Session> {
         let mut sessions: Vec<_> = self.sessions().values().cloned().collect();
@@ -125,7 +122,7 @@ impl Engine {
         sessions
     }
 
-    /// The caller's connection is gone: the session stays for a while.
+    /// Detaches the caller's connection. The session stays for its lease.
     pub fn detach(&self, session: &Session, epoch: Epoch) {
         let Some(detached) = session.detach(epoch, clock::now()) else {
             return;
@@ -151,7 +148,7 @@ impl Engine {
         session.set_timer(timer.abort_handle());
     }
 
-    /// Ends sessions that have nothing any more and that nobody is attached to.
+    /// Ends detached sessions without processes.
     pub(super) fn end_forgotten_sessions(&self) {
         for session in self.list_sessions() {
             self.end_if_forgotten(&session);
@@ -160,20 +157,20 @@ impl Engine {
 
     fn end_if_forgotten(&self, session: &Session) {
         if self.shared.limits.end_forgotten_sessions && session.end_if_forgotten() {
-            tracing::info!(session = %session.id(), "session ended: all it had is forgotten");
+            tracing::info!(session = %session.id(), "session ended: all its processes are forgotten");
             self.sessions().remove(session.id());
         }
     }
 
-    /// Ends a session and everything in it, and waits until that is gone.
+    /// Ends a session and waits until its processes are gone.
     pub async fn end_session(&self, session: &Session) {
         let processes = self.begin_end(session);
         let all_closed = async {
             for process in &processes {
-                process.gone().await;
+                process.wait_until_gone().await;
             }
         };
-        // The ladder ends in a kill, so this is never waited for in full.
+        // Termination ends with a kill, so the timeout is normally not reached.
         let _ = tokio::time::timeout(self.shared.limits.end_grace * 2, all_closed).await;
     }
 
@@ -185,8 +182,8 @@ impl Engine {
         }
     }
 
-    /// Ends everything with the ladder. What a process left running when its
-    /// own actor was done needs somebody else to see it off.
+    /// Terminates processes with a grace period. If the actor of a process is done, a new task
+    /// waits for its leftover processes.
     fn end_all(&self, processes: Vec<Process>, grace: Duration) -> Vec<Process> {
         for process in &processes {
             process.abandon();
@@ -195,8 +192,8 @@ impl Engine {
                 let engine = self.clone();
                 let process = process.clone();
                 self.shared.tasks.spawn(async move {
-                    process.see_the_ladder_through().await;
-                    engine.check_out(&process);
+                    process.wait_until_dead().await;
+                    engine.remove_unless_leftovers(&process);
                 });
             }
         }

@@ -1,51 +1,37 @@
-//! A process, for everybody but its actor.
+//! The handle on a process.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicBool};
+use std::sync::{Arc, Weak, atomic::AtomicBool};
 
 use bytes::Bytes;
 use outpost_journal::{End, Event, Exit, Journal, Page, Seq, Stream};
-use outpost_process::{Control, Signal, Size};
+use outpost_process::Control;
+use outpost_types::{ProcessState, Signal, TerminalSize, WriteStatus};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::{
-    About,
-    ebb::Ebb,
-    ladder::Ladder,
-    stdin::{Stdin, WriteStatus},
-};
+use crate::{About, freed_bytes::FreedBytes, stdin::Stdin, termination::Termination};
 
-/// Somebody who wants to know when a process has something to tell.
+/// Is notified about new events of a process.
 pub trait Watcher: Send + Sync {
-    /// There is something new behind the owner's cursor. Called often, from
-    /// the process's actor: it must be quick.
+    /// Called for every event after the owner's cursor, from the process's actor. Must
+    /// not block.
     fn news(&self);
 }
 
-/// How far a process has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The child is alive.
-    Running,
-    /// The child has ended; its output may go on.
-    Exited,
-    /// All is over.
-    Closed,
-}
-
-/// What a list shows of a process.
+/// A snapshot of a process for listings.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Where it stands.
-    pub state: State,
-    /// How it ended.
+    /// The state.
+    pub state: ProcessState,
+    /// The exit, once it has exited.
     pub exit: Option<Exit>,
-    /// The number of its next event.
+    /// The sequence number of the next event.
     pub next_seq: Seq,
-    /// How much it has written.
+    /// Total bytes of output.
     pub bytes_out: u64,
 }
 
-/// A handle on a process; clones name the same one.
+/// A handle on a process. Clones refer to the same process.
 #[derive(Clone)]
 pub struct Process {
     pub(crate) shared: Arc<Shared>,
@@ -56,33 +42,31 @@ pub(crate) struct Shared {
     pub(crate) control: Control,
     log: Mutex<Log>,
     pub(crate) stdin: Stdin,
-    /// Wakes long polls, at every event.
+    /// Wakes long polls at every event.
     readers: Notify,
-    /// Wakes the actor: the owner has caught up or gone.
+    /// Wakes the actor: the window is open again, or the owner has detached.
     pub(crate) room: Notify,
-    /// Wakes whoever waits for the owner to have seen everything, or for the
-    /// actor to be done.
+    /// Notified when the owner has received everything, and when the actor has finished.
     pub(super) delivered: Notify,
     pub(super) actor_done: AtomicBool,
-    /// How the end is going.
-    pub(super) ladder: Mutex<Ladder>,
-    /// Wakes the actor: the ladder has a new deadline.
-    pub(crate) ladder_moved: Notify,
-    /// Hears what this one had retained, when it goes.
-    ebb: Arc<Ebb>,
+    pub(super) termination: Mutex<Termination>,
+    /// Wakes the actor: the termination has a new deadline.
+    pub(crate) termination_changed: Notify,
+    /// Counts the retained bytes when this is dropped.
+    freed: Arc<FreedBytes>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let log = self.log.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.ebb.add(log.journal.retained_bytes());
+        let log = self.log.get_mut();
+        self.freed.add(log.journal.retained_bytes());
     }
 }
 
 pub(super) struct Log {
     pub(super) journal: Journal,
-    /// The connection that owns the process, while it is attached. It holds
-    /// the process, so the process doesn't hold it.
+    /// The connection that owns the process, while attached. Weak, because the connection
+    /// holds the process.
     pub(super) watcher: Option<Weak<dyn Watcher>>,
 }
 
@@ -92,7 +76,7 @@ impl Process {
         control: Control,
         journal: Journal,
         stdin: Stdin,
-        ebb: Arc<Ebb>,
+        freed: Arc<FreedBytes>,
     ) -> Self {
         Process {
             shared: Arc::new(Shared {
@@ -107,26 +91,26 @@ impl Process {
                 room: Notify::new(),
                 delivered: Notify::new(),
                 actor_done: AtomicBool::new(false),
-                ladder: Mutex::default(),
-                ladder_moved: Notify::new(),
-                ebb,
+                termination: Mutex::default(),
+                termination_changed: Notify::new(),
+                freed,
             }),
         }
     }
 
-    /// What it was started as.
+    /// The description of the process.
     #[must_use]
     pub fn about(&self) -> &About {
         &self.shared.about
     }
 
-    /// The client's name for it.
+    /// The process id chosen by the client.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.shared.about.id
     }
 
-    /// The operating system's id of the child.
+    /// The pid of the child.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.shared.control.pid()
@@ -138,7 +122,7 @@ impl Process {
         self.shared.control.is_pty()
     }
 
-    /// Where it stands.
+    /// Takes a snapshot.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let log = self.log();
@@ -150,20 +134,20 @@ impl Process {
         }
     }
 
-    /// Whether the child is alive, as far as is known.
+    /// Whether the child has not exited yet, according to the journal.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.log().journal.exit().is_none()
     }
 
-    /// Appends events behind the cursor to `events`, until about `budget`
-    /// bytes of output; says whether there are more.
+    /// Appends the events after the cursor to `events`, up to about `budget` bytes of
+    /// output. Returns whether there are more.
     pub fn events_after(&self, cursor: Seq, budget: usize, events: &mut Vec<Event>) -> bool {
         let log = self.log();
         let mut bytes = 0;
         for event in log.journal.events_after(cursor) {
             if let Event::Output(chunk) = &event {
-                // The first one goes whatever its size, else nothing would.
+                // The first chunk is always included, whatever its size.
                 if bytes > 0 && bytes + chunk.bytes.len() > budget {
                     return true;
                 }
@@ -174,25 +158,25 @@ impl Process {
         false
     }
 
-    /// How many bytes a page behind this cursor would hold at most.
+    /// The maximum number of bytes of a page after this cursor.
     #[must_use]
     pub fn page_bytes(&self, after: Seq, max_bytes: Option<usize>) -> usize {
         self.log().journal.page_bytes(after, max_bytes)
     }
 
-    /// Output behind the cursor, and the state.
+    /// The output after the cursor, and the state.
     #[must_use]
     pub fn page(&self, after: Seq, max_bytes: Option<usize>) -> Page {
         self.log().journal.page(after, max_bytes)
     }
 
-    /// Whether a reader at this cursor has something to hear at once.
+    /// Whether there are events after this cursor.
     #[must_use]
     pub fn has_news_for(&self, after: Seq) -> bool {
         self.log().journal.has_news_for(after)
     }
 
-    /// Waits until a reader at this cursor has something to hear.
+    /// Waits until there are events after this cursor.
     pub async fn news_for(&self, after: Seq) {
         loop {
             let notified = self.shared.readers.notified();
@@ -203,32 +187,32 @@ impl Process {
         }
     }
 
-    /// Writes to the child, see [`WriteStatus`].
+    /// Writes to the standard input of the child.
     pub async fn write(&self, bytes: Bytes, id: Option<String>, end: bool) -> WriteStatus {
         self.shared.stdin.write(bytes, id, end).await
     }
 
-    /// Signals the whole group, unless the child has ended.
+    /// Signals the process group, unless the child has exited.
     pub fn signal(&self, signal: Signal) {
         if self.is_running()
             && let Err(error) = self.shared.control.signal(signal)
         {
-            tracing::warn!(process = self.id(), %error, "failed to signal");
+            tracing::warn!(process = self.id(), %error, "cannot signal process");
         }
     }
 
-    /// Gives the terminal another size.
-    pub fn resize(&self, size: Size) -> std::io::Result<()> {
+    /// Resizes the terminal.
+    pub fn resize(&self, size: TerminalSize) -> std::io::Result<()> {
         self.shared.control.resize(size)
     }
 
-    /// Tells processes apart, whatever their clients call them.
+    /// A key that is unique among all processes.
     #[must_use]
     pub fn key(&self) -> usize {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    /// Whether two handles name the same process.
+    /// Whether two handles refer to the same process.
     pub(crate) fn is(&self, other: &Process) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
@@ -265,19 +249,16 @@ impl Process {
     }
 
     pub(super) fn log(&self) -> MutexGuard<'_, Log> {
-        self.shared
-            .log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.log.lock()
     }
 }
 
-fn state_of(journal: &Journal) -> State {
+fn state_of(journal: &Journal) -> ProcessState {
     if journal.is_closed() {
-        State::Closed
+        ProcessState::Closed
     } else if journal.exit().is_some() {
-        State::Exited
+        ProcessState::Exited
     } else {
-        State::Running
+        ProcessState::Running
     }
 }

@@ -1,9 +1,9 @@
-//! A process, for everybody but its actor.
+//! The shared handle on a process. Its actor is in `actor`.
 
-mod confined;
-mod ending;
 mod handle;
 mod ownership;
+mod sandbox_denied;
+mod terminate;
 
-pub(crate) use ending::DIES_WITHIN;
-pub use handle::{Process, State, Summary, Watcher};
+pub use handle::{Process, Summary, Watcher};
+pub(crate) use terminate::KILL_TIMEOUT;

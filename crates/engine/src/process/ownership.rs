@@ -1,4 +1,4 @@
-//! Whom a process writes for: owners come, see, acknowledge and go.
+//! The owner of a process: attach, acknowledge, detach.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use super::{Process, Watcher};
 use crate::Delivery;
 
 impl Process {
-    /// Makes somebody the owner, who has seen everything up to `cursor`, or
-    /// goes on where the last owner stopped; `start` hears where that is,
-    /// before the first news. The caller announces what is there already.
+    /// Sets the owner, which has received everything up to `cursor`, or continues at the
+    /// last owner's cursor. Passes the cursor to `start` before the first notification. The
+    /// caller notifies the watcher about existing events.
     pub(crate) fn attach(
         &self,
         cursor: Option<Seq>,
@@ -23,18 +23,17 @@ impl Process {
         log.watcher = Some(Arc::downgrade(watcher));
         start(log.journal.owner().cursor());
         drop(log);
-        // A cursor that has moved on may have made room, or have seen the end.
+        // An advanced cursor may open the window or complete the delivery.
         self.shared.room.notify_one();
         self.shared.delivered.notify_waiters();
     }
 
-    /// An owner is waited for before it has ever attached.
+    /// Retains output for an owner that has not attached yet.
     pub(crate) fn wait_for_owner(&self) {
         self.log().journal.attach(Seq::START);
     }
 
-    /// The owner's connection is gone. One that acknowledges is waited for all
-    /// the same.
+    /// Detaches the owner. With acked delivery its cursor is kept.
     pub(crate) fn detach(&self, delivery: Delivery) {
         let mut log = self.log();
         log.watcher = None;
@@ -46,23 +45,23 @@ impl Process {
         self.shared.delivered.notify_waiters();
     }
 
-    /// Nobody will ever own it again.
+    /// Gives up the owner for good.
     pub(crate) fn abandon(&self) {
         self.detach(Delivery::Push);
     }
 
-    /// Keeps everything until [`Process::release`]: an owner has come back.
+    /// Stops eviction until [`Process::release`], after a resume.
     pub(crate) fn hold(&self) {
         self.log().journal.hold();
     }
 
-    /// The owner has had its chance to read.
+    /// Allows eviction again.
     pub fn release(&self) {
         self.log().journal.release();
         self.shared.room.notify_one();
     }
 
-    /// Waits until an owner that acknowledges has seen the close.
+    /// Waits until the owner has acknowledged the close.
     pub(crate) async fn delivered(&self) {
         loop {
             let delivered = self.shared.delivered.notified();
@@ -73,12 +72,12 @@ impl Process {
         }
     }
 
-    /// The owner has seen everything up to `cursor`.
+    /// Advances the owner's cursor.
     pub fn advance(&self, cursor: Seq) {
         let mut log = self.log();
-        let held_back = !log.journal.has_room();
+        let was_full = !log.journal.has_room();
         log.journal.advance(cursor);
-        let room = held_back && log.journal.has_room();
+        let room = was_full && log.journal.has_room();
         let delivered = log.journal.is_delivered();
         drop(log);
         if room {
@@ -89,7 +88,7 @@ impl Process {
         }
     }
 
-    /// Keeps nothing of its output any more.
+    /// Discards the retained output.
     pub(crate) fn forget_output(&self) {
         self.log().journal.forget_output();
     }

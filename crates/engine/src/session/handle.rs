@@ -1,31 +1,32 @@
-//! A session, for everybody who has to do with it.
+//! The handle on a session.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
-use outpost_journal::Seq;
+use outpost_types::{Delivery, Seq};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, task::AbortHandle};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Delivery, Detached, Epoch, Link, ResumeRefusal, SessionId, Ttl, lease::Lease, slots::Slots,
+    Detached, Epoch, Link, ResumeError, SessionId, Ttl, lease::Lease, slots::ProcessSlots,
 };
-use crate::{About, Attendance, Process, ReadError, Watcher};
+use crate::{About, ActivityTracker, Process, ReadError, Watcher};
 
-/// What a client wants of its session.
+/// Options of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// How long it stays when nobody is attached.
+    /// How long it lives while detached.
     pub ttl: Ttl,
-    /// A name for people.
+    /// A human-readable label.
     pub label: Option<String>,
-    /// What counts as delivered.
+    /// When output counts as delivered.
     pub delivery: Delivery,
 }
 
-/// A handle on a session; clones name the same one.
+/// A handle on a session. Clones refer to the same session.
 #[derive(Clone)]
 pub struct Session {
     pub(super) shared: Arc<Shared>,
@@ -34,58 +35,57 @@ pub struct Session {
 pub(super) struct Shared {
     id: SessionId,
     created_at: SystemTime,
-    /// Whether it belongs to one connection and is known to nobody else.
+    /// Whether it belongs to one connection and is invisible to others.
     private: bool,
-    inside: Mutex<Inside>,
-    /// Where its processes are counted.
-    pub(super) attendance: Attendance,
-    /// The engine's tasks, which it waits for at its end.
+    state: Mutex<State>,
+    /// Counts its processes as active.
+    pub(super) activity: ActivityTracker,
+    /// The engine's tasks, which shutdown waits for.
     pub(super) tasks: TaskTracker,
-    /// Wakes those who wait for a start, whenever one succeeds, fails or is
-    /// cancelled.
-    pub(super) settled: Notify,
+    /// Notified when a start succeeds, fails or is cancelled.
+    pub(super) start_finished: Notify,
 }
 
-pub(super) struct Inside {
+pub(super) struct State {
     pub(super) lease: Lease,
     label: Option<String>,
     pub(super) delivery: Delivery,
-    pub(super) slots: Slots,
-    /// What processes left running that are no longer in a slot.
+    pub(super) slots: ProcessSlots,
+    /// Forgotten processes with leftover processes.
     leftovers: Vec<Process>,
-    /// Whether a process of it was ever forgotten.
+    /// Whether a process was ever forgotten.
     has_forgotten: bool,
-    /// The connection that has the session.
+    /// The attached connection.
     link: Option<Arc<dyn Link>>,
-    /// The task that ends the session when its time is over.
+    /// The task that ends the session when it expires.
     timer: Option<AbortHandle>,
 }
 
 impl Session {
-    /// A new session, attached to the connection that made it.
+    /// Creates a session, attached to the connection that opened it.
     pub(crate) fn new(
         options: SessionOptions,
         link: Arc<dyn Link>,
-        belonging: (Attendance, TaskTracker),
+        engine_context: (ActivityTracker, TaskTracker),
     ) -> (Session, Epoch) {
-        Self::with(options, Some(link), false, belonging)
+        Self::with(options, Some(link), false, engine_context)
     }
 
-    /// A new session for the connection that made it, and for no other.
-    pub(crate) fn private(belonging: (Attendance, TaskTracker)) -> (Session, Epoch) {
+    /// Creates a session for a single connection.
+    pub(crate) fn private(engine_context: (ActivityTracker, TaskTracker)) -> (Session, Epoch) {
         let options = SessionOptions {
             ttl: Ttl::For(Duration::ZERO),
             label: None,
             delivery: Delivery::Push,
         };
-        Self::with(options, None, true, belonging)
+        Self::with(options, None, true, engine_context)
     }
 
     fn with(
         options: SessionOptions,
         link: Option<Arc<dyn Link>>,
         private: bool,
-        (attendance, tasks): (Attendance, TaskTracker),
+        (activity, tasks): (ActivityTracker, TaskTracker),
     ) -> (Session, Epoch) {
         let lease = Lease::new(options.ttl);
         let epoch = lease.epoch();
@@ -94,91 +94,90 @@ impl Session {
                 id: SessionId::random(),
                 created_at: SystemTime::now(),
                 private,
-                inside: Mutex::new(Inside {
+                state: Mutex::new(State {
                     lease,
                     label: options.label,
                     delivery: options.delivery,
-                    slots: Slots::default(),
+                    slots: ProcessSlots::default(),
                     leftovers: Vec::new(),
                     has_forgotten: false,
                     link,
                     timer: None,
                 }),
-                attendance,
+                activity,
                 tasks,
-                settled: Notify::new(),
+                start_finished: Notify::new(),
             }),
         };
         (session, epoch)
     }
 
-    /// The session's name.
+    /// The session id.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.shared.id
     }
 
-    /// Whether it belongs to one connection and is known to nobody else.
+    /// Whether it belongs to one connection and is invisible to others.
     pub(crate) fn is_private(&self) -> bool {
         self.shared.private
     }
 
-    /// Its name for people.
+    /// The human-readable label.
     #[must_use]
     pub fn label(&self) -> Option<String> {
-        self.inside().label.clone()
+        self.state().label.clone()
     }
 
-    /// When it was made.
+    /// When it was created.
     #[must_use]
     pub fn created_at(&self) -> SystemTime {
         self.shared.created_at
     }
 
-    /// Whether a connection has it now.
+    /// Whether a connection is attached.
     #[must_use]
     pub fn is_attached(&self) -> bool {
-        self.inside().lease.has_owner()
+        self.state().lease.has_owner()
     }
 
-    /// Whether this attachment is still the one in force.
+    /// Whether this attachment is still the current one.
     #[must_use]
     pub fn is_current(&self, epoch: Epoch) -> bool {
-        self.inside().lease.epoch() == epoch
+        self.state().lease.epoch() == epoch
     }
 
-    /// When it ends, if nobody comes.
+    /// When it expires, if it is detached.
     #[must_use]
     pub fn expires(&self) -> Option<Instant> {
-        self.inside().lease.expires()
+        self.state().lease.expires()
     }
 
-    /// What counts as delivered.
+    /// When output counts as delivered.
     #[must_use]
     pub fn delivery(&self) -> Delivery {
-        self.inside().delivery
+        self.state().delivery
     }
 
-    /// The processes it has.
+    /// Its processes.
     #[must_use]
     pub fn processes(&self) -> Vec<Process> {
-        self.inside().slots.live().cloned().collect()
+        self.state().slots.live().cloned().collect()
     }
 
-    /// What is about to run.
+    /// Its processes that are starting.
     #[must_use]
     pub fn starting(&self) -> Vec<Arc<About>> {
-        self.inside().slots.starting().cloned().collect()
+        self.state().slots.starting().cloned().collect()
     }
 
     /// Finds a process.
     pub fn find(&self, id: &str) -> Result<Process, ReadError> {
-        self.inside().slots.find(id).cloned()
+        self.state().slots.find(id).cloned()
     }
 
-    /// Makes a connection the owner of a process, from a cursor on or from
-    /// where the last owner stopped, unless that connection has been replaced
-    /// or lost meanwhile. `start` hears where it begins.
+    /// Makes a connection the owner of a process, from `cursor` or from the last owner's cursor,
+    /// unless the connection was replaced or lost in the meantime. Passes the cursor to `start`.
     pub fn attach(
         &self,
         epoch: Epoch,
@@ -187,41 +186,41 @@ impl Session {
         watcher: &Arc<dyn Watcher>,
         start: impl FnOnce(Seq),
     ) {
-        let inside = self.inside();
-        let is_attached = inside.lease.is_attached(epoch);
+        let state = self.state();
+        let is_attached = state.lease.is_attached(epoch);
         if is_attached {
             process.attach(cursor, watcher, start);
         }
-        drop(inside);
-        // Without the lock: who hears of it may have something to ask.
+        drop(state);
+        // Not under the lock: the watcher may call the session.
         if is_attached {
             watcher.news();
         }
     }
 
-    /// A connection has been sent everything of a process up to `cursor`. One
-    /// that has been replaced speaks for nobody any more.
+    /// Advances the cursor of a process after its events were sent to a connection. Ignored if
+    /// the connection was replaced.
     pub fn advance(&self, epoch: Epoch, process: &Process, cursor: Seq) {
-        let inside = self.inside();
-        if inside.lease.is_attached(epoch) {
+        let state = self.state();
+        if state.lease.is_attached(epoch) {
             process.advance(cursor);
         }
     }
 
-    /// Hands a process that has started to whichever connection has the
-    /// session; if none has, the next one will find it.
+    /// Passes a started process to the attached connection. Without one, the next connection
+    /// finds the process when it resumes.
     pub fn hand_over(&self, process: &Process) {
         let (epoch, link) = {
-            let inside = self.inside();
-            (inside.lease.epoch(), inside.link.clone())
+            let state = self.state();
+            (state.lease.epoch(), state.link.clone())
         };
         if let Some(link) = link {
             link.adopt(self, epoch, process);
         }
     }
 
-    /// Lets another connection in. Nothing is evicted from then on, until the
-    /// new owner has had its chance to read; the caller sees to that.
+    /// Attaches another connection. Stops eviction; the caller resumes it after the new owner had
+    /// time to read.
     pub(crate) fn resume(
         &self,
         now: Instant,
@@ -229,120 +228,114 @@ impl Session {
         delivery: Option<Delivery>,
         ttl: Option<Ttl>,
         link: Arc<dyn Link>,
-    ) -> Result<Epoch, ResumeRefusal> {
-        let mut inside = self.inside();
-        let resumed = inside.lease.resume(now, takeover);
+    ) -> Result<Epoch, ResumeError> {
+        let mut state = self.state();
+        let resumed = state.lease.resume(now, takeover);
         let replaced = match resumed {
-            Ok(_) => inside.link.replace(link),
-            Err(_) => inside.link.clone(),
+            Ok(_) => state.link.replace(link),
+            Err(_) => state.link.clone(),
         };
         if resumed.is_ok() {
-            if let Some(timer) = inside.timer.take() {
+            if let Some(timer) = state.timer.take() {
                 timer.abort();
             }
             if let Some(delivery) = delivery {
-                inside.delivery = delivery;
+                state.delivery = delivery;
             }
             if let Some(ttl) = ttl {
-                inside.lease.set_ttl(ttl);
+                state.lease.set_ttl(ttl);
             }
-            // Who acknowledges needs no time to read: nothing is evicted that it
-            // has not seen.
-            if inside.delivery == Delivery::Push {
-                inside.slots.live().for_each(Process::hold);
+            // Acked delivery needs no extra time: unacknowledged events are never evicted.
+            if state.delivery == Delivery::Push {
+                state.slots.live().for_each(Process::hold);
             }
         }
-        drop(inside);
+        drop(state);
         match (resumed, replaced) {
             (Ok(_), Some(old)) => old.replaced(),
-            (Err(ResumeRefusal::Attached), Some(current)) => current.probe(),
+            (Err(ResumeError::Attached), Some(current)) => current.probe(),
             _ => {}
         }
         resumed
     }
 
-    /// The connection is gone; answers what the session waits for then, or
-    /// nothing if that connection didn't matter any more.
+    /// Detaches the connection. Returns how long the session stays, or `None` if the connection
+    /// was not the current one.
     pub(crate) fn detach(&self, epoch: Epoch, now: Instant) -> Option<Detached> {
-        let mut inside = self.inside();
-        let detached = inside.lease.detach(epoch, now)?;
-        inside.link = None;
-        for process in inside.slots.live() {
-            process.detach(inside.delivery);
+        let mut state = self.state();
+        let detached = state.lease.detach(epoch, now)?;
+        state.link = None;
+        for process in state.slots.live() {
+            process.detach(state.delivery);
         }
         Some(detached)
     }
 
-    /// Remembers who ends the session when its time is over.
+    /// Stores the task that ends the session when it expires.
     pub(crate) fn set_timer(&self, timer: AbortHandle) {
-        let mut inside = self.inside();
-        if inside.lease.expires().is_some() {
-            inside.timer = Some(timer);
+        let mut state = self.state();
+        if state.lease.expires().is_some() {
+            state.timer = Some(timer);
         } else {
             timer.abort();
         }
     }
 
-    /// Ends the session if its time is over; what it has is for the caller to
-    /// end.
+    /// Ends the session if it has expired. The caller terminates the returned processes.
     pub(crate) fn expire(&self, now: Instant) -> Option<Vec<Process>> {
-        let mut inside = self.inside();
-        let taken = inside.lease.expire(now).then(|| inside.take_all());
-        drop(inside);
-        self.start_settled();
+        let mut state = self.state();
+        let taken = state.lease.expire(now).then(|| state.take_all());
+        drop(state);
+        self.notify_start_finished();
         taken
     }
 
-    /// Ends the session, once; what it has is for the caller to end.
+    /// Ends the session, once. The caller terminates the returned processes.
     pub(crate) fn end(&self) -> Option<Vec<Process>> {
-        let mut inside = self.inside();
-        let taken = inside.lease.end().then(|| inside.take_all());
-        drop(inside);
-        // Who is being started hears of it.
-        self.start_settled();
+        let mut state = self.state();
+        let taken = state.lease.end().then(|| state.take_all());
+        drop(state);
+        // Cancel pending starts.
+        self.notify_start_finished();
         taken
     }
 
-    /// Ends the session if it had processes, none is left of them, and nobody is
-    /// attached; says whether it did.
+    /// Ends the session if it is detached and all its processes are forgotten and gone. Returns
+    /// whether it did.
     pub(crate) fn end_if_forgotten(&self) -> bool {
-        let mut inside = self.inside();
-        inside.leftovers.retain(Process::has_leftovers);
-        let forgotten = inside.has_forgotten
-            && inside.slots.is_empty()
-            && inside.leftovers.is_empty()
-            && !inside.lease.has_owner();
-        forgotten && inside.lease.end() && inside.take_all().is_empty()
+        let mut state = self.state();
+        state.leftovers.retain(Process::has_leftovers);
+        let forgotten = state.has_forgotten
+            && state.slots.is_empty()
+            && state.leftovers.is_empty()
+            && !state.lease.has_owner();
+        forgotten && state.lease.end() && state.take_all().is_empty()
     }
 
-    /// Forgets a process that nobody will ask for any more. What it left running
-    /// stays with the session.
+    /// Forgets a process. Its leftover processes stay with the session.
     pub fn forget(&self, process: &Process) {
-        let mut inside = self.inside();
-        if inside.slots.forget(process) {
-            inside.has_forgotten = true;
+        let mut state = self.state();
+        if state.slots.forget(process) {
+            state.has_forgotten = true;
             if self.is_private() {
-                // Its one owner has had everything, and won't say so again.
+                // The owner has received everything and sends no further acknowledgement.
                 process.abandon();
             }
-            inside.leftovers.retain(Process::has_leftovers);
+            state.leftovers.retain(Process::has_leftovers);
             if process.has_leftovers() {
                 process.forget_output();
-                inside.leftovers.push(process.clone());
+                state.leftovers.push(process.clone());
             }
         }
     }
 
-    pub(super) fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.shared
-            .inside
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock()
     }
 }
 
-impl Inside {
-    /// Empties an ended session.
+impl State {
+    /// Takes all processes of an ended session.
     fn take_all(&mut self) -> Vec<Process> {
         self.link = None;
         if let Some(timer) = self.timer.take() {

@@ -1,9 +1,9 @@
-//! The name of a session.
+//! Session ids.
 
 use std::fmt;
 
-/// The unguessable name of a session. `Debug` and `Display` show its beginning
-/// only, because who knows it whole may resume the session.
+/// An unguessable session id. `Debug` and `Display` show only its prefix, because the whole
+/// id grants access to the session.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SessionId(String);
 
@@ -12,12 +12,12 @@ impl SessionId {
         SessionId(uuid::Uuid::new_v4().to_string())
     }
 
-    /// What a client says is the name of a session; it may be anything.
+    /// An unverified id from a client.
     pub(crate) fn claimed(text: &str) -> Self {
         SessionId(text.to_owned())
     }
 
-    /// The whole id: for the client it belongs to, and nobody else.
+    /// The whole id. Only for the client that owns the session.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_beginning_is_shown() {
+    fn only_prefix_is_shown() {
         let id = SessionId::random();
         assert_eq!(id.reveal().len(), 36);
         assert_eq!(format!("{id} {id:?}").matches(&id.reveal()[..8]).count(), 2);

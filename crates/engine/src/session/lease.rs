@@ -1,38 +1,38 @@
-//! How long a session lasts. Pure: time is passed in.
+//! The lifetime of a session. Pure: time is passed in.
 
 use std::time::{Duration, Instant};
 
 use crate::clock;
 
-/// Which of a session's attachments is meant: a connection that was replaced
-/// must not detach its successor.
+/// Identifies one attachment of a session. A replaced connection must not detach its
+/// successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch(u64);
 
-/// How long a session stays when nobody is attached.
+/// How long a detached session lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ttl {
-    /// So long.
+    /// This long.
     For(Duration),
     /// Until it is closed.
     Unlimited,
 }
 
-/// Why a session can't be resumed.
+/// Why a session cannot be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResumeRefusal {
-    /// Another connection has it.
+pub enum ResumeError {
+    /// Another connection is attached.
     Attached,
-    /// It has ended, or its time is over.
+    /// It has ended or expired.
     Gone,
 }
 
-/// What a detached session waits for.
+/// How long a session stays detached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detached {
-    /// It ends at this moment.
+    /// It expires at this time.
     Until(Instant),
-    /// It stays.
+    /// It does not expire.
     Forever,
 }
 
@@ -43,7 +43,7 @@ enum State {
     Ended,
 }
 
-/// The lease of one session, attached from its first moment.
+/// The lease of one session, which starts attached.
 #[derive(Debug)]
 pub(crate) struct Lease {
     ttl: Ttl,
@@ -68,12 +68,12 @@ impl Lease {
         self.ttl = ttl;
     }
 
-    /// Whether this attachment is the one in force.
+    /// Whether this attachment is the current one.
     pub(crate) fn is_attached(&self, epoch: Epoch) -> bool {
         self.epoch == epoch && self.state == State::Attached
     }
 
-    /// Whether anybody is attached.
+    /// Whether a connection is attached.
     pub(crate) fn has_owner(&self) -> bool {
         self.state == State::Attached
     }
@@ -82,7 +82,7 @@ impl Lease {
         self.state == State::Ended
     }
 
-    /// When it ends, if it is detached and does.
+    /// When it expires, if it is detached with a limit.
     pub(crate) fn expires(&self) -> Option<Instant> {
         match self.state {
             State::Detached(Detached::Until(expires)) => Some(expires),
@@ -90,7 +90,7 @@ impl Lease {
         }
     }
 
-    /// A connection has gone; nothing happens if it wasn't the one in force.
+    /// Detaches a connection, if it is the current one.
     pub(crate) fn detach(&mut self, epoch: Epoch, now: Instant) -> Option<Detached> {
         if !self.is_attached(epoch) {
             return None;
@@ -103,14 +103,14 @@ impl Lease {
         Some(detached)
     }
 
-    /// Another connection wants it. At the boundary the teardown wins.
-    pub(crate) fn resume(&mut self, now: Instant, takeover: bool) -> Result<Epoch, ResumeRefusal> {
+    /// Attaches another connection. Fails at the exact time of expiry.
+    pub(crate) fn resume(&mut self, now: Instant, takeover: bool) -> Result<Epoch, ResumeError> {
         match self.state {
-            State::Ended => return Err(ResumeRefusal::Gone),
+            State::Ended => return Err(ResumeError::Gone),
             State::Detached(Detached::Until(expires)) if now >= expires => {
-                return Err(ResumeRefusal::Gone);
+                return Err(ResumeError::Gone);
             }
-            State::Attached if !takeover => return Err(ResumeRefusal::Attached),
+            State::Attached if !takeover => return Err(ResumeError::Attached),
             _ => {}
         }
         self.epoch = Epoch(self.epoch.0 + 1);
@@ -118,7 +118,7 @@ impl Lease {
         Ok(self.epoch)
     }
 
-    /// Ends it if its time is over; says whether it has.
+    /// Ends it if it has expired, and returns whether it has.
     pub(crate) fn expire(&mut self, now: Instant) -> bool {
         let over = self.expires().is_some_and(|expires| now >= expires);
         if over {
@@ -127,7 +127,7 @@ impl Lease {
         over
     }
 
-    /// Ends it; says whether it hadn't ended before.
+    /// Ends it. Returns false if it had ended before.
     pub(crate) fn end(&mut self) -> bool {
         let first = self.state != State::Ended;
         self.state = State::Ended;
@@ -160,15 +160,15 @@ mod tests {
     }
 
     proptest! {
-        /// Against a model that only remembers when the last owner left.
+        /// Compares with a model that only remembers when the last owner detached.
         #[test]
-        fn any_history_keeps_the_promises(unlimited in any::<bool>(), operations in proptest::collection::vec(operation(), 1..60)) {
+        fn any_history_matches_the_model(unlimited in any::<bool>(), operations in proptest::collection::vec(operation(), 1..60)) {
             let start = Instant::now();
             let mut now = start;
             let ttl = if unlimited { Ttl::Unlimited } else { Ttl::For(Duration::from_secs(30)) };
             let mut lease = Lease::new(ttl);
             let mut epochs = vec![lease.epoch()];
-            // None: attached. Some: since when it is detached.
+            // The time of the detach, or `None` while attached.
             let mut left: Option<Instant> = None;
             let mut ended = false;
             for operation in operations {
@@ -179,12 +179,12 @@ mod tests {
                         let epoch = epochs[epochs.len().saturating_sub(1 + back)];
                         let newest = epoch == *epochs.last().unwrap();
                         let counted = lease.detach(epoch, now).is_some();
-                        prop_assert_eq!(counted, newest && left.is_none() && !ended, "only the one in force detaches");
+                        prop_assert_eq!(counted, newest && left.is_none() && !ended, "only the current attachment detaches");
                         if counted { left = Some(now); }
                     }
                     Operation::Resume(takeover) => {
-                        let expected = if ended || over { Err(ResumeRefusal::Gone) }
-                            else if left.is_none() && !takeover { Err(ResumeRefusal::Attached) }
+                        let expected = if ended || over { Err(ResumeError::Gone) }
+                            else if left.is_none() && !takeover { Err(ResumeError::Attached) }
                             else { Ok(()) };
                         let got = lease.resume(now, takeover);
                         prop_assert_eq!(got.map(|_| ()), expected);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_may_be_as_long_as_can_be_said() {
+    fn longest_lease_never_expires() {
         let now = Instant::now();
         let mut lease = Lease::new(Ttl::For(Duration::MAX));
         lease.detach(lease.epoch(), now);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_boundary_the_teardown_wins() {
+    fn resume_at_expiry_fails() {
         let now = Instant::now();
         let mut lease = Lease::new(Ttl::For(Duration::from_secs(30)));
         lease.detach(lease.epoch(), now);
@@ -226,7 +226,7 @@ mod tests {
         assert!(!lease.expire(just_before));
         assert_eq!(
             lease.resume(now + Duration::from_secs(30), true),
-            Err(ResumeRefusal::Gone)
+            Err(ResumeError::Gone)
         );
         assert!(lease.resume(just_before, false).is_ok());
     }

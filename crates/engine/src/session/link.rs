@@ -1,28 +1,17 @@
-//! What a session knows of the connection it is attached to.
+//! A session's view of its connection.
 
 use super::{Epoch, Session};
 use crate::Process;
 
-/// The connection that a session is attached to.
+/// The connection that is attached to a session.
 pub trait Link: Send + Sync {
-    /// Somebody else wants the session: see whether the peer still stirs, and
-    /// drop the connection if it doesn't.
+    /// Another connection tried to resume the session. Checks whether the peer is alive, and
+    /// drops the connection if not.
     fn probe(&self);
 
-    /// Another connection has the session now.
+    /// Another connection has taken over the session.
     fn replaced(&self);
 
-    /// A process has started in the session: from now on its events are for
-    /// this connection.
+    /// A process has started in the session. Its events go to this connection.
     fn adopt(&self, session: &Session, epoch: Epoch, process: &Process);
-}
-
-/// What counts as delivered to the owner of a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Delivery {
-    /// What was written to its connection. Nobody attached, nobody waited for.
-    #[default]
-    Push,
-    /// What it has acknowledged, attached or not.
-    Acked,
 }

@@ -1,17 +1,18 @@
-//! Sessions: the processes of one client, attached to a connection or not.
+//! Sessions: own the processes of one client, with or without a connection.
 
-mod calls;
 mod handle;
 mod id;
 mod lease;
 mod link;
+mod list;
+mod operations;
 mod slots;
-mod starting;
+mod start;
 
-pub use calls::Terminated;
 pub use handle::{Session, SessionOptions};
 pub use id::SessionId;
 pub(crate) use lease::Detached;
-pub use lease::{Epoch, ResumeRefusal, Ttl};
-pub use link::{Delivery, Link};
+pub use lease::{Epoch, ResumeError, Ttl};
+pub use link::Link;
+pub use operations::Terminated;
 pub use slots::Reservation;

@@ -1,37 +1,37 @@
-//! The places for processes in a session, by the client's names for them.
+//! The slots of a session: one per process id.
 
 use std::{collections::HashMap, sync::Arc};
 
 use super::Session;
-use crate::{About, Presence, Process, ReadError, Start, StartError};
+use crate::{About, ActivityGuard, Process, ReadError, Start, StartError};
 
 #[derive(Default)]
-pub(super) struct Slots {
-    slots: HashMap<String, Taken>,
-    /// How many were ever reserved.
+pub(super) struct ProcessSlots {
+    slots: HashMap<String, Occupied>,
+    /// How many slots were ever reserved.
     reserved: u64,
 }
 
-/// A slot that somebody has.
-struct Taken {
+/// An occupied slot.
+struct Occupied {
     slot: Slot,
-    /// As long as it has a slot, a process counts as being there.
-    _presence: Presence,
+    /// A process counts as active while it has a slot.
+    _active: ActivityGuard,
 }
 
 pub(super) enum Slot {
-    /// The child doesn't exist yet.
+    /// The child does not exist yet.
     Starting { about: Arc<About>, cancelled: bool },
-    /// It does, or did.
+    /// The child exists or has exited.
     Live(Process),
 }
 
-impl Slots {
-    /// Takes a name for a process that is about to start.
+impl ProcessSlots {
+    /// Reserves an id for a process that is about to start.
     pub(super) fn reserve(
         &mut self,
         start: &Start,
-        presence: Presence,
+        active: ActivityGuard,
     ) -> Result<Arc<About>, StartError> {
         if self.slots.contains_key(&start.id) {
             return Err(StartError::Exists(start.id.clone()));
@@ -42,15 +42,15 @@ impl Slots {
             about: Arc::clone(&about),
             cancelled: false,
         };
-        let taken = Taken {
+        let occupied = Occupied {
             slot,
-            _presence: presence,
+            _active: active,
         };
-        self.slots.insert(start.id.clone(), taken);
+        self.slots.insert(start.id.clone(), occupied);
         Ok(about)
     }
 
-    /// Puts the process where its name was reserved.
+    /// Puts the process into its reserved slot.
     pub(super) fn fill(&mut self, id: &str, process: &Process) -> Result<(), StartError> {
         match self.slot_mut(id) {
             Some(
@@ -67,21 +67,21 @@ impl Slots {
                 self.slots.remove(id);
                 Err(StartError::Cancelled(id.to_owned()))
             }
-            // The session ended meanwhile, and its slots went with it.
+            // The session ended in the meantime, with all its slots.
             Some(Slot::Live(_)) | None => Err(StartError::SessionEnded),
         }
     }
 
     fn slot(&self, id: &str) -> Option<&Slot> {
-        self.slots.get(id).map(|taken| &taken.slot)
+        self.slots.get(id).map(|occupied| &occupied.slot)
     }
 
     fn slot_mut(&mut self, id: &str) -> Option<&mut Slot> {
-        self.slots.get_mut(id).map(|taken| &mut taken.slot)
+        self.slots.get_mut(id).map(|occupied| &mut occupied.slot)
     }
 
-    /// Frees a name that was reserved for this very start and not used. It may be
-    /// somebody else's by now.
+    /// Frees the slot of exactly this start, if it was not filled. The id may belong to another
+    /// start by now.
     fn free(&mut self, reserved: &Arc<About>) {
         if matches!(self.slot(&reserved.id), Some(Slot::Starting { about, .. }) if Arc::ptr_eq(about, reserved))
         {
@@ -89,9 +89,8 @@ impl Slots {
         }
     }
 
-    /// Frees the name of a start that has failed. Whether it was cancelled is
-    /// decided in the same step, so that its end and the answer to who cancelled
-    /// it never contradict each other.
+    /// Frees the slot of a failed start. Checks for a cancellation in the same step, so that the
+    /// result of the start and the response to the terminate request agree.
     fn fail(&mut self, reserved: &Arc<About>, error: StartError) -> StartError {
         let error = match self.slot(&reserved.id) {
             Some(Slot::Starting {
@@ -111,7 +110,7 @@ impl Slots {
         }
     }
 
-    /// Cancels a start; says whether there was one.
+    /// Cancels a start. Returns whether there was one.
     pub(super) fn cancel(&mut self, id: &str) -> bool {
         match self.slot_mut(id) {
             Some(Slot::Starting { cancelled, .. }) => {
@@ -122,7 +121,7 @@ impl Slots {
         }
     }
 
-    fn is_cancelled(&self, id: &str) -> Result<(), StartError> {
+    fn check_not_cancelled(&self, id: &str) -> Result<(), StartError> {
         match self.slot(id) {
             Some(Slot::Starting {
                 cancelled: false, ..
@@ -138,7 +137,7 @@ impl Slots {
         matches!(self.slot(id), Some(Slot::Starting { .. }))
     }
 
-    /// Frees the slot of this very process; says whether it had one.
+    /// Frees the slot of exactly this process. Returns whether it had one.
     pub(super) fn forget(&mut self, process: &Process) -> bool {
         let same = matches!(self.slot(process.id()), Some(Slot::Live(live)) if live.is(process));
         if same {
@@ -152,21 +151,25 @@ impl Slots {
     }
 
     pub(super) fn live(&self) -> impl Iterator<Item = &Process> {
-        self.slots.values().filter_map(|taken| match &taken.slot {
-            Slot::Live(process) => Some(process),
-            Slot::Starting { .. } => None,
-        })
+        self.slots
+            .values()
+            .filter_map(|occupied| match &occupied.slot {
+                Slot::Live(process) => Some(process),
+                Slot::Starting { .. } => None,
+            })
     }
 
     pub(super) fn starting(&self) -> impl Iterator<Item = &Arc<About>> {
-        self.slots.values().filter_map(|taken| match &taken.slot {
-            Slot::Starting { about, .. } => Some(about),
-            Slot::Live(_) => None,
-        })
+        self.slots
+            .values()
+            .filter_map(|occupied| match &occupied.slot {
+                Slot::Starting { about, .. } => Some(about),
+                Slot::Live(_) => None,
+            })
     }
 }
 
-/// A slot that is to be filled; dropping it frees the slot.
+/// A reserved slot. Dropping it frees the slot unless it was filled.
 pub struct Reservation {
     session: Session,
     pub(crate) about: Arc<About>,
@@ -177,33 +180,33 @@ impl Reservation {
         Reservation { session, about }
     }
 
-    /// Puts the process into its slot; fails if somebody didn't want it any
-    /// more, and then the child must go.
+    /// Puts the process into its slot. Fails if the start was cancelled; the caller must then kill
+    /// the child.
     pub(crate) fn fill(self, process: &Process) -> Result<(), StartError> {
         self.session.fill(&self.about.id, process)
     }
 
-    /// Gives the slot up because of this error, and says what to answer: a start
-    /// that was cancelled was cancelled, whatever else went wrong with it.
+    /// Frees the slot and returns the error to report: a cancellation takes precedence over
+    /// other errors.
     pub(crate) fn fail(self, error: StartError) -> StartError {
         self.session
             .with_slots(|slots| slots.fail(&self.about, error))
     }
 
-    /// Whether it is still wanted.
+    /// Fails if the start was cancelled or the session has ended.
     pub(crate) fn check(&self) -> Result<(), StartError> {
         self.session
-            .with_slots(|slots| slots.is_cancelled(&self.about.id))
+            .with_slots(|slots| slots.check_not_cancelled(&self.about.id))
     }
 
-    /// Waits until it isn't wanted any more, and says why.
-    pub(crate) async fn unwanted(&self) -> StartError {
+    /// Waits until the start is cancelled or the session ends.
+    pub(crate) async fn cancelled(&self) -> StartError {
         loop {
-            let settled = self.session.next_settled();
+            let changed = self.session.start_finished();
             if let Err(error) = self.check() {
                 return error;
             }
-            settled.await;
+            changed.await;
         }
     }
 }
@@ -211,6 +214,6 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.session.with_slots(|slots| slots.free(&self.about));
-        self.session.start_settled();
+        self.session.notify_start_finished();
     }
 }

@@ -1,4 +1,4 @@
-//! Push and acked delivery, with owners that come and go.
+//! Push and acked delivery across disconnects.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::owner::{Cursor, engine, open, resume, shell, start, until};
 const LONG: Duration = Duration::from_secs(600);
 const NUMBERS: usize = 500_000;
 
-/// A child that writes numbers, a few megabytes of them.
+/// A script that prints a few megabytes of numbers.
 fn counting() -> String {
     format!("seq 1 {NUMBERS}")
 }
 
-/// Puts output back together and compares it as it comes.
+/// Reassembles output and verifies it.
 #[derive(Default)]
 struct Numbers {
     text: Vec<u8>,
@@ -41,7 +41,7 @@ impl Numbers {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn acked_output_survives_any_number_of_cuts() {
+async fn acked_output_survives_repeated_disconnects() {
     let engine = engine(Limits::default());
     let (session, mut epoch) = open(&engine, LONG, Delivery::Acked);
     let process = start(&engine, &session, shell("p", &counting()))
@@ -62,7 +62,7 @@ async fn acked_output_survives_any_number_of_cuts() {
                 break;
             }
         }
-        // What comes now is sent and lost with the connection.
+        // The following events are sent and lost with the connection.
         if !numbers.closed {
             cursor.next(64 * 1024).await;
         }
@@ -77,7 +77,7 @@ async fn acked_output_survives_any_number_of_cuts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_detached_acked_process_waits_for_its_client() {
+async fn detached_acked_process_waits_for_its_client() {
     let limits = Limits {
         window_bytes: 64 * 1024,
         ..Limits::default()
@@ -111,7 +111,7 @@ async fn a_detached_acked_process_waits_for_its_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_detached_push_process_runs_on_and_shows_its_gap() {
+async fn detached_push_process_continues_and_reports_gap() {
     let engine = engine(Limits::default());
     let (session, epoch) = open(&engine, LONG, Delivery::Push);
     let process = start(&engine, &session, shell("p", &counting()))
@@ -134,7 +134,7 @@ async fn a_detached_push_process_runs_on_and_shows_its_gap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_acked_process_is_kept_until_its_close_is_acknowledged() {
+async fn acked_process_is_retained_until_close_is_acknowledged() {
     let limits = Limits {
         closed_retention: Duration::ZERO,
         ..Limits::default()
@@ -160,7 +160,7 @@ async fn an_acked_process_is_kept_until_its_close_is_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn resuming_further_on_lets_a_held_child_go_on_at_once() {
+async fn resuming_with_later_cursor_unblocks_child() {
     let limits = Limits {
         window_bytes: 64 * 1024,
         ..Limits::default()
@@ -179,7 +179,7 @@ async fn resuming_further_on_lets_a_held_child_go_on_at_once() {
     while process.summary().next_seq > cursor.seen.next() {
         cursor.next(1 << 20).await;
     }
-    // All of it arrived, and no acknowledgement did.
+    // All output arrived, but no acknowledgement.
     engine.detach(&session, epoch);
     let epoch = resume(&engine, &session).unwrap();
     let before = process.summary().bytes_out;
@@ -196,7 +196,7 @@ async fn resuming_further_on_lets_a_held_child_go_on_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn resuming_behind_the_close_is_an_acknowledgement_of_it() {
+async fn resuming_after_close_acknowledges_it() {
     let limits = Limits {
         closed_retention: Duration::ZERO,
         ..Limits::default()

@@ -1,7 +1,8 @@
-//! The engine with real processes, and no wire.
+//! The engine with real processes, without a transport.
 
 mod delivery;
 mod owner;
 mod private;
+mod sandboxed;
 mod sessions;
 mod writes;

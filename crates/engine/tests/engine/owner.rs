@@ -1,4 +1,4 @@
-//! Who a test is: a connection that can come and go.
+//! A test connection that can attach and detach.
 
 use std::{
     path::Path,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use outpost_engine::{
-    Delivery, Engine, Epoch, Event, Limits, Link, Process, Resume, ResumeRefusal, Seq, Session,
+    Delivery, Engine, Epoch, Event, Limits, Link, Process, Resume, ResumeError, Seq, Session,
     SessionOptions, Spawner, SpawnerOptions, Start, StartError, Terminal, Ttl, Watcher,
 };
 use tokio::sync::Notify;
@@ -19,7 +19,7 @@ pub(crate) fn engine(limits: Limits) -> Engine {
     Engine::new(spawner, limits)
 }
 
-/// A start of a shell command on pipes.
+/// A start request for a shell command on pipes.
 pub(crate) fn shell(id: &str, script: &str) -> Start {
     Start {
         id: id.to_owned(),
@@ -48,7 +48,7 @@ pub(crate) async fn start(
     Ok(process)
 }
 
-/// A connection that wants nothing; what it would be told is ignored.
+/// A connection that ignores all notifications.
 struct Deaf;
 
 impl Link for Deaf {
@@ -68,17 +68,17 @@ pub(crate) fn open(engine: &Engine, ttl: Duration, delivery: Delivery) -> (Sessi
         .expect("there is room")
 }
 
-pub(crate) fn resume(engine: &Engine, session: &Session) -> Result<Epoch, ResumeRefusal> {
+pub(crate) fn resume(engine: &Engine, session: &Session) -> Result<Epoch, ResumeError> {
     engine
         .resume_session(session.id().reveal(), Resume::default(), Arc::new(Deaf))
         .map(|(_, epoch)| epoch)
 }
 
-/// A cursor that pulls events as they are announced.
+/// A cursor that reads events when it is notified.
 pub(crate) struct Cursor {
     process: Process,
     news: Arc<Announced>,
-    /// The process knows it weakly.
+    /// The process holds it weakly.
     _watcher: Arc<dyn Watcher>,
     pub(crate) seen: Seq,
 }
@@ -132,7 +132,7 @@ impl Cursor {
     }
 }
 
-/// Waits for a condition that an event brings about but nothing announces.
+/// Polls a condition that causes no notification.
 pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while !condition() {
@@ -140,12 +140,12 @@ pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
             tokio::time::Instant::now() < deadline,
             "waited in vain: {what}"
         );
-        // sleep: polls the operating system, which tells nobody.
+        // sleep: polls the operating system, which sends no event.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Whether a process of this number is there and no zombie.
+/// Whether a process runs and is not a zombie.
 pub(crate) fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat

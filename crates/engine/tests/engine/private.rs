@@ -1,18 +1,17 @@
-//! Sessions that belong to one connection, and processes that nobody waits for
-//! longer than they are worth.
+//! Private sessions, and streams that stay open after the exit.
 
 use std::time::Duration;
 
 use outpost_engine::{
-    Delivery, End, Event, Limits, Process, ReadError, ResumeRefusal, Start, StartError,
+    Delivery, End, Event, Limits, Process, ReadError, ResumeError, Start, StartError,
 };
 
 use crate::owner::{Cursor, PATIENCE, engine, is_alive, open, resume, shell, until};
 
-/// How often something is looked at that tells nobody of its changes.
+/// The interval of polling.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Reads until the end; says how the streams ended, and what was written.
+/// Reads to the end. Returns how the streams ended, and the output.
 async fn ended(cursor: &mut Cursor) -> (End, Vec<u8>) {
     let mut output = Vec::new();
     loop {
@@ -27,15 +26,15 @@ async fn ended(cursor: &mut Cursor) -> (End, Vec<u8>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_else_learns_of_a_private_session() {
+async fn private_session_is_invisible_to_others() {
     let engine = engine(Limits {
         max_sessions: 1,
         ..Limits::default()
     });
     let (private, _) = engine.open_private_session().expect("the engine runs");
     assert!(engine.list_sessions().is_empty());
-    assert_eq!(resume(&engine, &private), Err(ResumeRefusal::Gone));
-    // It takes nobody's place either.
+    assert_eq!(resume(&engine, &private), Err(ResumeError::Gone));
+    // It does not count against the limit on sessions.
     let (session, _) = open(&engine, Duration::ZERO, Delivery::Push);
     assert_eq!(engine.list_sessions().len(), 1);
     engine.end_private_session(&private);
@@ -45,9 +44,9 @@ async fn nobody_else_learns_of_a_private_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn its_end_kills_at_once_what_runs_and_what_was_left() {
+async fn end_of_private_session_kills_processes_and_leftovers() {
     let engine = engine(Limits {
-        // Nothing of this is to be waited for.
+        // No grace period applies.
         end_grace: Duration::from_secs(600),
         ..Limits::default()
     });
@@ -76,7 +75,7 @@ async fn its_end_kills_at_once_what_runs_and_what_was_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_not_told_of_an_end_counts_on() {
+async fn unacknowledged_exit_still_counts_as_process() {
     let engine = engine(Limits {
         max_processes: 2,
         ..Limits::default()
@@ -88,9 +87,9 @@ async fn who_is_not_told_of_an_end_counts_on() {
         engine.start(&session, reservation, start).await
     };
     let told = run("told", "true").await.unwrap();
-    // Sees the end, and doesn't say so.
+    // Receives the exit but does not acknowledge it.
     ended(&mut Cursor::attach(&session, epoch, &told, None)).await;
-    // Whose end comes later, and is said, makes room for one and not for two.
+    // A later exit that is acknowledged makes room for one process, not for two.
     let other = run("other", "true").await.unwrap();
     ended(&mut Cursor::attach(&session, epoch, &other, None)).await;
     session.forget(&other);
@@ -99,7 +98,7 @@ async fn who_is_not_told_of_an_end_counts_on() {
     assert!(matches!(refused, Some(StartError::TooMany)), "{refused:?}");
     session.forget(&told);
     until_started(async || run("untold", "true").await).await;
-    // The end of the connection is the end of waiting, too.
+    // The end of the connection ends the wait too.
     engine.end_private_session(&session);
     let (next, _) = engine.open_private_session().expect("the engine runs");
     for id in ["next", "another"] {
@@ -113,13 +112,13 @@ async fn who_is_not_told_of_an_end_counts_on() {
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }
 
-/// Starts something as soon as there is a place.
+/// Retries a start until the limit on processes allows it.
 async fn until_started(start: impl AsyncFn() -> Result<Process, StartError>) -> Process {
     tokio::time::timeout(PATIENCE, async {
         loop {
             match start().await {
                 Ok(process) => return process,
-                // sleep: nobody tells when a place is free
+                // sleep: a freed permit causes no event
                 Err(StartError::TooMany) => tokio::time::sleep(LOOK).await,
                 Err(error) => panic!("{error}"),
             }
@@ -130,7 +129,7 @@ async fn until_started(start: impl AsyncFn() -> Result<Process, StartError>) -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_the_engine_is_theirs_too() {
+async fn shutdown_ends_private_sessions() {
     let engine = engine(Limits::default());
     let (session, _) = engine.open_private_session().expect("the engine runs");
     let start = shell("p", "exec sleep 1000");
@@ -141,7 +140,7 @@ async fn the_end_of_the_engine_is_theirs_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn streams_that_somebody_holds_are_given_up_after_a_while() {
+async fn held_streams_are_closed_after_drain_timeout() {
     let engine = engine(Limits::default());
     let (session, epoch) = open(&engine, Duration::ZERO, Delivery::Push);
     let start = Start {
@@ -154,7 +153,7 @@ async fn streams_that_somebody_holds_are_given_up_after_a_while() {
     let (end, output) = ended(&mut cursor).await;
     assert_eq!((end, &output[..]), (End::GivenUp, &b"early\n"[..]));
 
-    // Who lets go in time loses nothing.
+    // Output of a process that closes the stream in time is complete.
     let start = Start {
         drain: Some(Duration::from_secs(600)),
         ..shell("q", "(sleep 0.1; echo late) & echo early")

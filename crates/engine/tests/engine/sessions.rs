@@ -1,10 +1,10 @@
-//! Sessions that expire, are closed, or end while something is starting.
+//! Sessions that expire, are closed, or end during a start.
 
 use std::{pin::pin, time::Duration};
 
 use outpost_engine::{
-    Delivery, Engine, Epoch, Limits, ReadError, ResumeRefusal, Session, Start, StartError,
-    Terminated,
+    Delivery, Engine, Epoch, Limits, ProcessState, ReadError, ResumeError, Session, Start,
+    StartError, Terminated,
 };
 
 use crate::owner::{engine, is_alive, open, resume, shell, start, until};
@@ -12,7 +12,7 @@ use crate::owner::{engine, is_alive, open, resume, shell, start, until};
 const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_expired_session_takes_its_processes_along() {
+async fn expired_session_ends_its_processes() {
     let engine = engine(Limits {
         end_grace: Duration::from_millis(200),
         ..Limits::default()
@@ -24,13 +24,13 @@ async fn an_expired_session_takes_its_processes_along() {
         .unwrap();
     engine.detach(&session, epoch);
     until("it is gone", || !is_alive(process.pid())).await;
-    assert_eq!(resume(&engine, &session), Err(ResumeRefusal::Gone));
+    assert_eq!(resume(&engine, &session), Err(ResumeError::Gone));
     assert!(matches!(session.find("p"), Err(ReadError::Unknown(_))));
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resumed_session_does_not_expire() {
+async fn resumed_session_does_not_expire() {
     let engine = engine(Limits::default());
     let lease = Duration::from_millis(300);
     let (session, epoch) = open(&engine, lease, Delivery::Push);
@@ -40,7 +40,7 @@ async fn a_resumed_session_does_not_expire() {
         .unwrap();
     engine.detach(&session, epoch);
     resume(&engine, &session).unwrap();
-    // A lease that began later than the one that was given back has ended.
+    // A lease that started after the resumed one has expired.
     engine.detach(&other, other_epoch);
     until("the other has expired", || engine.list_sessions().len() < 2).await;
     assert!(engine.find_session(session.id().reveal()).is_some());
@@ -50,10 +50,10 @@ async fn a_resumed_session_does_not_expire() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_connection_cannot_detach_its_successor() {
+async fn replaced_connection_cannot_detach_its_successor() {
     let engine = engine(Limits::default());
     let (session, old) = open(&engine, Duration::ZERO, Delivery::Push);
-    assert_eq!(resume(&engine, &session), Err(ResumeRefusal::Attached));
+    assert_eq!(resume(&engine, &session), Err(ResumeError::Attached));
     let (_, new) = engine
         .resume_session(
             session.id().reveal(),
@@ -86,7 +86,7 @@ impl outpost_engine::Link for Nobody {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_in_flight_when_the_session_ends_leaves_nothing() {
+async fn start_during_end_of_session_leaves_no_process() {
     in_flight(LONG, async |engine, session, _| {
         engine.end_session(session).await;
     })
@@ -94,14 +94,14 @@ async fn a_start_in_flight_when_the_session_ends_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_in_flight_when_the_session_expires_leaves_nothing() {
+async fn start_during_expiry_of_session_leaves_no_process() {
     in_flight(Duration::ZERO, async |engine, session, epoch| {
         engine.detach(session, epoch);
     })
     .await;
 }
 
-/// Starts something while its session ends in this way.
+/// Starts a process while its session ends.
 async fn in_flight(ttl: Duration, end: impl AsyncFn(&Engine, &Session, Epoch)) {
     let engine = engine(Limits::default());
     let directory = tempfile::tempdir().unwrap();
@@ -130,7 +130,7 @@ async fn in_flight(ttl: Duration, end: impl AsyncFn(&Engine, &Session, Epoch)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminate_cancels_a_start() {
+async fn terminate_cancels_start() {
     let engine = engine(Limits::default());
     let (session, _) = open(&engine, LONG, Delivery::Push);
     let starting = shell("p", "exec sleep 1000");
@@ -149,7 +149,7 @@ async fn a_terminate_cancels_a_start() {
 }
 
 #[tokio::test]
-async fn a_cancelled_start_is_cancelled_whatever_it_would_have_failed_of() {
+async fn cancellation_takes_precedence_over_other_errors() {
     let engine = engine(Limits::default());
     let fine = shell("p", "exec sleep 1000");
     let missing = Start {
@@ -166,8 +166,7 @@ async fn a_cancelled_start_is_cancelled_whatever_it_would_have_failed_of() {
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }
 
-/// Cancels a start that is under way: it was looked at once, and whatever became
-/// of it since, nobody has heard. One that was over by then is tried again.
+/// Cancels a start that was polled once. Retries if the start had completed by then.
 async fn until_cancelled(engine: &outpost_engine::Engine, starting: &Start) {
     loop {
         let (session, _) = open(engine, LONG, Delivery::Push);
@@ -192,7 +191,7 @@ async fn until_cancelled(engine: &outpost_engine::Engine, starting: &Start) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_left_running_ends_with_the_session() {
+async fn leftover_processes_end_with_the_session() {
     let limits = Limits {
         closed_retention: Duration::ZERO,
         end_grace: Duration::from_millis(200),
@@ -228,7 +227,7 @@ fn forgetful(end_forgotten_sessions: bool) -> outpost_engine::Engine {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_ends_when_its_last_process_is_forgotten_where_that_is_wanted() {
+async fn forgotten_session_ends_if_configured() {
     let engine = forgetful(true);
     let (session, epoch) = open(&engine, LONG, Delivery::Push);
     let (empty, none) = open(&engine, LONG, Delivery::Push);
@@ -241,13 +240,13 @@ async fn a_session_ends_when_its_last_process_is_forgotten_where_that_is_wanted(
     engine.detach(&session, epoch);
     engine.detach(&empty, none);
     until("it has ended", || engine.list_sessions().len() == 1).await;
-    assert_eq!(resume(&engine, &session), Err(ResumeRefusal::Gone));
+    assert_eq!(resume(&engine, &session), Err(ResumeError::Gone));
     assert!(resume(&engine, &empty).is_ok(), "it never had any");
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_with_something_left_running_or_somebody_attached_does_not_end() {
+async fn session_with_leftovers_or_owner_does_not_end() {
     let engine = forgetful(true);
     let (left, epoch) = open(&engine, LONG, Delivery::Push);
     let leaves = "sleep 1000 >/dev/null 2>&1 </dev/null & exit 0";
@@ -266,7 +265,7 @@ async fn a_session_with_something_left_running_or_somebody_attached_does_not_end
     assert!(engine.find_session(attached.id().reveal()).is_some());
     engine.detach(&attached, owner);
     until("nobody is attached", || engine.list_sessions().len() == 1).await;
-    // What was left is gone, and the next time somebody looks the session is too.
+    // The leftover processes are gone, and the session ends at the next check.
     process.kill_tree();
     let (last, epoch) = open(&engine, LONG, Delivery::Push);
     start(&engine, &last, shell("p", "exit 0")).await.unwrap();
@@ -276,7 +275,7 @@ async fn a_session_with_something_left_running_or_somebody_attached_does_not_end
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_stays_for_its_lease_where_nothing_else_is_said() {
+async fn session_stays_for_its_lease_by_default() {
     let engine = forgetful(false);
     let (session, epoch) = open(&engine, LONG, Delivery::Push);
     start(&engine, &session, shell("p", "exit 0"))
@@ -285,5 +284,29 @@ async fn a_session_stays_for_its_lease_where_nothing_else_is_said() {
     engine.detach(&session, epoch);
     until("it is forgotten", || session.find("p").is_err()).await;
     assert!(resume(&engine, &session).is_ok());
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_are_listed_in_the_order_of_their_starts() {
+    let engine = engine(Limits::default());
+    let (session, _) = open(&engine, LONG, Delivery::Push);
+    let first = session.reserve(&shell("c", "true")).unwrap();
+    let running = shell("b", "exec sleep 1000");
+    start(&engine, &session, running).await.unwrap();
+    let last = session.reserve(&shell("a", "true")).unwrap();
+    let entries = session.list().into_iter();
+    let listed: Vec<_> = entries
+        .map(|entry| (entry.process_id, entry.state))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            ("c".to_owned(), ProcessState::Starting),
+            ("b".to_owned(), ProcessState::Running),
+            ("a".to_owned(), ProcessState::Starting),
+        ]
+    );
+    drop((first, last));
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }

@@ -1,4 +1,4 @@
-//! Writes, their ids, and the queue in front of a child that doesn't read.
+//! Writes, write ids, and the queue of a child that does not read.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::owner::{Cursor, engine, open, shell, start};
 const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn retries_of_a_write_that_waits_get_the_first_ones_answer() {
+async fn retries_of_pending_write_get_its_status() {
     let engine = engine(Limits {
         stdin_bytes: 1024,
         ..Limits::default()
     });
     let (session, epoch) = open(&engine, LONG, Delivery::Push);
-    // Reads nothing until it is told to by a signal.
+    // Reads nothing until it gets a signal.
     let script = "trap 'exec wc -c' USR1; echo ready; while :; do sleep 0.01; done";
     let process = start(&engine, &session, shell("p", script)).await.unwrap();
     let mut cursor = Cursor::attach(&session, epoch, &process, None);
     cursor.next(1 << 20).await;
-    // Far more than the pipe holds, so the queue behind it is full.
+    // Far more than the pipe holds, so the queue is full.
     let filler = Bytes::from(vec![b'x'; 4 << 20]);
     assert_eq!(
         process.write(filler, Some("filler".into()), false).await,
@@ -71,7 +71,7 @@ async fn retries_of_a_write_that_waits_get_the_first_ones_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_writer_that_waits_is_released_when_the_process_ends() {
+async fn waiting_writer_is_released_when_process_ends() {
     let engine = engine(Limits {
         stdin_bytes: 1024,
         ..Limits::default()

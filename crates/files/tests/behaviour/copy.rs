@@ -1,4 +1,4 @@
-//! Copying.
+//! Copies of files, links and trees.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use outpost_files::{Files, Limits};
 
-use crate::support::{Folder, failed, missing, refused};
+use crate::support::{Folder, failed, missing, rejected};
 
 const ITSELF: &str = "fs/copy cannot copy a directory to itself or one of its descendants";
 
@@ -19,7 +19,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_file_keeps_its_mode_but_gives_no_rights_away() {
+fn copy_keeps_permissions_but_not_set_user_id() {
     let folder = Folder::new();
     let files = Files::default();
     let source = folder.file("a", "hello");
@@ -31,7 +31,11 @@ fn a_file_keeps_its_mode_but_gives_no_rights_away() {
     files
         .copy(&folder.file("c", "other"), &copy, false)
         .unwrap();
-    assert_eq!(fs::read(&copy).unwrap(), b"other", "over what is there");
+    assert_eq!(
+        fs::read(&copy).unwrap(),
+        b"other",
+        "an existing file is overwritten"
+    );
     missing(files.copy(&folder.path("no"), &copy, false));
     missing(files.copy(&source, &folder.path("no/no"), false));
     failed(
@@ -41,7 +45,7 @@ fn a_file_keeps_its_mode_but_gives_no_rights_away() {
 }
 
 #[test]
-fn a_file_onto_itself_stays() {
+fn copy_onto_itself_changes_nothing() {
     let folder = Folder::new();
     let files = Files::default();
     let source = folder.file("a", "hello");
@@ -55,7 +59,7 @@ fn a_file_onto_itself_stays() {
 }
 
 #[test]
-fn a_link_stays_a_link() {
+fn symlink_is_copied_as_symlink() {
     let folder = Folder::new();
     let files = Files::default();
     let link = folder.link("l", "no/where");
@@ -66,7 +70,7 @@ fn a_link_stays_a_link() {
 }
 
 #[test]
-fn a_tree() {
+fn tree_is_copied_with_modes_and_links() {
     let folder = Folder::new();
     let files = Files::default();
     folder.file("tree/a/b/file", "hello");
@@ -75,7 +79,7 @@ fn a_tree() {
     folder.fifo("tree/a/fifo");
     set_mode(&folder.path("tree/a/b"), 0o555);
     let source = folder.path("tree");
-    refused(
+    rejected(
         files.copy(&source, &folder.path("copy"), false),
         "fs/copy requires recursive: true when sourcePath is a directory",
     );
@@ -92,13 +96,13 @@ fn a_tree() {
         (mode(&copy.join("a/b")), mode(&copy.join("script"))),
         (0o555, 0o755)
     );
-    // Otherwise only root could remove the folder.
+    // Otherwise only root could remove the temporary directory.
     set_mode(&folder.path("tree/a/b"), 0o755);
     set_mode(&copy.join("a/b"), 0o755);
 }
 
 #[test]
-fn onto_what_is_there() {
+fn tree_is_merged_into_existing_directory() {
     let folder = Folder::new();
     let files = Files::default();
     folder.file("tree/a/file", "new");
@@ -113,14 +117,14 @@ fn onto_what_is_there() {
     folder.file("second/a", "x");
     folder.link("second/file", folder.path("outside/file"));
     folder.file("first/file", "inside");
-    let (_, words) =
-        crate::support::why(files.copy(&folder.path("first"), &folder.path("second"), true));
-    assert_eq!(words, "Too many levels of symbolic links (os error 40)");
+    let (_, message) =
+        crate::support::failure(files.copy(&folder.path("first"), &folder.path("second"), true));
+    assert_eq!(message, "Too many levels of symbolic links (os error 40)");
     assert_eq!(fs::read(folder.path("outside/file")).unwrap(), b"outside");
 }
 
 #[test]
-fn never_into_itself() {
+fn directory_is_not_copied_into_itself() {
     let folder = Folder::new();
     let files = Files::default();
     let tree = folder.directory("tree/below");
@@ -137,21 +141,21 @@ fn never_into_itself() {
         "to_below",
         "to_below/copy",
     ] {
-        refused(files.copy(tree, &folder.path(copy), true), ITSELF);
+        rejected(files.copy(tree, &folder.path(copy), true), ITSELF);
     }
     let source = folder.path("link/../tree");
-    refused(files.copy(&source, &folder.path("tree/copy"), true), ITSELF);
+    rejected(files.copy(&source, &folder.path("tree/copy"), true), ITSELF);
     assert_eq!(folder.names("tree"), ["below"]);
     files.copy(tree, &folder.path("tree2"), true).unwrap();
     assert_eq!(
         folder.names("tree2"),
         ["below"],
-        "a longer name is another one"
+        "a name with the same prefix is another directory"
     );
 }
 
 #[test]
-fn not_deeper_than_the_limit() {
+fn copy_depth_is_limited() {
     let folder = Folder::new();
     folder.directory("tree/a/b");
     let limited = |copy_depth| {

@@ -1,31 +1,32 @@
-//! Links that are to be refused, wherever they are.
+//! Rejection of paths with symbolic links.
 
 use std::path::Path;
 
-use outpost_files::{Files, Links, Remove};
+use outpost_files::{Files, Remove};
+use outpost_types::Symlinks;
 
-use crate::support::{Folder, by_all_means, missing, refused};
+use crate::support::{Folder, missing, rejected, with_each_symlink_check};
 
-const WORDS: &str = "path contains a symbolic link";
-const REFUSE: Links = Links::Refuse;
+const MESSAGE: &str = "path contains a symbolic link";
+const REJECT: Symlinks = Symlinks::Reject;
 const REMOVE: Remove = Remove {
     recursive: true,
     force: true,
-    links: REFUSE,
+    symlinks: REJECT,
 };
 
-fn refuse_everything(files: &Files, path: &Path) {
-    refused(files.read(path, REFUSE), WORDS);
-    refused(files.open(path, REFUSE), WORDS);
-    refused(files.write(path, b"x", REFUSE), WORDS);
-    refused(files.create_directory(path, true, REFUSE), WORDS);
-    refused(files.create_directory(path, false, REFUSE), WORDS);
-    refused(files.metadata(path, REFUSE), WORDS);
-    refused(files.remove(path, REMOVE), WORDS);
+fn assert_all_rejected(files: &Files, path: &Path) {
+    rejected(files.read(path, REJECT), MESSAGE);
+    rejected(files.open(path, REJECT), MESSAGE);
+    rejected(files.write(path, b"x", REJECT), MESSAGE);
+    rejected(files.create_directory(path, true, REJECT), MESSAGE);
+    rejected(files.create_directory(path, false, REJECT), MESSAGE);
+    rejected(files.metadata(path, REJECT), MESSAGE);
+    rejected(files.remove(path, REMOVE), MESSAGE);
 }
 
 #[test]
-fn in_any_component() {
+fn symlink_in_any_component_is_rejected() {
     let folder = Folder::new();
     folder.file("real/dir/file", "x");
     folder.link("last", "real/dir/file");
@@ -33,7 +34,7 @@ fn in_any_component() {
     folder.link("to_dir", "real/dir");
     folder.link("real/up", "..");
     folder.link("loop", "loop");
-    for files in by_all_means() {
+    for files in with_each_symlink_check() {
         for path in [
             "last",
             "broken",
@@ -43,51 +44,51 @@ fn in_any_component() {
             "loop",
             "loop/x",
         ] {
-            refuse_everything(&files, &folder.path(path));
+            assert_all_rejected(&files, &folder.path(path));
         }
     }
     let names = ["broken", "last", "loop", "real", "to_dir"];
-    assert_eq!(folder.names("."), names, "nothing was made or removed");
+    assert_eq!(folder.names("."), names, "nothing was created or removed");
     assert_eq!(folder.names("real/dir"), ["file"]);
 }
 
 #[test]
-fn what_has_none_is_served() {
-    for files in by_all_means() {
+fn path_without_symlinks_is_accepted() {
+    for files in with_each_symlink_check() {
         let folder = Folder::new();
         let root = folder.root().canonicalize().unwrap();
         let deep = root.join("a/b/c");
-        files.create_directory(&deep, true, REFUSE).unwrap();
-        files.create_directory(&deep, true, REFUSE).unwrap();
+        files.create_directory(&deep, true, REJECT).unwrap();
+        files.create_directory(&deep, true, REJECT).unwrap();
         files
-            .create_directory(&deep.join("d"), false, REFUSE)
+            .create_directory(&deep.join("d"), false, REJECT)
             .unwrap();
         let file = deep.join("file");
-        files.write(&file, b"hello", REFUSE).unwrap();
-        assert_eq!(files.read(&file, REFUSE).unwrap(), b"hello");
-        let found = files.metadata(&file, REFUSE).unwrap();
+        files.write(&file, b"hello", REJECT).unwrap();
+        assert_eq!(files.read(&file, REJECT).unwrap(), b"hello");
+        let found = files.metadata(&file, REJECT).unwrap();
         assert!(found.is_file && !found.is_symlink);
-        assert_eq!(found, files.metadata(&file, Links::Follow).unwrap());
-        missing(files.read(&deep.join("no"), REFUSE));
-        missing(files.metadata(&deep.join("no/no"), REFUSE));
+        assert_eq!(found, files.metadata(&file, Symlinks::Follow).unwrap());
+        missing(files.read(&deep.join("no"), REJECT));
+        missing(files.metadata(&deep.join("no/no"), REJECT));
         files.remove(&file, REMOVE).unwrap();
-        missing(files.metadata(&file, REFUSE));
+        missing(files.metadata(&file, REJECT));
         files.remove(&root.join("a"), REMOVE).unwrap();
         assert!(folder.names(".").is_empty());
-        assert!(files.metadata(Path::new("/"), REFUSE).unwrap().is_directory);
+        assert!(files.metadata(Path::new("/"), REJECT).unwrap().is_directory);
     }
 }
 
 #[test]
-fn a_file_in_the_way_is_no_link() {
+fn file_as_parent_is_not_reported_as_symlink() {
     let folder = Folder::new();
     let file = folder.file("a", "x");
-    for files in by_all_means() {
+    for files in with_each_symlink_check() {
         for path in [file.join("b"), file.join("b/c")] {
-            let (_, words) = crate::support::why(files.read(&path, REFUSE));
-            assert_eq!(words, "Not a directory (os error 20)");
-            let (_, words) = crate::support::why(files.create_directory(&path, true, REFUSE));
-            assert_eq!(words, "Not a directory (os error 20)");
+            let (_, message) = crate::support::failure(files.read(&path, REJECT));
+            assert_eq!(message, "Not a directory (os error 20)");
+            let (_, message) = crate::support::failure(files.create_directory(&path, true, REJECT));
+            assert_eq!(message, "Not a directory (os error 20)");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What the operations do to real files.
+//! The operations on real files.
 
-mod clerk;
 mod copy;
 mod directories;
+mod executor;
 mod links;
 mod races;
 mod read;

@@ -1,24 +1,28 @@
-//! Somebody swaps a directory for a link to elsewhere, all the time.
+//! Operations while a directory is swapped with a symbolic link all the time.
 
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use outpost_files::{Files, FilesError, Links, Remove};
+use outpost_files::{Files, FilesError, Remove};
+use outpost_types::Symlinks;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::support::{Folder, by_all_means};
+use crate::support::{Folder, with_each_symlink_check};
 
-/// How often each operation is tried.
+/// The number of times each operation is tried.
 const ROUNDS: usize = 2000;
+/// Bounds the wait for a round with the directory at its path.
+const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Runs `hammer` while `inside/dir` and a link to `outside` change places as fast as they can.
-fn while_swapped(folder: &Folder, hammer: impl FnOnce(&Path)) {
+/// Runs `operations` while `inside/dir` and a link to `outside` are exchanged in a loop.
+fn while_swapped(folder: &Folder, operations: impl FnOnce(&Path)) {
     let real = folder.directory("inside/dir");
     let link = folder.link("inside/other", folder.path("outside"));
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let finished = Finished(&done);
+        let stop = StopOnDrop(&done);
         let swapping = scope.spawn(|| {
             let mut swaps = 0_usize;
             while !done.load(Ordering::Relaxed) {
@@ -27,28 +31,28 @@ fn while_swapped(folder: &Folder, hammer: impl FnOnce(&Path)) {
             }
             swaps
         });
-        hammer(&real);
-        drop(finished);
+        operations(&real);
+        drop(stop);
         assert!(swapping.join().expect("no panic") > 10, "there was no race");
     });
 }
 
-/// However the hammering ends, the swapping ends with it.
-struct Finished<'a>(&'a AtomicBool);
+/// Ends the swapping when dropped, also on a panic.
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Finished<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-fn outside_is_as_it_was(folder: &Folder) {
+fn assert_outside_unchanged(folder: &Folder) {
     assert_eq!(folder.names("outside"), ["deep", "file"]);
     assert_eq!(folder.names("outside/deep"), ["file"]);
     assert_eq!(fs::read(folder.path("outside/file")).unwrap(), b"outside");
 }
 
-fn prepared() -> Folder {
+fn swap_folder() -> Folder {
     let folder = Folder::new();
     folder.file("outside/file", "outside");
     folder.file("outside/deep/file", "outside");
@@ -57,8 +61,8 @@ fn prepared() -> Folder {
     folder
 }
 
-/// Counts what went well, and lets only those failures pass that a race may cause.
-fn fine<T>(result: Result<T, FilesError>) -> Option<T> {
+/// The value of a success; none if the path was rejected for a symbolic link.
+fn unless_link<T>(result: Result<T, FilesError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(FilesError::SymbolicLink) => None,
@@ -67,80 +71,89 @@ fn fine<T>(result: Result<T, FilesError>) -> Option<T> {
 }
 
 #[test]
-fn reading_and_looking_never_leave() {
-    for files in by_all_means() {
-        let folder = prepared();
+fn reads_never_follow_a_swapped_link() {
+    for files in with_each_symlink_check() {
+        let folder = swap_folder();
         while_swapped(&folder, |dir| {
-            let mut read = 0;
-            for _ in 0..ROUNDS {
-                if let Some(bytes) = fine(files.read(&dir.join("file"), Links::Refuse)) {
+            let (mut read, mut round) = (0, 0);
+            let deadline = Instant::now() + DEADLINE;
+            // Further rounds if the swapping thread was never scheduled in time.
+            while round < ROUNDS || (read == 0 && Instant::now() < deadline) {
+                round += 1;
+                if let Some(bytes) = unless_link(files.read(&dir.join("file"), Symlinks::Reject)) {
                     assert_eq!(bytes, b"inside");
                     read += 1;
                 }
-                if let Some(found) = fine(files.metadata(&dir.join("file"), Links::Refuse)) {
+                if let Some(found) =
+                    unless_link(files.metadata(&dir.join("file"), Symlinks::Reject))
+                {
                     assert_eq!(found.size, 6);
                 }
             }
-            assert!(read > 0, "it was never there");
+            assert!(read > 0, "the directory was never at its path");
         });
-        outside_is_as_it_was(&folder);
+        assert_outside_unchanged(&folder);
     }
 }
 
 #[test]
-fn writing_and_making_never_leave() {
-    for files in by_all_means() {
-        let folder = prepared();
+fn writes_never_follow_a_swapped_link() {
+    for files in with_each_symlink_check() {
+        let folder = swap_folder();
         while_swapped(&folder, |dir| {
             for round in 0..ROUNDS {
-                fine(files.write(&dir.join("file"), b"inside", Links::Refuse));
-                fine(files.write(&dir.join(format!("new{}", round % 10)), b"x", Links::Refuse));
-                let made = dir.join(format!("made{}/below", round % 10));
-                fine(files.create_directory(&made, true, Links::Refuse));
+                unless_link(files.write(&dir.join("file"), b"inside", Symlinks::Reject));
+                unless_link(files.write(
+                    &dir.join(format!("new{}", round % 10)),
+                    b"x",
+                    Symlinks::Reject,
+                ));
+                let created = dir.join(format!("made{}/below", round % 10));
+                unless_link(files.create_directory(&created, true, Symlinks::Reject));
             }
         });
-        outside_is_as_it_was(&folder);
+        assert_outside_unchanged(&folder);
     }
 }
 
-fn removing(files: &Files, links: Links) {
-    let folder = prepared();
-    let how = Remove {
+fn remove_while_swapped(files: &Files, symlinks: Symlinks) {
+    let folder = swap_folder();
+    let options = Remove {
         recursive: true,
         force: true,
-        links,
+        symlinks,
     };
     while_swapped(&folder, |dir| {
         for _ in 0..ROUNDS / 10 {
-            // What is removed is made again where it certainly is inside.
-            for place in ["inside/dir", "inside/other"] {
-                let real = folder.path(place);
-                let _ = files.create_directory(&real.join("deep/er"), true, Links::Refuse);
-                let _ = files.write(&real.join("deep/er/file"), b"inside", Links::Refuse);
+            // Create the content again, inside in either position.
+            for position in ["inside/dir", "inside/other"] {
+                let real = folder.path(position);
+                let _ = files.create_directory(&real.join("deep/er"), true, Symlinks::Reject);
+                let _ = files.write(&real.join("deep/er/file"), b"inside", Symlinks::Reject);
             }
-            fine(files.remove(&dir.join("deep"), how));
+            unless_link(files.remove(&dir.join("deep"), options));
         }
     });
-    outside_is_as_it_was(&folder);
+    assert_outside_unchanged(&folder);
 }
 
 #[test]
-fn removing_a_tree_never_leaves() {
-    for files in by_all_means() {
-        removing(&files, Links::Refuse);
+fn removal_never_follows_a_swapped_link() {
+    for files in with_each_symlink_check() {
+        remove_while_swapped(&files, Symlinks::Reject);
     }
 }
 
 #[test]
-fn a_tree_whose_directories_become_links_while_it_is_removed() {
+fn removal_survives_directories_becoming_links() {
     let files = Files::default();
-    let how = Remove {
+    let options = Remove {
         recursive: true,
         force: true,
-        links: Links::Follow,
+        symlinks: Symlinks::Follow,
     };
     for _ in 0..30 {
-        let folder = prepared();
+        let folder = swap_folder();
         for number in 0..20 {
             folder.file(&format!("inside/dir/many{number}/deep/file"), "inside");
         }
@@ -150,16 +163,16 @@ fn a_tree_whose_directories_become_links_while_it_is_removed() {
                 let link = folder.link("swap", folder.path("outside"));
                 while !done.load(Ordering::Relaxed) {
                     for number in 0..20 {
-                        let victim = folder.path(&format!("inside/dir/many{number}/deep"));
-                        // It is gone once it has been removed.
-                        let _ = renameat_with(CWD, &victim, CWD, &link, RenameFlags::EXCHANGE);
+                        let directory = folder.path(&format!("inside/dir/many{number}/deep"));
+                        // Fails once the directory is removed.
+                        let _ = renameat_with(CWD, &directory, CWD, &link, RenameFlags::EXCHANGE);
                     }
                 }
             });
-            // A directory that is swapped out from under it may end it early; that is no harm.
-            let _ = files.remove(&folder.path("inside"), how);
+            // It may fail early because a directory was swapped meanwhile.
+            let _ = files.remove(&folder.path("inside"), options);
             done.store(true, Ordering::Relaxed);
         });
-        outside_is_as_it_was(&folder);
+        assert_outside_unchanged(&folder);
     }
 }

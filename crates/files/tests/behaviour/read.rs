@@ -1,16 +1,17 @@
-//! Reading: as a whole, and in blocks.
+//! Whole files and blocks of open files.
 
 use std::fs;
 use std::io::Write as _;
 
-use outpost_files::{Files, Limits, Links};
+use outpost_files::{Files, Limits};
+use outpost_types::Symlinks;
 
-use crate::support::{Folder, failed, missing, refused};
+use crate::support::{Folder, failed, missing, rejected};
 
-const FOLLOW: Links = Links::Follow;
+const FOLLOW: Symlinks = Symlinks::Follow;
 
 #[test]
-fn all_of_a_file() {
+fn whole_file_is_read() {
     let folder = Folder::new();
     let files = Files::default();
     let path = folder.file("a", "hello");
@@ -29,8 +30,8 @@ fn all_of_a_file() {
 }
 
 #[test]
-fn a_file_of_a_size_that_nobody_tells() {
-    // The system says that such files are empty.
+fn file_with_unknown_size_is_read() {
+    // The kernel reports the size 0 for such files.
     let status = Files::default()
         .read("/proc/self/status".as_ref(), FOLLOW)
         .unwrap();
@@ -38,7 +39,7 @@ fn a_file_of_a_size_that_nobody_tells() {
 }
 
 #[test]
-fn up_to_the_limit_and_not_beyond() {
+fn read_size_is_limited() {
     let folder = Folder::new();
     let files = Files::new(Limits {
         file_bytes: 5,
@@ -49,22 +50,22 @@ fn up_to_the_limit_and_not_beyond() {
         b"12345"
     );
     let large = folder.file("b", "123456");
-    refused(files.read(&large, FOLLOW), "file is larger than 5 bytes");
-    refused(
+    rejected(files.read(&large, FOLLOW), "file is larger than 5 bytes");
+    rejected(
         files.read("/proc/self/status".as_ref(), FOLLOW),
         "file is larger than 5 bytes",
     );
     let open = files.open(&large, FOLLOW).unwrap();
-    refused(open.len(), "file is larger than 5 bytes");
+    rejected(open.len(), "file is larger than 5 bytes");
     assert_eq!(
         open.read_block(0, 10).unwrap().bytes,
         b"123456",
-        "blocks are no whole"
+        "the limit does not apply to blocks"
     );
 }
 
 #[test]
-fn blocks_in_any_order() {
+fn blocks_are_read_at_any_offset() {
     let folder = Folder::new();
     let path = folder.file("a", "0123456789");
     let open = Files::default().open(&path, FOLLOW).unwrap();
@@ -83,7 +84,7 @@ fn blocks_in_any_order() {
     assert_eq!(block(u64::MAX, 1), (String::new(), true));
     assert_eq!(block(i64::MAX as u64, 1_048_576), (String::new(), true));
     for len in [0, 1_048_577, u64::MAX] {
-        refused(
+        rejected(
             open.read_block(0, len),
             "file read block length must be between 1 and 1048576",
         );
@@ -91,7 +92,7 @@ fn blocks_in_any_order() {
 }
 
 #[test]
-fn an_open_file_stays_the_same() {
+fn open_file_survives_replacement_of_its_path() {
     let folder = Folder::new();
     let path = folder.file("a", "old");
     let open = Files::default().open(&path, FOLLOW).unwrap();
@@ -102,7 +103,7 @@ fn an_open_file_stays_the_same() {
 }
 
 #[test]
-fn a_file_that_grows_and_shrinks_gives_what_there_is() {
+fn open_file_sees_growth_and_truncation() {
     let folder = Folder::new();
     let path = folder.file("a", "12");
     let open = Files::default().open(&path, FOLLOW).unwrap();

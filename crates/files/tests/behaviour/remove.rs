@@ -1,20 +1,21 @@
-//! Removing.
+//! Removal of files, links and trees.
 
 use std::fs;
 use std::path::Path;
 
-use outpost_files::{Files, Links, Remove};
+use outpost_files::{Files, Remove};
+use outpost_types::Symlinks;
 
 use crate::support::{Folder, failed, missing};
 
 const ALL: Remove = Remove {
     recursive: true,
     force: true,
-    links: Links::Follow,
+    symlinks: Symlinks::Follow,
 };
 
 #[test]
-fn files_links_and_trees() {
+fn files_links_and_trees_are_removed() {
     let folder = Folder::new();
     let files = Files::default();
     folder.file("keep/file", "kept");
@@ -31,7 +32,7 @@ fn files_links_and_trees() {
 }
 
 #[test]
-fn through_a_link_on_the_way() {
+fn link_in_parent_path_is_followed() {
     let folder = Folder::new();
     folder.file("real/file", "");
     folder.link("link", "real");
@@ -42,7 +43,7 @@ fn through_a_link_on_the_way() {
 }
 
 #[test]
-fn what_is_missing() {
+fn missing_path_fails_unless_forced() {
     let folder = Folder::new();
     let files = Files::default();
     for path in ["no", "no/no"] {
@@ -59,20 +60,20 @@ fn what_is_missing() {
 }
 
 #[test]
-fn without_recursion_only_what_is_empty() {
+fn non_recursive_removal_needs_empty_directory() {
     let folder = Folder::new();
     let files = Files::default();
-    let how = Remove {
+    let options = Remove {
         recursive: false,
         ..ALL
     };
     let file = folder.file("full/file", "");
     failed(
-        files.remove(&folder.path("full"), how),
+        files.remove(&folder.path("full"), options),
         "Directory not empty (os error 39)",
     );
-    files.remove(&file, how).unwrap();
-    files.remove(&folder.path("full"), how).unwrap();
+    files.remove(&file, options).unwrap();
+    files.remove(&folder.path("full"), options).unwrap();
     assert!(folder.names(".").is_empty());
     failed(
         files.remove(Path::new("/"), ALL),
@@ -81,25 +82,25 @@ fn without_recursion_only_what_is_empty() {
 }
 
 #[test]
-fn deeper_than_any_path_and_than_there_are_descriptors() {
+fn very_deep_tree_is_removed() {
     let folder = Folder::new();
-    let mut place = rustix::fs::open(
+    let mut directory = rustix::fs::open(
         folder.root(),
         rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::RDONLY,
         rustix::fs::Mode::empty(),
     )
     .unwrap();
     for _ in 0..3000 {
-        rustix::fs::mkdirat(&place, "d", rustix::fs::Mode::RWXU).unwrap();
+        rustix::fs::mkdirat(&directory, "d", rustix::fs::Mode::RWXU).unwrap();
         let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::RDONLY;
-        place = rustix::fs::openat(&place, "d", flags, rustix::fs::Mode::empty()).unwrap();
+        directory = rustix::fs::openat(&directory, "d", flags, rustix::fs::Mode::empty()).unwrap();
     }
     Files::default().remove(&folder.path("d"), ALL).unwrap();
     assert!(folder.names(".").is_empty());
 }
 
 #[test]
-fn more_names_than_are_read_at_once() {
+fn directory_with_many_batches_is_removed() {
     let folder = Folder::new();
     folder.directory("d");
     for number in 0..9000 {

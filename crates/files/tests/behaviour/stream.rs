@@ -1,4 +1,4 @@
-//! Replacing a file in blocks.
+//! Atomic replacement of a file in blocks.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -8,7 +8,7 @@ use outpost_files::Files;
 use crate::support::{Folder, failed, missing};
 
 #[test]
-fn nothing_changes_until_everything_does() {
+fn commit_replaces_the_file_at_once() {
     let folder = Folder::new();
     let path = folder.file("a", "old");
     let writer = Files::default().create_stream(&path).unwrap();
@@ -21,11 +21,11 @@ fn nothing_changes_until_everything_does() {
 }
 
 #[test]
-fn who_has_it_open_keeps_the_old_one() {
+fn open_reader_keeps_the_old_content() {
     let folder = Folder::new();
     let files = Files::default();
     let path = folder.file("a", "old");
-    let open = files.open(&path, outpost_files::Links::Follow).unwrap();
+    let open = files.open(&path, outpost_types::Symlinks::Follow).unwrap();
     let writer = files.create_stream(&path).unwrap();
     writer.write_block(0, b"new").unwrap();
     writer.commit().unwrap();
@@ -33,7 +33,7 @@ fn who_has_it_open_keeps_the_old_one() {
 }
 
 #[test]
-fn dropping_it_leaves_no_trace() {
+fn dropped_writer_leaves_no_trace() {
     let folder = Folder::new();
     let files = Files::default();
     let path = folder.file("a", "old");
@@ -46,7 +46,7 @@ fn dropping_it_leaves_no_trace() {
 }
 
 #[test]
-fn mode_and_owner_are_kept() {
+fn commit_keeps_mode_and_owner() {
     let folder = Folder::new();
     let files = Files::default();
     let path = folder.file("a", "old");
@@ -61,11 +61,11 @@ fn mode_and_owner_are_kept() {
     let after = fs::metadata(&path).unwrap();
     let about = |stat: &fs::Metadata| (stat.mode(), stat.uid(), stat.gid());
     assert_eq!(about(&before), about(&after));
-    assert_ne!(before.ino(), after.ino(), "it is another file");
+    assert_ne!(before.ino(), after.ino(), "the inode is new");
 }
 
 #[test]
-fn a_new_file_is_like_any_other_new_file() {
+fn new_file_gets_the_default_mode() {
     let folder = Folder::new();
     let path = folder.path("a");
     Files::default()
@@ -74,12 +74,12 @@ fn a_new_file_is_like_any_other_new_file() {
         .commit()
         .unwrap();
     let other = fs::metadata(folder.file("b", "")).unwrap();
-    let made = fs::metadata(&path).unwrap();
-    assert_eq!((made.mode(), made.len()), (other.mode(), 0));
+    let created = fs::metadata(&path).unwrap();
+    assert_eq!((created.mode(), created.len()), (other.mode(), 0));
 }
 
 #[test]
-fn a_link_stays_and_its_target_is_replaced() {
+fn target_of_symlink_is_replaced() {
     let folder = Folder::new();
     let files = Files::default();
     let path = folder.file("real/a", "old");
@@ -93,7 +93,7 @@ fn a_link_stays_and_its_target_is_replaced() {
 }
 
 #[test]
-fn what_can_not_be_replaced() {
+fn directories_cannot_be_replaced() {
     let folder = Folder::new();
     let files = Files::default();
     missing(files.create_stream(&folder.path("no/a")));
@@ -101,7 +101,7 @@ fn what_can_not_be_replaced() {
         files.create_stream(&folder.directory("d")),
         "Is a directory (os error 21)",
     );
-    // It is there only when everything has been written.
+    // The directory is created before the commit.
     let writer = files.create_stream(&folder.path("later")).unwrap();
     folder.directory("later");
     failed(writer.commit(), "Is a directory (os error 21)");
@@ -109,7 +109,7 @@ fn what_can_not_be_replaced() {
 }
 
 #[test]
-fn holes_are_zero_and_there_is_an_end() {
+fn gaps_are_zero_and_offsets_are_limited() {
     let folder = Folder::new();
     let path = folder.path("a");
     let writer = Files::default().create_stream(&path).unwrap();

@@ -1,12 +1,13 @@
-//! What the tests share.
+//! Support for the tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outpost_files::{ErrorKind, Files, FilesError, Means};
+use outpost_files::{Files, FilesError, SymlinkCheck};
+use outpost_types::FileErrorKind;
 use tempfile::TempDir;
 
-/// A folder of a test's own.
+/// A temporary directory.
 pub(crate) struct Folder {
     folder: TempDir,
 }
@@ -26,7 +27,7 @@ impl Folder {
         self.root().join(name)
     }
 
-    /// Makes a file, and the directories above it.
+    /// Creates a file and its parent directories.
     pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
@@ -54,7 +55,7 @@ impl Folder {
         path
     }
 
-    /// All names in a directory of it, sorted.
+    /// The sorted names in one of its directories.
     pub(crate) fn names(&self, name: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(name)).expect("a directory");
         let mut names: Vec<_> = entries
@@ -66,30 +67,36 @@ impl Folder {
     }
 }
 
-/// The operations, once for each way to refuse links.
-pub(crate) fn by_all_means() -> [Files; 2] {
-    [Means::Kernel, Means::Walk].map(|means| Files::default().by(means))
+/// The operations, once for each way to detect symbolic links.
+pub(crate) fn with_each_symlink_check() -> [Files; 2] {
+    [SymlinkCheck::Kernel, SymlinkCheck::Walk]
+        .map(|means| Files::default().with_symlink_check(means))
 }
 
-/// Kind and words of a failure.
+/// The kind and the message of an error.
 #[track_caller]
-pub(crate) fn why<T: std::fmt::Debug>(result: Result<T, FilesError>) -> (ErrorKind, String) {
-    let error = result.expect_err("it should have failed");
+pub(crate) fn failure<T: std::fmt::Debug>(
+    result: Result<T, FilesError>,
+) -> (FileErrorKind, String) {
+    let error = result.expect_err("an error");
     (error.kind(), error.to_string())
 }
 
 #[track_caller]
-pub(crate) fn refused<T: std::fmt::Debug>(result: Result<T, FilesError>, words: &str) {
-    assert_eq!(why(result), (ErrorKind::Invalid, words.to_owned()));
+pub(crate) fn rejected<T: std::fmt::Debug>(result: Result<T, FilesError>, message: &str) {
+    assert_eq!(
+        failure(result),
+        (FileErrorKind::Invalid, message.to_owned())
+    );
 }
 
 #[track_caller]
 pub(crate) fn missing<T: std::fmt::Debug>(result: Result<T, FilesError>) {
-    let words = "No such file or directory (os error 2)".to_owned();
-    assert_eq!(why(result), (ErrorKind::NotFound, words));
+    let message = "No such file or directory (os error 2)".to_owned();
+    assert_eq!(failure(result), (FileErrorKind::NotFound, message));
 }
 
 #[track_caller]
-pub(crate) fn failed<T: std::fmt::Debug>(result: Result<T, FilesError>, words: &str) {
-    assert_eq!(why(result), (ErrorKind::Failed, words.to_owned()));
+pub(crate) fn failed<T: std::fmt::Debug>(result: Result<T, FilesError>, message: &str) {
+    assert_eq!(failure(result), (FileErrorKind::Failed, message.to_owned()));
 }

@@ -1,12 +1,13 @@
-//! Walks, and where they end.
+//! Walks and their limits.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use outpost_files::{EntryKind, Files, Limits, Walk, WalkOptions};
+use outpost_files::{Files, Limits};
+use outpost_types::{EntryKind, WalkOptions, WalkResult};
 
-use crate::support::{Folder, missing, refused};
+use crate::support::{Folder, missing, rejected};
 
 const ALL: WalkOptions = WalkOptions {
     max_depth: 64,
@@ -16,12 +17,12 @@ const ALL: WalkOptions = WalkOptions {
     prune_hidden_directories: false,
 };
 
-fn walk(folder: &Folder, options: WalkOptions) -> Walk {
+fn walk(folder: &Folder, options: WalkOptions) -> WalkResult {
     Files::default().walk(folder.root(), options).unwrap()
 }
 
-/// The paths from the root on, directories with a slash.
-fn listed(folder: &Folder, walk: &Walk) -> Vec<String> {
+/// The paths relative to the root, directories with a trailing slash.
+fn listed(folder: &Folder, walk: &WalkResult) -> Vec<String> {
     let line = |path: &Path, kind| {
         let path = path.strip_prefix(folder.root()).unwrap().display();
         match kind {
@@ -47,7 +48,7 @@ fn tree() -> Folder {
 }
 
 #[test]
-fn level_by_level_and_by_name() {
+fn entries_come_level_by_level_sorted_by_name() {
     let folder = tree();
     let found = walk(&folder, ALL);
     let expected = [
@@ -66,7 +67,7 @@ fn level_by_level_and_by_name() {
 }
 
 #[test]
-fn hidden_directories_are_named_when_they_are_pruned() {
+fn pruned_hidden_directories_are_listed_but_not_read() {
     let folder = tree();
     let options = WalkOptions {
         prune_hidden_directories: true,
@@ -86,7 +87,7 @@ fn hidden_directories_are_named_when_they_are_pruned() {
 }
 
 #[test]
-fn links_to_directories_are_followed_once() {
+fn directory_links_are_followed_once() {
     let folder = tree();
     folder.link("a/up", "..");
     let options = WalkOptions {
@@ -112,7 +113,7 @@ fn links_to_directories_are_followed_once() {
 }
 
 #[test]
-fn depth_zero_is_what_is_in_the_root() {
+fn depth_zero_lists_only_the_root() {
     let folder = tree();
     let options = WalkOptions {
         max_depth: 0,
@@ -120,11 +121,11 @@ fn depth_zero_is_what_is_in_the_root() {
     };
     let found = walk(&folder, options);
     assert_eq!(listed(&folder, &found), ["a/", "b/", "c"]);
-    assert!(!found.truncated, "that is what was asked for");
+    assert!(!found.truncated, "the depth is part of the request");
 }
 
 #[test]
-fn limits_of_number() {
+fn entry_and_directory_limits_truncate() {
     let folder = tree();
     let few = walk(
         &folder,
@@ -136,7 +137,7 @@ fn limits_of_number() {
     assert_eq!(
         listed(&folder, &few),
         ["a/", "b/"],
-        "a broken link was looked at too"
+        "the broken link counts as examined"
     );
     assert!(few.truncated);
     let few = walk(
@@ -150,8 +151,8 @@ fn limits_of_number() {
     assert!(few.truncated);
 }
 
-/// What an answer takes, to the byte.
-fn written(found: &Walk) -> usize {
+/// The exact encoded size of the entries and errors.
+fn encoded_bytes(found: &WalkResult) -> usize {
     let uri = |path: &Path| {
         let bytes = path.as_os_str().as_bytes().iter();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
@@ -171,9 +172,9 @@ fn written(found: &Walk) -> usize {
 }
 
 #[test]
-fn what_is_written_is_bounded_and_the_room_is_used() {
-    // What is around it all.
-    const AROUND: usize = 81;
+fn encoded_size_is_bounded_and_fully_used() {
+    // The size of an empty response.
+    const EMPTY: usize = 81;
     let folder = Folder::new();
     for number in 0..60 {
         folder.file(&format!("ä{number:03}"), "");
@@ -183,7 +184,7 @@ fn what_is_written_is_bounded_and_the_room_is_used() {
     }
     let all = walk(&folder, ALL);
     assert_eq!((all.entries.len(), all.errors.len()), (120, 60));
-    let whole = AROUND + written(&all);
+    let whole = EMPTY + encoded_bytes(&all);
     let within = |walk_bytes| {
         let limits = Limits {
             walk_bytes,
@@ -195,7 +196,7 @@ fn what_is_written_is_bounded_and_the_room_is_used() {
     let cut = within(whole - 1);
     assert!(cut.truncated && cut.entries.len() + cut.errors.len() == 179);
     let few = within(4096);
-    let spent = AROUND + written(&few);
+    let spent = EMPTY + encoded_bytes(&few);
     let longest = folder.root().as_os_str().len() * 3 + 100;
     assert!(
         few.truncated && spent <= 4096 && spent + longest > 4096,
@@ -205,18 +206,18 @@ fn what_is_written_is_bounded_and_the_room_is_used() {
 
 #[test]
 fn options_are_checked_before_the_root() {
-    let nowhere = Path::new("/no/such/place");
+    let nowhere = Path::new("/no/such/directory");
     let files = Files::default();
     let walk = |options| files.walk(nowhere, options);
     let zero = "filesystem walk limits must be greater than zero";
-    refused(
+    rejected(
         walk(WalkOptions {
             max_directories: 0,
             ..ALL
         }),
         zero,
     );
-    refused(
+    rejected(
         walk(WalkOptions {
             max_entries: 0,
             ..ALL
@@ -224,21 +225,21 @@ fn options_are_checked_before_the_root() {
         zero,
     );
     let far = "filesystem walk limits exceed maximums: depth=64, directories=10000, entries=50000";
-    refused(
+    rejected(
         walk(WalkOptions {
             max_depth: 65,
             ..ALL
         }),
         far,
     );
-    refused(
+    rejected(
         walk(WalkOptions {
             max_directories: 10_001,
             ..ALL
         }),
         far,
     );
-    refused(
+    rejected(
         walk(WalkOptions {
             max_entries: 50_001,
             ..ALL
@@ -249,11 +250,17 @@ fn options_are_checked_before_the_root() {
 }
 
 #[test]
-fn a_root_that_is_no_directory_has_nothing_below() {
+fn non_directory_root_gives_empty_result() {
     let folder = tree();
     let files = Files::default();
-    assert_eq!(files.walk(&folder.path("c"), ALL).unwrap(), Walk::default());
-    assert_eq!(files.walk(&folder.path("d"), ALL).unwrap(), Walk::default());
+    assert_eq!(
+        files.walk(&folder.path("c"), ALL).unwrap(),
+        WalkResult::default()
+    );
+    assert_eq!(
+        files.walk(&folder.path("d"), ALL).unwrap(),
+        WalkResult::default()
+    );
     missing(files.walk(&folder.path("broken"), ALL));
     let options = WalkOptions {
         follow_directory_symlinks: true,
@@ -270,7 +277,7 @@ fn a_root_that_is_no_directory_has_nothing_below() {
 }
 
 #[test]
-fn a_name_in_an_old_encoding_is_reported() {
+fn non_utf8_name_is_reported_as_error() {
     let folder = Folder::new();
     folder.file("after", "");
     let name = OsStr::from_bytes(b"caf\xe9");
@@ -284,12 +291,12 @@ fn a_name_in_an_old_encoding_is_reported() {
 }
 
 #[test]
-fn the_first_names_of_a_directory_that_has_too_many() {
+fn entry_limit_keeps_the_first_names() {
     let folder = Folder::new();
     for name in ["many/3", "many/1", "many/4", "many/2", "z/1"] {
         folder.file(name, "");
     }
-    // What may be in a listing is nothing to a walk.
+    // The limit of listings does not apply to walks.
     let limits = Limits {
         directory_entries: 2,
         ..Limits::default()
@@ -313,7 +320,7 @@ fn the_first_names_of_a_directory_that_has_too_many() {
 }
 
 #[test]
-fn fifty_thousand_names() {
+fn entry_maximum_is_reached_across_directories() {
     let folder = Folder::new();
     for directory in 0..50 {
         folder.directory(&format!("d{directory}"));
@@ -322,7 +329,7 @@ fn fifty_thousand_names() {
             std::fs::File::create(path).unwrap();
         }
     }
-    // The folder may be deep in somebody's temporary directory, and that counts, too.
+    // The path of the temporary directory counts towards the size.
     let files = Files::new(Limits {
         walk_bytes: 64 * 1024 * 1024,
         ..Limits::default()
@@ -337,7 +344,7 @@ fn fifty_thousand_names() {
 }
 
 #[test]
-fn one_directory_with_more_names_than_a_walk_looks_at() {
+fn entry_maximum_is_reached_in_one_directory() {
     let folder = Folder::new();
     for file in 0..50_001 {
         std::fs::File::create(folder.path(&format!("{file:05}"))).unwrap();

@@ -1,32 +1,35 @@
-//! Writing a file where it is.
+//! Overwriting a file in place.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
-use outpost_files::{Files, Links};
+use outpost_files::Files;
+use outpost_types::Symlinks;
 
 use crate::support::{Folder, failed, missing};
 
 #[test]
-fn a_new_file_and_an_old_one() {
+fn write_creates_or_overwrites() {
     let folder = Folder::new();
     let files = Files::default();
     let path = folder.path("a");
-    files.write(&path, b"long content", Links::Follow).unwrap();
+    files
+        .write(&path, b"long content", Symlinks::Follow)
+        .unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"long content");
-    files.write(&path, b"short", Links::Follow).unwrap();
+    files.write(&path, b"short", Symlinks::Follow).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"short");
-    files.write(&path, b"", Links::Follow).unwrap();
+    files.write(&path, b"", Symlinks::Follow).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"");
-    missing(files.write(&folder.path("no/b"), b"", Links::Follow));
+    missing(files.write(&folder.path("no/b"), b"", Symlinks::Follow));
     failed(
-        files.write(folder.root(), b"", Links::Follow),
+        files.write(folder.root(), b"", Symlinks::Follow),
         "Is a directory (os error 21)",
     );
 }
 
 #[test]
-fn what_is_there_stays_the_file_it_is() {
+fn write_keeps_inode_mode_and_owner() {
     let folder = Folder::new();
     let files = Files::default();
     let path = folder.file("a", "old");
@@ -34,7 +37,7 @@ fn what_is_there_stays_the_file_it_is() {
     fs::hard_link(&path, &other).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
     let before = fs::metadata(&path).unwrap();
-    files.write(&path, b"new", Links::Follow).unwrap();
+    files.write(&path, b"new", Symlinks::Follow).unwrap();
     let after = fs::metadata(&path).unwrap();
     let about = |stat: &fs::Metadata| {
         (
@@ -50,12 +53,12 @@ fn what_is_there_stays_the_file_it_is() {
 }
 
 #[test]
-fn a_link_stays_and_its_target_is_written() {
+fn target_of_symlink_is_written() {
     let folder = Folder::new();
     let files = Files::default();
     let target = folder.file("a", "old");
     let link = folder.link("l", "a");
-    files.write(&link, b"new", Links::Follow).unwrap();
+    files.write(&link, b"new", Symlinks::Follow).unwrap();
     assert_eq!(fs::read(&target).unwrap(), b"new");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
 }

@@ -1,70 +1,67 @@
-//! What can be wrong with the configuration of a server.
+//! Errors in the configuration of a server.
 
-/// What is wrong, and with which server. Values aren't repeated: some of them
-/// are passwords.
+/// An error in the configuration of a server. Contains no values: some are secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("MCP server {server}: {mistake}")]
+#[error("MCP server {server}: {kind}")]
 pub struct ConfigError {
-    /// The name of the server, as far as it can be shown.
+    /// The name of the server, made printable.
     pub server: String,
-    /// What is wrong.
-    pub mistake: Mistake,
+    /// The kind of error.
+    pub kind: ConfigErrorKind,
 }
 
-/// What is wrong.
+/// The kind of a configuration error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Mistake {
-    /// It can't be called that.
-    #[error("its name may have letters, digits, _ and - only")]
+pub enum ConfigErrorKind {
+    /// The name has invalid characters.
+    #[error("the name may contain only letters, digits, _ and -")]
     Name,
-    /// It is no table.
+    /// The value is not a table.
     #[error("expected a table, as in [mcp_servers.NAME]")]
     NotATable,
-    /// A key that nobody knows.
+    /// The key is unknown.
     #[error("unknown key {key}")]
     UnknownKey {
-        /// The key, as far as it can be shown.
+        /// The key, made printable.
         key: String,
     },
-    /// A value of the wrong kind.
-    #[error("cannot use {key}: expected {expected}")]
+    /// The value has the wrong type.
+    #[error("invalid {key}: expected {expected}")]
     Expected {
-        /// Its key.
-        key: &'static str,
-        /// What would be right.
-        expected: &'static str,
-    },
-    /// Nobody knows what to start.
-    #[error("it has neither command nor url")]
-    NoReach,
-    /// Nobody knows which of the two.
-    #[error("it has both command and url")]
-    BothReaches,
-    /// A key that means nothing here.
-    #[error("{key} means nothing beside {beside}")]
-    Beside {
         /// The key.
         key: &'static str,
-        /// What it doesn't go with.
-        beside: &'static str,
+        /// The expected value.
+        expected: &'static str,
     },
-    /// It runs nowhere.
-    #[error("cannot use {key}: there is no environment {name}, only \"local\" and \"remote\"")]
-    Environment {
-        /// How the key was spelled.
+    /// Neither `command` nor `url` is set.
+    #[error("set command or url")]
+    NoTransport,
+    /// Both `command` and `url` are set.
+    #[error("set either command or url, not both")]
+    BothTransports,
+    /// The key doesn't apply to this transport.
+    #[error("{key} cannot be combined with {other}")]
+    Conflict {
+        /// The key.
         key: &'static str,
-        /// The name, as far as it can be shown.
+        /// The key it conflicts with.
+        other: &'static str,
+    },
+    /// The environment is unknown.
+    #[error("invalid {key}: there is no environment {name}, only \"local\" and \"remote\"")]
+    Environment {
+        /// The key, in the spelling used.
+        key: &'static str,
+        /// The name, made printable.
         name: String,
     },
-    /// Two keys that are one.
-    #[error("it has both environment and experimental_environment")]
+    /// Both spellings of `environment` are set.
+    #[error("set either environment or experimental_environment, not both")]
     BothEnvironments,
-    /// There is no executor whose environment could be asked.
-    #[error(
-        "cannot use env_vars: {name} is to be taken from the executor, but the server runs here"
-    )]
+    /// A local server can't take variables from a remote executor.
+    #[error("invalid env_vars: {name} has source = \"remote\", but the server runs locally")]
     NoExecutor {
-        /// The variable.
+        /// The name of the variable.
         name: String,
     },
 }

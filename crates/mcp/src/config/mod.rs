@@ -1,8 +1,8 @@
-//! How servers are configured: what stands in `[mcp_servers.NAME]`.
+//! Configuration of MCP servers: the tables `[mcp_servers.NAME]`.
 
 mod error;
-mod read;
+mod parse;
 mod server;
 
-pub use error::{ConfigError, Mistake};
-pub use server::{Endpoint, Environment, Reach, ServerConfig, ToolChoice};
+pub use error::{ConfigError, ConfigErrorKind};
+pub use server::{Endpoint, Environment, ServerConfig, ToolFilter, TransportConfig};

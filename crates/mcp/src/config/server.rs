@@ -1,4 +1,4 @@
-//! One server, as configured.
+//! The configuration of one server.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,47 +7,46 @@ use std::{
 
 use crate::Command;
 
-/// A server, as configured.
+/// The configuration of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// How it is reached.
-    pub reach: Reach,
-    /// Where that is done.
+    /// How to connect to the server.
+    pub transport: TransportConfig,
+    /// Where the server is started, or called from.
     pub environment: Environment,
-    /// How long it may take until it can be used.
+    /// The startup timeout; `None` for the default.
     pub startup_timeout: Option<Duration>,
-    /// How long a call may take.
+    /// The timeout of a call; `None` for the default.
     pub tool_timeout: Option<Duration>,
-    /// Whether it is started at all.
+    /// Whether the server is started.
     pub enabled: bool,
-    /// Whether nothing goes without it.
+    /// Whether `outpost mcp list` fails without this server.
     pub required: bool,
-    /// Which of its tools may be used.
-    pub tools: ToolChoice,
-    /// Whether it may be called while a call is under way.
+    /// The tools that may be called.
+    pub tools: ToolFilter,
+    /// Whether the server supports parallel calls.
     pub parallel: bool,
 }
 
-/// How a server is reached.
+/// How to connect to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// It is started, and spoken to over its standard input and output.
+pub enum TransportConfig {
+    /// Start a process and use its stdin and stdout.
     Stdio(Command),
-    /// It is there already, and spoken to over streamable HTTP.
+    /// Connect to a running server over streamable HTTP.
     Http(Endpoint),
 }
 
-/// A server over HTTP. Values of headers are secrets, so this has no way to be
-/// shown.
+/// A server over HTTP. `Debug` omits the headers, because their values are secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where it is.
+    /// The URL.
     pub url: String,
-    /// Headers with their values.
+    /// HTTP headers with their values.
     pub headers: BTreeMap<String, String>,
-    /// Headers with the variables that have their values.
+    /// HTTP headers with the environment variables that hold their values.
     pub env_headers: BTreeMap<String, String>,
-    /// The variable that has the bearer token.
+    /// The environment variable that holds the bearer token.
     pub bearer_token_env_var: Option<String>,
 }
 
@@ -59,27 +58,27 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// Where a server is started, or spoken to from.
+/// Where a server is started, or called from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Environment {
-    /// Here.
+    /// This process.
     #[default]
     Local,
-    /// On the executor.
+    /// The remote executor.
     Remote,
 }
 
-/// Which tools may be used.
+/// Selects the tools that may be called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolChoice {
-    /// Only these, if there is a list.
+pub struct ToolFilter {
+    /// If set, only these tools are allowed.
     pub enabled: Option<BTreeSet<String>>,
-    /// Not these.
+    /// Tools that are not allowed.
     pub disabled: BTreeSet<String>,
 }
 
-impl ToolChoice {
-    /// Whether this one may be used.
+impl ToolFilter {
+    /// Reports whether a tool may be called.
     #[must_use]
     pub fn allows(&self, tool: &str) -> bool {
         let listed = self.enabled.as_ref().is_none_or(|list| list.contains(tool));

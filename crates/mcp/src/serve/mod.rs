@@ -1,57 +1,47 @@
-//! Outpost itself as an MCP server: tools to run commands and to use files,
-//! wherever a place is.
+//! Outpost as an MCP server: tools that run commands and use files on an executor.
 //!
-//! - [`Workbench`] is what calls share: where commands run ([`Ground`]), the
-//!   processes they have ids for (`roster`), and the [`Bounds`] of everything
-//! - `tools/` has a file for each tool; `tool` says what one is, `schema` how it
-//!   is described, `mishap` what can go wrong that isn't the command's fault
-//! - `follow` listens to a process and writes its `transcript`; `excerpt` decides
-//!   how much of that is shown, `words` how
-//! - `turns` lets changes of one file follow each other
-//! - `files/` decides for the file tools: parts of a file, exact edits, what a
-//!   search finds and what it leaves alone
-//! - [`serve`](Workbench::serve) is the conversation, `wire` its lines, `batches`
-//!   what came in one of them
+//! - [`ToolServer`]: the state shared by all calls, and its [`ToolLimits`]
+//! - [`serve`](ToolServer::serve) (`handler`): the session with a client; `transport`: its
+//!   messages as lines
+//! - `tool`: the tool interface; `schema`: JSON schemas; `error`: errors of tools
+//! - `tools/`: one file per tool
+//! - `processes`: the processes of the session; `output_log`: their output, and the pages
+//!   and summaries of it; `text`: formatting
+//! - `file_locks`: serializes changes of a file
+//! - `files/`: the pure part of the file tools
 //!
 //! # Theory of operation
 //!
-//! Nothing is remembered between calls but processes, and those have ids that are
-//! given out and told back. Each has a listener that takes its output as it comes,
-//! so that a process never waits for a model to ask. What is kept is bounded: the
-//! beginning and the end of each stream. A cursor is a number of bytes, so it
-//! means the same to whoever has it, however often it is used.
+//! Only processes persist between calls, each with an id. A task collects the output of
+//! each process, so that a process never blocks until a model reads. The retained output
+//! is bounded: the beginning and the end of each stream. The executor's journal can't
+//! replace it, because it retains only the end. A cursor is a byte offset, so that reading
+//! is repeatable.
 //!
-//! A command that fails is an answer like any other. An error is what the tool
-//! itself could not do.
+//! A command that fails is a normal result. A tool error means that the tool itself
+//! failed.
 
-mod batches;
-mod bounds;
-mod call;
-mod conversation;
-mod excerpt;
+mod error;
+mod file_locks;
 mod files;
-mod follow;
-mod ground;
-mod mishap;
-mod roster;
+mod handler;
+mod limits;
+mod output_log;
+mod output_page;
+mod processes;
 mod schema;
+mod text;
 mod tool;
+mod tool_server;
 mod tools;
-mod transcript;
-mod turns;
-mod wire;
-mod words;
-mod workbench;
+mod transport;
 
-pub use bounds::Bounds;
-use call::Call;
-pub use conversation::ServeError;
-use excerpt::{Cut, Digest, Page};
-use follow::State;
-pub use ground::Ground;
-use mishap::Mishap;
-use roster::{Job, Roster};
-use tool::{Answer, Effect, Row, Tool};
-pub use transcript::Keep;
-use transcript::{Stream, Transcript};
-pub use workbench::{Confinement, Setup, Workbench};
+use error::ToolError;
+pub use handler::ServeError;
+pub use limits::ToolLimits;
+pub use output_log::OutputRetention;
+use output_log::{OutputLog, Stream};
+use output_page::{OutputPage, OutputSummary};
+use processes::{ProcessRegistry, ProcessState, ToolProcess};
+use tool::{CallContext, Effect, Tool, ToolEntry, ToolOutput};
+pub use tool_server::{Confinement, ToolServer, ToolServerConfig};

@@ -1,26 +1,25 @@
-//! Schemas of tools, in the form that hosts and models get along with best.
+//! JSON schemas of tools, in the form that most hosts and models support.
 
 use rmcp::model::JsonObject;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
-/// What a tool may be called with. Everything stands where it is used. What may
-/// be left out is described as what it is: `null` is understood too, and saying
-/// so would only distract.
+/// Returns the schema of a tool's arguments, without `$ref`. Optional properties don't
+/// mention `null`, although it is accepted.
 pub(super) fn of_arguments<T: JsonSchema>() -> JsonObject {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let mut schema = generated::<T>(settings);
-    // Some hosts insist on them, even if there are none.
-    let none = || Value::Object(JsonObject::new());
-    schema.entry("properties").or_insert_with(none);
+    // Some hosts require `properties` even if there are none.
+    let empty = || Value::Object(JsonObject::new());
+    schema.entry("properties").or_insert_with(empty);
     for property in properties(&mut schema) {
-        without_null(property);
+        remove_null(property);
     }
     schema
 }
 
-/// What it answers.
-pub(super) fn of_answer<T: JsonSchema>() -> JsonObject {
+/// Returns the schema of a tool's output.
+pub(super) fn of_output<T: JsonSchema>() -> JsonObject {
     generated::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
@@ -30,33 +29,33 @@ fn generated<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let mut schema = match Value::from(schema) {
         Value::Object(schema) => schema,
-        // Only a schema that says nothing is no object.
+        // Only the schemas `true` and `false` are not objects.
         _ => JsonObject::new(),
     };
     schema.remove("title");
     schema.remove("description");
     let mut schema = Value::Object(schema);
-    tidy(&mut schema);
+    clean(&mut schema);
     match schema {
         Value::Object(schema) => schema,
         _ => JsonObject::new(),
     }
 }
 
-/// Formats like `uint64` mean nothing to anybody here, and lines are broken for
-/// people who read the source.
-fn tidy(schema: &mut Value) {
+/// Removes formats such as `uint64`, which clients don't know, and line breaks in
+/// descriptions.
+fn clean(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             if members.get("format").is_some_and(Value::is_string) {
                 members.remove("format");
             }
-            if let Some(Value::String(words)) = members.get_mut("description") {
-                *words = words.replace('\n', " ");
+            if let Some(Value::String(text)) = members.get_mut("description") {
+                *text = text.replace('\n', " ");
             }
-            members.values_mut().for_each(tidy);
+            members.values_mut().for_each(clean);
         }
-        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Array(items) => items.iter_mut().for_each(clean),
         _ => {}
     }
 }
@@ -67,7 +66,7 @@ fn properties(schema: &mut JsonObject) -> impl Iterator<Item = &mut JsonObject> 
     properties.filter_map(Value::as_object_mut)
 }
 
-fn without_null(property: &mut JsonObject) {
+fn remove_null(property: &mut JsonObject) {
     if let Some(Value::Array(types)) = property.get_mut("type") {
         types.retain(|name| name != "null");
         if let [only] = types.as_slice() {
@@ -78,7 +77,7 @@ fn without_null(property: &mut JsonObject) {
     if let Some(Value::Array(values)) = property.get_mut("enum") {
         values.retain(|value| !value.is_null());
     }
-    let is_null = |of: &Value| of.get("type").is_some_and(|name| name == "null");
+    let is_null = |choice: &Value| choice.get("type").is_some_and(|name| name == "null");
     if let Some(Value::Array(choices)) = property.get_mut("anyOf") {
         choices.retain(|choice| !is_null(choice));
         if let [Value::Object(only)] = choices.as_slice() {

@@ -1,8 +1,5 @@
-//! Learning about children that have no pidfd: those that a subreaper inherits.
-#![expect(
-    unsafe_code,
-    reason = "signal sets and what waitid tells come through libc"
-)]
+//! Waits for children without a pidfd, which a subreaper inherits.
+#![expect(unsafe_code, reason = "calls signalfd and waitid")]
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -12,12 +9,12 @@ use rustix::process::{Pid, WaitId, WaitIdOptions};
 
 use crate::exit::Exit;
 
-/// Becomes readable when a child has ended or stopped.
+/// A signalfd that is readable when a child has exited or stopped.
 #[derive(Debug)]
 pub(crate) struct ChildSignals(OwnedFd);
 
 impl ChildSignals {
-    /// Those of the calling process. SIGCHLD has to be blocked.
+    /// Opens it for the calling process. SIGCHLD must be blocked.
     pub(crate) fn open() -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: the pointer is valid for writes of a `sigset_t`, which this initializes.
@@ -30,11 +27,11 @@ impl ChildSignals {
         if fd == -1 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just made it, and nobody else knows of it.
+        // SAFETY: the descriptor is new and not used elsewhere.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Takes what has come in; [`look`] says what it was about.
+    /// Consumes pending signals. [`peek`] returns the events.
     pub(crate) fn clear(&self) {
         let mut buffer = [0; 8 * size_of::<libc::signalfd_siginfo>()];
         while rustix::io::read(&self.0, &mut buffer).is_ok() {}
@@ -47,21 +44,21 @@ impl AsFd for ChildSignals {
     }
 }
 
-/// What there is to hear about children.
+/// The next event of a child.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum ChildEvent {
     /// It is a zombie until [`reap`].
-    Ended(Pid, Exit),
-    /// Only if asked for; told again and again until [`note_stop`].
+    Exited(Pid, Exit),
+    /// Only if requested. Returned repeatedly until [`consume_stop`].
     Stopped(Pid),
-    /// There are children, and nothing new.
-    Quiet,
-    /// There are none.
-    Childless,
+    /// There are children, but no event.
+    None,
+    /// There are no children.
+    NoChildren,
 }
 
-/// Looks at one child that has something to tell, and changes nothing.
-pub(crate) fn look(stops: bool) -> News {
+/// Returns an event without consuming it.
+pub(crate) fn peek(stops: bool) -> ChildEvent {
     let stopped = if stops { libc::WSTOPPED } else { 0 };
     let flags = libc::WEXITED | stopped | libc::WNOHANG | libc::WNOWAIT;
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -69,26 +66,26 @@ pub(crate) fn look(stops: bool) -> News {
     while unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) } == -1 {
         match io::Error::last_os_error().raw_os_error() {
             Some(libc::EINTR) => {}
-            Some(libc::ECHILD) => return News::Childless,
-            _ => return News::Quiet,
+            Some(libc::ECHILD) => return ChildEvent::NoChildren,
+            _ => return ChildEvent::None,
         }
     }
     // SAFETY: zeroes are a valid value, and the kernel wrote over them.
     let info = unsafe { info.assume_init() };
-    // SAFETY: `waitid` fills this field; it stays zero where there is no news.
+    // SAFETY: `waitid` fills this field; it stays zero without an event.
     let Some(pid) = Pid::from_raw(unsafe { info.si_pid() }) else {
-        return News::Quiet;
+        return ChildEvent::None;
     };
     // SAFETY: `waitid` fills this field too.
     let status = unsafe { info.si_status() };
     match info.si_code {
-        libc::CLD_EXITED => News::Ended(pid, Exit::Code(status)),
-        libc::CLD_KILLED | libc::CLD_DUMPED => News::Ended(pid, Exit::Signal(status)),
-        _ => News::Stopped(pid),
+        libc::CLD_EXITED => ChildEvent::Exited(pid, Exit::Code(status)),
+        libc::CLD_KILLED | libc::CLD_DUMPED => ChildEvent::Exited(pid, Exit::Signal(status)),
+        _ => ChildEvent::Stopped(pid),
     }
 }
 
-/// Reaps a child if it has ended; says whether it has.
+/// Reaps a child if it has exited, and returns whether it has.
 pub(crate) fn reap(child: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
     matches!(
@@ -97,8 +94,8 @@ pub(crate) fn reap(child: Pid) -> bool {
     )
 }
 
-/// Takes note that a child has stopped.
-pub(crate) fn note_stop(child: Pid) {
+/// Consumes the stop event of a child.
+pub(crate) fn consume_stop(child: Pid) {
     let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
     let _ = rustix::process::waitid(WaitId::Pid(child), options);
 }

@@ -1,4 +1,4 @@
-//! A process made the way `vfork` does it, with a pidfd and straight into its cgroup.
+//! Clones a process in the style of `vfork`, with a pidfd and directly into a cgroup.
 #![expect(
     unsafe_code,
     reason = "clone3 returns twice and needs a shim in assembly"
@@ -10,109 +10,118 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::process::Pid;
 
-use super::birth::Trial;
+use super::child_setup::ProbeTest;
 use super::stack::ChildStack;
 
-/// What runs in the child. It must not return.
+/// The function that runs in the child. It must not return.
 pub(crate) type Entry = extern "C" fn(*mut c_void) -> c_int;
 
-/// A process that has executed its program or has exited already.
+/// A process that has called `execve` or exited.
 pub(crate) struct Cloned {
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
 }
 
-/// `CLONE_INTO_CGROUP`, which fits no `c_int`.
+/// `CLONE_INTO_CGROUP`, which does not fit into a `c_int`.
 const INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// `CLONE_CLEAR_SIGHAND`, which fits none either.
+/// `CLONE_CLEAR_SIGHAND`, which does not fit either.
 const CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 
-/// The child shares our memory, we stand still until it no longer does, and we get a pidfd.
+/// The child shares this memory, the calling thread is suspended until it no longer does, and a pidfd
+/// is returned.
 const FLAGS: c_int = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
 
-/// Whether this kernel, and whatever filters our calls, lets us use `clone3`. Old containers answer
-/// that there is no such call, or that it isn't permitted.
+/// Whether `clone3` is available, in this kernel and under its seccomp filters. In old containers it
+/// fails with ENOSYS or EPERM.
 pub(crate) fn has_clone3() -> bool {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
         return false;
     }
-    // SAFETY: a size of zero is refused before anything is read.
+    // SAFETY: a size of zero is rejected before anything is read.
     let result = unsafe { libc::syscall(libc::SYS_clone3, std::ptr::null::<c_void>(), 0_usize) };
     result == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
 }
 
-/// How to clone.
+/// Options of [`clone`].
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct How<'a> {
-    /// By the older call, which knows no cgroup.
-    pub(crate) old_call: bool,
-    /// The child shares our table of descriptors and must part with it before it changes anything.
+pub(crate) struct CloneOptions<'a> {
+    /// Use `clone` instead of `clone3`; it cannot place the child in a cgroup.
+    pub(crate) legacy_clone: bool,
+    /// The child shares the descriptor table and must unshare it before it changes a descriptor.
     pub(crate) share_files: bool,
-    /// No handler of ours is left in the child. Not by the older call.
+    /// Reset signals with a handler in the child. Not supported by `clone`.
     pub(crate) clear_handlers: bool,
-    /// Where the child is to be from its first instruction; otherwise where we are.
+    /// The child's cgroup from its first instruction on; otherwise the caller's.
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
 }
 
-/// Clones, and returns when the child has executed its program or has exited.
+/// Clones, and returns when the child has called `execve` or exited.
 ///
 /// # Safety
-/// `entry` with `argument` must be sound to run in a process that shares our memory while this
-/// thread stands still and all others go on: no allocation, no lock, no unwinding, no return.
+/// `entry` with `argument` must be sound to run in a process that shares this memory while this thread
+/// is suspended and all others continue: no allocation, no lock, no unwinding, no return.
 pub(crate) unsafe fn clone(
-    how: How<'_>,
+    options: CloneOptions<'_>,
     stack: &mut ChildStack,
     entry: Entry,
     argument: *mut c_void,
 ) -> io::Result<Cloned> {
     let mut pidfd: c_int = -1;
-    let files = if how.share_files {
+    let files = if options.share_files {
         libc::CLONE_FILES
     } else {
         0
     };
-    let pid = if how.old_call {
+    let pid = if options.legacy_clone {
         let flags = FLAGS | files | libc::SIGCHLD;
-        // SAFETY: the stack is ours to lend; the caller vouches for the entry; with `CLONE_PIDFD`
-        // the one variadic argument that is read is where the pidfd goes.
+        // SAFETY: the stack is exclusively borrowed; the caller guarantees the entry; with
+        // `CLONE_PIDFD` the only variadic argument read is the location of the pidfd.
         match unsafe { libc::clone(entry, stack.top(), flags, argument, &raw mut pidfd) } {
             -1 => return Err(io::Error::last_os_error()),
             pid => pid,
         }
     } else {
         let flags = u64::from((FLAGS | files).cast_unsigned());
-        let cleared = if how.clear_handlers { CLEAR_SIGHAND } else { 0 };
+        let cleared = if options.clear_handlers {
+            CLEAR_SIGHAND
+        } else {
+            0
+        };
         let mut arguments = Arguments {
-            flags: flags | cleared | how.cgroup.map_or(0, |_| INTO_CGROUP),
+            flags: flags | cleared | options.cgroup.map_or(0, |_| INTO_CGROUP),
             pidfd: (&raw mut pidfd).expose_provenance() as u64,
             exit_signal: libc::SIGCHLD as u64,
             stack: stack.bottom().expose_provenance() as u64,
             stack_size: stack.size() as u64,
-            cgroup: how.cgroup.map_or(0, |fd| fd.as_raw_fd() as u64),
+            cgroup: options.cgroup.map_or(0, |fd| fd.as_raw_fd() as u64),
             ..Arguments::default()
         };
-        // SAFETY: the arguments are complete and live until the call is back; the stack is ours to
-        // lend; the caller vouches for the entry.
+        // SAFETY: the arguments are complete and outlive the call; the stack is exclusively
+        // borrowed; the caller guarantees the entry.
         match unsafe { shim(&raw mut arguments, entry, argument) } {
             errno @ ..0 => return Err(io::Error::from_raw_os_error(-errno as i32)),
             pid => pid as i32,
         }
     };
     Ok(Cloned {
-        pid: Pid::from_raw(pid).expect("the kernel tells the parent the child's number"),
-        // SAFETY: the kernel has just put a descriptor there that nobody else knows of.
+        pid: Pid::from_raw(pid).expect("the kernel returns the pid to the parent"),
+        // SAFETY: the kernel has stored a new descriptor there.
         pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
     })
 }
 
-/// Clones a child that does nothing but a trial, to see whether it can be done and goes well.
-pub(crate) fn attempt(how: How<'_>, stack: &mut ChildStack, trial: Trial) -> io::Result<Cloned> {
-    // SAFETY: the trials are made for this and take no argument.
-    unsafe { clone(how, stack, trial.entry(), std::ptr::null_mut()) }
+/// Clones a child that only runs a probe.
+pub(crate) fn probe(
+    options: CloneOptions<'_>,
+    stack: &mut ChildStack,
+    probe: ProbeTest,
+) -> io::Result<Cloned> {
+    // SAFETY: the probes are made for this and take no argument.
+    unsafe { clone(options, stack, probe.entry(), std::ptr::null_mut()) }
 }
 
-/// `struct clone_args` of the kernel, up to the field we need.
+/// The kernel's `struct clone_args`, up to the last field that is needed.
 #[derive(Default)]
 #[repr(C, align(8))]
 struct Arguments {

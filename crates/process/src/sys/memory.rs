@@ -1,10 +1,10 @@
-//! Memory that nobody uses any more.
-#![expect(unsafe_code, reason = "the allocator is asked through libc")]
+//! Returns freed heap memory to the kernel.
+#![expect(unsafe_code, reason = "calls malloc_trim")]
 
-/// Gives memory back to the system that was freed and is still held for later, which can be many
-/// times what is in use once a flood is over. Takes a few milliseconds: nothing for a task. For a
-/// program to call; nothing in here does.
-pub fn give_back_memory() {
+/// Returns freed memory that the allocator still holds to the kernel (see `malloc_trim(3)`). After a
+/// flood of output this can be many times the memory in use. Blocks for a few milliseconds. For a
+/// program to call; this crate never does.
+pub fn trim_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: no preconditions.
     unsafe {

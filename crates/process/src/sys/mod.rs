@@ -1,14 +1,11 @@
-//! The few things that are not safe, one a file: the clone and the stack it runs on, what the child
-//! does before it is a program of its own, what becomes of signals, the mask of the spawner's threads, what a
-//! runtime is given to watch, and for keepers the fork and the wait for children; and the
-//! allocator's hidden store.
+//! The unsafe system interfaces, one per file.
 
-pub(crate) mod birth;
+pub(crate) mod child_setup;
 pub(crate) mod children;
 pub(crate) mod clone;
-pub(crate) mod dispositions;
 pub(crate) mod fork;
 pub(crate) mod mask;
 pub(crate) mod memory;
 pub(crate) mod register;
+pub(crate) mod signal_reset;
 pub(crate) mod stack;

@@ -1,7 +1,7 @@
-//! Descriptors a runtime watches.
+//! Registers descriptors with the tokio runtime.
 #![expect(
     unsafe_code,
-    reason = "a runtime must trust that what it watches stays open"
+    reason = "AsyncFd requires that a registered descriptor stays open"
 )]
 
 use std::io;
@@ -11,31 +11,33 @@ use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::exit_source::ExitSource;
 use crate::terminal::{Registered, Terminal};
-use crate::watch::Watch;
 
-/// Registers a descriptor with the runtime of the calling task; it comes back with the error.
+/// Registers a descriptor with the runtime of the calling task. Returns it with the error.
 pub(crate) fn descriptor(
     fd: OwnedFd,
     interest: Interest,
 ) -> Result<AsyncFd<OwnedFd>, (OwnedFd, io::Error)> {
-    // SAFETY: an `OwnedFd` names the same open descriptor until it is dropped, and it is owned by
-    // what is returned.
+    // SAFETY: an `OwnedFd` is the same open descriptor until it is dropped, and the returned value
+    // owns it.
     unsafe { AsyncFd::register_with_interest(fd, interest) }.map_err(|error| error.into_parts())
 }
 
-/// Registers what tells of a child's end; it comes back with the error.
-pub(crate) fn watch(watch: Watch) -> Result<AsyncFd<Watch>, (Watch, io::Error)> {
-    // SAFETY: a watch keeps the `OwnedFd` it was made with until it is dropped, and it is owned by
-    // what is returned.
-    unsafe { AsyncFd::register_with_interest(watch, Interest::READABLE) }
+/// Registers the source of a child's exit status. Returns it with the error.
+pub(crate) fn exit_source(
+    source: ExitSource,
+) -> Result<AsyncFd<ExitSource>, (ExitSource, io::Error)> {
+    // SAFETY: an exit source keeps its `OwnedFd` until it is dropped, and the returned value owns it.
+    unsafe { AsyncFd::register_with_interest(source, Interest::READABLE) }
         .map_err(|error| error.into_parts())
 }
 
-/// Registers a terminal for writing; a [`Bell`](crate::bell::Bell) tells when it can be read.
+/// Registers a terminal for writing. [`PtyReadiness`](crate::pty_readiness::PtyReadiness) reports
+/// when it is readable.
 pub(crate) fn terminal(terminal: Arc<Terminal>) -> io::Result<Registered> {
-    // SAFETY: a terminal keeps the `OwnedFd` it was made with until it is dropped, and a reference
-    // to it is owned by what is returned.
+    // SAFETY: a terminal keeps its `OwnedFd` until it is dropped, and the returned value owns a
+    // reference to it.
     let registered = unsafe { AsyncFd::register_with_interest(terminal, Interest::WRITABLE) };
     registered
         .map(Arc::new)

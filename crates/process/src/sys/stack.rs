@@ -1,31 +1,32 @@
-//! The stack a child runs on until it executes its program.
+//! The stack that a child uses until `execve`.
 #![expect(unsafe_code, reason = "a stack with a guard page comes from mmap")]
 
 use std::ffi::c_void;
 use std::io;
 use std::ptr::{self, NonNull};
 
-/// What the code before `execve` may use. It needs far less; pages it doesn't touch cost nothing.
+/// More than the code before `execve` needs. Untouched pages cost nothing.
 const SIZE: usize = 64 * 1024;
 
-/// Below the stack, so that an overflow is a fault in the child and not damage in the server.
+/// A guard below the stack, so that an overflow is a fault in the child and not memory corruption in
+/// the server.
 const GUARD: usize = 16 * 1024;
 
-/// A stack that one spawner thread lends to one child at a time. The child shares our memory and
-/// may not run on the thread's own stack, where it would overwrite the frames of the clone.
+/// A stack for one child at a time. The child shares the server's memory and must not run on the
+/// thread's own stack, where it would overwrite the frames of the clone.
 #[derive(Debug)]
 pub(crate) struct ChildStack {
     base: NonNull<c_void>,
 }
 
-// SAFETY: it is memory of its own and tied to no thread.
+// SAFETY: it owns its memory and is not tied to a thread.
 unsafe impl Send for ChildStack {}
 
 impl ChildStack {
     pub(crate) fn new() -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh anonymous mapping where the kernel likes; no existing memory is touched.
+        // SAFETY: a new anonymous mapping at an address that the kernel picks.
         let base = unsafe { libc::mmap(ptr::null_mut(), GUARD + SIZE, access, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -34,7 +35,7 @@ impl ChildStack {
             return Err(io::Error::from_raw_os_error(libc::ENOMEM));
         };
         let stack = Self { base };
-        // SAFETY: the range is the lower part of the mapping just made, which nobody uses yet.
+        // SAFETY: the range is the lower part of the mapping just made, which is not in use yet.
         match unsafe { libc::mprotect(base.as_ptr(), GUARD, libc::PROT_NONE) } {
             0 => Ok(stack),
             _ => Err(io::Error::last_os_error()),
@@ -46,7 +47,7 @@ impl ChildStack {
         self.base.as_ptr().wrapping_byte_add(GUARD)
     }
 
-    /// The end of the stack, where a child starts; aligned as every ABI wants it.
+    /// The end of the stack, where a child starts. Aligned for every ABI.
     pub(crate) fn top(&self) -> *mut c_void {
         self.bottom().wrapping_byte_add(SIZE)
     }
@@ -58,8 +59,8 @@ impl ChildStack {
 
 impl Drop for ChildStack {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours alone, and no child runs on it: whoever clones borrows the
-        // stack until its child has executed a program or exited.
+        // SAFETY: the mapping is exclusively owned, and no child runs on it: a clone borrows the stack
+        // until its child has called `execve` or exited.
         unsafe { libc::munmap(self.base.as_ptr(), GUARD + SIZE) };
     }
 }

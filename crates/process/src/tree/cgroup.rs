@@ -1,202 +1,204 @@
-//! A tree that is a cgroup.
+//! A process tree in a cgroup of its own.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitIdOptions};
 
-use super::grove::Grove;
-use super::roll;
+use super::cgroup_members;
+use super::cgroup_root::CgroupRoot;
 use crate::leader;
-use crate::sys::birth::Trial;
-use crate::sys::clone::{self, How};
+use crate::sys::child_setup::ProbeTest;
+use crate::sys::clone::{self, CloneOptions};
 use crate::sys::stack::ChildStack;
 
-/// How deep a child may have nested cgroups of its own for us to remove them.
-const DEPTH: usize = 16;
+/// The maximum depth of nested cgroups of a child that are removed.
+const MAX_DEPTH: usize = 16;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// The cgroup of one process, known by its number and held by no descriptor.
+/// The cgroup of one process, identified by its number below the root and not held open.
 ///
-/// Once it is empty it is given back, to be the next process's: making and removing one costs a good
-/// part of a start. Whose it is meanwhile is looked up under a lock, so that nobody who is late kills
-/// a stranger.
+/// An empty cgroup is returned to the root for reuse, because creating and removing one is a good part
+/// of the cost of a start. Ownership is checked under a lock, so that a late call cannot kill the next
+/// owner's processes.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
-    grove: Arc<Grove>,
+    root: Arc<CgroupRoot>,
     number: u64,
     state: Mutex<State>,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum State {
-    Ours,
-    /// Ours, and killed once. Kernels since 6.14 count the kills of a cgroup, compare the count of
-    /// the parent's with the one a child is cloned into, and kill the child if they differ: so
-    /// nobody may be put into this one again.
+    Owned,
+    /// Owned, and killed once. It must not be reused: kernels since 6.14 count the kills of a cgroup
+    /// and kill a child that is cloned into it if the count differs from the parent's.
     Killed,
-    GivenBack,
+    Released,
 }
 
 impl Cgroup {
-    /// Makes an empty one, and opens it to be cloned into.
-    pub(super) fn make(grove: &Arc<Grove>) -> io::Result<(Self, OwnedFd)> {
-        grove.tidy();
-        let (number, directory) = match used_before(grove) {
-            Some(place) => place,
+    /// Creates or reuses an empty cgroup. Returns it with its directory, for `CLONE_INTO_CGROUP`.
+    pub(super) fn create(root: &Arc<CgroupRoot>) -> io::Result<(Self, OwnedFd)> {
+        root.remove_abandoned();
+        let (number, directory) = match reuse(root) {
+            Some(reused) => reused,
             None => {
-                let number = grove.number();
-                (number, create(grove.directory(), number)?)
+                let number = root.next_number();
+                (number, create(root.directory(), number)?)
             }
         };
         let cgroup = Self {
-            grove: Arc::clone(grove),
+            root: Arc::clone(root),
             number,
-            state: Mutex::new(State::Ours),
+            state: Mutex::new(State::Owned),
         };
         Ok((cgroup, directory))
     }
 
     pub(super) fn kill(&self, leader: Pid, unreaped: bool) -> io::Result<()> {
         if unreaped {
-            // For one that was privileged and has moved itself out.
+            // Also kills a privileged leader that moved itself to another cgroup.
             let _ = rustix::process::kill_process_group(leader, Signal::KILL);
         }
-        let mut state = self.lock();
-        if *state == State::GivenBack {
+        let mut state = self.state.lock();
+        if *state == State::Released {
             return Ok(());
         }
         *state = State::Killed;
         let file = format!("{}/cgroup.kill", self.number);
-        match write(self.grove.directory(), &file, b"1") {
+        match write(self.root.directory(), &file, b"1") {
             Err(Errno::NOENT | Errno::NODEV) => Ok(()),
             result => Ok(result?),
         }
     }
 
-    /// Sends a signal to everybody who isn't in this group.
-    pub(super) fn signal(&self, except: Option<Pid>, signal: Signal) -> io::Result<()> {
-        let state = self.lock();
-        if *state == State::GivenBack {
+    /// Sends a signal to all members, except those in one process group.
+    pub(super) fn signal(&self, excluded_group: Option<Pid>, signal: Signal) -> io::Result<()> {
+        let state = self.state.lock();
+        if *state == State::Released {
             return Ok(());
         }
         let name = self.number.to_string();
-        let directory = match open(self.grove.directory(), &name, DIRECTORY) {
+        let directory = match open(self.root.directory(), &name, DIRECTORY) {
             Err(Errno::NOENT | Errno::NODEV) => return Ok(()),
             result => result?,
         };
-        Ok(roll::call(directory.as_fd(), except, signal, DEPTH)?)
+        let directory = directory.as_fd();
+        Ok(cgroup_members::signal_all(
+            directory,
+            excluded_group,
+            signal,
+            MAX_DEPTH,
+        )?)
     }
 
     pub(super) fn is_populated(&self) -> bool {
-        let state = self.lock();
-        *state != State::GivenBack && has_life(self.grove.directory(), self.number)
+        let state = self.state.lock();
+        *state != State::Released && has_processes(self.root.directory(), self.number)
     }
 
-    /// Gives it back if nothing lives in it.
-    pub(super) fn settle(&self) {
-        let mut state = self.lock();
-        let reusable = *state == State::Ours;
-        if *state != State::GivenBack
-            && !has_life(self.grove.directory(), self.number)
-            && self.grove.take_back(self.number, reusable)
+    /// Returns the cgroup to the root if it is empty.
+    pub(super) fn release_if_empty(&self) {
+        let mut state = self.state.lock();
+        let reusable = *state == State::Owned;
+        if *state != State::Released
+            && !has_processes(self.root.directory(), self.number)
+            && self.root.release(self.number, reusable)
         {
-            *state = State::GivenBack;
+            *state = State::Released;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        self.settle();
-        if *self.lock() != State::GivenBack {
-            self.grove.leave(self.number);
+        self.release_if_empty();
+        if *self.state.lock() != State::Released {
+            self.root.abandon(self.number);
         }
     }
 }
 
-/// One that was given back, opened again.
-fn used_before(grove: &Grove) -> Option<(u64, OwnedFd)> {
-    let number = grove.reuse()?;
-    match open(grove.directory(), &number.to_string(), DIRECTORY) {
+/// Opens a released cgroup.
+fn reuse(root: &CgroupRoot) -> Option<(u64, OwnedFd)> {
+    let number = root.take_released()?;
+    match open(root.directory(), &number.to_string(), DIRECTORY) {
         Ok(directory) => Some((number, directory)),
         Err(_) => {
-            // There may be no descriptors just now; it is removed later.
-            grove.leave(number);
+            // Descriptors may be exhausted; remove the cgroup later.
+            root.abandon(number);
             None
         }
     }
 }
 
-/// Whether anything lives in a cgroup or below it.
-fn has_life(grove: BorrowedFd<'_>, number: u64) -> bool {
+/// Whether a process lives in the cgroup or below it.
+fn has_processes(root: BorrowedFd<'_>, number: u64) -> bool {
     let file = format!("{number}/cgroup.events");
-    match open(grove, &file, OFlags::RDONLY) {
+    match open(root, &file, OFlags::RDONLY) {
         Ok(events) => is_populated(&events),
         Err(error) => !matches!(error, Errno::NOENT | Errno::NODEV),
     }
 }
 
-/// Whether a child has made cgroups of its own below this one.
-pub(super) fn has_below(grove: BorrowedFd<'_>, number: u64) -> bool {
-    let stat = rustix::fs::statat(grove, number.to_string(), AtFlags::SYMLINK_NOFOLLOW);
+/// Whether the child created cgroups below this one.
+pub(super) fn has_nested(root: BorrowedFd<'_>, number: u64) -> bool {
+    let stat = rustix::fs::statat(root, number.to_string(), AtFlags::SYMLINK_NOFOLLOW);
     stat.map_or(true, |stat| stat.st_nlink != 2)
 }
 
-/// Makes a cgroup, clones a child into it, and removes it again.
-pub(super) fn probe(grove: &Grove) -> io::Result<()> {
-    let number = grove.number();
-    let directory = create(grove.directory(), number)?;
+/// Creates a cgroup, clones a child into it, and removes it again.
+pub(super) fn probe(root: &CgroupRoot) -> io::Result<()> {
+    let number = root.next_number();
+    let directory = create(root.directory(), number)?;
     let result = probe_in(directory.as_fd());
     drop(directory);
-    remove(grove.directory(), number)?;
+    remove(root.directory(), number)?;
     result
 }
 
 fn probe_in(directory: BorrowedFd<'_>) -> io::Result<()> {
     let mut stack = ChildStack::new()?;
-    let how = How {
+    let options = CloneOptions {
         cgroup: Some(directory),
-        ..How::default()
+        ..CloneOptions::default()
     };
-    let child = clone::attempt(how, &mut stack, Trial::Live)?;
-    leader::ask(&child.pidfd, WaitIdOptions::empty());
+    let child = clone::probe(options, &mut stack, ProbeTest::Exit)?;
+    leader::wait_pidfd(&child.pidfd, WaitIdOptions::empty());
     Ok(write(directory, "cgroup.kill", b"1")?)
 }
 
-fn create(grove: BorrowedFd<'_>, number: u64) -> io::Result<OwnedFd> {
+fn create(root: BorrowedFd<'_>, number: u64) -> io::Result<OwnedFd> {
     let name = number.to_string();
-    rustix::fs::mkdirat(grove, &name, Mode::from_raw_mode(0o755))?;
-    let opened = open(grove, &name, DIRECTORY);
+    rustix::fs::mkdirat(root, &name, Mode::from_raw_mode(0o755))?;
+    let opened = open(root, &name, DIRECTORY);
     Ok(opened.inspect_err(|_| {
-        let _ = rustix::fs::unlinkat(grove, &name, AtFlags::REMOVEDIR);
+        let _ = rustix::fs::unlinkat(root, &name, AtFlags::REMOVEDIR);
     })?)
 }
 
-/// Removes a cgroup nothing lives in, with those that were made below it.
-pub(super) fn remove(grove: BorrowedFd<'_>, number: u64) -> Result<(), Errno> {
+/// Removes an empty cgroup and those nested in it.
+pub(super) fn remove(root: BorrowedFd<'_>, number: u64) -> Result<(), Errno> {
     let name = number.to_string();
-    match rustix::fs::unlinkat(grove, &name, AtFlags::REMOVEDIR) {
+    match rustix::fs::unlinkat(root, &name, AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(Errno::BUSY | Errno::NOTEMPTY) => {
-            let directory = open(grove, &name, DIRECTORY)?;
-            remove_below(directory.as_fd(), DEPTH)?;
-            rustix::fs::unlinkat(grove, &name, AtFlags::REMOVEDIR)
+            let directory = open(root, &name, DIRECTORY)?;
+            remove_nested(directory.as_fd(), MAX_DEPTH)?;
+            rustix::fs::unlinkat(root, &name, AtFlags::REMOVEDIR)
         }
         Err(error) => Err(error),
     }
 }
 
 /// Removes all cgroups below one, deepest first.
-pub(super) fn remove_below(directory: BorrowedFd<'_>, depth: usize) -> Result<(), Errno> {
+pub(super) fn remove_nested(directory: BorrowedFd<'_>, depth: usize) -> Result<(), Errno> {
     if depth == 0 {
         return Err(Errno::BUSY);
     }
@@ -207,14 +209,14 @@ pub(super) fn remove_below(directory: BorrowedFd<'_>, depth: usize) -> Result<()
             continue;
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let below = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-        remove_below(below.as_fd(), depth - 1)?;
+        let nested = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+        remove_nested(nested.as_fd(), depth - 1)?;
         rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?;
     }
     Ok(())
 }
 
-/// Whether anything lives in the cgroup whose `cgroup.events` this is, or below it.
+/// Reads `populated` from an open `cgroup.events`.
 pub(super) fn is_populated(events: &OwnedFd) -> bool {
     let mut buffer = [0; 256];
     let read = rustix::io::pread(events, &mut buffer, 0).unwrap_or(0);

@@ -1,28 +1,28 @@
-//! A tree that is a process group, as far as `/proc` tells more.
+//! A process tree that is a process group, completed by what `/proc` shows.
 
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use super::table::{self, Entry};
+use super::proc_stat::{self, ProcStat};
 
-/// A tree that forks faster than this many sweeps can follow is left to its group signal.
-const SWEEPS: usize = 64;
+/// The maximum number of scans per kill. A tree that forks faster is left to the group signal.
+const MAX_SCANS: usize = 64;
 
-/// How many leftovers of one process are remembered.
-const REMEMBERED: usize = 256;
+/// The maximum number of leftover processes that are tracked.
+const MAX_LEFTOVERS: usize = 256;
 
-/// What is known of a tree besides its leader's number.
+/// Tracks a tree by its leader's process group, session and descendants.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// What was left of the group and its session when the leader was reaped. From then on the
-    /// numbers may be anybody's, and only these descriptors name what they named.
-    left: Mutex<Vec<OwnedFd>>,
+    /// Pidfds of the processes left when the leader was reaped. After that the leader's pid may be
+    /// reused, so only pidfds identify them.
+    leftovers: Mutex<Vec<OwnedFd>>,
 }
 
 impl Group {
@@ -30,99 +30,96 @@ impl Group {
         if unreaped {
             return kill_all(leader);
         }
-        for pidfd in &*self.left() {
+        for pidfd in &*self.leftovers.lock() {
             let _ = rustix::process::pidfd_send_signal(pidfd, Signal::KILL);
         }
         Ok(())
     }
 
-    /// Those who left the leader's group, and all that is left once the leader is reaped.
-    pub(super) fn beside(&self, leader: Pid, unreaped: bool) -> Vec<OwnedFd> {
+    /// Returns pidfds of the members outside the leader's process group, or of all leftovers once the
+    /// leader is reaped.
+    pub(super) fn outside_group(&self, leader: Pid, unreaped: bool) -> Vec<OwnedFd> {
         if !unreaped {
-            let left = self.left();
-            return left.iter().filter_map(|fd| fd.try_clone().ok()).collect();
+            let leftovers = self.leftovers.lock();
+            return leftovers
+                .iter()
+                .filter_map(|fd| fd.try_clone().ok())
+                .collect();
         }
         let group = leader.as_raw_nonzero().get();
-        let members = Kin::of(leader).find(&table::read());
-        let others = members.iter().filter(|member| member.group != group);
-        others.filter_map(Entry::hold).collect()
+        let members = TreeMembers::of(leader).find(&proc_stat::read_all());
+        let outside = members.iter().filter(|member| member.group != group);
+        outside.filter_map(ProcStat::open_pidfd).collect()
     }
 
     pub(super) fn is_alive(&self, leader: Pid, unreaped: bool) -> bool {
         if unreaped {
-            let mut kin = Kin::of(leader);
-            return kin.find(&table::read()).iter().any(|entry| !entry.zombie);
+            let members = TreeMembers::of(leader).find(&proc_stat::read_all());
+            return members.iter().any(|member| !member.zombie);
         }
-        let mut left = self.left();
-        left.retain(is_running);
-        !left.is_empty()
+        let mut leftovers = self.leftovers.lock();
+        leftovers.retain(is_running);
+        !leftovers.is_empty()
     }
 
-    /// Takes note of what the leader, just reaped, has left behind.
-    pub(super) fn remember(&self, leader: Pid) {
-        // No such group: nothing to look for. A group of a stranger can't be meant, since numbers
-        // come round only after all others have been used.
+    /// Opens pidfds of the processes left by a leader that was just reaped.
+    pub(super) fn leader_reaped(&self, leader: Pid) {
+        // Without such a group there is nothing to look for. The group cannot be an unrelated one:
+        // pids are reused only after all others were used.
         if rustix::process::test_kill_process_group(leader) == Err(Errno::SRCH) {
             return;
         }
-        let members = Kin::of(leader).find(&table::read());
-        let running = members.iter().filter(|entry| !entry.zombie);
-        *self.left() = running.filter_map(Entry::hold).take(REMEMBERED).collect();
-    }
-
-    fn left(&self) -> std::sync::MutexGuard<'_, Vec<OwnedFd>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+        let members = TreeMembers::of(leader).find(&proc_stat::read_all());
+        let running = members.iter().filter(|member| !member.zombie);
+        let pidfds = running.filter_map(ProcStat::open_pidfd);
+        *self.leftovers.lock() = pidfds.take(MAX_LEFTOVERS).collect();
     }
 }
 
-/// Kills everything that can be found, again and again until nothing new turns up: what is killed
-/// can't fork any more, and what it forked before is found by its group or session.
+/// Kills all members repeatedly until a scan finds no new one. A killed process cannot fork any more,
+/// and its earlier children are found by their group or session.
 fn kill_all(leader: Pid) -> io::Result<()> {
-    let mut kin = Kin::of(leader);
+    let mut membership = TreeMembers::of(leader);
     let mut killed = HashSet::new();
-    let mut refused = Ok(());
-    for sweep in 0..SWEEPS {
-        // All are found before the first is killed: a child is known by its parent only as long
-        // as that lives.
-        let members = kin.find(&table::read());
-        if sweep == 0 {
-            refused = match rustix::process::kill_process_group(leader, Signal::KILL) {
+    let mut result = Ok(());
+    for scan in 0..MAX_SCANS {
+        // Find all members before the first is killed: a child is recognized by its parent only
+        // while the parent lives.
+        let members = membership.find(&proc_stat::read_all());
+        if scan == 0 {
+            result = match rustix::process::kill_process_group(leader, Signal::KILL) {
                 Err(Errno::SRCH) => rustix::process::kill_process(leader, Signal::KILL),
                 result => result,
             };
         }
-        let mut fresh = false;
+        let mut found_new = false;
         for member in members.iter().filter(|member| !member.zombie) {
             if killed.insert((member.pid, member.started)) {
-                fresh = true;
+                found_new = true;
                 member.signal(Signal::KILL);
             }
         }
-        if !fresh {
+        if !found_new {
             break;
         }
     }
-    Ok(refused?)
+    Ok(result?)
 }
 
 fn is_running(pidfd: &OwnedFd) -> bool {
-    let mut ended = [PollFd::new(pidfd, PollFlags::IN)];
-    let at_once = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    rustix::event::poll(&mut ended, Some(&at_once)) == Ok(0)
+    let mut exited = [PollFd::new(pidfd, PollFlags::IN)];
+    rustix::event::poll(&mut exited, Some(&Timespec::default())) == Ok(0)
 }
 
-/// The numbers by which members of a tree are recognized.
-struct Kin {
-    /// Members themselves: whose parent is one is one.
+/// Recognizes the members of a tree in snapshots of `/proc`.
+struct TreeMembers {
+    /// Pids of members. A process whose parent is a member is a member.
     members: HashSet<i32>,
-    /// Groups and sessions that a member leads or has led.
+    /// Ids of groups and sessions that a member leads or has led.
     led: HashSet<i32>,
 }
 
-impl Kin {
+impl TreeMembers {
     fn of(leader: Pid) -> Self {
         let leader = HashSet::from([leader.as_raw_nonzero().get()]);
         Self {
@@ -131,20 +128,20 @@ impl Kin {
         }
     }
 
-    /// All members in the table; what is learned on the way is kept for the next one.
-    fn find(&mut self, table: &[Entry]) -> Vec<Entry> {
-        let mut found: Vec<Entry> = Vec::new();
+    /// Finds all members in a snapshot, and remembers their ids for the next one.
+    fn find(&mut self, processes: &[ProcStat]) -> Vec<ProcStat> {
+        let mut found: Vec<ProcStat> = Vec::new();
         loop {
             let before = found.len();
-            for entry in table {
-                let number = entry.pid.as_raw_nonzero().get();
-                if found.iter().any(|known| known.pid == entry.pid) || !self.includes(entry) {
+            for process in processes {
+                let pid = process.pid.as_raw_nonzero().get();
+                if found.iter().any(|known| known.pid == process.pid) || !self.includes(process) {
                     continue;
                 }
-                found.push(*entry);
-                self.members.insert(number);
-                if entry.group == number || entry.session == number {
-                    self.led.insert(number);
+                found.push(*process);
+                self.members.insert(pid);
+                if process.group == pid || process.session == pid {
+                    self.led.insert(pid);
                 }
             }
             if found.len() == before {
@@ -153,11 +150,11 @@ impl Kin {
         }
     }
 
-    fn includes(&self, entry: &Entry) -> bool {
-        self.members.contains(&entry.pid.as_raw_nonzero().get())
-            || self.members.contains(&entry.parent)
-            || self.led.contains(&entry.group)
-            || self.led.contains(&entry.session)
+    fn includes(&self, process: &ProcStat) -> bool {
+        self.members.contains(&process.pid.as_raw_nonzero().get())
+            || self.members.contains(&process.parent)
+            || self.led.contains(&process.group)
+            || self.led.contains(&process.session)
     }
 }
 
@@ -165,8 +162,8 @@ impl Kin {
 mod tests {
     use super::*;
 
-    fn entry(pid: i32, parent: i32, group: i32, session: i32) -> Entry {
-        Entry {
+    fn process(pid: i32, parent: i32, group: i32, session: i32) -> ProcStat {
+        ProcStat {
             pid: Pid::from_raw(pid).expect("not zero"),
             parent,
             group,
@@ -176,35 +173,36 @@ mod tests {
         }
     }
 
-    fn numbers(entries: &[Entry]) -> Vec<i32> {
-        let mut numbers: Vec<_> = entries
+    fn pids(processes: &[ProcStat]) -> Vec<i32> {
+        let mut pids: Vec<_> = processes
             .iter()
-            .map(|entry| entry.pid.as_raw_nonzero().get())
+            .map(|process| process.pid.as_raw_nonzero().get())
             .collect();
-        numbers.sort_unstable();
-        numbers
+        pids.sort_unstable();
+        pids
     }
 
     #[test]
-    fn finds_children_whatever_the_order_of_the_table() {
-        let table = [
-            entry(30, 20, 20, 20), // grandchild, in the child's session
-            entry(20, 10, 20, 20), // child with a session of its own
-            entry(10, 1, 10, 1),   // the leader
-            entry(40, 1, 10, 1),   // orphan in the leader's group
-            entry(50, 1, 50, 50),  // a stranger
-            entry(1, 0, 1, 1),
+    fn finds_descendants_in_any_order() {
+        let processes = [
+            process(30, 20, 20, 20), // grandchild, in the child's session
+            process(20, 10, 20, 20), // child with its own session
+            process(10, 1, 10, 1),   // the leader
+            process(40, 1, 10, 1),   // orphan in the leader's group
+            process(50, 1, 50, 50),  // unrelated
+            process(1, 0, 1, 1),
         ];
         let leader = Pid::from_raw(10).expect("not zero");
-        assert_eq!(numbers(&Kin::of(leader).find(&table)), [10, 20, 30, 40]);
+        let found = TreeMembers::of(leader).find(&processes);
+        assert_eq!(pids(&found), [10, 20, 30, 40]);
     }
 
     #[test]
-    fn remembers_the_sessions_of_those_who_have_gone() {
+    fn remembers_sessions_of_exited_members() {
         let leader = Pid::from_raw(10).expect("not zero");
-        let mut kin = Kin::of(leader);
-        kin.find(&[entry(10, 1, 10, 1), entry(20, 10, 20, 20)]);
-        let table = [entry(60, 1, 20, 20), entry(70, 1, 70, 70)];
-        assert_eq!(numbers(&kin.find(&table)), [60]);
+        let mut membership = TreeMembers::of(leader);
+        membership.find(&[process(10, 1, 10, 1), process(20, 10, 20, 20)]);
+        let processes = [process(60, 1, 20, 20), process(70, 1, 70, 70)];
+        assert_eq!(pids(&membership.find(&processes)), [60]);
     }
 }

@@ -1,60 +1,38 @@
-//! Which kinds of tree there are, and which of them a spawner is to use.
+//! The choice of a kind of process tree, and why a kind is unavailable.
 
-use std::fmt;
 use std::io;
+
+use outpost_types::TreeKind;
 
 /// Which kinds of tree a spawner may use.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum TreeChoice {
-    /// The best this host has: cgroups, else keepers if there is a command for them, else groups.
+    /// The best kind that this host supports: cgroups, else subreapers if there is a command for
+    /// them, else process groups.
     #[default]
     Auto,
-    /// Cgroups or nothing.
+    /// Cgroups only.
     Cgroup,
-    /// Keepers, even where there are cgroups, or nothing.
-    Keeper,
-    /// Process groups, even where there is better.
+    /// Subreapers only, even if cgroups are available.
+    Subreaper,
+    /// Process groups, even if another kind is available.
     Group,
 }
 
-/// How a tree is kept together.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum TreeKind {
-    /// A cgroup for each process: nothing leaves it, and all of it dies at once.
-    Cgroup,
-    /// A process of our own above each one, which inherits every orphan and can name and kill all
-    /// of its descendants. It ends them too when this program is gone.
-    Keeper,
-    /// The process group, its session, and what `/proc` tells about descendants. One that left its
-    /// session and lost its parent can't be found.
-    Group,
-}
-
-/// Trees of a kind that was asked for can't be kept on this host.
+/// The requested kind of tree is unavailable on this host.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot keep process trees by {kind} here: {cause}")]
+#[error("cannot use process trees of kind {kind}: {cause}")]
 pub(super) struct Unavailable {
     pub(super) kind: TreeKind,
-    /// Not a `source`: the message names it already.
+    /// Not a `source`: the message contains it already.
     pub(super) cause: io::Error,
 }
 
-/// There can be no keepers without it.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no keeper command")]
+#[error("no subreaper command is set")]
 pub(super) struct NoCommand;
 
-/// Only the newer clone puts a child into its cgroup before it runs.
+/// Only `clone3` can start a child inside a cgroup.
 #[derive(Debug, thiserror::Error)]
 #[error("clone3 is not allowed")]
-pub(super) struct OldCall;
-
-impl fmt::Display for TreeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TreeKind::Cgroup => "cgroup",
-            TreeKind::Keeper => "keeper",
-            TreeKind::Group => "group",
-        })
-    }
-}
+pub(super) struct Clone3Unavailable;

@@ -1,17 +1,17 @@
-//! What a child has open.
+//! Descriptors of a child.
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use outpost_process::{Carrier, MOST_CARRIED, Own, SpawnErrorKind};
+use outpost_process::{MAX_PASSED_FDS, SpawnErrorKind, Wrapper, WrapperStdio};
 
 use crate::support::*;
 
 #[tokio::test]
-async fn nothing_but_the_three_streams_is_inherited() {
-    // Without close-on-exec, as a careless parent leaves them to the server: one from before the
-    // spawner's own descriptors, one from after, and one far above.
+async fn child_inherits_only_three_streams() {
+    // Not close-on-exec, as inherited from a careless parent: one below the spawner's descriptors, one
+    // above, and one far above.
     let null = std::fs::File::open("/dev/null").expect("it opens");
     let before = rustix::io::dup(&null).expect("it is duplicated");
     let spawner = spawner();
@@ -26,13 +26,13 @@ async fn nothing_but_the_three_streams_is_inherited() {
     for stdio in [PIPES, PIPES_AND_STDIN, PTY] {
         let finished = run(&spawner, command(&["ls", "/proc/self/fd"], stdio)).await;
         let open: Vec<_> = finished.stdout.split_whitespace().collect();
-        // The last one is the directory itself.
+        // The last one is the listed directory itself.
         assert_eq!(open, ["0", "1", "2", "3"], "{stdio:?}");
     }
 }
 
 #[tokio::test]
-async fn its_own_ends_block() {
+async fn child_ends_are_blocking() {
     let script = "cat /proc/self/fdinfo/0 /proc/self/fdinfo/1 /proc/self/fdinfo/2";
     for stdio in [PIPES, PIPES_AND_STDIN, PTY] {
         let finished = run(&spawner(), sh(script, stdio)).await;
@@ -51,7 +51,7 @@ async fn its_own_ends_block() {
 }
 
 #[tokio::test]
-async fn it_leads_its_group_and_on_a_terminal_its_session() {
+async fn child_leads_its_group_or_terminal_session() {
     let spawner = spawner();
     for stdio in [PIPES, PTY] {
         let mut child = start(&spawner, command(&["cat", "/proc/self/stat"], stdio)).await;
@@ -60,7 +60,7 @@ async fn it_leads_its_group_and_on_a_terminal_its_session() {
         let (_, rest) = finished.stdout.rsplit_once(") ").expect("a line of stat");
         let fields: Vec<_> = rest.split(' ').collect();
         assert_eq!(fields[2], pid, "group");
-        // Its parent is this program, or the keeper, which waits for another one.
+        // Its parent is this program or a subreaper.
         let parent = stat(fields[1].parse().expect("a number")).expect("it is alive");
         match stdio == PTY {
             true => assert_eq!(fields[3], pid, "session"),
@@ -70,15 +70,15 @@ async fn it_leads_its_group_and_on_a_terminal_its_session() {
 }
 
 #[tokio::test]
-async fn a_carrier_finds_what_it_is_given_behind_its_streams() {
+async fn wrapper_gets_passed_descriptors_after_streams() {
     for spawner in spawner_of_each_kind() {
         for stdio in [PIPES, PTY] {
-            let pipes = [(); MOST_CARRIED].map(|()| std::io::pipe().expect("a pipe"));
+            let pipes = [(); MAX_PASSED_FDS].map(|()| std::io::pipe().expect("a pipe"));
             let (readers, writers): (Vec<_>, Vec<_>) = pipes.into_iter().unzip();
             let passed = writers.into_iter().map(|write| Arc::new(write.into()));
             let script = "for n in 3 4 5; do eval \"echo heard $n >&$n\"; done; ls /proc/self/fd";
             let mut command = sh(script, stdio);
-            command.carrier = Some(Carrier {
+            command.wrapper = Some(Wrapper {
                 passed: passed.collect(),
                 own: None,
             });
@@ -95,11 +95,11 @@ async fn a_carrier_finds_what_it_is_given_behind_its_streams() {
 }
 
 #[tokio::test]
-async fn a_carrier_ignores_signals_and_is_in_a_session_of_its_own() {
+async fn wrapper_ignores_signals_and_has_its_own_session() {
     for spawner in spawner_of_each_kind() {
         for stdio in [PIPES, PTY] {
             let mut command = sh("cat /proc/$$/status; cat /proc/$$/stat", stdio);
-            command.carrier = Some(Carrier {
+            command.wrapper = Some(Wrapper {
                 passed: Vec::new(),
                 own: None,
             });
@@ -120,13 +120,13 @@ async fn a_carrier_ignores_signals_and_is_in_a_session_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_carrier_is_given_no_more_than_it_can_have() {
+async fn too_many_passed_descriptors_are_rejected() {
     for spawner in spawner_of_each_kind() {
         let (_, write) = std::io::pipe().expect("a pipe");
         let write = Arc::new(write.into());
         let mut command = sh("true", PIPES);
-        command.carrier = Some(Carrier {
-            passed: vec![write; MOST_CARRIED + 1],
+        command.wrapper = Some(Wrapper {
+            passed: vec![write; MAX_PASSED_FDS + 1],
             own: None,
         });
         let refused = spawner.spawn(command).await.expect_err("it is refused");
@@ -134,9 +134,9 @@ async fn a_carrier_is_given_no_more_than_it_can_have() {
     }
 }
 
-/// It may stay for longer than the one it carries, and then nobody would hear of the end of a stream.
+/// A wrapper may outlive the wrapped program and must not hold its streams open.
 #[tokio::test]
-async fn a_carrier_with_words_of_its_own_has_the_streams_behind_what_it_is_given() {
+async fn wrapper_with_own_stdio_gets_streams_after_passed_descriptors() {
     for spawner in spawner_of_each_kind() {
         for stdio in [PIPES, PTY] {
             let (mut heard, words) = std::io::pipe().expect("a pipe");
@@ -146,11 +146,11 @@ async fn a_carrier_with_words_of_its_own_has_the_streams_behind_what_it_is_given
                 [ /proc/self/fd/1 -ef /dev/null ] && echo null >&5; echo word >&2; \
                 tty <&4 >&5; (: >/dev/tty) && echo controls >&5; echo last >&2";
             let mut command = sh(script, stdio);
-            command.carrier = Some(Carrier {
+            command.wrapper = Some(Wrapper {
                 passed: vec![Arc::new(given.into())],
-                own: Some(Own {
-                    kept: Some(Arc::new(kept.into())),
-                    words: Arc::new(words.into()),
+                own: Some(WrapperStdio {
+                    held: Some(Arc::new(kept.into())),
+                    stderr: Arc::new(words.into()),
                 }),
             });
             let finished = run(&spawner, command).await;

@@ -1,11 +1,11 @@
-//! Where a child starts.
+//! Working directory.
 
 use outpost_process::{SpawnErrorKind, Stdio};
 
 use crate::support::*;
 
 #[tokio::test]
-async fn it_is_the_one_that_was_given() {
+async fn working_directory_is_as_given() {
     let root = tempfile::tempdir().expect("a directory");
     let real = root.path().canonicalize().expect("it exists");
     let mut command = command(&["pwd", "-P"], PIPES);
@@ -23,7 +23,7 @@ async fn refused(cwd: &str, stdio: Stdio) -> (SpawnErrorKind, Option<i32>, Strin
 }
 
 #[tokio::test]
-async fn one_that_is_missing_is_named() {
+async fn missing_directory_is_named_in_error() {
     let message = r#"cannot enter directory "/no/such": No such file or directory (os error 2)"#;
     for stdio in [PIPES, PIPES_AND_STDIN, PTY] {
         let expected = (SpawnErrorKind::Directory, Some(2), message.to_owned());
@@ -32,7 +32,7 @@ async fn one_that_is_missing_is_named() {
 }
 
 #[tokio::test]
-async fn a_file_is_none() {
+async fn file_is_not_a_directory() {
     let (kind, errno, _) = refused("/dev/null", PIPES).await;
     assert_eq!((kind, errno), (SpawnErrorKind::Directory, Some(20)));
 }

@@ -1,11 +1,11 @@
-//! What a child wrote before it ended, at the moment it has ended.
+//! Draining output at the exit.
 
 use outpost_process::{Child, Exit, ReadOutcome, Stdio};
 
 use crate::support::*;
 
 #[tokio::test]
-async fn what_is_in_the_pipe_is_taken_without_the_runtimes_word() {
+async fn drain_reads_pipe_before_runtime_reports_readiness() {
     let mut child = start(&spawner(), sh("seq 1 9999; echo last words", PIPES)).await;
     assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
     let drained = child.outputs[0].drain().concat();
@@ -18,7 +18,7 @@ async fn what_is_in_the_pipe_is_taken_without_the_runtimes_word() {
 }
 
 #[tokio::test]
-async fn what_is_in_the_terminal_is_taken() {
+async fn drain_reads_terminal() {
     for _ in 0..20 {
         let mut child = start(&spawner(), sh("seq 1 500; echo last words", PTY)).await;
         assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
@@ -29,7 +29,7 @@ async fn what_is_in_the_terminal_is_taken() {
 }
 
 #[tokio::test]
-async fn nothing_is_there_while_it_is_silent() {
+async fn drain_of_silent_child_is_empty() {
     for stdio in [PIPES_AND_STDIN, PTY] {
         let mut child = start(&spawner(), command(&["cat"], stdio)).await;
         assert_eq!(child.outputs[0].drain().len(), 0, "{stdio:?}");
@@ -38,7 +38,7 @@ async fn nothing_is_there_while_it_is_silent() {
 }
 
 /// Reads until the exit is known, then drains, and returns all bytes until then.
-async fn up_to_the_exit(child: &mut Child) -> (Vec<u8>, usize) {
+async fn read_until_exit(child: &mut Child) -> (Vec<u8>, usize) {
     let mut bytes = Vec::new();
     let reading = async {
         loop {
@@ -62,16 +62,16 @@ async fn up_to_the_exit(child: &mut Child) -> (Vec<u8>, usize) {
     (bytes, drained.len())
 }
 
-async fn a_flooding_grandchild(stdio: Stdio) {
+async fn drain_with_flooding_grandchild(stdio: Stdio) {
     for _ in 0..5 {
-        // On a terminal the end of the session's leader is SIGHUP for the others.
+        // On a terminal the exit of the session leader sends SIGHUP to the others.
         let script = "trap '' HUP; yes & echo the last; echo words; exit 0";
         let mut child = start(&spawner(), sh(script, stdio)).await;
-        let (bytes, drained) = up_to_the_exit(&mut child).await;
+        let (bytes, drained) = read_until_exit(&mut child).await;
         let text = String::from_utf8_lossy(&bytes);
         assert!(text.contains("words"), "{} bytes", bytes.len());
         assert!(drained <= 1024 * 1024 + 4096, "{drained}");
-        // It is still there, and still at it.
+        // The grandchild is still writing.
         let more = |bytes: &[u8]| bytes.len() > 256 * 1024;
         within("more", read_until(&mut child.outputs[0], more)).await;
         child.control.kill_tree().expect("it is killed");
@@ -80,11 +80,11 @@ async fn a_flooding_grandchild(stdio: Stdio) {
 }
 
 #[tokio::test]
-async fn a_flooding_grandchild_does_not_make_it_endless_on_pipes() {
-    a_flooding_grandchild(PIPES).await;
+async fn drain_ends_despite_flooding_grandchild_on_pipes() {
+    drain_with_flooding_grandchild(PIPES).await;
 }
 
 #[tokio::test]
-async fn a_flooding_grandchild_does_not_make_it_endless_on_a_terminal() {
-    a_flooding_grandchild(PTY).await;
+async fn drain_ends_despite_flooding_grandchild_on_a_terminal() {
+    drain_with_flooding_grandchild(PTY).await;
 }

@@ -1,11 +1,11 @@
-//! What a child gets to see of its invocation.
+//! Environment, arguments and limits of a child.
 
 use outpost_process::{SpawnErrorKind, Spawner, SpawnerOptions};
 
 use crate::support::*;
 
 #[tokio::test]
-async fn the_environment_is_exactly_what_was_given() {
+async fn environment_is_exactly_as_given() {
     let mut command = command(&["/usr/bin/env"], PIPES);
     command.env = vec![
         ("B".into(), "2".into()),
@@ -17,7 +17,7 @@ async fn the_environment_is_exactly_what_was_given() {
 }
 
 #[tokio::test]
-async fn nothing_is_inherited() {
+async fn environment_is_not_inherited() {
     let mut command = command(&["/usr/bin/env"], PIPES);
     command.env = Vec::new();
     assert_eq!(run(&spawner(), command).await.stdout, "");
@@ -31,7 +31,7 @@ async fn arguments_pass_unchanged() {
 }
 
 #[tokio::test]
-async fn arg0_is_what_the_child_sees_and_not_what_is_executed() {
+async fn arg0_changes_only_what_the_child_sees() {
     let mut command = command(&["cat", "/proc/self/cmdline"], PIPES);
     command.arg0 = Some("-another name".into());
     let finished = run(&spawner(), command).await;
@@ -39,7 +39,7 @@ async fn arg0_is_what_the_child_sees_and_not_what_is_executed() {
 }
 
 #[tokio::test]
-async fn too_many_arguments_are_an_error_of_this_start() {
+async fn too_many_arguments_fail_the_start() {
     let mut command = command(&["true"], PIPES);
     command.argv.push("x".repeat(16 * 1024 * 1024).into());
     let spawned = spawner().spawn(command).await;
@@ -49,7 +49,7 @@ async fn too_many_arguments_are_an_error_of_this_start() {
 }
 
 #[tokio::test]
-async fn the_limit_of_open_files_is_the_one_for_children() {
+async fn children_get_their_own_open_files_limit() {
     let options = SpawnerOptions {
         child_open_files: Some((100, 200)),
         ..SpawnerOptions::default()
@@ -60,7 +60,7 @@ async fn the_limit_of_open_files_is_the_one_for_children() {
 }
 
 #[tokio::test]
-async fn a_limit_that_cannot_be_given_is_an_error() {
+async fn limit_that_cannot_be_set_is_an_error() {
     let options = SpawnerOptions {
         child_open_files: Some((200, 100)),
         ..SpawnerOptions::default()

@@ -1,4 +1,4 @@
-//! The end of a child, and who learns of it.
+//! Exit status and reaping.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use outpost_process::{Exit, TreeKind};
 use crate::support::*;
 
 #[tokio::test]
-async fn the_code_is_the_childs() {
+async fn exit_code_is_reported() {
     for code in [0, 1, 7, 127, 255] {
         let finished = run(&spawner(), sh(&format!("exit {code}"), PIPES)).await;
         assert_eq!(finished.exit, Exit::Code(code));
@@ -17,7 +17,7 @@ async fn the_code_is_the_childs() {
 }
 
 #[tokio::test]
-async fn waiting_may_be_given_up_and_taken_up() {
+async fn wait_is_cancel_safe() {
     let mut child = start(&spawner(), command(&["cat"], PIPES_AND_STDIN)).await;
     for _ in 0..3 {
         let moment = tokio::time::timeout(Duration::from_millis(1), child.exit.wait());
@@ -31,19 +31,19 @@ async fn waiting_may_be_given_up_and_taken_up() {
 }
 
 #[tokio::test]
-async fn it_is_a_zombie_until_it_is_reaped() {
+async fn child_is_zombie_until_reaped() {
     let mut child = start(&spawner(), sh("exit 3", PIPES)).await;
     assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(3));
     assert_eq!(state(pid(&child)), Some('Z'));
     child.exit.reap();
-    // A keeper needs a moment to be told.
+    // A subreaper reaps asynchronously.
     let number = pid(&child);
     eventually("the reaping", || state(number).is_none()).await;
     assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(3));
 }
 
 #[tokio::test]
-async fn reaping_without_waiting_tells_the_same() {
+async fn reap_without_wait_keeps_the_status() {
     let mut child = start(&spawner(), sh("exit 3", PIPES)).await;
     let number = pid(&child);
     eventually("the zombie", || state(number) == Some('Z')).await;
@@ -52,10 +52,10 @@ async fn reaping_without_waiting_tells_the_same() {
 }
 
 #[tokio::test]
-async fn somebody_else_takes_the_status() {
+async fn status_taken_elsewhere_is_lost() {
     let spawner = spawner();
-    if spawner.tree_kind() == TreeKind::Keeper {
-        return; // It is nobody's but its keeper's.
+    if spawner.tree_kind() == TreeKind::Subreaper {
+        return; // Only its subreaper can wait for it.
     }
     let mut child = start(&spawner, sh("exit 3", PIPES)).await;
     let number = rustix::process::Pid::from_raw(pid(&child));
@@ -69,7 +69,7 @@ async fn somebody_else_takes_the_status() {
 }
 
 #[tokio::test]
-async fn a_child_nobody_watches_runs_on_and_is_reaped() {
+async fn unwatched_child_keeps_running_and_is_reaped() {
     let spawner = spawner();
     let child = start(&spawner, command(&["cat"], PIPES_AND_STDIN)).await;
     let number = pid(&child);
@@ -92,23 +92,23 @@ async fn a_child_nobody_watches_runs_on_and_is_reaped() {
 }
 
 #[tokio::test]
-async fn a_start_that_is_given_up_leaves_nothing() {
+async fn cancelled_start_leaves_no_process() {
     let spawner = spawner();
     let mark = format!("98765{}", std::process::id());
     for round in 0..50 {
         let spawn = spawner.spawn(command(&["sleep", &mark], PIPES));
-        // Given up at different moments: before the thread has it, while it works, after.
+        // Cancelled at different moments: before, during and after the launch.
         let moment = Duration::from_micros(round * 20);
         if let Ok(Ok(child)) = tokio::time::timeout(moment, spawn).await {
             child.control.kill_tree().expect("it is killed");
         }
     }
-    eventually("the end of all", || !anybody_has(&mark)).await;
+    eventually("the end of all", || !any_process_has_argument(&mark)).await;
 }
 
-/// Whether any process, dead or alive, has this argument. Zombies have none, but we'd be their
-/// parent.
-fn anybody_has(mark: &str) -> bool {
+/// Whether a process has this argument. Zombies have no arguments, but they would be children of this
+/// program.
+fn any_process_has_argument(mark: &str) -> bool {
     let own = std::process::id().to_string();
     let entries = std::fs::read_dir("/proc").expect("there is a proc");
     for entry in entries.flatten() {

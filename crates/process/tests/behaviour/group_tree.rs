@@ -1,22 +1,22 @@
-//! Trees where there are only process groups: what `/proc` tells is enough for all but daemons.
+//! Process group trees, which find all descendants except daemons.
 
 use outpost_process::{Exit, TreeKind};
 
 use crate::support::*;
 
 #[tokio::test]
-async fn the_kind_is_what_was_asked_for() {
+async fn requested_kind_is_used() {
     assert_eq!(group_spawner().tree_kind(), TreeKind::Group);
 }
 
 #[tokio::test]
-async fn descendants_that_left_the_group_are_found_by_their_parents() {
-    // Three sessions deep, each with a parent that lives.
+async fn descendants_outside_the_group_are_found_by_parent() {
+    // Three nested sessions, each with a living parent.
     let deep = "setsid sh -c 'setsid sh -c \"sleep 1000 & echo deep \\$!; wait\" & wait' & wait";
     for stdio in [PIPES, PTY] {
         let mut child = start(&group_spawner(), sh(deep, stdio)).await;
         let number = expect_number(&mut child.outputs[0], "deep ").await;
-        let _end = Stranger(number);
+        let _end = KillOnDrop(number);
         child.control.kill_tree().expect("it is killed");
         assert_eq!(within("the exit", child.exit.wait()).await, Exit::Signal(9));
         gone(number).await;
@@ -24,32 +24,32 @@ async fn descendants_that_left_the_group_are_found_by_their_parents() {
 }
 
 #[tokio::test]
-async fn orphans_are_found_by_their_session() {
-    // Job control puts it into a group of its own; its parent goes.
+async fn orphans_are_found_by_session() {
+    // Job control puts it into its own group; its parent exits.
     let script = "set -m; sh -c 'sleep 1000 & echo orphan $!'; sleep 1000";
     let mut child = start(&group_spawner(), sh(script, PTY)).await;
     let orphan = expect_number(&mut child.outputs[0], "orphan ").await;
-    let _end = Stranger(orphan);
+    let _end = KillOnDrop(orphan);
     child.control.kill_tree().expect("it is killed");
     assert_eq!(within("the exit", child.exit.wait()).await, Exit::Signal(9));
     gone(orphan).await;
 }
 
 #[tokio::test]
-async fn a_tree_that_keeps_forking_is_caught() {
-    // Each one starts the next and goes, in the same group, as fast as it can.
+async fn forking_tree_is_killed() {
+    // Each process starts the next in the same group and exits.
     let script = r#"f() { f & }; echo ready; while :; do (: & : & :) & wait; done"#;
     let mut child = start(&group_spawner(), sh(script, PIPES)).await;
     expect(&mut child.outputs[0], "ready").await;
     child.control.kill_tree().expect("it is killed");
     assert_eq!(within("the exit", child.exit.wait()).await, Exit::Signal(9));
-    // Whoever is left would hold the pipe.
+    // A surviving process would hold the pipe open.
     within("the end", read_to_end(&mut child.outputs[0])).await;
     within("the end", read_to_end(&mut child.outputs[1])).await;
 }
 
 #[tokio::test]
-async fn strangers_are_left_alone() {
+async fn unrelated_processes_are_not_killed() {
     let spawner = group_spawner();
     let mut stranger = start(&spawner, command(&["sleep", "1000"], PIPES)).await;
     let child = start(&spawner, sh("sleep 1000 & sleep 1000", PIPES)).await;

@@ -1,4 +1,4 @@
-//! Where programs are found.
+//! Program lookup.
 
 use std::fs;
 
@@ -7,7 +7,8 @@ use tempfile::TempDir;
 
 use crate::support::*;
 
-/// `first/tool` can't be executed, `second/tool` can, `third/tool` is a directory.
+/// Creates `first/tool`, which cannot be executed, `second/tool`, which can, and the directory
+/// `third/tool`.
 fn directories() -> TempDir {
     let root = tempfile::tempdir().expect("a directory");
     for name in ["first", "second", "third/tool"] {
@@ -42,14 +43,14 @@ async fn refused(command: Command) -> SpawnError {
 }
 
 #[tokio::test]
-async fn without_a_path_the_systems_own_counts() {
+async fn default_path_is_used_without_path() {
     let mut command = command(&["true"], PIPES);
     command.env = Vec::new();
     assert_eq!(run(&spawner(), command).await.exit, Exit::Code(0));
 }
 
 #[tokio::test]
-async fn the_childs_path_counts_and_not_ours() {
+async fn child_path_is_searched_not_the_servers() {
     let mut command = command(&["true"], PIPES);
     command.env = vec![("PATH".into(), "/nowhere".into())];
     let error = refused(command).await;
@@ -61,7 +62,7 @@ async fn the_childs_path_counts_and_not_ours() {
 }
 
 #[tokio::test]
-async fn relative_entries_are_relative_to_the_childs_directory() {
+async fn relative_path_entries_use_child_directory() {
     let root = directories();
     let finished = run(&spawner(), tool(&root, Some("none:second"))).await;
     assert_eq!(finished.stdout, "second\n");
@@ -74,14 +75,14 @@ async fn relative_entries_are_relative_to_the_childs_directory() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_executed_is_passed_over() {
+async fn unexecutable_candidate_is_skipped() {
     let root = directories();
     let finished = run(&spawner(), tool(&root, Some("first:third:second"))).await;
     assert_eq!(finished.stdout, "second\n");
 }
 
 #[tokio::test]
-async fn what_cannot_be_executed_is_reported_when_nothing_else_is_there() {
+async fn unexecutable_candidate_is_reported_if_it_is_the_only_one() {
     let root = directories();
     for path in ["first", "first:none", "third", "none:third:first/tool"] {
         let error = refused(tool(&root, Some(path))).await;
@@ -91,7 +92,7 @@ async fn what_cannot_be_executed_is_reported_when_nothing_else_is_there() {
 }
 
 #[tokio::test]
-async fn a_file_without_a_format_goes_to_no_shell() {
+async fn file_without_format_is_not_run_by_a_shell() {
     let root = directories();
     script(&root.path().join("plain"), "echo no\n", 0o755);
     let mut command = tool(&root, None);
@@ -102,7 +103,7 @@ async fn a_file_without_a_format_goes_to_no_shell() {
 }
 
 #[tokio::test]
-async fn an_empty_name_is_no_program() {
+async fn empty_name_is_not_found() {
     let error = refused(command(&[""], PIPES)).await;
     assert_eq!(error.kind(), SpawnErrorKind::NotFound);
 }

@@ -1,5 +1,4 @@
-//! What children do and what is done to them, one file per behaviour. All of it works for root and
-//! for a plain user; where the two differ the tests say so.
+//! Behaviour of children, one file per subject. The tests work for root and for unprivileged users.
 
 mod descriptors;
 mod directory;

@@ -1,4 +1,4 @@
-//! Bytes through pipes.
+//! Input and output through pipes.
 
 use std::io;
 
@@ -20,14 +20,14 @@ async fn stdout_and_stderr_are_separate_and_in_this_order() {
 }
 
 #[tokio::test]
-async fn without_a_pipe_stdin_is_at_its_end() {
+async fn stdin_without_pipe_is_at_end() {
     let finished = run(&spawner(), command(&["cat"], PIPES)).await;
     assert_eq!(finished.stdout, "");
     assert_eq!(finished.exit, Exit::Code(0));
 }
 
 #[tokio::test]
-async fn what_is_written_comes_back_and_the_end_is_seen() {
+async fn input_is_echoed_and_end_is_seen() {
     let mut child = start(&spawner(), command(&["cat"], PIPES_AND_STDIN)).await;
     let input = child.stdin.take().expect("stdin was asked for");
     assert!(!input.is_pty());
@@ -42,7 +42,7 @@ async fn what_is_written_comes_back_and_the_end_is_seen() {
 }
 
 #[tokio::test]
-async fn nobody_reads_and_the_writer_is_told() {
+async fn write_to_closed_pipe_fails() {
     let mut child = start(
         &spawner(),
         sh("exec <&-; echo closed; read x", PIPES_AND_STDIN),
@@ -58,7 +58,7 @@ async fn nobody_reads_and_the_writer_is_told() {
 }
 
 #[tokio::test]
-async fn a_full_pipe_holds_the_writer_back_until_it_is_read() {
+async fn full_stdin_pipe_blocks_until_read() {
     let script = "read line; echo got; cat >/dev/null; echo done";
     let mut child = start(&spawner(), sh(script, PIPES_AND_STDIN)).await;
     let input = child.stdin.take().expect("stdin was asked for");
@@ -75,7 +75,7 @@ async fn a_full_pipe_holds_the_writer_back_until_it_is_read() {
     };
     assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     assert!(written >= 4096, "{written}");
-    // The shell reads on until it has its line, so there is room again.
+    // The shell reads until it has its line, so there is room again.
     write_all(&input, b"\n").await;
     expect(&mut child.outputs[0], "got").await;
     write_all(&input, &vec![b'y'; 1024 * 1024]).await;
@@ -84,7 +84,7 @@ async fn a_full_pipe_holds_the_writer_back_until_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_flood_arrives_whole_and_in_order() {
+async fn flood_arrives_whole_and_in_order() {
     let mut child = start(&spawner(), command(&["seq", "1", "3000000"], PIPES)).await;
     let finished = finish(&mut child).await;
     let mut lines = 0;
@@ -96,7 +96,7 @@ async fn a_flood_arrives_whole_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_loses_nothing_either() {
+async fn slow_reader_loses_nothing() {
     let mut child = start(&spawner(), command(&["seq", "1", "20000"], PIPES)).await;
     let output = &mut child.outputs[0];
     let mut bytes = Vec::new();
@@ -122,7 +122,7 @@ async fn a_slow_reader_loses_nothing_either() {
 }
 
 #[tokio::test]
-async fn a_limit_of_nothing_reads_nothing() {
+async fn zero_limit_reads_nothing() {
     let mut child = start(&spawner(), sh("echo x", PIPES)).await;
     within("output", child.outputs[0].readable())
         .await
@@ -132,7 +132,7 @@ async fn a_limit_of_nothing_reads_nothing() {
 }
 
 #[tokio::test]
-async fn a_grandchild_keeps_the_stream_open_after_the_exit() {
+async fn grandchild_keeps_stream_open_after_exit() {
     let script = "(read line; echo late) <&3 & exit 5";
     let mut command = sh(&format!("exec 3<&0; {script}"), PIPES_AND_STDIN);
     command.argv[0] = "sh".into();

@@ -1,12 +1,12 @@
-//! Signals: how a child starts out with them, and how they reach it.
+//! A child's initial signal state, and signals sent to it.
 
 use outpost_process::{Exit, Signal, Stdio};
 
 use crate::support::*;
 
 #[tokio::test]
-async fn none_is_ignored_or_blocked_at_the_start() {
-    // Rust's runtime ignores SIGPIPE in this very program, and the spawner's thread blocks all.
+async fn child_starts_with_default_unblocked_signals() {
+    // Rust's runtime ignores SIGPIPE in this program, and the spawner thread blocks all signals.
     let own = std::fs::read_to_string("/proc/self/status").expect("we are alive");
     let ignored = own.lines().find_map(|line| line.strip_prefix("SigIgn:\t"));
     let ignored = u64::from_str_radix(ignored.expect("there is such a line"), 16);
@@ -20,7 +20,7 @@ async fn none_is_ignored_or_blocked_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_pipe_that_closes_ends_the_writer() {
+async fn closed_pipe_kills_writer() {
     let mut child = start(&spawner(), command(&["yes"], PIPES)).await;
     drop(child.outputs.remove(0));
     let exit = within("the exit", child.exit.wait()).await;
@@ -28,7 +28,7 @@ async fn a_pipe_that_closes_ends_the_writer() {
 }
 
 #[tokio::test]
-async fn every_signal_arrives_as_itself() {
+async fn terminating_signals_arrive() {
     let spawner = spawner();
     for (signal, number) in [
         (Signal::Hangup, 1),
@@ -49,7 +49,7 @@ async fn every_signal_arrives_as_itself() {
 }
 
 #[tokio::test]
-async fn those_that_kill_nobody_arrive_too() {
+async fn other_signals_arrive() {
     let spawner = spawner();
     for (signal, name) in [(Signal::WindowChange, "WINCH"), (Signal::Continue, "CONT")] {
         for stdio in [PIPES_AND_STDIN, PTY] {
@@ -57,7 +57,7 @@ async fn those_that_kill_nobody_arrive_too() {
             let mut child = start(&spawner, sh(&script, stdio)).await;
             expect(&mut child.outputs[0], "ready").await;
             assert!(child.control.signal(signal).expect("it is sent"));
-            // A shell gets to its traps between two commands.
+            // A shell runs traps between two commands.
             write_all(child.stdin.as_ref().expect("there is input"), b"\n").await;
             expect(&mut child.outputs[0], "got it").await;
         }
@@ -65,7 +65,7 @@ async fn those_that_kill_nobody_arrive_too() {
 }
 
 #[tokio::test]
-async fn the_whole_group_is_meant() {
+async fn signal_reaches_whole_group() {
     let script = "sleep 1000 & echo child $!; wait";
     for stdio in [PIPES, PTY] {
         let mut child = start(&spawner(), sh(script, stdio)).await;
@@ -77,7 +77,7 @@ async fn the_whole_group_is_meant() {
 }
 
 #[tokio::test]
-async fn stopping_and_continuing() {
+async fn child_stops_and_continues() {
     let mut child = start(&spawner(), command(&["sleep", "1000"], PIPES)).await;
     let number = pid(&child);
     for (signal, stopped) in [(Signal::Stop, true), (Signal::Continue, false)] {
@@ -92,7 +92,7 @@ async fn stopping_and_continuing() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_once_it_is_reaped() {
+async fn signal_after_reap_is_not_sent() {
     let mut child = start(&spawner(), command(&["true"], PIPES)).await;
     assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
     assert!(
@@ -113,15 +113,15 @@ async fn nothing_is_sent_once_it_is_reaped() {
 }
 
 #[tokio::test]
-async fn the_foreground_group_of_the_terminal_is_meant_too() {
-    // Job control: the inner shell is the foreground, in a group of its own.
+async fn signal_reaches_foreground_group_of_terminal() {
+    // With job control the inner shell is in the foreground, in its own group.
     let inner = "trap \"echo inner got it\" TERM; echo ready; until test $go; do read go; done";
     let outer = "set -m; trap 'echo outer got it' TERM";
     let script = format!("{outer}; sh -c '{inner}; exit 4'; echo status $?; exit 5");
     let mut child = start(&spawner(), sh(&script, PTY)).await;
     expect(&mut child.outputs[0], "ready").await;
     assert!(child.control.signal(Signal::Terminate).expect("it is sent"));
-    // Shells get to their traps between two commands.
+    // Shells run traps between two commands.
     let input = child.stdin.take().expect("a terminal has input");
     write_all(&input, b"\ngo\n").await;
     let seen = expect(&mut child.outputs[0], "status 4").await;
@@ -131,7 +131,7 @@ async fn the_foreground_group_of_the_terminal_is_meant_too() {
 }
 
 #[tokio::test]
-async fn death_by_each_signal_is_told_as_such() {
+async fn exit_reports_the_killing_signal() {
     let spawner = spawner();
     let stdios: [Stdio; 2] = [PIPES, PTY];
     for stdio in stdios {

@@ -1,4 +1,4 @@
-//! What the tests share: starting, reading to the end, waiting for strangers, and cleaning up.
+//! Shared test functions: starting, reading to the end, waiting for other processes, cleaning up.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -7,19 +7,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use outpost_process::{
-    Child, Command, Control, Exit, Input, KeeperCommand, Output, ReadOutcome, Size, Spawner,
-    SpawnerOptions, Stdio, TreeChoice,
+    Child, Command, Control, Exit, Input, Output, ReadOutcome, ReaperCommand, Spawner,
+    SpawnerOptions, Stdio, TerminalSize, TreeChoice,
 };
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 
-/// Far longer than anything here takes; reaching it is a failure.
+/// Far longer than any test takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) const PIPES: Stdio = Stdio::Pipes { stdin: false };
 pub(crate) const PIPES_AND_STDIN: Stdio = Stdio::Pipes { stdin: true };
 pub(crate) const PTY: Stdio = Stdio::Pty {
-    size: Size { rows: 24, cols: 80 },
+    size: TerminalSize { rows: 24, cols: 80 },
 };
 
 pub(crate) fn spawner() -> Spawner {
@@ -34,25 +34,25 @@ pub(crate) fn group_spawner() -> Spawner {
     Spawner::new(options).expect("a spawner starts")
 }
 
-pub(crate) fn keeper_spawner() -> Spawner {
+pub(crate) fn subreaper_spawner() -> Spawner {
     let options = SpawnerOptions {
-        trees: TreeChoice::Keeper,
-        keeper: Some(keeper_command()),
+        trees: TreeChoice::Subreaper,
+        subreaper: Some(reaper_command()),
         ..SpawnerOptions::default()
     };
     Spawner::new(options).expect("a spawner starts")
 }
 
-/// Nextest knows where it is when the tests are run from somewhere else than where they were built.
-pub(crate) fn keeper_command() -> KeeperCommand {
-    let built = || env!("CARGO_BIN_EXE_keeper").into();
-    KeeperCommand {
-        program: std::env::var_os("NEXTEST_BIN_EXE_keeper").map_or_else(built, Into::into),
+/// Nextest sets the path if the tests do not run where they were built.
+pub(crate) fn reaper_command() -> ReaperCommand {
+    let built = || env!("CARGO_BIN_EXE_subreaper").into();
+    ReaperCommand {
+        program: std::env::var_os("NEXTEST_BIN_EXE_subreaper").map_or_else(built, Into::into),
         args: Vec::new(),
     }
 }
 
-/// A spawner for every kind of tree this host has, one after the other.
+/// A spawner for each kind of tree that this host supports.
 pub(crate) fn spawner_of_each_kind() -> impl Iterator<Item = Spawner> {
     let cgroups = || {
         Spawner::new(SpawnerOptions {
@@ -60,7 +60,8 @@ pub(crate) fn spawner_of_each_kind() -> impl Iterator<Item = Spawner> {
             ..SpawnerOptions::default()
         })
     };
-    let kinds: [fn() -> Option<Spawner>; 2] = [|| Some(keeper_spawner()), || Some(group_spawner())];
+    let kinds: [fn() -> Option<Spawner>; 2] =
+        [|| Some(subreaper_spawner()), || Some(group_spawner())];
     std::iter::once_with(move || cgroups().ok())
         .chain(kinds.into_iter().map(|kind| kind()))
         .flatten()
@@ -73,7 +74,7 @@ pub(crate) fn command(argv: &[&str], stdio: Stdio) -> Command {
         cwd: "/".into(),
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         stdio,
-        carrier: None,
+        wrapper: None,
     }
 }
 
@@ -81,7 +82,7 @@ pub(crate) fn sh(script: &str, stdio: Stdio) -> Command {
     command(&["sh", "-c", script], stdio)
 }
 
-/// A child whose tree doesn't outlive the test, however that ends.
+/// A child whose tree is killed at the end of the test.
 pub(crate) struct Started {
     child: Child,
     end: KillTree,
@@ -90,7 +91,7 @@ pub(crate) struct Started {
 struct KillTree(Option<Control>);
 
 impl Started {
-    /// The child, without that promise.
+    /// Returns the child, which is then not killed automatically.
     pub(crate) fn into_inner(self) -> Child {
         let Started { child, mut end } = self;
         end.0 = None;
@@ -127,10 +128,10 @@ pub(crate) async fn start(spawner: &Spawner, command: Command) -> Started {
     Started { child, end }
 }
 
-/// A process that is none of a tree any more and doesn't outlive the test either.
-pub(crate) struct Stranger(pub(crate) i32);
+/// A process outside any tree that is killed at the end of the test.
+pub(crate) struct KillOnDrop(pub(crate) i32);
 
-impl Drop for Stranger {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         if let Some(pid) = Pid::from_raw(self.0) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -138,7 +139,7 @@ impl Drop for Stranger {
     }
 }
 
-/// What a child wrote and how it ended.
+/// Output and exit status of a child.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finished {
     pub(crate) stdout: String,
@@ -146,7 +147,7 @@ pub(crate) struct Finished {
     pub(crate) exit: Exit,
 }
 
-/// Runs a command to its end and to that of all its streams.
+/// Runs a command until it has exited and all its streams have ended.
 pub(crate) async fn run(spawner: &Spawner, command: Command) -> Finished {
     let mut child = start(spawner, command).await;
     finish(&mut child).await
@@ -160,7 +161,7 @@ pub(crate) async fn finish(child: &mut Child) -> Finished {
     }
     let exit = within("the exit", child.exit.wait()).await;
     child.exit.reap();
-    child.control.settle();
+    child.control.release_tree();
     let mut streams = streams.into_iter();
     Finished {
         stdout: streams.next().unwrap_or_default(),
@@ -173,7 +174,7 @@ pub(crate) async fn read_to_end(output: &mut Output) -> Vec<u8> {
     read_until(output, |_| false).await
 }
 
-/// Reads until `enough` says so or the stream ends.
+/// Reads until `enough` returns true or the stream ends.
 pub(crate) async fn read_until(output: &mut Output, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     while !enough(&bytes) {
@@ -195,7 +196,7 @@ pub(crate) async fn expect(output: &mut Output, text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Reads a line that says `KEY NUMBER`.
+/// Reads a line of the form `KEY NUMBER`.
 pub(crate) async fn expect_number(output: &mut Output, key: &str) -> i32 {
     let seen = |bytes: &[u8]| number_after(bytes, key).is_some();
     let bytes = within(key, read_until(output, seen)).await;
@@ -228,7 +229,7 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
     }
 }
 
-/// Waits for the end of a process that need not be ours.
+/// Waits for the exit of a process that may not be a child.
 pub(crate) async fn gone(pid: i32) {
     let ended = tokio::task::spawn_blocking(move || {
         let pid = Pid::from_raw(pid).expect("a process number");
@@ -245,23 +246,23 @@ pub(crate) async fn gone(pid: i32) {
     assert!(ended.await.expect("the poll works"), "{pid} is still alive");
 }
 
-/// Whether it runs; a zombie doesn't.
+/// Whether a process runs and is not a zombie.
 pub(crate) fn is_running(pid: i32) -> bool {
     state(pid).is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// The letter the system shows for the state of a process.
+/// The state letter of a process in `/proc/PID/stat`.
 pub(crate) fn state(pid: i32) -> Option<char> {
     stat(pid)?.split(' ').next()?.chars().next()
 }
 
-/// What follows number and name in `/proc/PID/stat`: state, parent, group, session.
+/// The fields after pid and name in `/proc/PID/stat`: state, parent, group, session.
 pub(crate) fn stat(pid: i32) -> Option<String> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(line.rsplit_once(") ")?.1.to_owned())
 }
 
-/// For what the system tells nobody about: asks again and again.
+/// Polls a condition that causes no event.
 pub(crate) async fn eventually(what: &str, condition: impl Fn() -> bool) {
     let mut turn = tokio::time::interval(Duration::from_millis(5));
     let turns = async {
@@ -272,12 +273,12 @@ pub(crate) async fn eventually(what: &str, condition: impl Fn() -> bool) {
     within(what, turns).await;
 }
 
-/// The number of a child.
+/// The pid of a child.
 pub(crate) fn pid(child: &Child) -> i32 {
     child.control.pid().cast_signed()
 }
 
-/// Writes a program.
+/// Writes an executable script.
 pub(crate) fn script(path: &Path, text: &str, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::write(path, text).expect("the script is written");

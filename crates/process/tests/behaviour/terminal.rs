@@ -2,12 +2,12 @@
 
 use std::io;
 
-use outpost_process::{Exit, NoTerminal, ReadOutcome, Size, Stdio, Stream};
+use outpost_process::{Exit, NoTerminal, ReadOutcome, Stdio, Stream, TerminalSize};
 
 use crate::support::*;
 
 #[tokio::test]
-async fn it_is_one_stream_and_the_controlling_terminal() {
+async fn terminal_is_one_stream_and_controlling() {
     let script = "test -t 0 && test -t 1 && test -t 2 && echo by /dev/tty >/dev/tty; tty";
     let mut child = start(&spawner(), sh(script, PTY)).await;
     assert_eq!(child.outputs.len(), 1);
@@ -23,8 +23,8 @@ async fn it_is_one_stream_and_the_controlling_terminal() {
 }
 
 #[tokio::test]
-async fn it_has_its_size_from_the_start() {
-    let size = Size {
+async fn terminal_has_initial_size() {
+    let size = TerminalSize {
         rows: 33,
         cols: 121,
     };
@@ -33,25 +33,25 @@ async fn it_has_its_size_from_the_start() {
 }
 
 #[tokio::test]
-async fn a_resize_changes_it_and_is_told() {
+async fn resize_changes_size_and_signals_child() {
     let script = "trap 'stty size; exit 0' WINCH; echo ready; read line; read line";
     let mut child = start(&spawner(), sh(script, PTY)).await;
     expect(&mut child.outputs[0], "ready\r\n").await;
-    let size = Size {
+    let size = TerminalSize {
         rows: 50,
         cols: 132,
     };
     child.control.resize(size).expect("it is resized");
-    // A shell gets to its traps between two commands.
+    // A shell runs traps between two commands.
     write_all(child.stdin.as_ref().expect("a terminal has input"), b"\n").await;
     expect(&mut child.outputs[0], "50 132").await;
     assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
 }
 
 #[tokio::test]
-async fn without_one_there_is_nothing_to_resize() {
+async fn resize_without_terminal_is_unsupported() {
     let child = start(&spawner(), command(&["cat"], PIPES_AND_STDIN)).await;
-    let size = Size { rows: 1, cols: 1 };
+    let size = TerminalSize { rows: 1, cols: 1 };
     let error = child
         .control
         .resize(size)
@@ -62,18 +62,18 @@ async fn without_one_there_is_nothing_to_resize() {
 }
 
 #[tokio::test]
-async fn a_closed_one_is_told_apart() {
+async fn resize_of_closed_terminal_is_not_connected() {
     let mut child = start(&spawner(), command(&["true"], PTY)).await;
     finish(&mut child).await;
     child.outputs.clear();
     drop(child.stdin.take());
-    let size = Size { rows: 1, cols: 1 };
+    let size = TerminalSize { rows: 1, cols: 1 };
     let error = child.control.resize(size).expect_err("it is closed");
     assert_eq!(error.kind(), io::ErrorKind::NotConnected);
 }
 
 #[tokio::test]
-async fn letting_go_of_it_hangs_up() {
+async fn closing_terminal_hangs_up() {
     let mut child = start(&spawner(), sh("echo ready; exec sleep 1000", PTY)).await;
     expect(&mut child.outputs[0], "ready").await;
     child.outputs.clear();
@@ -82,7 +82,7 @@ async fn letting_go_of_it_hangs_up() {
 }
 
 #[tokio::test]
-async fn the_interrupt_character_interrupts_the_foreground() {
+async fn interrupt_character_interrupts_foreground() {
     let mut child = start(&spawner(), sh("echo ready; exec sleep 1000", PTY)).await;
     expect(&mut child.outputs[0], "ready\r\n").await;
     write_all(child.stdin.as_ref().expect("a terminal has input"), b"\x03").await;
@@ -90,7 +90,7 @@ async fn the_interrupt_character_interrupts_the_foreground() {
 }
 
 #[tokio::test]
-async fn the_end_of_file_character_ends_the_input() {
+async fn end_of_file_character_ends_input() {
     let mut child = start(&spawner(), command(&["cat"], PTY)).await;
     let input = child.stdin.take().expect("a terminal has input");
     assert_eq!(input.end_of_file_char(), 4);
@@ -101,7 +101,7 @@ async fn the_end_of_file_character_ends_the_input() {
 }
 
 #[tokio::test]
-async fn the_end_of_file_character_is_the_current_one() {
+async fn end_of_file_character_is_current() {
     let mut child = start(&spawner(), sh("stty eof ^X; echo ready; exec cat", PTY)).await;
     expect(&mut child.outputs[0], "ready").await;
     let input = child.stdin.take().expect("a terminal has input");
@@ -111,14 +111,14 @@ async fn the_end_of_file_character_is_the_current_one() {
 }
 
 #[tokio::test]
-async fn characters_are_utf8() {
+async fn terminal_is_in_utf8_mode() {
     let finished = run(&spawner(), command(&["stty", "-a"], PTY)).await;
     assert!(finished.stdout.contains(" iutf8"), "{}", finished.stdout);
 }
 
 #[tokio::test]
-async fn megabytes_go_in_and_come_out() {
-    // Raw, so that what goes in comes out as it was; its reader is slower than we are.
+async fn megabytes_pass_through_terminal() {
+    // In raw mode, so that the bytes pass unchanged; the reader is slower than the writer.
     let script = "stty raw -echo; echo ready; exec cat";
     let mut child = start(&spawner(), sh(script, PTY)).await;
     expect(&mut child.outputs[0], "ready").await;
@@ -140,7 +140,7 @@ async fn megabytes_go_in_and_come_out() {
 }
 
 #[tokio::test]
-async fn a_flood_arrives_whole() {
+async fn flood_arrives_whole() {
     let finished = run(&spawner(), command(&["seq", "1", "300000"], PTY)).await;
     let expected: String = (1..=300_000)
         .map(|number| format!("{number}\r\n"))
@@ -148,9 +148,9 @@ async fn a_flood_arrives_whole() {
     assert_eq!(finished.stdout, expected);
 }
 
-/// A flood mutes what tells of a terminal's news; whoever answers its last word must still hear it.
+/// A flood disables the readiness of the terminal; output after a pause must still be reported.
 #[tokio::test]
-async fn a_flood_that_pauses_is_heard_again() {
+async fn readiness_is_reported_after_flood_pauses() {
     let script = "stty -echo; i=0; while [ $i -lt 40 ]; do \
                   head -c 300000 /dev/zero | tr '\\0' x; echo pause $i; read line; i=$((i+1)); done";
     let mut child = start(&spawner(), sh(script, PTY)).await;

@@ -1,11 +1,12 @@
-//! Signals for everybody in a tree, and for nobody else.
+//! Signals to a whole process tree.
 
 use outpost_process::{Signal, TreeKind};
 use tempfile::TempDir;
 
 use crate::support::*;
 
-/// A leader; one that left its session and has a parent; one that has none. Each says what it gets.
+/// A leader, a descendant in another session with a parent, and one without. Each prints the signals
+/// that it gets.
 const TREE: &str = r#"
 case $1 in
 leader) setsid sh $0 left & sh $0 fork ;;
@@ -26,9 +27,9 @@ fn tree() -> (TempDir, String) {
     (folder, path)
 }
 
-fn knows_daemons(kind: TreeKind) -> bool {
+fn finds_daemons(kind: TreeKind) -> bool {
     match kind {
-        TreeKind::Cgroup | TreeKind::Keeper => true,
+        TreeKind::Cgroup | TreeKind::Subreaper => true,
         TreeKind::Group => false,
     }
 }
@@ -38,10 +39,10 @@ fn count(text: &str, line: &str) -> usize {
 }
 
 #[tokio::test]
-async fn everybody_gets_it_once() {
+async fn every_process_gets_signal_once() {
     let (_folder, path) = tree();
     for spawner in spawner_of_each_kind() {
-        let daemons = knows_daemons(spawner.tree_kind());
+        let daemons = finds_daemons(spawner.tree_kind());
         let stranger = start(&spawner, command(&["sleep", "1000"], PIPES)).await;
         let argv = ["sh", path.as_str(), "leader"];
         let mut child = start(&spawner, command(&argv, PIPES)).await;
@@ -68,8 +69,8 @@ async fn everybody_gets_it_once() {
         };
         let ends = within("the ends", read_until(&mut child.outputs[0], ended)).await;
         if !daemons {
-            for hidden in who_runs(&path) {
-                drop(Stranger(hidden));
+            for hidden in pids_running(&path) {
+                drop(KillOnDrop(hidden));
             }
         }
         let rest = within("the rest", read_to_end(&mut child.outputs[0])).await;
@@ -87,11 +88,11 @@ async fn everybody_gets_it_once() {
 }
 
 #[tokio::test]
-async fn what_was_left_behind_gets_it_too() {
+async fn leftover_processes_get_signal() {
     let (_folder, path) = tree();
     for spawner in spawner_of_each_kind() {
-        if !knows_daemons(spawner.tree_kind()) {
-            continue; // It forgets whoever has left the session.
+        if !finds_daemons(spawner.tree_kind()) {
+            continue; // A process group does not track processes outside the session.
         }
         let argv = ["sh", path.as_str(), "brief"];
         let mut child = start(&spawner, command(&argv, PIPES_AND_STDIN)).await;
@@ -118,12 +119,12 @@ async fn what_was_left_behind_gets_it_too() {
 }
 
 #[tokio::test]
-async fn what_stayed_in_the_group_gets_it_after_the_exit() {
+async fn group_members_get_signal_after_exit() {
     for spawner in spawner_of_each_kind() {
         let script = "sleep 1000 >/dev/null 2>&1 & echo left $!";
         let mut child = start(&spawner, sh(script, PIPES)).await;
         let left = expect_number(&mut child.outputs[0], "left ").await;
-        let _end = Stranger(left);
+        let _end = KillOnDrop(left);
         finish(&mut child).await;
         assert!(is_running(left), "a natural exit kills nothing");
         child.control.signal_tree(Signal::Terminate).expect("sent");
@@ -131,8 +132,8 @@ async fn what_stayed_in_the_group_gets_it_after_the_exit() {
     }
 }
 
-/// Everybody who runs this script.
-fn who_runs(path: &str) -> Vec<i32> {
+/// The pids of all processes that run this script.
+fn pids_running(path: &str) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").expect("there is a proc");
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers

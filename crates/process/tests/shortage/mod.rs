@@ -1,11 +1,10 @@
-//! A kernel that is out of something when a test says so, and has it again when it says so.
+//! Simulates a kernel that runs out of a resource, on demand.
 //!
-//! That can't be arranged for real. A filter asks this program about certain calls of a thread and
-//! of everything it starts, and this program answers in the kernel's place: with an error, or that
-//! the kernel may go on. It lives in this crate, like all code that is `unsafe`, and is compiled
-//! into the tests that need it.
+//! A seccomp filter with user notification (`seccomp_unotify(2)`) reports certain system calls of a
+//! thread and its children to this program, which lets them fail or continue. The code is in this crate
+//! because `unsafe` is allowed here, and is compiled into the tests that need it.
 
-#![expect(unsafe_code, reason = "no crate we have installs a filter")]
+#![expect(unsafe_code, reason = "installs a seccomp filter")]
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
@@ -16,16 +15,16 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// A call that can be refused.
+/// A system call that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Takes a connection from a listener.
+    /// Accepts a connection.
     Accept,
-    /// Makes a descriptor one that is waited for.
+    /// Registers a descriptor with epoll.
     Watch,
-    /// Makes a directory in another one.
+    /// Creates a directory.
     MakeDirectory,
-    /// Makes a process or a thread.
+    /// Creates a process or a thread.
     Fork,
 }
 
@@ -41,158 +40,170 @@ impl Call {
         }
     }
 
-    /// Whether it is this one. Of what can be said about a descriptor that is waited for, only the
-    /// first word takes memory.
+    /// Whether a notification is about this call. For `epoll_ctl` only `EPOLL_CTL_ADD` allocates memory.
     fn is(self, data: &libc::seccomp_data) -> bool {
-        let first = data.args[1] as i32 == libc::EPOLL_CTL_ADD;
-        self.numbers().contains(&data.nr.into()) && (self != Call::Watch || first)
+        let adds = data.args[1] as i32 == libc::EPOLL_CTL_ADD;
+        self.numbers().contains(&data.nr.into()) && (self != Call::Watch || adds)
     }
 }
 
-/// What is refused, and how often it was. Shared with the thread that answers.
+/// The call that fails, shared with the responder thread.
 #[derive(Debug, Default)]
-struct Lack {
-    of: Option<(Call, i32)>,
-    /// For so many more there is enough.
-    enough_for: usize,
-    refused: usize,
+struct Failing {
+    call: Option<(Call, i32)>,
+    /// How many calls succeed first.
+    skip: usize,
+    failed: usize,
 }
 
-/// The kernel's answers, until it is dropped. Servers have to be gone by then.
+/// Controls the simulated failures. Servers must have ended before it is dropped.
 pub(crate) struct Shortage {
-    lack: Arc<Mutex<Lack>>,
-    /// Closed to end the thread that answers.
+    failing: Arc<Mutex<Failing>>,
+    /// Closed to end the responder thread.
     running: Option<PipeWriter>,
-    answering: Option<JoinHandle<()>>,
+    responder: Option<JoinHandle<()>>,
 }
 
 impl Shortage {
-    /// Asks about the calls of this thread and of what it starts from now on; there is enough of
-    /// everything at first.
-    pub(crate) fn to_come() -> Self {
-        let lack = Arc::new(Mutex::default());
-        let (ended, running) = io::pipe().expect("a pipe can be had");
+    /// Installs the filter for this thread and its children. No call fails at first.
+    pub(crate) fn install() -> Self {
+        let failing = Arc::new(Mutex::default());
+        let (ended, running) = io::pipe().expect("create a pipe");
         let (install, installed) = mpsc::sync_channel(1);
-        let shared = Arc::clone(&lack);
-        // It is there before the filter, and so isn't asked about itself.
-        let answering = thread::spawn(move || {
-            if let Ok(asked) = installed.recv() {
-                answer_all(&asked, &ended, &shared);
+        let shared = Arc::clone(&failing);
+        // Started before the filter, so it is not filtered itself.
+        let responder = thread::spawn(move || {
+            if let Ok(listener_fd) = installed.recv() {
+                respond_all(&listener_fd, &ended, &shared);
             }
         });
-        install.send(listener()).expect("somebody answers");
+        install.send(listener()).expect("the responder runs");
         Shortage {
-            lack,
+            failing,
             running: Some(running),
-            answering: Some(answering),
+            responder: Some(responder),
         }
     }
 
-    /// From now on this call fails like that, unless it is a call of the test itself.
+    /// Makes a call fail, except in the test program itself.
     pub(crate) fn begin(&self, call: Call, errno: i32) {
         self.begin_after(0, call, errno);
     }
 
-    /// The same, but so many of them succeed before.
-    pub(crate) fn begin_after(&self, enough_for: usize, call: Call, errno: i32) {
-        *lock(&self.lack) = Lack {
-            of: Some((call, errno)),
-            enough_for,
-            refused: 0,
+    /// Makes a call fail after `skip` calls have succeeded.
+    pub(crate) fn begin_after(&self, skip: usize, call: Call, errno: i32) {
+        *lock(&self.failing) = Failing {
+            call: Some((call, errno)),
+            skip,
+            failed: 0,
         };
     }
 
-    /// From now on there is enough again.
+    /// Lets all calls succeed again.
     pub(crate) fn end(&self) {
-        lock(&self.lack).of = None;
+        lock(&self.failing).call = None;
     }
 
-    /// How often the call has failed since the shortage began.
-    pub(crate) fn refused(&self) -> usize {
-        lock(&self.lack).refused
+    /// How often the call has failed since [`Shortage::begin`].
+    pub(crate) fn failed_calls(&self) -> usize {
+        lock(&self.failing).failed
     }
 }
 
 impl Drop for Shortage {
     fn drop(&mut self) {
         drop(self.running.take());
-        if let Some(answering) = self.answering.take() {
-            let _ = answering.join();
+        if let Some(responder) = self.responder.take() {
+            let _ = responder.join();
         }
     }
 }
 
-fn lock(lack: &Mutex<Lack>) -> MutexGuard<'_, Lack> {
-    lack.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(failing: &Mutex<Failing>) -> MutexGuard<'_, Failing> {
+    failing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn answer_all(asked: &OwnedFd, ended: &PipeReader, lack: &Mutex<Lack>) {
+fn respond_all(listener_fd: &OwnedFd, ended: &PipeReader, failing: &Mutex<Failing>) {
     loop {
         let mut ready = [
-            PollFd::new(asked, PollFlags::IN),
+            PollFd::new(listener_fd, PollFlags::IN),
             PollFd::new(ended, PollFlags::IN),
         ];
         let waited = poll(&mut ready, None);
-        let [asked_now, ended_now] = ready.map(|fd| fd.revents());
+        let [notified, has_ended] = ready.map(|fd| fd.revents());
         if waited.is_err() {
             continue;
         }
-        if !ended_now.is_empty() || asked_now.contains(PollFlags::HUP) {
+        if !has_ended.is_empty() || notified.contains(PollFlags::HUP) {
             return;
         }
-        if let Some(question) = receive(asked) {
-            send(asked, &answer(&question, lack));
+        if let Some(notification) = receive(listener_fd) {
+            send(listener_fd, &respond(&notification, failing));
         }
     }
 }
 
-fn answer(question: &libc::seccomp_notif, lack: &Mutex<Lack>) -> libc::seccomp_notif_resp {
-    let mut answer = libc::seccomp_notif_resp {
-        id: question.id,
+fn respond(
+    notification: &libc::seccomp_notif,
+    failing: &Mutex<Failing>,
+) -> libc::seccomp_notif_resp {
+    let mut response = libc::seccomp_notif_resp {
+        id: notification.id,
         val: 0,
         error: 0,
         flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
     };
-    let mut lack = lock(lack);
-    if let Some((call, errno)) = lack.of
-        && call.is(&question.data)
-        && !is_own(question.pid)
+    let mut failing = lock(failing);
+    if let Some((call, errno)) = failing.call
+        && call.is(&notification.data)
+        && !is_own(notification.pid)
     {
-        if let Some(left) = lack.enough_for.checked_sub(1) {
-            lack.enough_for = left;
+        if let Some(left) = failing.skip.checked_sub(1) {
+            failing.skip = left;
         } else {
-            lack.refused += 1;
-            answer.error = -errno;
-            answer.flags = 0;
+            failing.failed += 1;
+            response.error = -errno;
+            response.flags = 0;
         }
     }
-    answer
+    response
 }
 
-/// Whether a thread is one of this program.
+/// Whether a thread belongs to this program.
 fn is_own(thread: u32) -> bool {
     fs::exists(format!("/proc/self/task/{thread}")).unwrap_or(false)
 }
 
-/// The next question, unless whoever had it is gone.
-fn receive(asked: &OwnedFd) -> Option<libc::seccomp_notif> {
-    // SAFETY: it consists of numbers, and the kernel wants all of them to be 0.
-    let mut question: libc::seccomp_notif = unsafe { mem::zeroed() };
-    let fd = asked.as_fd().as_raw_fd();
-    // SAFETY: the request writes a question to where there is room for one.
-    let received =
-        unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_RECV as _, &raw mut question) };
-    (received == 0).then_some(question)
+/// Receives the next notification, unless its thread is gone.
+fn receive(listener_fd: &OwnedFd) -> Option<libc::seccomp_notif> {
+    // SAFETY: it consists of integers, and the kernel requires zeroes.
+    let mut notification: libc::seccomp_notif = unsafe { mem::zeroed() };
+    let fd = listener_fd.as_fd().as_raw_fd();
+    // SAFETY: the request writes one notification to valid memory.
+    let received = unsafe {
+        libc::ioctl(
+            fd,
+            libc::SECCOMP_IOCTL_NOTIF_RECV as _,
+            &raw mut notification,
+        )
+    };
+    (received == 0).then_some(notification)
 }
 
-/// Whoever asked may be gone by now, which is fine.
-fn send(asked: &OwnedFd, answer: &libc::seccomp_notif_resp) {
-    let fd = asked.as_fd().as_raw_fd();
-    // SAFETY: the request reads an answer, which is there.
-    let _ = unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_SEND as _, &raw const *answer) };
+/// Sends a response. The thread may be gone by now.
+fn send(listener_fd: &OwnedFd, response: &libc::seccomp_notif_resp) {
+    let fd = listener_fd.as_fd().as_raw_fd();
+    // SAFETY: the request reads a valid response.
+    let _ = unsafe {
+        libc::ioctl(
+            fd,
+            libc::SECCOMP_IOCTL_NOTIF_SEND as _,
+            &raw const *response,
+        )
+    };
 }
 
-/// Installs the filter for this thread; gives back where its questions arrive.
+/// Installs the filter for this thread. Returns the descriptor for notifications.
 fn listener() -> OwnedFd {
     let instruction = |code: u32, jf: u8, k: u32| libc::sock_filter {
         code: code as u16,
@@ -200,7 +211,7 @@ fn listener() -> OwnedFd {
         jf,
         k,
     };
-    // The number of the call is the first thing a filter is shown.
+    // The system call number is the first field of `seccomp_data`.
     let mut filter = vec![instruction(
         libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
         0,
@@ -222,9 +233,9 @@ fn listener() -> OwnedFd {
     };
     // SAFETY: sets a flag of this thread.
     let allowed = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    assert_eq!(allowed, 0, "a thread may give up privileges");
-    // SAFETY: the program is complete and lives until the call is back, which copies it.
-    let asked = unsafe {
+    assert_eq!(allowed, 0, "set no_new_privs");
+    // SAFETY: the program is complete and outlives the call, which copies it.
+    let listener_fd = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
@@ -232,7 +243,11 @@ fn listener() -> OwnedFd {
             &raw const program,
         )
     };
-    assert!(asked >= 0, "no filter: {}", io::Error::last_os_error());
-    // SAFETY: the descriptor is new and nobody else's.
-    unsafe { OwnedFd::from_raw_fd(asked as i32) }
+    assert!(
+        listener_fd >= 0,
+        "no filter: {}",
+        io::Error::last_os_error()
+    );
+    // SAFETY: the descriptor is new.
+    unsafe { OwnedFd::from_raw_fd(listener_fd as i32) }
 }

@@ -1,4 +1,4 @@
-//! `command/exec` and its siblings.
+//! `command/exec` and related methods.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::SandboxPolicy;
 use crate::base64::{Base64Bytes, as_text};
-use crate::params::{object, optional_object, or_default};
-use crate::{Size, StreamName};
+use crate::{Stream, TerminalSize};
+use outpost_types::members::{object, optional_object, or_default};
 
 /// Params of `command/exec`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,53 +19,53 @@ pub struct CommandParams {
     /// The program and its arguments.
     #[schemars(length(min = 1))]
     pub command: Vec<String>,
-    /// The client's own key for the process; absent where nothing follows but the answer.
+    /// The process id, chosen by the client; absent if only the result is needed.
     pub process_id: Option<String>,
-    /// Where it starts, seen from where the server was started.
+    /// The working directory, relative to the server's.
     pub cwd: Option<PathBuf>,
-    /// What is laid on top of the environment; `null` unsets.
+    /// Variables to set in the environment; `null` unsets.
     #[serde(default, deserialize_with = "or_default")]
     pub env: BTreeMap<String, Option<String>>,
-    /// On a PTY instead of pipes; implies both kinds of streaming.
+    /// Runs on a PTY instead of pipes; implies both kinds of streaming.
     #[serde(default, deserialize_with = "or_default")]
     pub tty: bool,
-    /// Take input by `command/exec/write`.
+    /// Accepts input by `command/exec/write`.
     #[serde(default, deserialize_with = "or_default")]
     pub stream_stdin: bool,
-    /// Tell of output when it comes, not at the end.
+    /// Streams the output instead of returning it at the end.
     #[serde(default, deserialize_with = "or_default")]
     pub stream_stdout_stderr: bool,
     /// The size of the PTY.
     #[serde(default, deserialize_with = "optional_object")]
-    pub size: Option<Size>,
-    /// How much of each stream the client gets; absent for 1 MiB.
+    pub size: Option<TerminalSize>,
+    /// The cap of each output stream, in bytes; absent for 1 MiB.
     #[schemars(extend("default" = 1_048_576))]
     pub output_bytes_cap: Option<u64>,
-    /// All of each stream.
+    /// Removes the cap.
     #[serde(default, deserialize_with = "or_default")]
     pub disable_output_cap: bool,
-    /// When the tree is killed; absent for 10 s.
+    /// The timeout after which the process tree is killed; absent for 10 s.
     #[schemars(range(min = 0), extend("default" = 10_000))]
     pub timeout_ms: Option<i64>,
-    /// Never.
+    /// Disables the timeout.
     #[serde(default, deserialize_with = "or_default")]
     pub disable_timeout: bool,
-    /// What it is confined to.
+    /// The sandbox policy.
     #[serde(default, deserialize_with = "optional_object")]
     pub sandbox_policy: Option<SandboxPolicy>,
-    /// The same, by the name of a profile.
+    /// The name of a sandbox profile, instead of a policy.
     pub permission_profile: Option<String>,
 }
 
-/// The answer to `command/exec`.
+/// Result of `command/exec`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandResult {
-    /// How it ended.
+    /// The exit code.
     pub exit_code: i32,
-    /// What it wrote, unless that was streamed.
+    /// The output, unless it was streamed.
     pub stdout: String,
-    /// As `stdout`.
+    /// Like `stdout`.
     pub stderr: String,
 }
 
@@ -73,11 +73,11 @@ pub struct CommandResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandWriteParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
-    /// The bytes. Not decoded here: base64 that is none has an error of its own.
+    /// The bytes, not decoded yet, because invalid base64 has its own error.
     pub delta_base64: Option<String>,
-    /// End the input after the bytes.
+    /// Closes stdin after the bytes.
     #[serde(default, deserialize_with = "or_default")]
     pub close_stdin: bool,
 }
@@ -86,33 +86,33 @@ pub struct CommandWriteParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandResizeParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
     /// The new size of its PTY.
     #[serde(deserialize_with = "object")]
-    pub size: Size,
+    pub size: TerminalSize,
 }
 
 /// Params of `command/exec/terminate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandTerminateParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
 }
 
-/// Params of `command/exec/outputDelta`, which is sent through [`DeltaFrame`](crate::DeltaFrame).
+/// Params of `command/exec/outputDelta`, which is sent through [`OutputDeltaEncoder`](crate::OutputDeltaEncoder).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandOutput<'a> {
-    /// Which process.
+    /// The process.
     pub process_id: Cow<'a, str>,
-    /// Where it was written.
-    pub stream: StreamName,
+    /// The stream it was written to.
+    pub stream: Stream,
     /// The bytes.
     #[serde(with = "as_text")]
     #[schemars(with = "Base64Bytes")]
     pub delta_base64: Cow<'a, [u8]>,
-    /// Whether nothing more of this stream is told.
+    /// Whether the cap is reached and the rest of the stream is dropped.
     pub cap_reached: bool,
 }

@@ -1,13 +1,13 @@
-//! The faces whose processes belong to a connection: their params, results and notifications.
+//! Params, results and notifications of the dialects whose processes belong to a connection.
 //!
-//! - [`spawn`]: `process/spawn`, by a handle, acknowledged at once
-//! - [`command`]: `command/exec`, answered at the exit
+//! - [`spawn`]: `process/spawn`, whose result is sent at once
+//! - [`command`]: `command/exec`, whose result is sent at the exit
 //! - [`v0`]: the `command/exec` of the first exec protocol
-//! - [`sandbox_policy`]: what a `command/exec` may be confined to
-//! - [`delta_frame`]: their output, encoded by hand
+//! - [`sandbox_policy`]: `sandboxPolicy` of `command/exec`
+//! - [`output_delta_encoder`]: the encoder of their output
 
 mod command;
-mod delta_frame;
+mod output_delta_encoder;
 mod sandbox_policy;
 mod spawn;
 mod v0;
@@ -16,8 +16,8 @@ pub use command::{
     CommandOutput, CommandParams, CommandResizeParams, CommandResult, CommandTerminateParams,
     CommandWriteParams,
 };
-pub use delta_frame::DeltaFrame;
-pub use sandbox_policy::{NetworkAccess, SandboxPolicy};
+pub use output_delta_encoder::OutputDeltaEncoder;
+pub use sandbox_policy::SandboxPolicy;
 pub use spawn::{
     KillParams, ResizePtyParams, SpawnExited, SpawnOutput, SpawnParams, WriteStdinParams,
 };

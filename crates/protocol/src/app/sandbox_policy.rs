@@ -1,16 +1,17 @@
-//! What a `command/exec` may be confined to.
+//! `sandboxPolicy` of `command/exec`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::NativePath;
-use crate::params::or_default;
+use outpost_types::members::or_default;
+use outpost_types::sandbox::Network;
 
 /// `sandboxPolicy` of `command/exec`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self", tag = "type", rename_all = "camelCase")]
 pub enum SandboxPolicy {
-    /// Not confined.
+    /// The process is not confined.
     DangerFullAccess,
     /// Reads everything, writes nothing.
     #[serde(rename_all = "camelCase")]
@@ -19,48 +20,35 @@ pub enum SandboxPolicy {
         #[serde(default, deserialize_with = "or_default")]
         network_access: bool,
     },
-    /// Writes below some folders.
+    /// Reads everything, writes below some directories.
     #[serde(rename_all = "camelCase")]
     WorkspaceWrite {
-        /// Folders besides the working directory.
+        /// Writable directories besides the working directory.
         #[serde(default, deserialize_with = "or_default")]
         writable_roots: Vec<NativePath>,
         /// Whether it may use the network.
         #[serde(default, deserialize_with = "or_default")]
         network_access: bool,
-        /// Whether `$TMPDIR` is not among the folders.
+        /// Excludes `$TMPDIR` from the writable directories.
         #[serde(default, deserialize_with = "or_default")]
         exclude_tmpdir_env_var: bool,
-        /// Whether `/tmp` is not among the folders.
+        /// Excludes `/tmp` from the writable directories.
         #[serde(default, deserialize_with = "or_default")]
         exclude_slash_tmp: bool,
     },
-    /// Somebody else confines it already.
+    /// The process is already confined by other means.
     #[serde(rename_all = "camelCase")]
     ExternalSandbox {
-        /// What that somebody lets through.
+        /// Whether that sandbox allows the network.
         #[serde(default, deserialize_with = "or_default")]
-        network_access: NetworkAccess,
+        network_access: Network,
     },
 }
 
-crate::words::tagged!(SandboxPolicy, "type");
-
-/// Whether there is a network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-pub enum NetworkAccess {
-    /// None.
-    #[default]
-    Restricted,
-    /// All of it.
-    Enabled,
-}
-
-crate::words::word!(NetworkAccess);
+outpost_types::tagged_enum!(SandboxPolicy, "type");
 
 impl SandboxPolicy {
-    /// Its `type` on the wire.
+    /// The `type` on the wire.
     pub fn name(&self) -> &'static str {
         match self {
             Self::DangerFullAccess => "dangerFullAccess",

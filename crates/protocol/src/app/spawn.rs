@@ -1,4 +1,4 @@
-//! `process/spawn` and its siblings.
+//! `process/spawn` and related methods.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base64::{Base64Bytes, as_text};
-use crate::params::{object, optional_object, or_default};
-use crate::{NativePath, Setting, Size, StreamName};
+use crate::{NativePath, Setting, Stream, TerminalSize};
+use outpost_types::members::{object, optional_object, or_default};
 
 /// Params of `process/spawn`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,31 +17,31 @@ pub struct SpawnParams {
     /// The program and its arguments.
     #[schemars(length(min = 1))]
     pub command: Vec<String>,
-    /// The client's own key for the process.
+    /// The process id, chosen by the client.
     #[schemars(length(min = 1))]
     pub process_handle: String,
-    /// Where it starts.
+    /// The working directory.
     pub cwd: NativePath,
-    /// What is laid on top of the server's environment; `null` unsets.
+    /// Variables to set on top of the server's environment; `null` unsets.
     #[serde(default, deserialize_with = "or_default")]
     pub env: BTreeMap<String, Option<String>>,
-    /// On a PTY instead of pipes; implies both kinds of streaming.
+    /// Runs on a PTY instead of pipes; implies both kinds of streaming.
     #[serde(default, deserialize_with = "or_default")]
     pub tty: bool,
-    /// Take input by `process/writeStdin`.
+    /// Accepts input by `process/writeStdin`.
     #[serde(default, deserialize_with = "or_default")]
     pub stream_stdin: bool,
-    /// Tell of output when it comes, not at the end.
+    /// Streams the output instead of returning it at the end.
     #[serde(default, deserialize_with = "or_default")]
     pub stream_stdout_stderr: bool,
     /// The size of the PTY.
     #[serde(default, deserialize_with = "optional_object")]
-    pub size: Option<Size>,
-    /// How much of each stream the client gets; absent for 1 MiB, `null` for all of it.
+    pub size: Option<TerminalSize>,
+    /// The cap of each output stream, in bytes; absent for 1 MiB, `null` for none.
     #[serde(default, skip_serializing_if = "Setting::is_unspecified")]
     #[schemars(extend("default" = 1_048_576))]
     pub output_bytes_cap: Setting<u64>,
-    /// When the tree is killed; absent for 10 s, `null` for never.
+    /// The timeout after which the process tree is killed; absent for 10 s, `null` for none.
     #[serde(default, skip_serializing_if = "Setting::is_unspecified")]
     #[schemars(range(min = 0), extend("default" = 10_000))]
     pub timeout_ms: Setting<i64>,
@@ -51,11 +51,11 @@ pub struct SpawnParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteStdinParams {
-    /// Which process.
+    /// The process.
     pub process_handle: String,
-    /// The bytes. Not decoded here: base64 that is none has an error of its own.
+    /// The bytes, not decoded yet, because invalid base64 has its own error.
     pub delta_base64: Option<String>,
-    /// End the input after the bytes.
+    /// Closes stdin after the bytes.
     #[serde(default, deserialize_with = "or_default")]
     pub close_stdin: bool,
 }
@@ -64,34 +64,34 @@ pub struct WriteStdinParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResizePtyParams {
-    /// Which process.
+    /// The process.
     pub process_handle: String,
     /// The new size of its PTY.
     #[serde(deserialize_with = "object")]
-    pub size: Size,
+    pub size: TerminalSize,
 }
 
 /// Params of `process/kill`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KillParams {
-    /// Which process.
+    /// The process.
     pub process_handle: String,
 }
 
-/// Params of `process/outputDelta`, which is sent through [`DeltaFrame`](crate::DeltaFrame).
+/// Params of `process/outputDelta`, which is sent through [`OutputDeltaEncoder`](crate::OutputDeltaEncoder).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpawnOutput<'a> {
-    /// Which process.
+    /// The process.
     pub process_handle: Cow<'a, str>,
-    /// Where it was written.
-    pub stream: StreamName,
+    /// The stream it was written to.
+    pub stream: Stream,
     /// The bytes.
     #[serde(with = "as_text")]
     #[schemars(with = "Base64Bytes")]
     pub delta_base64: Cow<'a, [u8]>,
-    /// Whether nothing more of this stream is told.
+    /// Whether the cap is reached and the rest of the stream is dropped.
     pub cap_reached: bool,
 }
 
@@ -99,18 +99,18 @@ pub struct SpawnOutput<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpawnExited {
-    /// Which process.
+    /// The process.
     pub process_handle: String,
-    /// How it ended.
+    /// The exit code.
     pub exit_code: i32,
-    /// What it wrote, unless that was streamed.
+    /// The output, unless it was streamed.
     pub stdout: String,
-    /// Whether there was more, or might have been.
+    /// Whether the cap was reached.
     pub stdout_cap_reached: bool,
-    /// As `stdout`.
+    /// Like `stdout`.
     pub stderr: String,
-    /// As `stdout_cap_reached`.
+    /// Like `stdout_cap_reached`.
     pub stderr_cap_reached: bool,
-    /// Whether somebody else held its output open for longer than it was waited for.
+    /// Whether a descendant still held the output open when the drain timeout expired.
     pub output_drain_timed_out: bool,
 }

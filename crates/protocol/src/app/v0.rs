@@ -1,4 +1,4 @@
-//! `command/exec` as the first exec protocol had it.
+//! `command/exec` of the first exec protocol.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,48 +9,49 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base64::as_text;
-use crate::params::{or_default, parse_params};
-use crate::{Base64Bytes, NativePath, StreamName};
+use crate::params::parse_params;
+use crate::{Base64Bytes, NativePath, Stream};
+use outpost_types::members::or_default;
 
 /// Params of `command/exec`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0ExecParams {
-    /// The client's own key for the process.
+    /// The process id, chosen by the client.
     pub process_id: String,
     /// The program and its arguments.
     #[schemars(length(min = 1))]
     pub argv: Vec<String>,
-    /// Where it starts.
+    /// The working directory.
     pub cwd: NativePath,
     /// The whole environment.
     #[serde(default, deserialize_with = "or_default")]
     pub env: BTreeMap<String, String>,
-    /// On a PTY, which is also the only way to have input.
+    /// Runs on a PTY, which is the only way to accept input.
     #[serde(default, deserialize_with = "or_default")]
     pub tty: bool,
-    /// How much of its output the server keeps. Nothing reads it back, and what is told of it is
-    /// not cut.
+    /// The number of output bytes to retain. It has no effect, because this dialect has no read
+    /// method and notifications are not capped.
     pub output_bytes_cap: Option<u64>,
-    /// What the program sees as its own name.
+    /// The first argument that the program sees, if it is not the program's name.
     pub arg0: Option<String>,
 }
 
-/// The answer to `command/exec`: it has started.
+/// Result of `command/exec`, sent at the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0ExecResult {
-    /// As it was asked for.
+    /// The id from the request.
     pub process_id: String,
-    /// The number the operating system gave it.
+    /// The PID.
     pub pid: u32,
     /// Always true.
     pub running: bool,
-    /// Never known yet.
+    /// Always `null`.
     pub exit_code: Option<i32>,
-    /// Comes in notifications.
+    /// Always empty; output is sent in notifications.
     pub stdout: Option<String>,
-    /// Comes in notifications.
+    /// Always empty; output is sent in notifications.
     pub stderr: Option<String>,
 }
 
@@ -58,13 +59,13 @@ pub struct V0ExecResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0WriteParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
     /// The bytes.
     pub chunk: Base64Bytes,
 }
 
-/// The answer to `command/exec/write`.
+/// Result of `command/exec/write`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct V0WriteResult {
     /// Always true.
@@ -75,25 +76,25 @@ pub struct V0WriteResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0TerminateParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
 }
 
-/// The answer to `command/exec/terminate`.
+/// Result of `command/exec/terminate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct V0TerminateResult {
-    /// Whether it was running, and is now being ended.
+    /// Whether it was running and is now being terminated.
     pub running: bool,
 }
 
-/// Params of `command/exec/outputDelta`, which is sent through [`DeltaFrame`](crate::DeltaFrame).
+/// Params of `command/exec/outputDelta`, which is sent through [`OutputDeltaEncoder`](crate::OutputDeltaEncoder).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0Output<'a> {
-    /// Which process.
+    /// The process.
     pub process_id: Cow<'a, str>,
-    /// Where it was written.
-    pub stream: StreamName,
+    /// The stream it was written to.
+    pub stream: Stream,
     /// The bytes.
     #[serde(with = "as_text")]
     #[schemars(with = "Base64Bytes")]
@@ -104,13 +105,14 @@ pub struct V0Output<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V0Exited {
-    /// Which process.
+    /// The process.
     pub process_id: String,
-    /// How it ended.
+    /// The exit code.
     pub exit_code: i32,
 }
 
-/// Whether the params of a `command/exec` are of this kind: `argv` where others have `command`.
+/// Whether the params of a `command/exec` belong to this protocol: they have `argv` instead of
+/// `command`.
 pub fn names_argv(params: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
     struct Peek {

@@ -1,13 +1,12 @@
-//! Blocks of files, encoded by hand.
+//! Encoders of file blocks.
 //!
-//! A copy is made of nothing but these two messages. By way of serde each of their characters is
-//! looked at once more, for something to escape, and base64 has nothing of the kind. A property test
-//! pins both to what serde gives.
+//! Copying files consists of these two messages. Serde would scan each character for escapes, which
+//! base64 never needs. A property test compares both with serde.
 
 use crate::method::Method;
 use crate::{RequestId, base64};
 
-/// Room for what is in a message besides its block.
+/// Space for the message around its block.
 const REST_BYTES: usize = 256;
 
 /// Appends a request for `fs/writeBlock`.
@@ -23,7 +22,7 @@ pub fn encode_write_block(out: &mut Vec<u8>, id: i64, handle_id: &str, offset: u
     out.extend_from_slice(br#""}}"#);
 }
 
-/// Appends the answer to an `fs/readBlock`.
+/// Appends the response to an `fs/readBlock`.
 pub fn encode_read_block(out: &mut Vec<u8>, id: &RequestId, chunk: &[u8], eof: bool) {
     let id = match id {
         RequestId::Integer(id) => id.to_string(),

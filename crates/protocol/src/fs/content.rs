@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 use super::FsPath;
 use crate::SandboxParams;
 use crate::base64::{Base64Bytes, Base64Text, as_text};
-use crate::params::{is_true, or_true, yes};
+use outpost_types::members::{default_true, is_true, or_true};
 
 /// Params of `fs/readFile`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsReadFileParams {
-    /// Which file.
+    /// The file.
     pub path: FsPath,
-    /// Whether the path may have symbolic links in it.
+    /// Follows symbolic links in the path instead of rejecting them.
     #[serde(
-        default = "yes",
+        default = "default_true",
         deserialize_with = "or_true",
         skip_serializing_if = "is_true"
     )]
     pub follow_symlinks: bool,
-    /// What the reading is confined to.
+    /// The sandbox of the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxParams>,
 }
 
-/// The answer to `fs/readFile`.
+/// Result of `fs/readFile`.
 ///
-/// `B` is whatever holds the bytes, as in [`ReadResult`](crate::ReadResult).
+/// `B` holds the bytes, as in [`ReadResult`](crate::ReadResult).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
     bound(serialize = "B: AsRef<[u8]>", deserialize = "B: From<Vec<u8>>")
 )]
 pub struct FsReadFileResult<B = Vec<u8>> {
-    /// All of its bytes.
+    /// The content.
     #[serde(with = "as_text")]
     #[schemars(with = "Base64Bytes")]
     pub data_base64: B,
@@ -45,18 +45,18 @@ pub struct FsReadFileResult<B = Vec<u8>> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsWriteFileParams {
-    /// Which file; it is made if there is none.
+    /// The file, which is created if it does not exist.
     pub path: FsPath,
-    /// What is in it afterwards.
+    /// The new content.
     pub data_base64: Base64Text,
-    /// Whether the path may have symbolic links in it.
+    /// Follows symbolic links in the path instead of rejecting them.
     #[serde(
-        default = "yes",
+        default = "default_true",
         deserialize_with = "or_true",
         skip_serializing_if = "is_true"
     )]
     pub follow_symlinks: bool,
-    /// What the writing is confined to.
+    /// The sandbox of the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxParams>,
 }

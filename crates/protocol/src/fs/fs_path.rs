@@ -1,4 +1,4 @@
-//! A path as the methods about files take it.
+//! Paths of file operations.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use serde::{Serialize, Serializer};
 
 use crate::{PathUri, PathUriError};
 
-/// A [`PathUri`], or the URI of a file on some other host: these methods can read such a URI, and
-/// refuse it with a code of their own, where others can't read it at all.
+/// A [`PathUri`], or the URI of a file on another host. File operations parse such a URI and reject
+/// it with a distinct error code; other methods don't parse it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FsPath {
     /// A path of this host.
@@ -19,7 +19,7 @@ pub enum FsPath {
 }
 
 impl FsPath {
-    /// The native path, if it is one of this host.
+    /// The native path, if it is on this host.
     pub fn into_path(self) -> Result<PathBuf, PathUriError> {
         match self {
             Self::Here(uri) => Ok(uri.into_path()),

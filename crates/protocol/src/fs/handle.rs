@@ -1,4 +1,4 @@
-//! `fs/open`, `fs/readBlock`, `fs/close`: a file that stays open.
+//! `fs/open`, `fs/readBlock`, `fs/close`: reading through an open handle.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 use super::FsPath;
 use crate::SandboxParams;
 use crate::base64::{Base64Bytes, as_text};
-use crate::params::at_least_zero;
+use outpost_types::members::negative_as_zero;
 
 /// Params of `fs/open`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsOpenParams {
-    /// The client's own key for the open file.
+    /// The id of the handle, chosen by the client.
     pub handle_id: String,
-    /// Which file.
+    /// The file.
     pub path: FsPath,
-    /// What the reading is confined to.
+    /// The sandbox of the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxParams>,
 }
 
-/// The answer to `fs/open`.
+/// Result of `fs/open`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsOpenResult {
-    /// As it was asked for.
+    /// The id from the request.
     pub handle_id: String,
 }
 
@@ -33,18 +33,18 @@ pub struct FsOpenResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsReadBlockParams {
-    /// Which open file.
+    /// The handle.
     pub handle_id: String,
-    /// Where the block starts.
+    /// The offset of the block.
     pub offset: u64,
-    /// How many bytes it has, if there are so many.
-    #[serde(deserialize_with = "at_least_zero")]
+    /// The length of the block. It is shorter at the end of the file.
+    #[serde(deserialize_with = "negative_as_zero")]
     pub len: u64,
 }
 
-/// The answer to `fs/readBlock`.
+/// Result of `fs/readBlock`.
 ///
-/// `B` is whatever holds the bytes, as in [`ReadResult`](crate::ReadResult).
+/// `B` holds the bytes, as in [`ReadResult`](crate::ReadResult).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(serialize = "B: AsRef<[u8]>", deserialize = "B: From<Vec<u8>>"))]
 pub struct FsReadBlockResult<B = Vec<u8>> {
@@ -52,7 +52,7 @@ pub struct FsReadBlockResult<B = Vec<u8>> {
     #[serde(with = "as_text")]
     #[schemars(with = "Base64Bytes")]
     pub chunk: B,
-    /// Whether there were fewer than were asked for.
+    /// Whether the block is shorter than requested.
     pub eof: bool,
 }
 
@@ -60,6 +60,6 @@ pub struct FsReadBlockResult<B = Vec<u8>> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsCloseParams {
-    /// Which open file, or which file that is being replaced.
+    /// The handle of an open file or of a stream.
     pub handle_id: String,
 }

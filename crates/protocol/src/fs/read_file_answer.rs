@@ -1,7 +1,7 @@
-//! The answer to `fs/readFile`, made while the file is read.
+//! The encoder of the response to `fs/readFile`, while the file is read.
 //!
-//! It may be hundreds of megabytes long, so it is written once, straight into the message: no copy of
-//! the file, none of its base64. A property test holds it to what serde gives for
+//! The response may be hundreds of megabytes long, so it is encoded straight into the message,
+//! without a copy of the file or its base64. A property test compares it with serde and
 //! [`FsReadFileResult`](super::FsReadFileResult).
 
 use std::collections::TryReserveError;
@@ -11,17 +11,18 @@ use crate::{RequestId, base64};
 const AFTER_ID: &[u8] = br#","result":{"dataBase64":""#;
 const END: &[u8] = br#""}}"#;
 
-/// An answer that isn't complete yet.
+/// An incomplete response.
 #[derive(Debug)]
 pub struct ReadFileAnswer {
     message: Vec<u8>,
 }
 
 impl ReadFileAnswer {
-    /// Every block but the last has a multiple of so many bytes: base64 has no padding in the middle.
+    /// The length of every block but the last must be a multiple of this, because base64 has padding
+    /// only at the end.
     pub const BLOCK_UNIT: usize = 3;
 
-    /// The beginning of an answer to `id`, with room for a file of `expected` bytes.
+    /// Begins the response to `id`, with space for a file of `expected` bytes.
     pub fn new(id: &RequestId, expected: usize) -> Result<Self, TryReserveError> {
         let id = serde_json::to_vec(id).unwrap_or_default();
         let mut message = Vec::new();
@@ -33,12 +34,12 @@ impl ReadFileAnswer {
         Ok(Self { message })
     }
 
-    /// The next bytes of the file.
+    /// Appends the next bytes of the file.
     pub fn push(&mut self, block: &[u8]) {
         base64::encode_into(&mut self.message, block);
     }
 
-    /// The message.
+    /// Returns the message.
     pub fn finish(mut self) -> Vec<u8> {
         self.message.extend_from_slice(END);
         self.message

@@ -1,4 +1,5 @@
-//! `fs/createStream`, `fs/writeBlock`, `fs/commit`: a file is replaced in blocks, and all at once.
+//! `fs/createStream`, `fs/writeBlock`, `fs/commit`: writes a file in blocks, and replaces it
+//! atomically.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,11 +11,11 @@ use crate::{Base64Bytes, SandboxParams};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsCreateStreamParams {
-    /// The client's own key for what is being written.
+    /// The id of the stream, chosen by the client.
     pub handle_id: String,
-    /// Which file is replaced by the commit.
+    /// The file that the commit replaces.
     pub path: FsPath,
-    /// What the writing is confined to.
+    /// The sandbox of the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxParams>,
 }
@@ -23,11 +24,11 @@ pub struct FsCreateStreamParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsWriteBlockParams {
-    /// What is being written.
+    /// The stream.
     pub handle_id: String,
-    /// Where the block starts.
+    /// The offset of the block.
     pub offset: u64,
-    /// Its bytes.
+    /// The bytes.
     pub chunk: Base64Bytes,
 }
 
@@ -35,6 +36,6 @@ pub struct FsWriteBlockParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsCommitParams {
-    /// What takes the place of the file.
+    /// The stream.
     pub handle_id: String,
 }

@@ -1,4 +1,4 @@
-//! The pieces of a body, encoded by hand for the same reason as
+//! The encoder of `http/request/bodyDelta`, by hand for the same reason as
 //! [`OutputFrame`](crate::OutputFrame).
 
 use crate::output_frame::{append_number, digits};
@@ -10,12 +10,12 @@ const AFTER_BYTES: &[u8] = br#"","done":false,"error":null}}"#;
 /// Encodes the `http/request/bodyDelta` notifications of one request, all but the last.
 #[derive(Clone, Debug)]
 pub struct BodyFrame {
-    /// The message up to the number.
+    /// The part before the number.
     prefix: Box<[u8]>,
 }
 
 impl BodyFrame {
-    /// Prepares the frames of the request that the client calls `request_id`.
+    /// Prepares the encoder for a request.
     pub fn new(request_id: &str) -> Self {
         let id = serde_json::Value::from(request_id);
         let prefix =
@@ -25,7 +25,7 @@ impl BodyFrame {
         }
     }
 
-    /// How many bytes [`encode`](Self::encode) will append, for a frame header that goes before them.
+    /// The number of bytes that [`encode`](Self::encode) appends, for a frame header before them.
     pub fn encoded_len(&self, seq: u64, payload_len: usize) -> usize {
         self.prefix.len()
             + digits(seq)
@@ -34,7 +34,7 @@ impl BodyFrame {
             + AFTER_BYTES.len()
     }
 
-    /// Appends the notification that `payload` is piece `seq` of the body.
+    /// Appends the notification for chunk `seq` of the body.
     pub fn encode(&self, out: &mut Vec<u8>, seq: u64, payload: &[u8]) {
         out.reserve(self.encoded_len(seq, payload.len()));
         out.extend_from_slice(&self.prefix);

@@ -1,37 +1,37 @@
-//! What is asked for, and what comes back.
+//! Params and result of `http/request`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base64::{Base64Bytes, as_text};
-use crate::params::{objects, or_default};
+use outpost_types::members::{objects, or_default};
 
 /// Params of `http/request`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpRequestParams {
-    /// `GET`, `POST`, …
+    /// The method: `GET`, `POST`, …
     pub method: String,
-    /// Of the web.
+    /// The URL, with the scheme http or https.
     pub url: String,
-    /// In this order; a name may come more than once.
+    /// The headers, in order. Names may repeat.
     #[serde(default, deserialize_with = "objects")]
     pub headers: Vec<HttpHeaderParams>,
     /// The body, if there is one.
     pub body_base64: Option<Base64Bytes>,
-    /// How long all of it may take; absent for as long as it takes.
+    /// The timeout of the whole exchange; absent for none.
     pub timeout_ms: Option<u64>,
-    /// What to do with a response that points elsewhere.
+    /// The handling of redirects.
     #[serde(default, deserialize_with = "or_default")]
     pub redirect_policy: RedirectPolicy,
-    /// The client's own key for the stream of the body.
+    /// The id of a streamed body, chosen by the client.
     #[serde(default, deserialize_with = "or_default")]
     pub request_id: String,
-    /// The body comes in notifications, behind the answer.
+    /// Streams the body in notifications after the result.
     #[serde(default, deserialize_with = "or_default")]
     pub stream_response: bool,
-    /// The client acknowledges what it has of the body, and gets no more than a window ahead of
-    /// that. Beyond the released servers.
+    /// Enables flow control: the server sends at most a window more than the client has acknowledged.
+    /// An extension beyond the released servers.
     #[serde(
         default,
         deserialize_with = "or_default",
@@ -44,40 +44,40 @@ pub struct HttpRequestParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpHeaderParams {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its value, or the beginning of it.
+    /// The value, or its beginning.
     #[serde(default, deserialize_with = "or_default")]
     pub value: String,
-    /// The variable of the server whose value is the rest of it.
+    /// The environment variable of the server whose value follows.
     pub value_env_var: Option<String>,
 }
 
-/// What to do with a response that points elsewhere.
+/// The handling of redirects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub enum RedirectPolicy {
-    /// Go there.
+    /// Follows redirects.
     #[default]
     Follow,
-    /// It is the response.
+    /// Returns the redirect itself.
     Stop,
 }
 
-crate::words::word!(RedirectPolicy);
+outpost_types::string_enum!(RedirectPolicy);
 
-/// The answer to `http/request`.
+/// Result of `http/request`.
 ///
-/// `B` is whatever holds the bytes of the body, as in [`ReadResult`](crate::ReadResult).
+/// `B` holds the bytes of the body, as in [`ReadResult`](crate::ReadResult).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
     bound(serialize = "B: AsRef<[u8]>", deserialize = "B: From<Vec<u8>>")
 )]
 pub struct HttpRequestResult<B = Vec<u8>> {
-    /// The number in the first line of the response.
+    /// The status code.
     pub status: u16,
-    /// In the order in which they came.
+    /// The headers, in order.
     pub headers: Vec<HttpHeader>,
     /// The body; empty if it is streamed.
     #[serde(with = "as_text")]
@@ -88,8 +88,8 @@ pub struct HttpRequestResult<B = Vec<u8>> {
 /// A header of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpHeader {
-    /// Its name, in lower case.
+    /// The name, in lower case.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: String,
 }

@@ -1,4 +1,4 @@
-//! A body that comes piece by piece.
+//! Streamed bodies of responses.
 
 use std::borrow::Cow;
 
@@ -6,26 +6,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base64::{Base64Bytes, as_text};
-use crate::params::or_default;
+use outpost_types::members::or_default;
 
 /// Params of `http/request/bodyDelta`.
 ///
-/// The server sends these through [`BodyFrame`](crate::BodyFrame), which gives the same bytes.
+/// The server sends these through [`BodyFrame`](crate::BodyFrame), which produces the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpBodyDelta<'a> {
-    /// Of which request.
+    /// The request.
     pub request_id: Cow<'a, str>,
-    /// Its number among the pieces of the body, which starts at 1.
+    /// The number of the chunk, from 1.
     pub seq: u64,
-    /// The bytes; none in the last piece.
+    /// The bytes; empty in the last chunk.
     #[serde(with = "as_text")]
     #[schemars(with = "Base64Bytes")]
     pub delta_base64: Cow<'a, [u8]>,
-    /// Whether it is the last piece.
+    /// Whether it is the last chunk.
     #[serde(default, deserialize_with = "or_default")]
     pub done: bool,
-    /// Why the body ends before it is whole.
+    /// The reason why the body ends early.
     pub error: Option<String>,
 }
 
@@ -33,9 +33,9 @@ pub struct HttpBodyDelta<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpAckParams {
-    /// Of which request.
+    /// The request.
     pub request_id: String,
-    /// The client has every piece up to this one.
+    /// The last chunk that the client has received.
     pub seq: u64,
 }
 
@@ -43,6 +43,6 @@ pub struct HttpAckParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpCancelParams {
-    /// Of which request nothing more is wanted.
+    /// The request to cancel.
     pub request_id: String,
 }

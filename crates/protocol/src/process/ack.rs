@@ -1,4 +1,4 @@
-//! `process/ack`: a client says how far it has come.
+//! `process/ack`: acknowledges events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AckParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
-    /// The client has this event and all before it.
+    /// The last event that the client has received.
     pub seq: u64,
 }

@@ -1,77 +1,49 @@
-//! `process/signal`, `process/terminate`, `process/resize`: what overtakes queued writes.
+//! `process/signal`, `process/terminate`, `process/resize`, which overtake queued writes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Size;
-use crate::params::{object, or_default};
+use crate::{Signal, TerminalSize};
+use outpost_types::members::{object, or_default};
 
 /// Params of `process/signal`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
-    /// What its whole group gets.
-    pub signal: SignalName,
-    /// The session it is in, for the owner of the server; absent for the caller's own.
+    /// The signal for its process group.
+    pub signal: Signal,
+    /// The session of the process, for the owner of the server; absent for the caller's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
-
-/// Signals, in words that mean the same on every host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-pub enum SignalName {
-    /// SIGINT, the one that released servers know too.
-    Interrupt,
-    /// SIGTERM
-    Terminate,
-    /// SIGKILL
-    Kill,
-    /// SIGHUP
-    Hangup,
-    /// SIGQUIT
-    Quit,
-    /// SIGSTOP
-    Stop,
-    /// SIGCONT
-    Continue,
-    /// SIGUSR1
-    User1,
-    /// SIGUSR2
-    User2,
-    /// SIGWINCH
-    WindowChange,
-}
-
-crate::words::word!(SignalName);
 
 /// Params of `process/terminate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TerminateParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
-    /// How long it is asked to end before it is made to; absent for not at all.
+    /// The grace period before it is killed; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
-    /// Also end what an exited process left running.
+    /// Also terminates leftover processes of an exited process.
     #[serde(
         default,
         deserialize_with = "or_default",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub tree: bool,
-    /// The session it is in, for the owner of the server; absent for the caller's own.
+    /// The session of the process, for the owner of the server; absent for the caller's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
 
-/// The answer to `process/terminate`.
+/// Result of `process/terminate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TerminateResult {
-    /// Whether it was running, and is now being ended.
+    /// Whether it was running and is now being terminated.
     pub running: bool,
 }
 
@@ -79,9 +51,9 @@ pub struct TerminateResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResizeParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
     /// The new size of its PTY.
     #[serde(deserialize_with = "object")]
-    pub size: Size,
+    pub size: TerminalSize,
 }

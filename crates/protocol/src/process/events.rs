@@ -1,25 +1,26 @@
-//! `process/output`, `process/exited`, `process/closed`: what a process's client is told.
+//! `process/output`, `process/exited`, `process/closed`: events of a process.
 
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::exit_code;
+use super::lenient_exit_code;
+use crate::Stream;
 use crate::base64::{Base64Bytes, as_text};
 
 /// Params of `process/output`.
 ///
-/// The server sends these through [`OutputFrame`](crate::OutputFrame), which gives the same bytes.
+/// The server sends these through [`OutputFrame`](crate::OutputFrame), which produces the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessOutput<'a> {
-    /// Which process.
+    /// The process.
     pub process_id: Cow<'a, str>,
-    /// Its number among the events of the process.
+    /// The event number.
     pub seq: u64,
-    /// Where it was written.
-    pub stream: StreamName,
+    /// The stream it was written to.
+    pub stream: Stream,
     /// The bytes.
     #[serde(with = "as_text")]
     #[schemars(with = "Base64Bytes")]
@@ -30,28 +31,28 @@ pub struct ProcessOutput<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessExited {
-    /// Which process.
+    /// The process.
     pub process_id: String,
-    /// Its number among the events of the process.
+    /// The event number.
     pub seq: u64,
-    /// How it ended.
+    /// The exit code.
     pub exit_code: i32,
-    /// Whether it seems to have failed because of its sandbox.
+    /// Whether the sandbox seems to have caused a failure.
     pub sandbox_denied: bool,
 }
 
-/// Params of `process/exited` as a client reads them: older servers say less.
+/// Params of `process/exited` as a client reads them. Older servers send fewer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Ending {
-    /// Which process.
+pub struct ReceivedExited {
+    /// The process.
     pub process_id: String,
-    /// Its number among the events of the process.
+    /// The event number.
     pub seq: u64,
-    /// How it ended.
-    #[serde(deserialize_with = "exit_code::any")]
+    /// The exit code.
+    #[serde(deserialize_with = "lenient_exit_code::deserialize")]
     pub exit_code: i32,
-    /// Whether it seems to have failed because of its sandbox, if the server says so here.
+    /// Whether the sandbox seems to have caused a failure, if the server reports it here.
     pub sandbox_denied: Option<bool>,
 }
 
@@ -59,33 +60,8 @@ pub struct Ending {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessClosed {
-    /// Which process.
+    /// The process.
     pub process_id: String,
-    /// Its number among the events of the process, the last one.
+    /// The event number, the last one of the process.
     pub seq: u64,
-}
-
-/// Where output was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-pub enum StreamName {
-    /// File descriptor 1.
-    Stdout,
-    /// File descriptor 2.
-    Stderr,
-    /// The terminal, where the two can't be told apart.
-    Pty,
-}
-
-crate::words::word!(StreamName);
-
-impl StreamName {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-            Self::Pty => "pty",
-        }
-    }
 }

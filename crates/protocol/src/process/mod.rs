@@ -1,18 +1,18 @@
-//! `process/*`: params, results and notifications, one file per verb.
+//! `process/*`: params, results and notifications, one file per method.
 
 mod ack;
 mod control;
 mod events;
-mod exit_code;
+mod lenient_exit_code;
 mod list;
 mod read;
 mod start;
 mod write;
 
 pub use ack::AckParams;
-pub use control::{ResizeParams, SignalName, SignalParams, TerminateParams, TerminateResult};
-pub use events::{Ending, ProcessClosed, ProcessExited, ProcessOutput, StreamName};
-pub use list::{ListResult, ProcessEntry, ProcessState};
+pub use control::{ResizeParams, SignalParams, TerminateParams, TerminateResult};
+pub use events::{ProcessClosed, ProcessExited, ProcessOutput, ReceivedExited};
+pub use list::ListResult;
 pub use read::{ReadChunk, ReadParams, ReadResult};
-pub use start::{SandboxType, Size, StartParams, StartResult};
-pub use write::{WriteParams, WriteResult, WriteStatus};
+pub use start::StartResult;
+pub use write::{WriteParams, WriteResult};

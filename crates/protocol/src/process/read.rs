@@ -1,65 +1,65 @@
-//! `process/read`: retained output is asked for.
+//! `process/read`: reads retained output.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::exit_code;
-use crate::StreamName;
+use super::lenient_exit_code;
+use crate::Stream;
 use crate::base64::{Base64Bytes, as_text};
 
 /// Params of `process/read`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
-    /// Only what has a higher number; absent for everything retained.
+    /// Returns only events with a higher number; absent for all retained output.
     pub after_seq: Option<u64>,
-    /// How many bytes to answer with, but at least one chunk.
+    /// The limit of the result, in bytes. At least one chunk is returned.
     pub max_bytes: Option<u64>,
-    /// How long to wait when there is nothing to say.
+    /// The time to wait if there is nothing to return.
     pub wait_ms: Option<u64>,
-    /// The session it is in, for the owner of the server; absent for the caller's own.
+    /// The session of the process, for the owner of the server; absent for the caller's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
 
-/// The answer to `process/read`.
+/// Result of `process/read`.
 ///
-/// `B` is whatever holds the bytes of a chunk: anything that is `AsRef<[u8]>` can be written without
-/// a copy, anything that is `From<Vec<u8>>` can be read.
+/// `B` holds the bytes of a chunk: `AsRef<[u8]>` to serialize without a copy, `From<Vec<u8>>` to
+/// deserialize.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
     bound(serialize = "B: AsRef<[u8]>", deserialize = "B: From<Vec<u8>>")
 )]
 pub struct ReadResult<B = Vec<u8>> {
-    /// In the order of their numbers.
+    /// The output, in order.
     pub chunks: Vec<ReadChunk<B>>,
-    /// One less than this is the next `after_seq`.
+    /// The next event number; the next `after_seq` is one less.
     pub next_seq: u64,
-    /// Whether the process has ended.
+    /// Whether the process has exited.
     pub exited: bool,
-    /// How it ended.
-    #[serde(default, deserialize_with = "exit_code::any_or_none")]
+    /// The exit code.
+    #[serde(default, deserialize_with = "lenient_exit_code::deserialize_option")]
     pub exit_code: Option<i32>,
-    /// Whether nothing will follow.
+    /// Whether no event follows.
     pub closed: bool,
-    /// What went wrong with the process other than how it ended.
+    /// A failure other than the exit code.
     pub failure: Option<String>,
-    /// Whether it seems to have failed because of its sandbox. Older servers don't say.
+    /// Whether the sandbox seems to have caused a failure. Older servers don't send it.
     #[serde(default)]
     pub sandbox_denied: bool,
 }
 
-/// One event of output.
+/// One output event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(serialize = "B: AsRef<[u8]>", deserialize = "B: From<Vec<u8>>"))]
 pub struct ReadChunk<B = Vec<u8>> {
-    /// Its number.
+    /// The event number.
     pub seq: u64,
-    /// Where it was written.
-    pub stream: StreamName,
+    /// The stream it was written to.
+    pub stream: Stream,
     /// The bytes.
     #[serde(with = "as_text")]
     #[schemars(with = "Base64Bytes")]

@@ -1,23 +1,23 @@
-//! `process/write`: bytes for a process's stdin.
+//! `process/write`: writes to a process's stdin.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Base64Bytes;
-use crate::params::or_default;
+use crate::{Base64Bytes, WriteStatus};
+use outpost_types::members::or_default;
 
 /// Params of `process/write`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteParams {
-    /// Which process.
+    /// The process.
     pub process_id: String,
-    /// The bytes; who only ends the input needs none.
+    /// The bytes; absent to only close stdin.
     pub chunk: Option<Base64Bytes>,
-    /// Makes a retry safe; absent for a write that is never retried.
+    /// An idempotency key for retries; absent for a write that is never retried.
     #[schemars(length(min = 1, max = 256))]
     pub write_id: Option<String>,
-    /// End the input after the bytes.
+    /// Closes stdin after the bytes.
     #[serde(
         default,
         deserialize_with = "or_default",
@@ -26,25 +26,9 @@ pub struct WriteParams {
     pub close_stdin: bool,
 }
 
-/// The answer to `process/write`.
+/// Result of `process/write`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteResult {
-    /// What became of the bytes.
+    /// The outcome.
     pub status: WriteStatus,
 }
-
-/// What became of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-pub enum WriteStatus {
-    /// Queued in order, now or when it was first sent.
-    Accepted,
-    /// There is no such process.
-    UnknownProcess,
-    /// The process takes no input, or no more.
-    StdinClosed,
-    /// The process doesn't exist yet.
-    Starting,
-}
-
-crate::words::word!(WriteStatus);

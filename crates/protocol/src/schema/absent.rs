@@ -1,4 +1,4 @@
-//! `null` means absent.
+//! Optional members that may be `null`.
 
 use schemars::{
     Schema,
@@ -6,8 +6,8 @@ use schemars::{
 };
 use serde_json::{Value, json};
 
-/// Lets every member that may be left out be `null` as well: clients differ in how they say
-/// "nothing", and what they send is read like that.
+/// Allows `null` for every optional member, because some clients send it instead of omitting the
+/// member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NullIsAbsent;
 
@@ -29,7 +29,7 @@ impl Transform for NullIsAbsent {
 }
 
 fn allow_null(schema: &mut Value) {
-    // `true` allows everything already.
+    // `true` already allows everything.
     let Value::Object(members) = schema else {
         return;
     };
@@ -44,7 +44,7 @@ fn allow_null(schema: &mut Value) {
         Some(_) => {}
         None if allows_null_already(members) => {}
         None => {
-            // What describes the member stays where a reader looks for it.
+            // Keep the description on the member, where a reader looks for it.
             let kept = ["description", "default"].map(|name| members.remove_entry(name));
             let inner = std::mem::take(members);
             members.insert("anyOf".to_owned(), json!([inner, {"type": "null"}]));
@@ -57,7 +57,7 @@ fn allows_null_already(members: &serde_json::Map<String, Value>) -> bool {
     let is_null = |schema: &Value| schema.get("type").is_some_and(|name| name == "null");
     match members.get("anyOf") {
         Some(Value::Array(schemas)) => schemas.iter().any(is_null),
-        // Without any of these words everything is allowed.
+        // Without any of these keywords, everything is allowed.
         _ => !["$ref", "allOf", "oneOf", "enum", "const", "anyOf"]
             .iter()
             .any(|word| members.contains_key(*word)),

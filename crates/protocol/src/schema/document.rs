@@ -1,4 +1,4 @@
-//! One document for each method and notification, and one for all.
+//! Schema documents: one per method and notification, and one with all.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{Method, RequestId, TraceContext};
 
-/// The name of the document that has all others in it.
+/// The name of the document that contains all others.
 pub const BUNDLE: &str = "outpost.json";
 
-/// Every document under the name of its file. The same build always gives the same.
+/// All documents by file name. The result is deterministic.
 pub fn documents() -> BTreeMap<String, Value> {
     let mut documents = BTreeMap::new();
     for method in Method::ALL {
@@ -37,7 +37,7 @@ pub fn documents() -> BTreeMap<String, Value> {
     documents
 }
 
-/// The name of the file that describes a method or notification.
+/// The file name of a method or notification.
 pub fn file_name(method: &str, variant: Option<&str>) -> String {
     let method = method.replace('/', "-");
     match variant {
@@ -48,13 +48,13 @@ pub fn file_name(method: &str, variant: Option<&str>) -> String {
 
 fn request_document(file: &str, method: &str, request: &Request) -> Value {
     let mut defs = Map::new();
-    let params = described(&mut defs, "params", Reading::Server, request.params);
-    described(&mut defs, "result", Reading::Client, request.result);
-    let id = described(&mut defs, "id", Reading::Server, describe::<RequestId>);
+    let params = described(&mut defs, "params", Direction::ToServer, request.params);
+    described(&mut defs, "result", Direction::ToClient, request.result);
+    let id = described(&mut defs, "id", Direction::ToServer, describe::<RequestId>);
     let trace = described(
         &mut defs,
         "trace",
-        Reading::Server,
+        Direction::ToServer,
         describe::<TraceContext>,
     );
     let mut required = vec!["id", "method"];
@@ -82,8 +82,8 @@ fn notification_document(file: &str, notification: &Notification) -> Value {
     let mut defs = Map::new();
     let name = notification.name;
     let (reading, sender) = match notification.sender {
-        Sender::Client => (Reading::Server, "client"),
-        Sender::Server => (Reading::Client, "server"),
+        Sender::Client => (Direction::ToServer, "client"),
+        Sender::Server => (Direction::ToClient, "server"),
     };
     let params = described(&mut defs, "params", reading, notification.params);
     let mut required = vec!["method"];
@@ -105,7 +105,7 @@ fn notification_document(file: &str, notification: &Notification) -> Value {
     })
 }
 
-/// A compound document: whoever has this one needs no other file.
+/// A compound document, which needs no other file.
 fn bundle(documents: &BTreeMap<String, Value>) -> Value {
     let refs: Vec<_> = documents.keys().map(|file| json!({"$ref": file})).collect();
     json!({
@@ -118,33 +118,33 @@ fn bundle(documents: &BTreeMap<String, Value>) -> Value {
     })
 }
 
-/// Who reads what is described.
+/// The direction of a message.
 #[derive(Clone, Copy)]
-enum Reading {
-    /// What a client may send: everything that is understood.
-    Server,
-    /// What a client will get: exactly what is written.
-    Client,
+enum Direction {
+    /// Sent by a client: everything that the server accepts.
+    ToServer,
+    /// Sent by the server: exactly what it writes.
+    ToClient,
 }
 
 fn describe<T: JsonSchema>(types: &mut SchemaGenerator) -> schemars::Schema {
     types.subschema_for::<T>()
 }
 
-/// Puts a description into the definitions, and gives a reference to it. The types it uses are
-/// definitions inside it, since the same type may be read and written in different ways.
+/// Adds a schema to the definitions, and returns a reference to it. The types it uses are defined
+/// inside it, because a type may have different schemas for reading and writing.
 fn described(
     defs: &mut Map<String, Value>,
     name: &str,
-    reading: Reading,
+    reading: Direction,
     describe: Describe,
 ) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = format!("/$defs/{name}/$defs").into();
     });
     let settings = match reading {
-        Reading::Server => settings.for_deserialize().with_transform(NullIsAbsent),
-        Reading::Client => settings.for_serialize(),
+        Direction::ToServer => settings.for_deserialize().with_transform(NullIsAbsent),
+        Direction::ToClient => settings.for_serialize(),
     };
     let mut types = settings.into_generator();
     let mut schema = describe(&mut types);
@@ -156,7 +156,7 @@ fn described(
     json!({"$ref": format!("#/$defs/{name}")})
 }
 
-/// Whether an object without members would be refused.
+/// Whether an object without members is invalid.
 fn has_required(description: &Value) -> bool {
     let type_name = description
         .get("$ref")

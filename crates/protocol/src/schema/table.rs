@@ -1,32 +1,32 @@
-//! Which types belong to which method.
+//! The types of each method and notification.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::{
     AckParams, COMMAND_EXITED, COMMAND_OUTPUT_DELTA, CommandOutput, CommandParams,
     CommandResizeParams, CommandResult, CommandTerminateParams, CommandWriteParams,
-    ConfigReadParams, ConfigReadResult, Empty, EnvironmentInfo, FsCanonicalizeParams,
+    ConfigReadParams, ConfigReadResult, Empty, EnvironmentInfo, FileMetadata, FsCanonicalizeParams,
     FsCanonicalizeResult, FsCloseParams, FsCommitParams, FsCopyParams, FsCreateDirectoryParams,
-    FsCreateStreamParams, FsGetMetadataParams, FsGetMetadataResult, FsOpenParams, FsOpenResult,
-    FsReadBlockParams, FsReadBlockResult, FsReadDirectoryParams, FsReadDirectoryResult,
-    FsReadFileParams, FsReadFileResult, FsRemoveParams, FsWalkParams, FsWalkResult,
-    FsWriteBlockParams, FsWriteFileParams, HTTP_ACK, HTTP_BODY_DELTA, HTTP_CANCEL, HttpAckParams,
-    HttpBodyDelta, HttpCancelParams, HttpRequestParams, HttpRequestResult, INITIALIZED,
-    InitializeParams, InitializeResult, KillParams, ListResult, Method, PROCESS_ACK,
-    PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, PROCESS_OUTPUT_DELTA, ProcessClosed,
-    ProcessExited, ProcessOutput, ReadParams, ReadResult, ResizeParams, ResizePtyParams,
-    SessionCloseParams, SessionListResult, SignalParams, SpawnExited, SpawnOutput, SpawnParams,
-    StartParams, StartResult, StatusResult, TerminateParams, TerminateResult, V0ExecParams,
-    V0ExecResult, V0Exited, V0Output, V0TerminateParams, V0TerminateResult, V0WriteParams,
-    V0WriteResult, WriteParams, WriteResult, WriteStdinParams,
+    FsCreateStreamParams, FsGetMetadataParams, FsOpenParams, FsOpenResult, FsReadBlockParams,
+    FsReadBlockResult, FsReadDirectoryParams, FsReadDirectoryResult, FsReadFileParams,
+    FsReadFileResult, FsRemoveParams, FsWalkParams, FsWriteBlockParams, FsWriteFileParams,
+    HTTP_ACK, HTTP_BODY_DELTA, HTTP_CANCEL, HttpAckParams, HttpBodyDelta, HttpCancelParams,
+    HttpRequestParams, HttpRequestResult, INITIALIZED, InitializeParams, InitializeResult,
+    KillParams, ListResult, Method, PROCESS_ACK, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT,
+    PROCESS_OUTPUT_DELTA, ProcessClosed, ProcessExited, ProcessOutput, ReadParams, ReadResult,
+    ResizeParams, ResizePtyParams, SessionCloseParams, SessionListResult, SignalParams,
+    SpawnExited, SpawnOutput, SpawnParams, StartParams, StartResult, StatusResult, TerminateParams,
+    TerminateResult, V0ExecParams, V0ExecResult, V0Exited, V0Output, V0TerminateParams,
+    V0TerminateResult, V0WriteParams, V0WriteResult, WalkResult, WriteParams, WriteResult,
+    WriteStdinParams,
 };
 
-/// What gives the schema of a type.
+/// Generates the schema of a type.
 pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
 
-/// One meaning of a method.
+/// The types of a method.
 pub(super) struct Request {
-    /// Tells it apart where the same name means several things.
+    /// The dialect, if the name has several meanings.
     pub(super) variant: Option<&'static str>,
     pub(super) params: Describe,
     pub(super) result: Describe,
@@ -35,20 +35,20 @@ pub(super) struct Request {
 /// One notification.
 pub(super) struct Notification {
     pub(super) name: &'static str,
-    /// Tells it apart where the same name means several things.
+    /// The dialect, if the name has several meanings.
     pub(super) variant: Option<&'static str>,
     pub(super) sender: Sender,
     pub(super) params: Describe,
 }
 
-/// Who sends a notification.
+/// The sender of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sender {
     Client,
     Server,
 }
 
-/// What a method means: usually one thing.
+/// The meanings of a method, usually one.
 pub(super) fn requests(method: Method) -> Vec<Request> {
     match method {
         Method::Initialize => vec![request::<InitializeParams, InitializeResult>()],
@@ -87,10 +87,10 @@ pub(super) fn requests(method: Method) -> Vec<Request> {
         Method::FsClose => vec![request::<FsCloseParams, Empty>()],
         Method::FsWriteFile => vec![request::<FsWriteFileParams, Empty>()],
         Method::FsCreateDirectory => vec![request::<FsCreateDirectoryParams, Empty>()],
-        Method::FsGetMetadata => vec![request::<FsGetMetadataParams, FsGetMetadataResult>()],
+        Method::FsGetMetadata => vec![request::<FsGetMetadataParams, FileMetadata>()],
         Method::FsCanonicalize => vec![request::<FsCanonicalizeParams, FsCanonicalizeResult>()],
         Method::FsReadDirectory => vec![request::<FsReadDirectoryParams, FsReadDirectoryResult>()],
-        Method::FsWalk => vec![request::<FsWalkParams, FsWalkResult>()],
+        Method::FsWalk => vec![request::<FsWalkParams, WalkResult>()],
         Method::FsRemove => vec![request::<FsRemoveParams, Empty>()],
         Method::FsCopy => vec![request::<FsCopyParams, Empty>()],
         Method::FsCreateStream => vec![request::<FsCreateStreamParams, Empty>()],

@@ -1,4 +1,4 @@
-//! Types whose form on the wire is made by hand, described by hand.
+//! Schemas of types with hand-written serialization.
 
 use std::borrow::Cow;
 
@@ -50,21 +50,6 @@ impl JsonSchema for FsPath {
     }
 }
 
-impl JsonSchema for PathUri {
-    fn schema_name() -> Cow<'static, str> {
-        "PathUri".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "An absolute path of the server's host, as a `file:` URI.",
-            "type": "string",
-            "format": "uri",
-            "pattern": "^[Ff][Ii][Ll][Ee]:",
-        })
-    }
-}
-
 impl JsonSchema for NativePath {
     fn schema_name() -> Cow<'static, str> {
         "NativePath".into()
@@ -100,7 +85,7 @@ impl JsonSchema for RequestId {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "The client's own key for a request; the answer has the same.",
+            "description": "The id of a request, which its response returns unchanged.",
             "type": ["string", "integer"],
         })
     }

@@ -1,16 +1,17 @@
-//! The faces whose processes belong to a connection.
+//! The dialects whose processes belong to a connection.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outpost_protocol::{
     COMMAND_EXITED, COMMAND_OUTPUT_DELTA, CommandOutput, CommandParams, CommandResult,
-    CommandWriteParams, DeltaFrame, InvalidParams, KillParams, NetworkAccess, PROCESS_EXITED,
+    CommandWriteParams, InvalidParams, KillParams, OutputDeltaEncoder, PROCESS_EXITED,
     PROCESS_OUTPUT_DELTA, RequestId, ResizePtyParams, SandboxPolicy, Setting, SpawnExited,
-    SpawnOutput, SpawnParams, StreamName, V0ExecParams, V0ExecResult, V0Exited, V0Output,
+    SpawnOutput, SpawnParams, Stream, V0ExecParams, V0ExecResult, V0Exited, V0Output,
     V0TerminateResult, V0WriteParams, V0WriteResult, WriteStdinParams, encode_notification,
     encode_response, names_argv, parse_params,
 };
+use outpost_types::sandbox::Network;
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,7 +27,7 @@ fn parse<T: DeserializeOwned>(params: &Value) -> Result<T, InvalidParams> {
 }
 
 #[test]
-fn spawn_with_only_what_is_required() {
+fn spawn_needs_only_required_members() {
     let params: SpawnParams =
         parse(&json!({"command": ["ls"], "processHandle": "h", "cwd": "/abs"})).unwrap();
     assert_eq!(params.cwd.as_path(), Path::new("/abs"));
@@ -44,7 +45,7 @@ fn spawn_with_only_what_is_required() {
 }
 
 #[test]
-fn null_switches_off_what_has_a_default() {
+fn null_switches_defaults_off() {
     let params: SpawnParams = parse(&json!({
         "command": ["ls"], "processHandle": "h", "cwd": "/", "outputBytesCap": null,
         "timeoutMs": null, "env": {"A": null, "B": "b"},
@@ -62,7 +63,7 @@ fn null_switches_off_what_has_a_default() {
 }
 
 #[test]
-fn negative_times_are_read_and_paths_are_absolute() {
+fn negative_timeouts_parse_and_relative_paths_fail() {
     let spawn = |changes: Value| {
         let mut params = json!({"command": ["ls"], "processHandle": "h", "cwd": "/"});
         for (name, value) in changes.as_object().unwrap() {
@@ -70,10 +71,10 @@ fn negative_times_are_read_and_paths_are_absolute() {
         }
         parse::<SpawnParams>(&params)
     };
-    // They have an error of their own, with the number in it.
+    // They have their own error, which contains the number.
     let params = spawn(json!({"timeoutMs": -5})).unwrap();
     assert_eq!(params.timeout_ms, Setting::Value(-5));
-    for refused in [
+    for invalid in [
         json!({"cwd": "x/y"}),
         json!({"cwd": ""}),
         json!({"cwd": "file:///x"}),
@@ -81,12 +82,12 @@ fn negative_times_are_read_and_paths_are_absolute() {
         json!({"size": [1, 2]}),
         json!({"command": "ls"}),
     ] {
-        assert!(spawn(refused.clone()).is_err(), "{refused}");
+        assert!(spawn(invalid.clone()).is_err(), "{invalid}");
     }
 }
 
 #[test]
-fn siblings_of_spawn() {
+fn related_methods_of_spawn_parse() {
     let params: WriteStdinParams =
         parse(&json!({"processHandle": "h", "deltaBase64": "no base64", "closeStdin": null}))
             .unwrap();
@@ -99,7 +100,7 @@ fn siblings_of_spawn() {
 }
 
 #[test]
-fn a_command_needs_a_command() {
+fn exec_requires_a_command() {
     let params: CommandParams = parse(&json!({"command": []})).unwrap();
     assert_eq!(params.process_id, None);
     assert_eq!(params.cwd, None);
@@ -112,7 +113,7 @@ fn a_command_needs_a_command() {
 }
 
 #[test]
-fn sandbox_policies() {
+fn sandbox_policies_parse() {
     let policy = |policy: Value| {
         parse::<CommandParams>(&json!({"command": ["x"], "sandboxPolicy": policy}))
             .map(|params| params.sandbox_policy)
@@ -129,7 +130,7 @@ fn sandbox_policies() {
         (
             "externalSandbox",
             SandboxPolicy::ExternalSandbox {
-                network_access: NetworkAccess::Restricted,
+                network_access: Network::Restricted,
             },
         ),
         (
@@ -147,26 +148,26 @@ fn sandbox_policies() {
         assert_eq!(read.name(), name);
     }
     let external = policy(json!({"type": "externalSandbox", "networkAccess": "enabled"})).unwrap();
-    let enabled = NetworkAccess::Enabled;
+    let enabled = Network::Enabled;
     assert_eq!(
         external,
         Some(SandboxPolicy::ExternalSandbox {
             network_access: enabled
         })
     );
-    for refused in [
+    for invalid in [
         json!({"type": "none"}),
         json!({}),
         json!("readOnly"),
         json!(["readOnly"]),
         json!({"type": "workspaceWrite", "writableRoots": ["x"]}),
     ] {
-        assert!(policy(refused.clone()).is_err(), "{refused}");
+        assert!(policy(invalid.clone()).is_err(), "{invalid}");
     }
 }
 
 #[test]
-fn the_first_exec_protocol_is_known_by_argv() {
+fn argv_identifies_the_first_exec_protocol() {
     for (params, is) in [
         (json!({"argv": ["x"]}), true),
         (json!({"argv": [], "command": null}), true),
@@ -191,7 +192,7 @@ fn the_first_exec_protocol_is_known_by_argv() {
 }
 
 #[test]
-fn answers_and_notifications() {
+fn results_and_notifications_serialize() {
     let exited = SpawnExited {
         process_handle: "h".to_owned(),
         exit_code: 0,
@@ -252,9 +253,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn deltas_by_hand_are_what_serde_gives(
+    fn delta_frames_equal_serde_output(
         id: String,
-        stream in prop::sample::select(vec![StreamName::Stdout, StreamName::Stderr]),
+        stream in prop::sample::select(vec![Stream::Stdout, Stream::Stderr]),
         payload in prop::collection::vec(any::<u8>(), 0..4_000),
         cap_reached: bool,
     ) {
@@ -272,9 +273,9 @@ proptest! {
         };
         let v0 = V0Output { process_id: (&id).into(), stream, chunk: (&payload).into() };
         let cases = [
-            (DeltaFrame::spawn(&id), notification(PROCESS_OUTPUT_DELTA, &spawn)),
-            (DeltaFrame::command(&id), notification(COMMAND_OUTPUT_DELTA, &command)),
-            (DeltaFrame::v0(&id), notification(COMMAND_OUTPUT_DELTA, &v0)),
+            (OutputDeltaEncoder::spawn(&id), notification(PROCESS_OUTPUT_DELTA, &spawn)),
+            (OutputDeltaEncoder::command(&id), notification(COMMAND_OUTPUT_DELTA, &command)),
+            (OutputDeltaEncoder::v0(&id), notification(COMMAND_OUTPUT_DELTA, &v0)),
         ];
         for (frame, by_serde) in cases {
             let mut by_hand = b"kept".to_vec();

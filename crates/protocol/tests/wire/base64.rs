@@ -1,11 +1,11 @@
-//! Our base64 against the `base64` crate.
+//! Compares base64 with the `base64` crate.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outpost_protocol::{Base64Bytes, base64 as ours};
 use proptest::prelude::*;
 
-/// Texts that are almost base64: the interesting ones differ in a byte or two from a good one.
+/// Texts that are almost base64: they differ in a byte or two from a valid one.
 fn almost_base64() -> impl Strategy<Value = Vec<u8>> {
     let symbol = prop_oneof![
         20 => prop::sample::select(
@@ -41,7 +41,7 @@ proptest! {
     }
 
     #[test]
-    fn knows_the_length_beforehand(bytes: Vec<u8>) {
+    fn encoded_len_is_exact(bytes: Vec<u8>) {
         prop_assert_eq!(ours::encoded_len(bytes.len()), STANDARD.encode(&bytes).len());
     }
 
@@ -51,7 +51,7 @@ proptest! {
     }
 
     #[test]
-    fn accepts_and_refuses_like_the_reference(text in almost_base64()) {
+    fn accepts_and_rejects_like_the_reference(text in almost_base64()) {
         prop_assert_eq!(ours::decode(&text).ok(), STANDARD.decode(&text).ok());
     }
 
@@ -70,7 +70,7 @@ fn json_form_may_have_escapes() {
 }
 
 #[test]
-fn every_length_around_a_step_of_the_json_form() {
+fn lengths_around_an_encoding_step_round_trip() {
     for length in (0..10).chain(3060..3085).chain(6140..6150) {
         let bytes: Vec<u8> = (0..length).map(|index| (index * 31) as u8).collect();
         let json = serde_json::to_string(&Base64Bytes(bytes.clone())).unwrap();

@@ -1,4 +1,4 @@
-//! Blocks of files that are encoded by hand, against serde.
+//! Compares the encoders of file blocks with serde.
 
 use outpost_protocol::{
     Base64Bytes, FsReadBlockResult, FsWriteBlockParams, Method, RequestId, encode_read_block,
@@ -17,7 +17,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn a_block_to_write_is_what_serde_gives(
+    fn write_block_equals_serde_output(
         id: i64,
         handle_id: String,
         offset: u64,
@@ -34,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn a_block_that_was_read_is_what_serde_gives(
+    fn read_block_equals_serde_output(
         id in request_id(),
         chunk in prop::collection::vec(any::<u8>(), 0..4_000),
         eof: bool,

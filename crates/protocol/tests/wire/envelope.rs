@@ -1,4 +1,4 @@
-//! Which bytes are a message, and of which shape.
+//! Parsing of envelopes.
 
 use outpost_protocol::{
     Incoming, MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind, RequestId,
@@ -11,22 +11,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn reads_messages_as_the_rules_say(message in message()) {
+    fn messages_parse_like_the_model(message in message()) {
         prop_assert_eq!(Reading::of(message.text().as_bytes()), Reading::expected(&message));
     }
 
     #[test]
-    fn reads_any_json_as_the_rules_say(tree in tree()) {
+    fn any_json_parses_like_the_model(tree in tree()) {
         prop_assert_eq!(Reading::of(tree.text().as_bytes()), Reading::expected(&tree));
     }
 
     #[test]
-    fn survives_any_bytes(bytes: Vec<u8>) {
+    fn any_bytes_do_not_panic(bytes: Vec<u8>) {
         accepts_only_json(&bytes)?;
     }
 
     #[test]
-    fn survives_damaged_messages(
+    fn damaged_messages_do_not_panic(
         message in message(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cut: prop::sample::Index,
@@ -51,12 +51,12 @@ fn accepts_only_json(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn refusal(message: impl AsRef<[u8]>) -> Malformed {
+fn malformed(message: impl AsRef<[u8]>) -> Malformed {
     Incoming::parse(message.as_ref()).expect_err("should be malformed")
 }
 
 #[test]
-fn borrows_from_the_message() {
+fn parsed_message_borrows() {
     let message = br#"{"id":"a","method":"process/read","params":{"processId":"p"}}"#;
     let Ok(Incoming::Request {
         id,
@@ -73,7 +73,7 @@ fn borrows_from_the_message() {
 }
 
 #[test]
-fn ids_come_back_as_they_were_sent() {
+fn ids_round_trip() {
     for id in [
         "-9223372036854775808",
         "9223372036854775807",
@@ -90,7 +90,7 @@ fn ids_come_back_as_they_were_sent() {
 }
 
 #[test]
-fn a_negative_zero_is_an_integer_too() {
+fn negative_zero_is_an_integer() {
     let Ok(Incoming::Request { id, .. }) = Incoming::parse(br#"{"id":-0,"method":"m"}"#) else {
         panic!("it is a good id");
     };
@@ -110,7 +110,7 @@ fn other_ids_are_malformed() {
         "{}",
     ] {
         let message = format!(r#"{{"id":{id},"method":"m"}}"#);
-        let kind = refusal(message);
+        let kind = malformed(message);
         assert!(
             matches!(kind.kind(), MalformedKind::InvalidId),
             "{id}: {kind}"
@@ -119,7 +119,7 @@ fn other_ids_are_malformed() {
 }
 
 #[test]
-fn a_repeated_key_is_malformed_wherever_it_is() {
+fn repeated_key_is_malformed_at_any_depth() {
     for message in [
         r#"{"method":"m","method":"m"}"#,
         r#"{"method":"m","x":1,"x":1}"#,
@@ -127,7 +127,7 @@ fn a_repeated_key_is_malformed_wherever_it_is() {
         r#"{"method":"m","params":[[{"b":{"a":1,"c":{},"a":2}}]]}"#,
         r#"{"id":1,"result":{"a":1,"a":1}}"#,
     ] {
-        let kind = refusal(message);
+        let kind = malformed(message);
         assert!(
             matches!(kind.kind(), MalformedKind::RepeatedKey { .. }),
             "{message}: {kind}"
@@ -136,14 +136,14 @@ fn a_repeated_key_is_malformed_wherever_it_is() {
 }
 
 #[test]
-fn a_key_may_occur_again_in_another_object() {
+fn key_may_repeat_in_another_object() {
     let message =
         br#"{"method":"m","params":{"a":{"a":[{"a":1},{"a":1}]},"b":{"a":1},"method":1}}"#;
     assert!(Incoming::parse(message).is_ok());
 }
 
 #[test]
-fn wide_objects_are_compared_too() {
+fn repeated_key_is_found_in_wide_objects() {
     for width in 1..64 {
         let members: Vec<_> = (0..width)
             .map(|key| format!(r#""k{key}":{{"k0":0}}"#))
@@ -154,39 +154,39 @@ fn wide_objects_are_compared_too() {
         for repeated in [0, width / 2, width - 1] {
             let bad = format!(r#"{{"method":"m","params":{{{members},"k{repeated}":0}}}}"#);
             assert_eq!(
-                refusal(bad).to_string(),
+                malformed(bad).to_string(),
                 format!("repeated key `k{repeated}`")
             );
         }
         let after = format!(r#"{{"method":"m","params":{{{members}}},"x":0,"method":0}}"#);
-        assert_eq!(refusal(after).to_string(), "repeated key `method`");
+        assert_eq!(malformed(after).to_string(), "repeated key `method`");
     }
 }
 
-/// A message with this many values in it, three of them around the others.
+/// A message with this many values, three of which enclose the others.
 fn message_of(values: usize) -> String {
     let zeros = vec!["0"; values - 3].join(",");
     format!(r#"{{"method":"m","params":[{zeros}]}}"#)
 }
 
 #[test]
-fn the_number_of_values_is_bounded() {
+fn number_of_values_is_bounded() {
     assert!(Incoming::parse(message_of(MAX_JSON_VALUES).as_bytes()).is_ok());
     assert_eq!(
-        refusal(message_of(MAX_JSON_VALUES + 1)).to_string(),
+        malformed(message_of(MAX_JSON_VALUES + 1)).to_string(),
         "message holds more than 262144 JSON values"
     );
 }
 
 #[test]
-fn values_count_wherever_they_are() {
+fn values_count_at_any_depth() {
     let zeros = vec!["0"; MAX_JSON_VALUES / 2].join(",");
     for message in [
         format!(r#"{{"method":"m","params":[[{zeros}],[{zeros}]]}}"#),
         format!(r#"{{"method":"m","params":[{zeros}],"unknown":[{zeros}]}}"#),
         format!(r#"{{"id":1,"result":[{zeros}],"error":[{zeros}]}}"#),
     ] {
-        let kind = refusal(message);
+        let kind = malformed(message);
         assert!(
             matches!(kind.kind(), MalformedKind::TooManyValues),
             "{kind}"
@@ -195,31 +195,31 @@ fn values_count_wherever_they_are() {
 }
 
 #[test]
-fn the_depth_is_bounded() {
+fn depth_is_bounded() {
     let nested = |depth: usize| {
         let (open, close) = ("[".repeat(depth), "]".repeat(depth));
         format!(r#"{{"method":"m","params":{open}{close}}}"#)
     };
     assert!(Incoming::parse(nested(126).as_bytes()).is_ok());
     assert_eq!(
-        refusal(nested(127)).to_string(),
+        malformed(nested(127)).to_string(),
         "recursion limit exceeded at line 1 column 150"
     );
     assert!(matches!(
-        refusal(nested(4_000_000)).kind(),
+        malformed(nested(4_000_000)).kind(),
         MalformedKind::NotJson(_)
     ));
     assert!(matches!(
-        refusal("[".repeat(4_000_000)).kind(),
+        malformed("[".repeat(4_000_000)).kind(),
         MalformedKind::NotJson(_)
     ));
 }
 
 #[test]
-fn the_size_is_bounded() {
+fn size_is_bounded() {
     let mut message = br#"{"method":"m"}"#.to_vec();
     message.resize(MAX_MESSAGE_BYTES, b' ');
     assert!(Incoming::parse(&message).is_ok());
     message.push(b' ');
-    assert!(matches!(refusal(message).kind(), MalformedKind::TooLarge));
+    assert!(matches!(malformed(message).kind(), MalformedKind::TooLarge));
 }

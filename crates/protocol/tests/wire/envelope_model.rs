@@ -1,10 +1,10 @@
-//! A slow and obvious reading of the envelope's rules, to compare the quick one with.
+//! A slow, obvious model of the envelope parser.
 
 use outpost_protocol::{Incoming, MAX_JSON_VALUES, RequestId, TraceContext};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-/// JSON as it is written: members in order, keys as often as they occur.
+/// JSON as written: members in order, with repeated keys.
 #[derive(Clone, Debug)]
 pub(crate) enum Tree {
     Leaf(Value),
@@ -12,14 +12,14 @@ pub(crate) enum Tree {
     Object(Vec<(Key, Tree)>),
 }
 
-/// A key and whether it is written with escapes it doesn't need.
+/// A key, and whether it is written with unnecessary escapes.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) name: String,
     pub(crate) escaped: bool,
 }
 
-/// What a message should be taken for.
+/// The expected kind of a message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Reading {
     Request {
@@ -42,7 +42,7 @@ pub(crate) enum Reading {
 }
 
 impl Reading {
-    /// What the crate takes a message for.
+    /// The kind that the parser returns.
     pub(crate) fn of(message: &[u8]) -> Self {
         let tree = |params: &serde_json::value::RawValue| {
             serde_json::from_str::<Value>(params.get()).expect("params are vetted")
@@ -69,7 +69,7 @@ impl Reading {
         }
     }
 
-    /// What the rules say it is.
+    /// The kind by the rules.
     pub(crate) fn expected(tree: &Tree) -> Self {
         if tree.count() > MAX_JSON_VALUES || tree.repeats_a_key() {
             return Self::Malformed;
@@ -167,7 +167,7 @@ impl Tree {
         }
     }
 
-    /// The text, with a bit of white space where JSON allows some.
+    /// The text, with some white space.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Leaf(value) => value.to_string(),
@@ -215,7 +215,7 @@ fn leaf() -> impl Strategy<Value = Tree> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        // Fractions that binary has exactly, since reading others back may lose their last digit.
+        // Fractions that binary represents exactly; others may lose their last digit.
         any::<i32>().prop_map(|quarters| Value::from(f64::from(quarters) / 4.0)),
         any::<String>().prop_map(Value::from),
         "[a-z/]{0,12}".prop_map(Value::from),
@@ -232,7 +232,7 @@ pub(crate) fn tree() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Objects with the members that matter, now and then with a fitting value.
+/// Objects with relevant members, sometimes with valid values.
 pub(crate) fn message() -> impl Strategy<Value = Tree> {
     let escaped = prop::bool::weighted(0.1);
     let member = |name: &'static str, value: BoxedStrategy<Tree>| {

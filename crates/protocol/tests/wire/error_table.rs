@@ -1,7 +1,8 @@
-//! Every text and code an error can have, in one table. They are a contract: clients match on them.
+//! All error texts and codes. Clients match on them, so they are a contract.
 
 use outpost_protocol::{
-    Incoming, Malformed, PathUri, RequestId, RpcError, base64, code, encode_error,
+    ErrorData, ErrorKind, Incoming, Malformed, PathUri, RequestId, RpcError, base64, code,
+    encode_error,
 };
 
 fn table<T>(rows: impl IntoIterator<Item = T>, text: impl Fn(&T) -> String) -> String {
@@ -31,11 +32,12 @@ fn codes() {
 }
 
 #[test]
-fn error_answers() {
-    let with_data = RpcError {
-        data: Some(serde_json::json!({"why": null})),
-        ..RpcError::new(code::NOT_FOUND, "No such file or directory (os error 2)")
-    };
+fn error_responses() {
+    let not_found = RpcError::new(
+        code::NOT_FOUND,
+        ErrorKind::NotFound,
+        "No such file or directory (os error 2)",
+    );
     let errors = [
         (
             RequestId::from(1),
@@ -51,7 +53,7 @@ fn error_answers() {
             RpcError::internal("Permission denied (os error 13)"),
         ),
         (RequestId::from(4), RpcError::overloaded()),
-        (RequestId::UNATTRIBUTED, with_data),
+        (RequestId::UNATTRIBUTED, not_found.with_errno(Some(2))),
     ];
     let lines = table(errors, |(id, error)| {
         let mut out = Vec::new();
@@ -59,13 +61,70 @@ fn error_answers() {
         String::from_utf8(out).unwrap()
     });
     insta::assert_snapshot!(lines, @r#"
-    {"id":1,"error":{"code":-32600,"message":"unknown process id \"p\""}}
-    {"id":"x","error":{"code":-32601,"message":"unknown method: no/such"}}
-    {"id":2,"error":{"code":-32602,"message":"argv must not be empty"}}
-    {"id":3,"error":{"code":-32603,"message":"Permission denied (os error 13)"}}
-    {"id":4,"error":{"code":-32001,"message":"Server overloaded; retry later."}}
-    {"id":-1,"error":{"code":-32004,"message":"No such file or directory (os error 2)","data":{"why":null}}}
+    {"id":1,"error":{"code":-32600,"message":"unknown process id \"p\"","data":{"kind":"invalidRequest"}}}
+    {"id":"x","error":{"code":-32601,"message":"unknown method: no/such","data":{"kind":"methodNotFound"}}}
+    {"id":2,"error":{"code":-32602,"message":"argv must not be empty","data":{"kind":"invalidParams"}}}
+    {"id":3,"error":{"code":-32603,"message":"Permission denied (os error 13)","data":{"kind":"internal"}}}
+    {"id":4,"error":{"code":-32001,"message":"Server overloaded; retry later.","data":{"kind":"overloaded"}}}
+    {"id":-1,"error":{"code":-32004,"message":"No such file or directory (os error 2)","data":{"kind":"notFound","errno":2}}}
     "#);
+}
+
+#[test]
+fn kinds() {
+    let names = table(ErrorKind::ALL, ErrorKind::to_string);
+    insta::assert_snapshot!(names, @r"
+    invalidRequest
+    methodNotFound
+    invalidParams
+    internal
+    overloaded
+    outOfMemory
+    forbidden
+    malformedMessage
+    unexpectedMessage
+    handshake
+    unknownSession
+    sessionAttached
+    sessionReplaced
+    sessionEnded
+    unknownProcess
+    duplicateProcess
+    startCancelled
+    programNotFound
+    programNotExecutable
+    workingDirectory
+    spawnFailed
+    sandbox
+    stdinClosed
+    notATerminal
+    notFound
+    permissionDenied
+    unknownHandle
+    io
+    http
+    ");
+}
+
+#[test]
+fn unknown_kinds_and_other_data_are_tolerated() {
+    let data = |text: &str| {
+        let error = format!(r#"{{"code":-32603,"message":"m"{text}}}"#);
+        serde_json::from_str::<RpcError>(&error).unwrap().data
+    };
+    let of = |kind, errno| Some(ErrorData { kind, errno });
+    assert_eq!(data(""), None);
+    assert_eq!(data(r#","data":null"#), None);
+    assert_eq!(data(r#","data":[1,2]"#), None);
+    assert_eq!(data(r#","data":{"why":1}"#), None);
+    assert_eq!(
+        data(r#","data":{"kind":"ofTheFuture"}"#),
+        of(ErrorKind::Unknown, None)
+    );
+    assert_eq!(
+        data(r#","data":{"kind":"io","errno":30,"more":1}"#),
+        of(ErrorKind::Io, Some(30))
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! What a client makes of what servers say.
+//! Parsing of messages from servers.
 
 use outpost_protocol::{
-    Ending, FromServer, OutputFrame, StreamName, Welcome, encode_request, parse_params,
+    FromServer, OutputFrame, ReceivedExited, ReceivedInitializeResult, Stream, encode_request,
+    parse_params,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -12,30 +13,30 @@ fn parse(text: &str) -> FromServer<'_> {
 
 proptest! {
     #[test]
-    fn output_comes_through_byte_for_byte(
+    fn output_round_trips(
         id in "[^\u{0}]{1,12}",
         seq: u64,
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
         let mut message = Vec::new();
-        OutputFrame::new(&id).encode(&mut message, seq, StreamName::Stderr, &bytes);
+        OutputFrame::new(&id).encode(&mut message, seq, Stream::Stderr, &bytes);
         let FromServer::Output(output) = FromServer::parse(&message).unwrap() else {
             panic!("it is output");
         };
         prop_assert_eq!(output.process_id, id);
         prop_assert_eq!(output.seq, seq);
-        prop_assert_eq!(output.stream, StreamName::Stderr);
+        prop_assert_eq!(output.stream, Stream::Stderr);
         prop_assert_eq!(output.chunk, bytes);
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+    fn any_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
         let _ = FromServer::parse(&bytes);
     }
 }
 
 #[test]
-fn members_come_in_any_order() {
+fn members_parse_in_any_order() {
     let output = r#"{"params":{"processId":"p","seq":1,"stream":"pty","chunk":"eA=="},"x":[{}],"method":"process/output"}"#;
     assert!(matches!(parse(output), FromServer::Output(output) if *output.chunk == b"x"[..]));
     let answer = r#"{"result":{"a":1},"jsonrpc":"2.0","id":7}"#;
@@ -45,7 +46,7 @@ fn members_come_in_any_order() {
 }
 
 #[test]
-fn shapes_are_told_apart() {
+fn kinds_of_messages_are_distinguished() {
     assert!(matches!(
         parse(r#"{"method":"process/closed","params":{"processId":"p","seq":3}}"#),
         FromServer::Notification { method, params: Some(_) } if method == "process/closed"
@@ -79,23 +80,25 @@ fn shapes_are_told_apart() {
 }
 
 #[test]
-fn servers_that_say_less_are_understood() {
-    let welcome: Welcome = serde_json::from_value(json!({"sessionId": "s"})).unwrap();
-    assert_eq!(welcome.session_id.as_deref(), Some("s"));
-    assert!(!welcome.capabilities.acked);
-    let welcome: Welcome = serde_json::from_value(json!({"capabilities": null})).unwrap();
-    assert_eq!(welcome, Welcome::default());
+fn older_servers_are_accepted() {
+    let initialize_result: ReceivedInitializeResult =
+        serde_json::from_value(json!({"sessionId": "s"})).unwrap();
+    assert_eq!(initialize_result.session_id.as_deref(), Some("s"));
+    assert!(!initialize_result.capabilities.acked);
+    let initialize_result: ReceivedInitializeResult =
+        serde_json::from_value(json!({"capabilities": null})).unwrap();
+    assert_eq!(initialize_result, ReceivedInitializeResult::default());
     let FromServer::Notification { params, .. } =
         parse(r#"{"method":"process/exited","params":{"processId":"p","seq":2,"exitCode":1}}"#)
     else {
         panic!("it is a notification");
     };
-    let ending: Ending = parse_params(params).unwrap();
-    assert_eq!((ending.exit_code, ending.sandbox_denied), (1, None));
+    let exited: ReceivedExited = parse_params(params).unwrap();
+    assert_eq!((exited.exit_code, exited.sandbox_denied), (1, None));
 }
 
 #[test]
-fn a_request_has_its_number() {
+fn encoded_request_has_its_id() {
     let mut out = b"before".to_vec();
     encode_request(&mut out, 5, "process/list", &json!({})).unwrap();
     assert_eq!(

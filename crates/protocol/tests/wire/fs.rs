@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use outpost_protocol::{
-    FsCanonicalizeResult, FsCopyParams, FsCreateDirectoryParams, FsDirectoryEntry, FsEntryKind,
-    FsGetMetadataParams, FsGetMetadataResult, FsOpenParams, FsOpenResult, FsPath,
+    Confinement, DirectoryEntry, EntryKind, FileMetadata, FsCanonicalizeResult, FsCopyParams,
+    FsCreateDirectoryParams, FsGetMetadataParams, FsOpenParams, FsOpenResult, FsPath,
     FsReadBlockResult, FsReadDirectoryResult, FsReadFileParams, FsReadFileResult, FsRemoveParams,
-    FsWalkEntry, FsWalkError, FsWalkParams, FsWalkResult, FsWriteFileParams, InvalidBase64,
-    InvalidParams, PathUri, PathUriError, Permissions, ReadFileAnswer, RequestId, encode_response,
-    parse_params,
+    FsWalkParams, FsWriteFileParams, InvalidBase64, InvalidParams, PathUri, PathUriError,
+    ReadFileAnswer, RequestId, WalkEntry, WalkError, WalkResult, encode_response, parse_params,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -106,7 +105,7 @@ fn a_walk_needs_all_its_limits() {
     }, "sandbox": {"permissions": {"type": "disabled"}}});
     let walk: FsWalkParams = parse(&params).unwrap();
     assert!(walk.options.follow_directory_symlinks && !walk.options.prune_hidden_directories);
-    assert_eq!(walk.sandbox.unwrap().permissions, Permissions::Disabled);
+    assert_eq!(walk.sandbox.unwrap().permissions, Confinement::Disabled);
     for missing in [
         "maxDepth",
         "maxDirectories",
@@ -135,7 +134,7 @@ fn results() {
             chunk: b"hi".to_vec(),
             eof: true,
         }),
-        line(&FsGetMetadataResult {
+        line(&FileMetadata {
             is_directory: false,
             is_file: true,
             is_symlink: true,
@@ -147,26 +146,26 @@ fn results() {
             path: uri("/srv/a b"),
         }),
         line(&FsReadDirectoryResult {
-            entries: vec![FsDirectoryEntry {
+            entries: vec![DirectoryEntry {
                 file_name: "a b".to_owned(),
                 is_directory: true,
                 is_file: false,
                 is_broken_link: false,
             }],
         }),
-        line(&FsWalkResult {
+        line(&WalkResult {
             entries: vec![
-                FsWalkEntry {
-                    path: uri("/srv/d"),
-                    kind: FsEntryKind::Directory,
+                WalkEntry {
+                    path: "/srv/d".into(),
+                    kind: EntryKind::Directory,
                 },
-                FsWalkEntry {
-                    path: uri("/srv/f"),
-                    kind: FsEntryKind::File,
+                WalkEntry {
+                    path: "/srv/f".into(),
+                    kind: EntryKind::File,
                 },
             ],
-            errors: vec![FsWalkError {
-                path: uri("/srv/d"),
+            errors: vec![WalkError {
+                path: "/srv/d".into(),
                 message: "no".to_owned(),
             }],
             truncated: false,
@@ -204,7 +203,6 @@ proptest! {
         prop_assert_eq!(String::from_utf8(answer.finish()), String::from_utf8(plain));
     }
 
-    /// What a client writes is what the server reads.
     #[test]
     fn params_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..40), follow: bool) {
         let params = FsWriteFileParams {

@@ -1,4 +1,4 @@
-//! The wire form of `http/request`, and the hand-made encoder against serde.
+//! The wire form of `http/request`, and its encoder compared with serde.
 
 use outpost_protocol::{
     Base64Bytes, BodyFrame, HTTP_BODY_DELTA, HttpBodyDelta, HttpHeader, HttpHeaderParams,
@@ -14,7 +14,7 @@ fn parsed(params: &str) -> Result<HttpRequestParams, String> {
 }
 
 #[test]
-fn what_is_left_out_has_its_default_and_so_has_null() {
+fn absent_and_null_members_get_defaults() {
     let least = parsed(r#"{"method":"GET","url":"http://h/"}"#).unwrap();
     let nulls = r#"{"method":"GET","url":"http://h/","headers":null,"bodyBase64":null,
         "timeoutMs":null,"redirectPolicy":null,"requestId":null,"streamResponse":null,"acked":null}"#;
@@ -36,7 +36,7 @@ fn what_is_left_out_has_its_default_and_so_has_null() {
 }
 
 #[test]
-fn everything_can_be_said() {
+fn all_members_parse() {
     let all = parsed(
         r#"{"method":"POST","url":"http://h/","headers":[{"name":"A","value":"b","valueEnvVar":"V"},
         {"name":"A","value":"c","valueEnvVar":null}],"bodyBase64":"aGk=","timeoutMs":5,
@@ -64,7 +64,7 @@ fn everything_can_be_said() {
 }
 
 #[test]
-fn what_has_another_form_is_refused() {
+fn invalid_params_are_rejected() {
     for wrong in [
         r#"{"url":"http://h/"}"#,
         r#"{"method":"GET"}"#,
@@ -79,7 +79,7 @@ fn what_has_another_form_is_refused() {
 }
 
 #[test]
-fn results_and_the_last_piece() {
+fn results_and_last_chunk_serialize() {
     let result = HttpRequestResult {
         status: 201,
         headers: vec![HttpHeader {
@@ -106,7 +106,7 @@ fn results_and_the_last_piece() {
 
 proptest! {
     #[test]
-    fn the_hand_made_frame_gives_the_bytes_that_serde_gives(
+    fn body_frame_equals_serde_output(
         request_id: String,
         seq: u64,
         payload in prop::collection::vec(any::<u8>(), 0..4_000),

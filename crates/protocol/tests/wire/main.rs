@@ -1,4 +1,4 @@
-//! The contract of the wire, as seen from outside the crate.
+//! Tests of the wire format.
 
 mod app;
 mod base64;
@@ -16,5 +16,5 @@ mod path_uri;
 mod results;
 mod sandbox;
 mod schema;
+mod strict_enums;
 mod trace;
-mod words;

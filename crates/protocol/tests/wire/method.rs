@@ -57,7 +57,7 @@ fn table() {
 }
 
 #[test]
-fn every_method_is_found_by_its_name() {
+fn methods_are_found_by_name() {
     for method in Method::ALL {
         assert_eq!(Method::from_name(method.name()), Some(method));
         assert_eq!(family_of_name(method.name()), Some(method.family()));
@@ -75,7 +75,7 @@ fn every_method_is_found_by_its_name() {
 }
 
 #[test]
-fn families_of_other_names() {
+fn unserved_names_have_families() {
     let names = [
         "fs/readFile",
         "fs/anything",

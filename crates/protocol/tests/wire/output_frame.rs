@@ -1,19 +1,13 @@
-//! The hand-made encoder against serde.
+//! Compares the encoder of output with serde.
 
-use outpost_protocol::{
-    OutputFrame, PROCESS_OUTPUT, ProcessOutput, StreamName, encode_notification,
-};
+use outpost_protocol::{OutputFrame, PROCESS_OUTPUT, ProcessOutput, Stream, encode_notification};
 use proptest::prelude::*;
 
-fn stream() -> impl Strategy<Value = StreamName> {
-    prop::sample::select(vec![
-        StreamName::Stdout,
-        StreamName::Stderr,
-        StreamName::Pty,
-    ])
+fn stream() -> impl Strategy<Value = Stream> {
+    prop::sample::select(vec![Stream::Stdout, Stream::Stderr, Stream::Pty])
 }
 
-/// Numbers of all lengths, where most random ones are long.
+/// Numbers of all lengths; uniformly random ones would mostly be long.
 fn seq() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),
@@ -27,7 +21,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn gives_the_bytes_that_serde_gives(
+    fn frame_equals_serde_output(
         process_id: String,
         seq in seq(),
         stream in stream(),

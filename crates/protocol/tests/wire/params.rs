@@ -1,13 +1,13 @@
-//! What clients may send, and what they may leave out.
+//! Parsing of params.
 
 use std::collections::BTreeMap;
 
 use outpost_protocol::{
-    Delivery, DetachedTtl, Empty, EnvPolicy, FileSystemPermissions, Inherit, InitializeParams,
-    InvalidParams, NetworkAccess, PathUri, Permissions, ReadParams, ResizeParams,
-    SessionCloseParams, SignalName, SignalParams, Size, StartParams, TerminateParams, WriteParams,
-    parse_params,
+    Confinement, Delivery, DetachedTtl, Empty, EnvPolicy, Inherit, InitializeParams, InvalidParams,
+    PathUri, ReadParams, ResizeParams, SessionCloseParams, Signal, SignalParams, StartParams,
+    TerminalSize, TerminateParams, WriteParams, parse_params,
 };
+use outpost_types::sandbox::{FileSystem, Network};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn absent_params_are_an_empty_object() {
 }
 
 #[test]
-fn initialize_of_either_kind_of_client() {
+fn initialize_accepts_both_kinds_of_clients() {
     let exec: InitializeParams =
         parse(&json!({"clientName": "x", "resumeSessionId": null})).unwrap();
     assert_eq!(exec.client_name.as_deref(), Some("x"));
@@ -43,7 +43,7 @@ fn initialize_of_either_kind_of_client() {
 }
 
 #[test]
-fn initialize_beyond() {
+fn initialize_accepts_extensions() {
     let params: InitializeParams = parse(&json!({
         "detachedTtlMs": 5, "sessionLabel": "l", "takeover": true, "delivery": "acked",
         "resumeFrom": {"proc-1": 17},
@@ -63,7 +63,7 @@ fn initialize_beyond() {
 }
 
 #[test]
-fn a_lease_tells_null_from_absent() {
+fn detached_ttl_distinguishes_null_from_absent() {
     for (params, lease) in [
         (json!({}), DetachedTtl::Unspecified),
         (json!({"detachedTtlMs": null}), DetachedTtl::Unlimited),
@@ -77,7 +77,7 @@ fn a_lease_tells_null_from_absent() {
 }
 
 #[test]
-fn start_with_only_what_is_required() {
+fn start_needs_only_required_members() {
     let params: StartParams =
         parse(&json!({"processId": "p", "argv": ["ls"], "cwd": "file:///"})).unwrap();
     assert_eq!(params.process_id, "p");
@@ -89,7 +89,7 @@ fn start_with_only_what_is_required() {
 }
 
 #[test]
-fn start_with_everything() {
+fn start_accepts_all_members() {
     let params: StartParams = parse(&json!({
         "processId": "p", "argv": ["ls", "-l"], "cwd": "file:///srv", "env": {"A": "b"},
         "envPolicy": {"inherit": "core", "ignoreDefaultExcludes": true, "exclude": ["AWS_*"],
@@ -125,9 +125,9 @@ fn start_with_everything() {
     let sandbox = params.sandbox.as_ref().unwrap();
     assert_eq!(
         sandbox.permissions,
-        Permissions::Managed {
-            file_system: FileSystemPermissions::Unrestricted,
-            network: NetworkAccess::Enabled,
+        Confinement::Managed {
+            file_system: FileSystem::Unrestricted,
+            network: Network::Enabled,
         }
     );
     assert_eq!(sandbox.cwd, Some(PathUri::parse("file:///srv").unwrap()));
@@ -135,7 +135,7 @@ fn start_with_everything() {
     assert_eq!(params.metadata.as_ref().unwrap()["k"], "v");
     assert_eq!(
         params.size,
-        Some(Size {
+        Some(TerminalSize {
             rows: 40,
             cols: 120
         })
@@ -148,9 +148,8 @@ fn start_with_everything() {
     assert_eq!(again, params);
 }
 
-/// Whatever may be left out may be `null` as well, and nothing else may.
 #[test]
-fn null_is_absent_exactly_where_absent_is_allowed() {
+fn null_is_allowed_exactly_for_optional_members() {
     fn check<T: DeserializeOwned>(required: &Value, optional: &[&str]) {
         let required = required.as_object().unwrap();
         parse::<T>(&Value::Object(required.clone())).unwrap();
@@ -238,16 +237,16 @@ fn env_policy_inherits_all_by_default() {
 #[test]
 fn signals() {
     let names = [
-        ("interrupt", SignalName::Interrupt),
-        ("terminate", SignalName::Terminate),
-        ("kill", SignalName::Kill),
-        ("hangup", SignalName::Hangup),
-        ("quit", SignalName::Quit),
-        ("stop", SignalName::Stop),
-        ("continue", SignalName::Continue),
-        ("user1", SignalName::User1),
-        ("user2", SignalName::User2),
-        ("windowChange", SignalName::WindowChange),
+        ("interrupt", Signal::Interrupt),
+        ("terminate", Signal::Terminate),
+        ("kill", Signal::Kill),
+        ("hangup", Signal::Hangup),
+        ("quit", Signal::Quit),
+        ("stop", Signal::Stop),
+        ("continue", Signal::Continue),
+        ("user1", Signal::User1),
+        ("user2", Signal::User2),
+        ("windowChange", Signal::WindowChange),
     ];
     for (name, signal) in names {
         let params: SignalParams = parse(&json!({"processId": "p", "signal": name})).unwrap();
@@ -256,9 +255,9 @@ fn signals() {
     }
 }
 
-/// The words are serde's; pinned because clients get to see them.
+/// The texts are serde's, and pinned because clients see them.
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_describe_the_cause() {
     let start = |name: &str, value: Value| {
         let mut params = json!({"processId": "p", "argv": [], "cwd": "file:///"});
         params[name] = value;
@@ -323,7 +322,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn a_mistake_is_named_by_the_way_to_it() {
+fn errors_contain_the_path_of_the_member() {
     let start = json!({"processId": "p", "argv": ["a"], "cwd": "file:///"});
     let with = |name: &str, value: Value| {
         let mut params = start.clone();
@@ -340,7 +339,7 @@ fn a_mistake_is_named_by_the_way_to_it() {
     assert_eq!(with("size", size).member(), Some("size.cols"));
     assert_eq!(with("cwd", json!("relative")).member(), Some("cwd"));
 
-    // What isn't there has its name in the words already, and the whole has none.
+    // The text for a missing member already contains its name.
     let missing = parse::<ReadParams>(&json!({})).unwrap_err();
     assert_eq!(missing.member(), None);
     assert!(missing.to_string().starts_with("missing field `processId`"));

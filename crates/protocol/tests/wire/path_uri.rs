@@ -1,4 +1,4 @@
-//! Paths there and back.
+//! Path URIs.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,7 +12,7 @@ fn path(uri: &str) -> String {
     path.as_path().to_str().unwrap().to_owned()
 }
 
-/// Absolute and lexically normal, of any bytes a Unix path can have.
+/// An absolute, lexically normal path of any bytes.
 fn unix_path() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![any::<u8>(), prop::sample::select(b"ab.%?# ~".to_vec()),]
         .prop_filter("no separator, no NUL", |byte| !matches!(byte, 0 | b'/'));
@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn any_unix_path_comes_back(bytes in unix_path()) {
+    fn unix_paths_round_trip(bytes in unix_path()) {
         let path = Path::new(OsStr::from_bytes(&bytes));
         let uri = PathUri::from_path(path);
         prop_assert_eq!(uri.as_path().as_os_str(), path.as_os_str());
@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_parsed_is_absolute_and_normal(
+    fn parsed_paths_are_absolute_and_normal(
         uri in prop_oneof![
             any::<String>(),
             "(?i:file):(//(localhost)?)?[/.a%20fF#?é]{0,24}",
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn any_native_path_becomes_absolute_and_normal(bytes: Vec<u8>) {
+    fn native_paths_become_absolute_and_normal(bytes: Vec<u8>) {
         prop_assume!(!bytes.contains(&0));
         let uri = PathUri::from_path(Path::new(OsStr::from_bytes(&bytes)));
         prop_assert_eq!(PathUri::parse(&uri.to_string()), Ok(uri));
@@ -73,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn forms_of_the_same_path() {
+fn equivalent_uris_are_equal() {
     for uri in [
         "file:///srv/project",
         "FILE:///srv/project",
@@ -103,13 +103,13 @@ fn forms_of_the_same_path() {
 }
 
 #[test]
-fn what_is_not_escaped_stands_for_itself() {
+fn unescaped_characters_are_literal() {
     assert_eq!(path("file:///a b/ä+@:\\é"), "/a b/ä+@:\\é");
     assert_eq!(path("file:///a%20b/%C3%A4%3F%23%25"), "/a b/ä?#%");
 }
 
 #[test]
-fn everything_unusual_is_escaped() {
+fn unusual_bytes_are_escaped() {
     let uri = PathUri::from_path(Path::new("/a-b.c_d~e/ä ?#%+\n"));
     assert_eq!(
         uri.to_string(),
@@ -119,7 +119,7 @@ fn everything_unusual_is_escaped() {
 }
 
 #[test]
-fn old_encodings_are_within_reach() {
+fn non_utf8_paths_round_trip() {
     let uri = PathUri::parse("file:///caf%E9").unwrap();
     assert_eq!(uri.as_path().as_os_str().as_bytes(), b"/caf\xe9");
     assert_eq!(uri.to_string(), "file:///caf%E9");
@@ -127,7 +127,7 @@ fn old_encodings_are_within_reach() {
 }
 
 #[test]
-fn another_host_is_told_from_other_mistakes() {
+fn foreign_host_has_its_own_error() {
     for uri in [
         "file://example.org/",
         "file://127.0.0.1/",

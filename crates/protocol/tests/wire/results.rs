@@ -5,9 +5,9 @@ use std::path::Path;
 use outpost_protocol::{
     Empty, EnvironmentCapabilities, EnvironmentInfo, InitializeResult, ListResult, PROCESS_CLOSED,
     PROCESS_EXITED, PROCESS_OUTPUT, PROTOCOL_VERSION, PathUri, ProcessClosed, ProcessEntry,
-    ProcessExited, ProcessOutput, ProcessState, ProcessTrees, ReadChunk, ReadResult, RequestId,
-    SandboxType, ServerCapabilities, ServerInfo, Shell, StartResult, StatusResult, StreamName,
-    TerminateResult, WriteResult, WriteStatus, encode_notification, encode_response,
+    ProcessExited, ProcessOutput, ProcessState, ReadChunk, ReadResult, RequestId, SandboxType,
+    ServerCapabilities, ServerInfo, Shell, StartResult, StatusResult, Stream, TerminateResult,
+    TreeKind, WriteResult, WriteStatus, encode_notification, encode_response,
 };
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ fn environment_info() -> EnvironmentInfo {
         temporary_directories: vec![uri("/var/tmp")],
         temp_dir: uri("/var/tmp"),
         executor_version: "0.1.0".to_owned(),
-        process_trees: ProcessTrees::Keeper,
+        process_trees: TreeKind::Subreaper,
         sandbox: None,
         capabilities: EnvironmentCapabilities::default(),
     }
@@ -68,7 +68,7 @@ fn initialize() {
             ..ServerCapabilities::default()
         },
     };
-    insta::assert_snapshot!(response(&result), @r#"{"id":1,"result":{"sessionId":"00000000-0000-4000-8000-000000000000","protocolVersion":"exec-server.v0","serverInfo":{"name":"outpost","version":"0.1.0"},"userAgent":"outpost/0.1.0","codexHome":"/srv/home/.config/outpost","platformOs":"linux","platformFamily":"unix","environmentInfo":{"shell":{"name":"bash","path":"/bin/bash"},"cwd":"file:///srv/my%20project","userHomeDir":null,"platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","executorVersion":"0.1.0","processTrees":"keeper","capabilities":{"networkProxyLaunch":false,"capabilityDiscoverySandbox":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"shellSnapshotV2":false}},"capabilities":{"acked":false,"binaryFrames":false,"closeStdin":true,"resize":false,"signals":false,"timeouts":false,"processList":false,"sessionList":false,"takeover":false,"terminateTree":false,"fsWriteStream":false,"fsWatch":false,"limits":false}}}"#);
+    insta::assert_snapshot!(response(&result), @r#"{"id":1,"result":{"sessionId":"00000000-0000-4000-8000-000000000000","protocolVersion":"exec-server.v0","serverInfo":{"name":"outpost","version":"0.1.0"},"userAgent":"outpost/0.1.0","codexHome":"/srv/home/.config/outpost","platformOs":"linux","platformFamily":"unix","environmentInfo":{"shell":{"name":"bash","path":"/bin/bash"},"cwd":"file:///srv/my%20project","userHomeDir":null,"platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","executorVersion":"0.1.0","processTrees":"subreaper","capabilities":{"networkProxyLaunch":false,"capabilityDiscoverySandbox":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"shellSnapshotV2":false}},"capabilities":{"acked":false,"binaryFrames":false,"closeStdin":true,"resize":false,"signals":false,"timeouts":false,"processList":false,"sessionList":false,"takeover":false,"terminateTree":false,"fsWriteStream":false,"fsWatch":false,"limits":false}}}"#);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn environment() {
     insta::assert_snapshot!(
         lines([response(&info), response(&StatusResult::default())]),
         @r#"
-        {"id":1,"result":{"shell":{"name":"bash","path":"/bin/bash"},"cwd":"file:///srv/my%20project","userHomeDir":"file:///srv/home","platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","executorVersion":"0.1.0","processTrees":"keeper","capabilities":{"networkProxyLaunch":false,"capabilityDiscoverySandbox":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"shellSnapshotV2":false}}}
+        {"id":1,"result":{"shell":{"name":"bash","path":"/bin/bash"},"cwd":"file:///srv/my%20project","userHomeDir":"file:///srv/home","platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","executorVersion":"0.1.0","processTrees":"subreaper","capabilities":{"networkProxyLaunch":false,"capabilityDiscoverySandbox":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"shellSnapshotV2":false}}}
         {"id":1,"result":{"status":"ready"}}
         "#
     );
@@ -123,17 +123,17 @@ fn read() {
         chunks: vec![
             ReadChunk {
                 seq: 1,
-                stream: StreamName::Stdout,
+                stream: Stream::Stdout,
                 chunk: b"hello\n",
             },
             ReadChunk {
                 seq: 2,
-                stream: StreamName::Stderr,
+                stream: Stream::Stderr,
                 chunk: b"\xff",
             },
             ReadChunk {
                 seq: 3,
-                stream: StreamName::Pty,
+                stream: Stream::Pty,
                 chunk: b"",
             },
         ],
@@ -217,7 +217,7 @@ fn notifications() {
     let output = ProcessOutput {
         process_id: "proc-1".into(),
         seq: 1,
-        stream: StreamName::Stdout,
+        stream: Stream::Stdout,
         chunk: b"hello\n".as_slice().into(),
     };
     let exited = ProcessExited {
@@ -242,7 +242,7 @@ fn notifications() {
 }
 
 #[test]
-fn ids_of_answers() {
+fn response_ids() {
     let mut out = b"kept ".to_vec();
     encode_response(&mut out, &RequestId::from("a\"b"), &Empty {}).unwrap();
     assert_eq!(
@@ -252,8 +252,8 @@ fn ids_of_answers() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_nothing_behind() {
-    // JSON has no keys that are lists.
+fn failed_encoding_leaves_the_buffer_unchanged() {
+    // A list can't be a key in JSON.
     let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
     let mut out = b"kept".to_vec();
     assert!(encode_response(&mut out, &RequestId::from(1), &unwritable).is_err());

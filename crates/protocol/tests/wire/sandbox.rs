@@ -1,8 +1,9 @@
-//! What a client may want a process to be confined to.
+//! Parsing of sandbox params.
 
-use outpost_protocol::{
-    FileSystemPermissions, NetworkAccess, Permissions, SandboxParams, StartParams, parse_params,
-};
+use std::path::Path;
+
+use outpost_protocol::{Confinement, SandboxParams, StartParams, parse_params};
+use outpost_types::sandbox::{FileSystem, Network};
 use serde_json::{Value, json};
 
 fn sandbox(permissions: Value) -> Result<SandboxParams, String> {
@@ -14,25 +15,22 @@ fn sandbox(permissions: Value) -> Result<SandboxParams, String> {
 }
 
 #[test]
-fn sandboxes_by_kind() {
+fn permissions_parse() {
     for (permissions, expected) in [
-        (json!({"type": "disabled"}), Permissions::Disabled),
+        (json!({"type": "disabled"}), Confinement::Disabled),
         (
             json!({"type": "disabled", "network": 7}),
-            Permissions::Disabled,
+            Confinement::Disabled,
         ),
         (
             json!({"type": "external", "network": "enabled"}),
-            Permissions::External,
+            Confinement::External,
         ),
         (
             json!({"type": "managed", "file_system": {"type": "restricted", "entries": null}}),
-            Permissions::Managed {
-                file_system: FileSystemPermissions::Restricted {
-                    entries: Vec::new(),
-                    glob_scan_max_depth: None,
-                },
-                network: NetworkAccess::Restricted,
+            Confinement::Managed {
+                file_system: FileSystem::restricted(Vec::new()),
+                network: Network::Restricted,
             },
         ),
     ] {
@@ -41,7 +39,7 @@ fn sandboxes_by_kind() {
 }
 
 #[test]
-fn every_entry_of_a_sandbox_is_understood() {
+fn entries_round_trip() {
     let entry = |path: Value, access: &str| json!({"path": path, "access": access});
     let special = |value: Value| json!({"type": "special", "value": value});
     let entries = json!([
@@ -77,9 +75,9 @@ fn every_entry_of_a_sandbox_is_understood() {
     assert_eq!(sandbox(old), sandbox(new));
 }
 
-/// What is misunderstood would not be enforced.
+/// A misread sandbox would not be enforced.
 #[test]
-fn what_is_no_sandbox_is_refused() {
+fn invalid_sandboxes_are_rejected() {
     let entry = |entry: Value| json!({"type": "managed", "file_system": {"type": "restricted", "entries": [entry]}});
     let special = |kind: &str| json!({"type": "special", "value": {"kind": kind}});
     let lines = [
@@ -107,4 +105,25 @@ fn what_is_no_sandbox_is_refused() {
     sandbox.permissions: unknown variant `make`, expected `skip` at line 1 column 234
     sandbox.permissions: invalid type: sequence, expected an object at line 1 column 188
     "#);
+}
+
+#[test]
+fn policy_starts_patterns_in_the_working_directory_by_default() {
+    let managed = json!({"type": "managed", "file_system": {"type": "unrestricted"}});
+    let params = sandbox(managed).unwrap();
+    let cwd = |params: SandboxParams| params.into_policy(Path::new("/elsewhere")).unwrap().cwd;
+    assert_eq!(cwd(params.clone()), Path::new("/elsewhere"));
+    let own = SandboxParams {
+        cwd: Some("file:///own".parse().unwrap()),
+        ..params
+    };
+    assert_eq!(cwd(own), Path::new("/own"));
+}
+
+#[test]
+fn unmanaged_permissions_give_no_policy() {
+    for kind in ["disabled", "external"] {
+        let params = sandbox(json!({"type": kind})).unwrap();
+        assert_eq!(params.into_policy(Path::new("/")), None);
+    }
 }

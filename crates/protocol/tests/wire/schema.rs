@@ -1,4 +1,4 @@
-//! The wire as JSON Schema, held to what is really said.
+//! Compares the JSON Schema with real messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use outpost_protocol::schema::{BUNDLE, documents, file_name};
 use outpost_protocol::{Method, NOTIFICATIONS};
 use serde_json::{Value, json};
 
-/// Every name there is on the wire.
+/// The names of all methods and notifications.
 fn names() -> impl Iterator<Item = &'static str> {
     let methods = Method::ALL.into_iter().map(Method::name);
     methods.chain(NOTIFICATIONS)
@@ -17,7 +17,7 @@ fn validator(schema: &Value) -> Validator {
     jsonschema::validator_for(schema).unwrap_or_else(|error| panic!("{error} in {schema:#}"))
 }
 
-/// What a document says about a part of the exchange.
+/// The schema of the params or result in a document.
 fn part(document: &Value, part: &str) -> Validator {
     let mut schema = document.clone();
     for word in ["type", "properties", "required"] {
@@ -37,7 +37,7 @@ fn accepts(validator: &Validator, value: &Value) {
 }
 
 #[test]
-fn every_method_and_every_notification_has_a_document() {
+fn methods_and_notifications_have_documents() {
     let documents = documents();
     for name in names() {
         let file = file_name(name, None);
@@ -59,7 +59,7 @@ fn every_method_and_every_notification_has_a_document() {
 }
 
 #[test]
-fn every_document_is_a_schema_and_the_bundle_has_them_all() {
+fn documents_are_schemas_and_in_the_bundle() {
     let documents = documents();
     for document in documents.values() {
         jsonschema::meta::validate(document).unwrap();
@@ -73,13 +73,13 @@ fn every_document_is_a_schema_and_the_bundle_has_them_all() {
 }
 
 #[test]
-fn the_same_comes_out_every_time() {
+fn output_is_deterministic() {
     let text = |documents: &BTreeMap<String, Value>| serde_json::to_string(documents).unwrap();
     assert_eq!(text(&documents()), text(&documents()));
 }
 
 #[test]
-fn every_name_is_on_the_page_about_the_protocol() {
+fn protocol_page_mentions_all_names() {
     let page = include_str!("../../../../docs/protocol.md");
     for name in names() {
         let has = |start: &str| page.lines().any(|line| line == format!("{start} {name}"));
@@ -115,7 +115,7 @@ fn members(schema: &Value, found: &mut Vec<String>) {
 }
 
 #[test]
-fn every_member_is_on_the_page_about_the_protocol() {
+fn protocol_page_mentions_all_members() {
     let page = include_str!("../../../../docs/protocol.md");
     let words: BTreeSet<&str> = page
         .split(|c: char| !c.is_alphanumeric() && c != '_')
@@ -133,7 +133,7 @@ fn every_member_is_on_the_page_about_the_protocol() {
 }
 
 #[test]
-fn what_a_released_client_sent_fits() {
+fn recorded_requests_are_valid() {
     let documents = documents();
     let bundle = validator(&documents[BUNDLE]);
     let mut checked = 0;
@@ -157,9 +157,9 @@ fn what_a_released_client_sent_fits() {
 }
 
 #[test]
-fn what_the_page_shows_fits() {
+fn examples_of_the_protocol_page_are_valid() {
     let documents = documents();
-    // What one name stands for: usually one thing.
+    // A name usually has one document.
     let meanings = |name: &str| -> Vec<&Value> {
         let all = documents.values();
         all.filter(|document| document["title"] == name).collect()
@@ -170,7 +170,7 @@ fn what_the_page_shows_fits() {
         let Some((arrow, text)) = line.split_at_checked("→ ".len()) else {
             continue;
         };
-        // What was shortened is no JSON any more.
+        // Abbreviated examples are no JSON.
         let Ok(message) = serde_json::from_str::<Value>(text) else {
             continue;
         };
@@ -188,7 +188,7 @@ fn what_the_page_shows_fits() {
                 checked[0] += 1;
             }
             ("← ", None) => {
-                // Only a request that was understood has to fit.
+                // Only successful requests have to be valid.
                 let (Some(request), Some(result)) = (asked.get(&id), message.get("result")) else {
                     continue;
                 };
@@ -207,7 +207,7 @@ fn what_the_page_shows_fits() {
 }
 
 #[test]
-fn what_is_wrong_does_not_fit() {
+fn invalid_messages_are_rejected() {
     let documents = documents();
     let wrong = [
         json!({"id": 1, "method": "process/start"}),
@@ -227,7 +227,7 @@ fn what_is_wrong_does_not_fit() {
         json!({"method": "command/exec/outputDelta", "params": {"processId": "p", "stream": "stdout"}}),
         json!({"method": "process/exited", "params": {"processHandle": "p", "exitCode": 0}}),
         json!({"id": 1, "method": "no/such"}),
-        // What the server would refuse although it can be decoded.
+        // Params that decode but that the server rejects.
         json!({"id": 1, "method": "process/start", "params": {"processId": "p", "argv": [], "cwd": "file:///"}}),
         json!({"id": 1, "method": "process/start", "params": {"processId": "", "argv": ["a"], "cwd": "file:///"}}),
         json!({"id": 1, "method": "process/resize", "params": {"processId": "p", "size": {"rows": 0, "cols": 80}}}),
@@ -245,7 +245,7 @@ fn what_is_wrong_does_not_fit() {
 }
 
 #[test]
-fn null_fits_where_something_may_be_left_out() {
+fn null_is_valid_for_optional_members() {
     let documents = documents();
     let bundle = validator(&documents[BUNDLE]);
     let about = json!({"processId": "p", "argv": ["a"], "cwd": "file:///"});
@@ -265,7 +265,7 @@ fn null_fits_where_something_may_be_left_out() {
             &json!({"id": 1, "method": "process/start", "params": params}),
         );
     }
-    // Off, for one face, and as absent for the other.
+    // `null` means off in one dialect, and absent in the other.
     for message in [
         json!({"id": 1, "method": "process/spawn", "params": {
             "command": ["a"], "processHandle": "p", "cwd": "/", "env": {"A": null},
@@ -294,7 +294,7 @@ fn null_fits_where_something_may_be_left_out() {
 }
 
 #[test]
-fn a_result_has_every_member_that_is_written() {
+fn results_require_all_written_members() {
     let documents = documents();
     let result = part(&documents["process-read.json"], "result");
     let whole = json!({

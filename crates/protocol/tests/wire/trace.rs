@@ -1,9 +1,9 @@
-//! A recorded conversation of a released client and its own server.
+//! A recorded session of a released client and its server.
 
 use outpost_protocol::{
-    FsGetMetadataParams, FsPath, Incoming, InitializeParams, Method, PROCESS_CLOSED,
-    PROCESS_EXITED, PROCESS_OUTPUT, Permissions, ProcessClosed, ProcessExited, ProcessOutput,
-    RequestId, StartParams, StartResult, TerminateParams, TerminateResult, parse_params,
+    Confinement, FsGetMetadataParams, FsPath, Incoming, InitializeParams, Method, PROCESS_CLOSED,
+    PROCESS_EXITED, PROCESS_OUTPUT, ProcessClosed, ProcessExited, ProcessOutput, RequestId,
+    StartParams, StartResult, TerminateParams, TerminateResult, parse_params,
 };
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn lines() -> Vec<Line> {
 }
 
 #[test]
-fn every_line_of_the_client_is_understood() {
+fn client_messages_parse() {
     let mut seen = Vec::new();
     for line in lines().iter().filter(|line| line.from_client) {
         let text = line.message.to_string();
@@ -60,10 +60,10 @@ fn every_line_of_the_client_is_understood() {
                 assert_eq!(params.env["TERM"], "dumb");
                 assert_eq!(params.env_policy.unwrap().exclude.len(), 4);
                 let sandbox = params.sandbox.unwrap();
-                assert!(matches!(sandbox.permissions, Permissions::Managed { .. }));
+                assert!(matches!(sandbox.permissions, Confinement::Managed { .. }));
                 let mut sent = line.message["params"]["sandbox"].clone();
                 let sent = sent.as_object_mut().unwrap();
-                // Nothing is made of this one here.
+                // This method is not served.
                 sent.remove("windowsSandboxProxySettingsMode").unwrap();
                 let understood = serde_json::to_value(sandbox).unwrap();
                 assert_eq!(understood, Value::from(sent.clone()));
@@ -94,9 +94,8 @@ fn every_line_of_the_client_is_understood() {
     ");
 }
 
-/// What the released server said has the form that our own types give.
 #[test]
-fn our_types_write_what_the_released_server_wrote() {
+fn server_messages_round_trip() {
     fn same<T: serde::de::DeserializeOwned + serde::Serialize>(value: &Value) {
         let typed: T = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(serde_json::to_value(typed).unwrap(), *value);
@@ -125,7 +124,7 @@ fn our_types_write_what_the_released_server_wrote() {
 }
 
 #[test]
-fn answers_of_the_server_are_told_apart() {
+fn server_messages_are_distinguished() {
     let (mut responses, mut errors) = (0, 0);
     for Line { message, .. } in lines().iter().filter(|line| !line.from_client) {
         let text = message.to_string();

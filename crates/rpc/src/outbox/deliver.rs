@@ -1,4 +1,4 @@
-//! The task that writes.
+//! The task that writes a connection.
 
 use std::{future::poll_fn, io, sync::Arc, task::Poll, time::Duration};
 
@@ -7,141 +7,138 @@ use tokio::{
     time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
 
-use super::{Answer, CloseReason, Feed, More, Outbox, Reservation, queue::State};
-use crate::{Frames, Framing, WriteHalf, ws::Opcode};
+use super::{CloseReason, Feed, More, Outbox, OutgoingMessage, Reservation, queue::State};
+use crate::{FrameBuffer, Framing, WriteHalf, ws::Opcode};
 
-/// How the writer shares out the wire.
+/// Write sizes and timings of a connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Delivery {
-    /// How many bytes of output one process may send before it is another's
-    /// turn.
+pub struct WriterOptions {
+    /// Output bytes that one feed may add per turn.
     pub turn_bytes: usize,
-    /// How large a write grows before it is made; what comes after it waits at
-    /// most as long as this takes to send.
+    /// Size from which nothing more is added to a write. Bounds the delay of a message
+    /// that is queued behind it.
     pub write_bytes: usize,
-    /// How often the peer is pinged.
-    pub ping_every: Duration,
-    /// How long a farewell may take: a peer that doesn't read misses it.
-    pub close_within: Duration,
+    /// Interval between pings.
+    pub ping_interval: Duration,
+    /// Time limit for writing the close frame and shutting the transport down.
+    pub close_timeout: Duration,
 }
 
-impl Default for Delivery {
+impl Default for WriterOptions {
     fn default() -> Self {
-        Delivery {
+        WriterOptions {
             turn_bytes: 64 * 1024,
             write_bytes: 128 * 1024,
-            ping_every: Duration::from_secs(30),
-            close_within: Duration::from_secs(1),
+            ping_interval: Duration::from_secs(30),
+            close_timeout: Duration::from_secs(1),
         }
     }
 }
 
-/// An answer larger than this is never in the buffer as a whole: it goes out in
-/// parts, with pings between them, so that who takes minutes to read it is still
-/// known to be alive.
+/// Size from which a message is written in fragments with pings in between, so that a peer
+/// that takes minutes to read it is still seen to be alive.
 const LARGE_BYTES: usize = 4 * 1024 * 1024;
-/// How large those parts are.
+/// Size of a fragment.
 const PART_BYTES: usize = 256 * 1024;
 
-/// A buffer larger than this isn't kept while the connection is quiet.
-const KEEP_BYTES: usize = 4 * 1024;
+/// Buffer capacity that is kept while the connection is idle.
+const MAX_IDLE_CAPACITY: usize = 4 * 1024;
 
-/// Writes what the outbox holds until the connection is closed or fails.
+/// Writes the outbox's messages and feeds until the connection is closed or fails.
 ///
-/// When this ends, nothing can be sent any more, and the outbox's token is
-/// cancelled.
-pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, delivery: Delivery) {
+/// Cancels the outbox's token when it returns.
+pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, options: WriterOptions) {
     let mut writer = Writer {
         outbox: outbox.clone(),
-        frames: Frames::new(framing),
+        frames: FrameBuffer::new(framing),
         filled: Vec::new(),
         large: None,
-        delivery,
+        options,
     };
     if let Err(error) = writer.run(&mut io).await {
-        tracing::debug!(%error, "connection can't be written to");
+        tracing::debug!(%error, "write failed");
     }
     outbox.end();
-    // Feeds that were filled but not written must not count as written.
+    // Dropped without notifying its feeds: their frames were not written.
     drop(writer);
-    let _ = tokio::time::timeout(delivery.close_within, io.shutdown()).await;
+    let _ = tokio::time::timeout(options.close_timeout, io.shutdown()).await;
 }
 
 struct Writer {
     outbox: Outbox,
-    frames: Frames,
-    /// Whose frames are in the write under way.
+    frames: FrameBuffer,
+    /// Feeds with frames in the current write.
     filled: Vec<Arc<dyn Feed>>,
-    /// The answer that goes out behind that write, in parts.
-    large: Option<Answer>,
-    delivery: Delivery,
+    /// Message to write in fragments after the current write.
+    large: Option<OutgoingMessage>,
+    options: WriterOptions,
 }
 
 impl Writer {
     async fn run(&mut self, io: &mut WriteHalf) -> io::Result<()> {
         let mut pings = interval_at(
-            Instant::now() + self.delivery.ping_every,
-            self.delivery.ping_every,
+            Instant::now() + self.options.ping_interval,
+            self.options.ping_interval,
         );
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                // In this order: in a flood there is always news, and a peer that
-                // only reads shows that it is alive by answering pings.
-                // What was left to say when it was closed is still said.
+                // Pings first: under load there is always work, and a peer that only
+                // reads proves that it is alive by answering pings. Close last: messages
+                // queued before it are still written.
                 biased;
                 _ = pings.tick() => self.outbox.ping(),
-                () = self.outbox.news() => {}
+                () = self.outbox.wait_for_work() => {}
                 () = self.outbox.closed() => return Ok(()),
             }
-            let mut freed = Vec::new();
-            let closing = self.gather(&mut freed);
+            let mut reservations = Vec::new();
+            let closing = self.gather(&mut reservations);
             if let Some(reason) = closing {
-                let (code, words) = reason.code();
+                let (code, text) = reason.code();
                 let mut payload = code.to_be_bytes().to_vec();
-                payload.extend_from_slice(words.as_bytes());
+                payload.extend_from_slice(text.as_bytes());
                 self.frames.control(Opcode::Close, &payload);
                 let write = async {
                     io.write_all(self.frames.as_bytes()).await?;
                     io.flush().await
                 };
-                return tokio::time::timeout(self.delivery.close_within, write)
+                return tokio::time::timeout(self.options.close_timeout, write)
                     .await
                     .unwrap_or(Ok(()));
             }
             if self.frames.is_empty() && self.large.is_none() {
-                // Who had nothing to say of what happened has seen it all the same.
-                self.tell_filled();
+                // A feed that added no frames has still advanced its cursor.
+                self.notify_written();
                 continue;
             }
-            // The answers are in the buffer now, which is bounded by itself.
-            if !freed.is_empty() {
-                drop(freed);
-                self.outbox.answers_written();
+            // The messages are in the write buffer now, which has its own bound.
+            if !reservations.is_empty() {
+                drop(reservations);
+                self.outbox.messages_written();
             }
             io.write_all(self.frames.as_bytes()).await?;
             io.flush().await?;
             self.frames.clear();
-            self.tell_filled();
-            if let Some(answer) = self.large.take() {
-                self.write_in_parts(io, answer, &mut pings).await?;
+            self.notify_written();
+            if let Some(message) = self.large.take() {
+                self.write_in_parts(io, message, &mut pings).await?;
             }
-            if self.frames.capacity() > KEEP_BYTES && self.outbox.is_quiet() {
+            if self.frames.capacity() > MAX_IDLE_CAPACITY && self.outbox.is_idle() {
                 self.frames.release();
             }
         }
     }
 
-    /// Writes one answer, part by part.
+    /// Writes one message in fragments.
     async fn write_in_parts(
         &mut self,
         io: &mut WriteHalf,
-        answer: Answer,
+        message: OutgoingMessage,
         pings: &mut Interval,
     ) -> io::Result<()> {
-        // Held all the while: the message is memory that nothing else bounds.
-        let mut held = answer.reservation;
-        let mut parts = answer.message.chunks(PART_BYTES).peekable();
+        // Held until the last fragment: nothing else bounds this memory.
+        let mut held = message.reservation;
+        let mut parts = message.bytes.chunks(PART_BYTES).peekable();
         let mut first = true;
         while let Some(part) = parts.next() {
             let last = parts.peek().is_none();
@@ -155,7 +152,7 @@ impl Writer {
             first = false;
             if last {
                 drop(held.take());
-                self.outbox.answers_written();
+                self.outbox.messages_written();
             }
             io.write_all(self.frames.as_bytes()).await?;
             self.frames.clear();
@@ -163,19 +160,19 @@ impl Writer {
         io.flush().await
     }
 
-    /// Whatever was filled has left the buffer.
-    fn tell_filled(&mut self) {
+    /// Notifies the feeds that their frames were written.
+    fn notify_written(&mut self) {
         for feed in self.filled.drain(..) {
             feed.written();
         }
     }
 
-    /// Fills the next write: control, then answers, then turns of the feeds.
-    /// What the answers held goes to `freed`.
+    /// Fills the next write: control frames, then messages, then one turn per feed. Moves
+    /// the reservations of the messages to `reservations`.
     ///
-    /// A feed is taken under the lock under which the answers were found to be
-    /// none: whoever answers and then announces a feed is heard in that order.
-    fn gather(&mut self, freed: &mut Vec<Option<Reservation>>) -> Option<CloseReason> {
+    /// A feed is popped under the same lock under which the message queue was found empty,
+    /// so a message sent before its feed was announced is also written before it.
+    fn gather(&mut self, reservations: &mut Vec<Option<Reservation>>) -> Option<CloseReason> {
         let outbox = self.outbox.clone();
         let mut state = outbox.state();
         if let Some(payload) = state.pong.take() {
@@ -184,40 +181,40 @@ impl Writer {
         if std::mem::take(&mut state.ping) {
             self.frames.control(Opcode::Ping, b"");
         }
-        self.take_answers(&mut state, freed);
+        self.take_messages(&mut state, reservations);
         if self.large.is_some() {
             return None;
         }
-        if let Some(reason) = state.close.filter(|_| !state.has_answers()) {
+        if let Some(reason) = state.close.filter(|_| !state.has_messages()) {
             return Some(reason);
         }
         while self.large.is_none()
-            && self.frames.len() < self.delivery.write_bytes
+            && self.frames.len() < self.options.write_bytes
             && let Some(feed) = state.ready.pop_front()
         {
             drop(state);
-            let more = feed.fill(&mut self.frames, self.delivery.turn_bytes);
+            let more = feed.fill(&mut self.frames, self.options.turn_bytes);
             state = outbox.state();
             if more == More::Yes {
                 state.ready.push_back(Arc::clone(&feed));
             }
             self.filled.push(feed);
-            self.take_answers(&mut state, freed);
+            self.take_messages(&mut state, reservations);
         }
         None
     }
 
-    /// Moves answers into the write while it has room, up to a large one.
-    fn take_answers(&mut self, state: &mut State, freed: &mut Vec<Option<Reservation>>) {
-        while self.frames.len() < self.delivery.write_bytes
-            && let Some(answer) = state.next_answer()
+    /// Moves messages into the write while it has room, up to the next large message.
+    fn take_messages(&mut self, state: &mut State, reservations: &mut Vec<Option<Reservation>>) {
+        while self.frames.len() < self.options.write_bytes
+            && let Some(message) = state.next_message()
         {
-            if answer.message.len() > LARGE_BYTES {
-                self.large = Some(answer);
+            if message.bytes.len() > LARGE_BYTES {
+                self.large = Some(message);
                 return;
             }
-            self.frames.message(&answer.message);
-            freed.push(answer.reservation);
+            self.frames.message(&message.bytes);
+            reservations.push(message.reservation);
         }
     }
 }

@@ -1,21 +1,21 @@
-//! Something that has frames to send whenever it is its turn.
+//! Sources of frames that are asked in turn.
 
-use crate::Frames;
+use crate::FrameBuffer;
 
-/// Whether a feed has more to send than fitted its turn.
+/// Whether a feed has frames left after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum More {
-    /// It wants another turn.
+    /// It needs another turn.
     Yes,
-    /// It has nothing left; it will announce itself again.
+    /// It is drained, and calls [`Outbox::ready`](super::Outbox::ready) for its next turn.
     No,
 }
 
-/// A source of frames that takes turns with the others of its connection.
+/// A source of frames that takes turns with the other feeds of its connection.
 pub trait Feed: Send + Sync {
-    /// Appends frames with about `budget` bytes of payload at most.
-    fn fill(&self, frames: &mut Frames, budget: usize) -> More;
+    /// Appends frames with about `budget` payload bytes at most.
+    fn fill(&self, frames: &mut FrameBuffer, budget: usize) -> More;
 
-    /// Everything that was filled so far has been handed to the transport.
+    /// Called after all frames appended so far were handed to the transport.
     fn written(&self);
 }

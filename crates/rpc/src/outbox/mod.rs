@@ -1,14 +1,13 @@
 //! The writing half of a connection.
 //!
-//! Whoever has something to say leaves it in the [`Outbox`]; [`deliver`] is the
-//! one task that writes. There is no queue of output: a [`Feed`] is asked for
-//! its next frames only when there is room for them on the wire, which is what
-//! makes a slow reader cost nothing but its own process's patience.
+//! [`Outbox`] queues messages, and [`deliver`] is the one task that writes. Process output
+//! is not queued: a [`Feed`] is asked for frames only when the transport can take them, so
+//! a slow reader needs no extra memory and applies backpressure to its own processes.
 
 mod deliver;
 mod feed;
 mod queue;
 
-pub use deliver::{Delivery, deliver};
+pub use deliver::{WriterOptions, deliver};
 pub use feed::{Feed, More};
-pub use queue::{Answer, CloseReason, Outbox, Reservation};
+pub use queue::{CloseReason, Outbox, OutgoingMessage, Reservation};

@@ -1,40 +1,38 @@
-//! What is to be sent on a connection, and in which order.
+//! Queue of outgoing messages and ready feeds.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::Feed;
 use crate::Ticket;
 
-/// How many bytes of large answers may wait to be written, in KiB.
+/// Budget for large messages that wait to be written, in KiB.
 const BULK_KIB: usize = 4 * 1024;
-/// A connection with more unwritten answers than this is not read from,
-const MANY_ANSWERS: usize = 4096;
-/// nor one with more bytes of them: ids and names come back as they were sent,
-/// and may be megabytes.
-const MANY_BYTES: usize = 2 * 1024 * 1024;
+/// Number of unwritten messages from which the connection is not read.
+const MAX_UNWRITTEN_MESSAGES: usize = 4096;
+/// Bytes of unwritten messages from which the connection is not read. Even small responses
+/// can be large, because ids and names are echoed.
+const MAX_UNWRITTEN_BYTES: usize = 2 * 1024 * 1024;
 
-/// Why we close a WebSocket.
+/// Reason for closing a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The peer said goodbye.
+    /// The peer closed the connection, or it is no longer needed.
     Normal,
-    /// The server is ending.
+    /// The server is shutting down.
     GoingAway,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     ProtocolError,
     /// Another connection has taken the session over.
     TakenOver,
 }
 
 impl CloseReason {
-    /// The code and the words of the close frame.
+    /// Returns the code and the reason text of the close frame.
     #[must_use]
     pub fn code(self) -> (u16, &'static str) {
         match self {
@@ -46,38 +44,37 @@ impl CloseReason {
     }
 }
 
-/// A message that answers something, with what it holds until it is queued and
-/// until it is on its way.
+/// An encoded message, with the resources that it holds until it is queued or written.
 #[derive(Debug)]
-pub struct Answer {
+pub struct OutgoingMessage {
     /// The encoded message, without framing.
-    pub message: Vec<u8>,
-    /// The request's place among those under way, which is free once the answer
-    /// is queued: how many answers may wait has a bound of its own.
+    pub bytes: Vec<u8>,
+    /// Admission of the request that this responds to. Released when the response is
+    /// queued; queued messages have their own bound.
     pub ticket: Option<Ticket>,
-    /// The room that was reserved for a large answer, until it is on its way.
+    /// Memory reserved for a large message. Released when it is written.
     pub reservation: Option<Reservation>,
 }
 
-impl Answer {
-    /// A message that holds no place.
+impl OutgoingMessage {
+    /// Creates a message without ticket and reservation.
     #[must_use]
-    pub fn new(message: Vec<u8>) -> Self {
-        Answer {
-            message,
+    pub fn new(bytes: Vec<u8>) -> Self {
+        OutgoingMessage {
+            bytes,
             ticket: None,
             reservation: None,
         }
     }
 }
 
-/// Room for a large answer; dropping it gives the room back.
+/// Memory reserved for a large message. Released on drop.
 #[derive(Debug)]
 pub struct Reservation {
     _room: OwnedSemaphorePermit,
 }
 
-/// The sending side of a connection, for everybody who has something to say.
+/// The sending side of a connection. Clones share the queue.
 #[derive(Clone)]
 pub struct Outbox {
     shared: Arc<Shared>,
@@ -85,46 +82,44 @@ pub struct Outbox {
 
 struct Shared {
     state: Mutex<State>,
-    /// Wakes the writer.
-    news: Notify,
-    /// Wakes the reader that waits for answers to be written.
+    /// Notified when there is something to write.
+    work: Notify,
+    /// Notified when queued messages were written.
     drained: Notify,
     bulk: Arc<Semaphore>,
-    /// Cancelled when nothing can be sent any more; the connection's tasks end
-    /// with it.
+    /// Cancelled when nothing can be sent any more. Ends the connection's tasks.
     closed: CancellationToken,
 }
 
 #[derive(Default)]
 pub(super) struct State {
-    /// Answers, in the order they were given.
-    answers: VecDeque<Answer>,
-    /// How many bytes they have.
-    answer_bytes: usize,
-    /// Feeds that have something, in the order of their turns.
+    /// Unwritten messages, in order.
+    messages: VecDeque<OutgoingMessage>,
+    /// Total size of `messages`.
+    message_bytes: usize,
+    /// Feeds with frames to send, in order of their turns.
     pub(super) ready: VecDeque<Arc<dyn Feed>>,
-    /// The bytes of the last ping that was not answered yet; only the last one
-    /// needs an answer.
+    /// Payload of the last unanswered ping. RFC 6455 requires a pong for the last one only.
     pub(super) pong: Option<Bytes>,
-    /// A ping is to be sent.
+    /// A ping was requested.
     pub(super) ping: bool,
-    /// The last thing to send.
+    /// A close was requested.
     pub(super) close: Option<CloseReason>,
 }
 
 impl State {
-    pub(super) fn next_answer(&mut self) -> Option<Answer> {
-        let answer = self.answers.pop_front()?;
-        self.answer_bytes -= answer.message.len();
-        Some(answer)
+    pub(super) fn next_message(&mut self) -> Option<OutgoingMessage> {
+        let message = self.messages.pop_front()?;
+        self.message_bytes -= message.bytes.len();
+        Some(message)
     }
 
-    pub(super) fn has_answers(&self) -> bool {
-        !self.answers.is_empty()
+    pub(super) fn has_messages(&self) -> bool {
+        !self.messages.is_empty()
     }
 
     fn is_empty(&self) -> bool {
-        self.answers.is_empty()
+        self.messages.is_empty()
             && self.ready.is_empty()
             && self.pong.is_none()
             && !self.ping
@@ -133,13 +128,13 @@ impl State {
 }
 
 impl Outbox {
-    /// An empty outbox. `closed` is cancelled when the writer ends.
+    /// Creates an empty outbox. `closed` is cancelled when the writer ends.
     #[must_use]
     pub fn new(closed: CancellationToken) -> Self {
         Outbox {
             shared: Arc::new(Shared {
                 state: Mutex::default(),
-                news: Notify::new(),
+                work: Notify::new(),
                 drained: Notify::new(),
                 bulk: Arc::new(Semaphore::new(BULK_KIB)),
                 closed,
@@ -147,50 +142,49 @@ impl Outbox {
         }
     }
 
-    /// Sends an answer; before any output that isn't on its way yet.
-    pub fn answer(&self, mut answer: Answer) {
-        self.put(|state| {
-            // In one step with the queueing. Who has the answer and sends its
-            // next request at once must find a free place; and who waits for all
-            // requests to be answered must find the answers queued.
-            drop(answer.ticket.take());
-            state.answer_bytes += answer.message.len();
-            state.answers.push_back(answer);
+    /// Queues a message. It is written before any output that is not yet in a write.
+    pub fn send(&self, mut message: OutgoingMessage) {
+        self.update(|state| {
+            // Released in the same step as the queueing: a client that reads the response
+            // and sends its next request must be admitted, and `Admission::idle` must
+            // imply that all responses are queued.
+            drop(message.ticket.take());
+            state.message_bytes += message.bytes.len();
+            state.messages.push_back(message);
         });
     }
 
-    /// Gives a feed a turn. It must not be waiting for one already.
+    /// Queues a feed for its next turn. It must not be queued already.
     pub fn ready(&self, feed: Arc<dyn Feed>) {
-        self.put(|state| state.ready.push_back(feed));
+        self.update(|state| state.ready.push_back(feed));
     }
 
-    /// Answers a ping.
+    /// Queues a pong.
     pub fn pong(&self, payload: Bytes) {
-        self.put(|state| state.pong = Some(payload));
+        self.update(|state| state.pong = Some(payload));
     }
 
-    /// Asks the peer for a sign of life.
+    /// Queues a ping.
     pub fn ping(&self) {
-        self.put(|state| state.ping = true);
+        self.update(|state| state.ping = true);
     }
 
-    /// Ends the connection once the answers so far are written; the first
-    /// reason counts.
+    /// Closes the connection after the queued messages were written. The first reason wins.
     pub fn close(&self, reason: CloseReason) {
-        self.put(|state| {
+        self.update(|state| {
             state.close.get_or_insert(reason);
         });
     }
 
-    fn put(&self, change: impl FnOnce(&mut State)) {
+    fn update(&self, change: impl FnOnce(&mut State)) {
         if !self.shared.closed.is_cancelled() {
             change(&mut self.state());
-            self.shared.news.notify_one();
+            self.shared.work.notify_one();
         }
     }
 
-    /// Waits for room to hold an answer of so many bytes. An answer larger
-    /// than all the room there is gets all of it.
+    /// Waits until `bytes` fit into the budget for large messages. A message larger than
+    /// the budget takes all of it.
     pub async fn reserve(&self, bytes: usize) -> Reservation {
         let kib = bytes.div_ceil(1024).clamp(1, BULK_KIB) as u32;
         let bulk = Arc::clone(&self.shared.bulk);
@@ -200,13 +194,14 @@ impl Outbox {
         }
     }
 
-    /// Waits while the peer leaves too many answers unread: who doesn't listen
-    /// isn't listened to.
-    pub async fn listening(&self) {
+    /// Waits while too many messages are unwritten. Callers stop reading meanwhile, so that a
+    /// peer that does not read its responses cannot send further requests.
+    pub async fn wait_below_limit(&self) {
         loop {
             let few = {
                 let state = self.state();
-                state.answers.len() <= MANY_ANSWERS && state.answer_bytes <= MANY_BYTES
+                state.messages.len() <= MAX_UNWRITTEN_MESSAGES
+                    && state.message_bytes <= MAX_UNWRITTEN_BYTES
             };
             if few {
                 return;
@@ -218,7 +213,7 @@ impl Outbox {
         }
     }
 
-    /// Whether nothing can be sent any more.
+    /// Returns whether nothing can be sent any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.closed.is_cancelled()
@@ -230,29 +225,26 @@ impl Outbox {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock()
     }
 
-    /// Waits until there is something to send.
-    pub(super) async fn news(&self) {
+    /// Waits until there is something to write.
+    pub(super) async fn wait_for_work(&self) {
         while self.state().is_empty() {
-            self.shared.news.notified().await;
+            self.shared.work.notified().await;
         }
     }
 
-    /// Whether there is nothing to send right now.
-    pub(super) fn is_quiet(&self) -> bool {
+    /// Returns whether there is nothing to write.
+    pub(super) fn is_idle(&self) -> bool {
         self.state().is_empty()
     }
 
-    pub(super) fn answers_written(&self) {
+    pub(super) fn messages_written(&self) {
         self.shared.drained.notify_one();
     }
 
-    /// Nothing more will be sent: frees what waits, and those who wait.
+    /// Discards the queue and wakes all waiters. Nothing is sent afterwards.
     pub fn end(&self) {
         self.shared.closed.cancel();
         let left = std::mem::take(&mut *self.state());

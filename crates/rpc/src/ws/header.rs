@@ -1,8 +1,8 @@
-//! The header of a frame.
+//! Frame headers (RFC 6455, section 5.2).
 
 use super::Mask;
 
-/// What a frame is for.
+/// The type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opcode {
     Continuation,
@@ -42,21 +42,20 @@ impl Opcode {
     }
 }
 
-/// A header as it was received.
+/// A received header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) last: bool,
     pub(crate) opcode: Opcode,
     pub(crate) mask: Option<Mask>,
     pub(crate) payload: u64,
-    /// How many bytes the header itself took.
+    /// Size of the header itself.
     pub(crate) len: usize,
 }
 
 impl Header {
-    /// Reads a header from the front of the bytes: `None` when there are too
-    /// few of them yet, `Err` with the reason when no continuation could make
-    /// them a header that we accept.
+    /// Parses a header from the front of `bytes`. Returns `None` if more bytes are needed,
+    /// and the reason as `Err` if the header is invalid.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Header>, &'static str> {
         let [first, second, rest @ ..] = bytes else {
             return Ok(None);
@@ -106,7 +105,7 @@ pub(crate) fn encode_header(out: &mut Vec<u8>, opcode: Opcode, len: u64, mask: O
     encode_part_header(out, opcode, true, len, mask);
 }
 
-/// Appends the header of a frame, which may be the last of its message or not.
+/// Appends the header of a frame or fragment.
 pub(crate) fn encode_part_header(
     out: &mut Vec<u8>,
     opcode: Opcode,
@@ -139,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_parsed(len in prop_oneof![0_u64..300, 65_530_u64..65_550, any::<u32>().prop_map(u64::from)], mask in proptest::option::of(any::<[u8; 4]>())) {
+        fn encoded_header_parses_back(len in prop_oneof![0_u64..300, 65_530_u64..65_550, any::<u32>().prop_map(u64::from)], mask in proptest::option::of(any::<[u8; 4]>())) {
             let mut bytes = Vec::new();
             encode_header(&mut bytes, Opcode::Binary, len, mask.map(Mask));
             let header = Header::parse(&bytes).unwrap().unwrap();
@@ -150,7 +149,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
             let _ = Header::parse(&bytes);
         }
     }

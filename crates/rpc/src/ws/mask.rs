@@ -1,13 +1,13 @@
-//! The mask that clients lay over what they send.
+//! Masking of client frames (RFC 6455, section 5.3).
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Four bytes, applied over and over; zero changes nothing.
+/// A masking key. The zero key changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mask(pub(crate) [u8; 4]);
 
 impl Mask {
-    /// Masks or unmasks, which is the same, in place.
+    /// XORs the payload with the key, in place. Masks and unmasks.
     pub(crate) fn apply(self, payload: &mut [u8]) {
         if self.0 == [0; 4] {
             return;
@@ -28,8 +28,7 @@ impl Mask {
     }
 }
 
-/// Draws masks that a page in a browser couldn't guess, which is all that
-/// masking is for.
+/// Generates masking keys that a page in a browser cannot predict (RFC 6455, section 10.3).
 #[derive(Debug)]
 pub(crate) struct MaskSource {
     key: RandomState,
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masking_twice_gives_the_bytes_back() {
+    fn masking_twice_restores_the_bytes() {
         let plain: Vec<u8> = (0..=255).cycle().take(1000).collect();
         let mask = Mask([1, 2, 3, 250]);
         for len in [0, 1, 3, 4, 15, 16, 17, 31, 1000] {

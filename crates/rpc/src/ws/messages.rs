@@ -1,33 +1,30 @@
-//! Frames put together into messages.
+//! Assembles frames into messages.
 
 use bytes::{Buf, BytesMut};
 
 use super::{Header, Opcode};
-use crate::{InboundError, Received, Role, room::append};
+use crate::{InboundError, Received, Role, receive_buffer::append};
 
-/// What the next bytes belong to.
+/// State of the frame parser.
 #[derive(Debug)]
-enum Stage {
-    /// A frame header comes next.
+enum ReadState {
+    /// Expects a frame header.
     Header,
-    /// The payload of this frame comes next.
+    /// Expects the payload of this frame.
     Payload(Header),
-    /// So many bytes of a message that is too long are still to be thrown
-    /// away; then either another of its frames follows or, if this was the
-    /// last one, the next message.
+    /// Discards the remaining `left` bytes of a frame; `last` if it ends its message.
     Skip { left: u64, last: bool },
 }
 
-/// Assembles messages out of received bytes.
+/// Assembles messages from received bytes.
 #[derive(Debug)]
 pub(crate) struct Messages {
     role: Role,
     limit: usize,
-    stage: Stage,
-    /// The earlier fragments of the message under way.
+    state: ReadState,
+    /// Earlier fragments of the current message.
     fragments: Option<BytesMut>,
-    /// The message under way is thrown away with its remaining frames, and this
-    /// is why.
+    /// Reason for which the current message is being discarded.
     skipping: Option<Received>,
 }
 
@@ -36,21 +33,21 @@ impl Messages {
         Messages {
             role,
             limit,
-            stage: Stage::Header,
+            state: ReadState::Header,
             fragments: None,
             skipping: None,
         }
     }
 
-    /// Takes what it can from the front of `received`; `None` means that more
-    /// bytes are needed.
+    /// Takes the next message or control frame from the front of `received`. Returns `None`
+    /// if more bytes are needed.
     pub(crate) fn next(
         &mut self,
         received: &mut BytesMut,
     ) -> Result<Option<Received>, InboundError> {
         loop {
-            match self.stage {
-                Stage::Header => {
+            match self.state {
+                ReadState::Header => {
                     let Some(header) = Header::parse(received).map_err(InboundError::WebSocket)?
                     else {
                         return Ok(None);
@@ -58,29 +55,29 @@ impl Messages {
                     received.advance(header.len);
                     self.accept(header)?;
                 }
-                Stage::Payload(header) => {
+                ReadState::Payload(header) => {
                     let len = header.payload as usize;
                     if received.len() < len {
                         return Ok(None);
                     }
                     let mut payload = received.split_to(len);
                     header.mask.unwrap_or_default().apply(&mut payload);
-                    self.stage = Stage::Header;
+                    self.state = ReadState::Header;
                     if let Some(message) = self.finish(header, payload) {
                         return Ok(Some(message));
                     }
                 }
-                Stage::Skip { left, last } => {
+                ReadState::Skip { left, last } => {
                     let now = left.min(received.len() as u64);
                     received.advance(now as usize);
                     if now < left {
-                        self.stage = Stage::Skip {
+                        self.state = ReadState::Skip {
                             left: left - now,
                             last,
                         };
                         return Ok(None);
                     }
-                    self.stage = Stage::Header;
+                    self.state = ReadState::Header;
                     if last && let Some(reason) = self.skipping.take() {
                         return Ok(Some(reason));
                     }
@@ -89,16 +86,15 @@ impl Messages {
         }
     }
 
-    /// How many more bytes the frame under way needs at most, so that a large
-    /// one is read in large pieces.
+    /// Returns how many bytes of the current frame are missing. Sizes the next read.
     pub(crate) fn wants(&self, received: usize) -> usize {
-        match self.stage {
-            Stage::Payload(header) => (header.payload as usize).saturating_sub(received),
+        match self.state {
+            ReadState::Payload(header) => (header.payload as usize).saturating_sub(received),
             _ => 0,
         }
     }
 
-    /// Decides what becomes of a frame, before its payload is there.
+    /// Checks a frame header and decides whether to read or skip its payload.
     fn accept(&mut self, header: Header) -> Result<(), InboundError> {
         let masked = header.mask.is_some();
         if masked != (self.role == Role::Server) {
@@ -107,7 +103,7 @@ impl Messages {
             ));
         }
         if header.opcode.is_control() {
-            self.stage = Stage::Payload(header);
+            self.state = ReadState::Payload(header);
             return Ok(());
         }
         let continues = header.opcode == Opcode::Continuation;
@@ -121,15 +117,15 @@ impl Messages {
             self.skipping = Some(Received::TooLong);
             self.skip(header);
         } else {
-            self.stage = Stage::Payload(header);
+            self.state = ReadState::Payload(header);
         }
         Ok(())
     }
 
-    /// There is no memory for the frame under way. Control frames are too small
-    /// for that to happen.
-    pub(crate) fn give_up(&mut self) {
-        if let Stage::Payload(header) = self.stage {
+    /// Discards the current message for lack of memory. Control frames are too small for
+    /// this to happen.
+    pub(crate) fn skip_for_memory(&mut self) {
+        if let ReadState::Payload(header) = self.state {
             self.skipping = Some(Received::NoMemory);
             self.skip(header);
         }
@@ -137,13 +133,13 @@ impl Messages {
 
     fn skip(&mut self, header: Header) {
         self.fragments = None;
-        self.stage = Stage::Skip {
+        self.state = ReadState::Skip {
             left: header.payload,
             last: header.last,
         };
     }
 
-    /// A whole frame is there: a message, a part of one, or control.
+    /// Processes a complete frame: a message, a fragment, or a control frame.
     fn finish(&mut self, header: Header, payload: BytesMut) -> Option<Received> {
         match header.opcode {
             Opcode::Ping => Some(Received::Ping(payload.freeze())),

@@ -1,8 +1,8 @@
-//! The WebSocket protocol (RFC 6455), as much of it as a message needs.
+//! WebSocket framing (RFC 6455).
 //!
-//! Written here rather than taken from a library for two reasons: a message
-//! over the size limit must be skipped and answered while the connection goes
-//! on, and output is encoded straight into the outgoing frame.
+//! Not from a library, for two reasons: a message over the size limit must be skipped and
+//! answered with an error while the connection goes on, and output is encoded straight
+//! into the outgoing frame.
 
 mod handshake;
 mod header;

@@ -1,4 +1,4 @@
-//! The opening handshake, from the side that connects.
+//! The client side of the opening handshake (RFC 6455, section 4.1).
 
 use std::io;
 
@@ -7,42 +7,42 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{MaskSource, accept_key};
 
-/// No server has more to say about an upgrade than this.
+/// Limit for the head of the server's response.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// What is asked of the server.
+/// Parameters of the upgrade request.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'a> {
-    /// What `Host` says.
+    /// Value of the `Host` header.
     pub host: &'a str,
     /// The path and query of the URL.
     pub path: &'a str,
 }
 
-/// Why there is no WebSocket.
+/// Error of the opening handshake.
 #[derive(Debug, thiserror::Error)]
 pub enum OpeningError {
-    /// The transport failed, or ended before the answer did.
-    #[error("failed to ask for a websocket: {0}")]
+    /// The transport failed, or ended within the response.
+    #[error("failed to request the websocket upgrade: {0}")]
     Io(io::Error),
-    /// The server answered with another status than 101.
+    /// The server responded with a status other than 101.
     #[error("the server answered the websocket upgrade with HTTP status {0}")]
-    Refused(u16),
-    /// What answered doesn't speak the protocol.
-    #[error("the answer to the websocket upgrade makes no sense: {0}")]
-    Nonsense(&'static str),
+    Rejected(u16),
+    /// The response does not follow the protocol.
+    #[error("invalid response to the websocket upgrade: {0}")]
+    Malformed(&'static str),
 }
 
-// Not a source, since the text has it.
+// Not `#[from]`, which would make it a source: the message contains it already.
 impl From<io::Error> for OpeningError {
     fn from(error: io::Error) -> Self {
         OpeningError::Io(error)
     }
 }
 
-/// Asks for a WebSocket. What the server sent right behind its answer belongs
-/// to the first frames, and comes back.
+/// Performs the opening handshake. Returns the bytes that were received after the
+/// response head; they belong to the first frames.
 pub async fn open<S>(io: &mut S, opening: Opening<'_>) -> Result<Bytes, OpeningError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
@@ -67,7 +67,7 @@ where
         match found {
             Some(at) => break at,
             None if received.len() > MAX_HEAD_BYTES => {
-                return Err(OpeningError::Nonsense("its head has no end"));
+                return Err(OpeningError::Malformed("the header is too long"));
             }
             None => {}
         }
@@ -77,18 +77,18 @@ where
     Ok(received.freeze())
 }
 
-/// Whether this answer agrees to the upgrade that was asked for.
+/// Checks that the response accepts the upgrade with the expected key.
 fn check(head: &[u8], accept: &str) -> Result<(), OpeningError> {
-    let head = std::str::from_utf8(head).map_err(|_| OpeningError::Nonsense("it is not text"))?;
+    let head = std::str::from_utf8(head).map_err(|_| OpeningError::Malformed("not text"))?;
     let mut lines = head.split("\r\n");
     let status = lines
         .next()
         .and_then(|line| line.strip_prefix("HTTP/1.1 "))
         .and_then(|rest| rest.get(..3))
         .and_then(|code| code.parse().ok())
-        .ok_or(OpeningError::Nonsense("it is not HTTP/1.1"))?;
+        .ok_or(OpeningError::Malformed("not HTTP/1.1"))?;
     if status != 101 {
-        return Err(OpeningError::Refused(status));
+        return Err(OpeningError::Rejected(status));
     }
     let agrees = lines
         .filter_map(|line| line.split_once(':'))
@@ -98,11 +98,11 @@ fn check(head: &[u8], accept: &str) -> Result<(), OpeningError> {
     if agrees {
         Ok(())
     } else {
-        Err(OpeningError::Nonsense("it answers another key"))
+        Err(OpeningError::Malformed("wrong Sec-WebSocket-Accept"))
     }
 }
 
-/// Sixteen bytes that differ from one connection to the next, as text.
+/// Returns 16 random bytes in base64.
 fn random_key() -> String {
     let mut masks = MaskSource::new();
     let bytes: [[u8; 4]; 4] = std::array::from_fn(|_| masks.draw().0);
@@ -120,13 +120,17 @@ mod tests {
     }
 
     #[test]
-    fn only_the_right_answer_is_a_yes() {
+    fn only_status_101_with_the_right_key_is_accepted() {
         let yes = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n";
         assert_eq!(
             outcome(&format!("{yes}sec-websocket-ACCEPT:  {ACCEPT}")),
             Ok(())
         );
-        assert!(outcome(yes).unwrap_err().contains("another key"));
+        assert!(
+            outcome(yes)
+                .unwrap_err()
+                .contains("wrong Sec-WebSocket-Accept")
+        );
         assert!(
             outcome("HTTP/1.1 503 Busy\r\n")
                 .unwrap_err()
@@ -137,26 +141,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_follows_the_answer_is_kept() {
+    async fn bytes_after_the_response_are_returned() {
         let (mut ours, mut theirs) = tokio::io::duplex(4096);
         let opening = Opening {
             host: "h",
             path: "/p",
         };
         let server = async {
-            let mut asked = vec![0; 4096];
-            let count = theirs.read(&mut asked).await.unwrap();
-            let asked = String::from_utf8(asked[..count].to_vec()).unwrap();
-            assert!(asked.starts_with("GET /p HTTP/1.1\r\nHost: h\r\n"));
-            let key = asked
+            let mut request = vec![0; 4096];
+            let count = theirs.read(&mut request).await.unwrap();
+            let request = String::from_utf8(request[..count].to_vec()).unwrap();
+            assert!(request.starts_with("GET /p HTTP/1.1\r\nHost: h\r\n"));
+            let key = request
                 .lines()
                 .find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "))
                 .unwrap();
             let accept = accept_key(key.as_bytes());
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: {accept}\r\n\r\nframe"
             );
-            theirs.write_all(answer.as_bytes()).await.unwrap();
+            theirs.write_all(response.as_bytes()).await.unwrap();
         };
         let (early, ()) = tokio::join!(open(&mut ours, opening), server);
         assert_eq!(early.unwrap(), "frame");

@@ -1,23 +1,22 @@
-//! What bubblewrap is told: to make namespaces, and to mount a layout where the stage can't.
+//! Bubblewrap's command line options.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::layout::{Mount, Mounts};
+use super::mounts::{Mount, Mounts, PlannedMount};
 use crate::Network;
 
-/// Who mounts what a plan grants.
+/// The process that makes the mounts of a plan.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Mounter {
-    /// Our own stage, inside bubblewrap's namespaces.
-    Stage,
-    /// Bubblewrap itself, where nobody inside is let mount anything. It reads the table of mounts
-    /// again for each of them, which takes as long as all the rest.
+    /// The helper, inside bubblewrap's namespaces.
+    Helper,
+    /// Bubblewrap, on hosts where the helper isn't allowed to mount. Slower: bubblewrap reads the mount
+    /// table again for each mount.
     Bubblewrap,
 }
 
-/// Namespaces of every kind. Nothing ends with whoever started it: what a program leaves running is
-/// the server's to end.
+/// Without `--die-with-parent`: the server ends leftover processes itself.
 const NAMESPACES: [&str; 5] = [
     "--unshare-user",
     "--unshare-pid",
@@ -27,11 +26,11 @@ const NAMESPACES: [&str; 5] = [
 ];
 
 /// No capabilities, and no way to get any.
-const POWERLESS: [&str; 3] = ["--disable-userns", "--cap-drop", "ALL"];
+const UNPRIVILEGED: [&str; 3] = ["--disable-userns", "--cap-drop", "ALL"];
 
-/// For a stage that mounts, and gives up afterwards what it takes. As the root of its namespace, since
-/// terminals can't be mounted by anybody else.
-const POWERFUL: [&str; 9] = [
+/// For a helper that makes the mounts and drops its capabilities afterwards. It is root of its user
+/// namespace because only root can mount devpts.
+const PRIVILEGED: [&str; 9] = [
     "--uid",
     "0",
     "--gid",
@@ -43,75 +42,77 @@ const POWERFUL: [&str; 9] = [
     "/",
 ];
 
-/// Namespaces around all of the host, and a stage that can still mount in them.
-pub(super) fn for_a_stage(network: Network) -> Vec<OsString> {
-    let mut words = namespaces(network);
-    words.say(POWERFUL);
-    words
+/// Returns options for namespaces that show the whole host, in which the helper can mount.
+pub(super) fn for_helper(network: Network) -> Vec<OsString> {
+    let mut options = namespaces(network);
+    options.add(PRIVILEGED);
+    options
 }
 
-/// Namespaces with these mounts, and nobody who could change them.
+/// Returns options for namespaces with these mounts, without the capability to change them.
 pub(super) fn with_mounts(mounts: &Mounts, network: Network) -> Vec<OsString> {
-    let mut words = namespaces(network);
-    words.say(POWERLESS);
+    let mut options = namespaces(network);
+    options.add(UNPRIVILEGED);
     let root = Path::new("/");
-    let mut sealed = Vec::new();
-    match mounts.over.first() {
-        Some((path, Mount::Writable)) if path == root => words.bind("--bind", root),
-        Some((path, _)) if path == root => words.bind("--ro-bind", root),
-        _ => sealed.push(root),
+    let mut read_only = Vec::new();
+    let first = mounts.mounts.first().filter(|first| first.path == root);
+    match first.map(|first| first.mount) {
+        Some(Mount::Writable) => options.bind("--bind", root),
+        Some(_) => options.bind("--ro-bind", root),
+        None => read_only.push(root),
     }
-    words.say(["--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]);
-    words.say(["--proc", "/proc"]);
-    sealed.extend([Path::new("/dev"), Path::new("/proc")]);
-    for (path, mount) in mounts.over.iter().filter(|(path, _)| path != root) {
+    options.add(["--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]);
+    options.add(["--proc", "/proc"]);
+    read_only.extend([Path::new("/dev"), Path::new("/proc")]);
+    let others = mounts.mounts.iter().filter(|mount| mount.path != root);
+    for PlannedMount { path, mount } in others {
         match mount {
-            Mount::Writable => words.bind("--bind", path),
-            Mount::Readable => words.bind("--ro-bind", path),
-            Mount::Device => words.bind("--dev-bind", path),
-            // A device that can't be opened, since no mount here has devices.
+            Mount::Writable => options.bind("--bind", path),
+            Mount::Readable => options.bind("--ro-bind", path),
+            Mount::Device => options.bind("--dev-bind", path),
+            // The null device can't be opened through a mount with `nodev`.
             Mount::HiddenFile => {
-                words.say(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]);
+                options.add(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]);
             }
-            Mount::HiddenDirectory | Mount::Passage | Mount::Empty => {
+            Mount::HiddenDirectory | Mount::Traversable | Mount::Empty => {
                 let mode = format!("{:04o}", mount.mode().unwrap_or_default());
-                words.say(["--perms", &mode, "--tmpfs"]);
-                words.say([path.as_os_str()]);
-                sealed.push(path);
+                options.add(["--perms", &mode, "--tmpfs"]);
+                options.add([path.as_os_str()]);
+                read_only.push(path);
             }
         }
     }
-    // What they lead to is there by now, and so is whatever they are in.
+    // After the mounts, which contain the links' targets and parent directories.
     for link in &mounts.links {
-        words.say(["--symlink".as_ref(), link.target.as_os_str()]);
-        words.say([link.path.as_os_str()]);
+        options.add(["--symlink".as_ref(), link.target.as_os_str()]);
+        options.add([link.path.as_os_str()]);
     }
-    for path in sealed {
-        words.say(["--remount-ro".as_ref(), path.as_os_str()]);
+    for path in read_only {
+        options.add(["--remount-ro".as_ref(), path.as_os_str()]);
     }
-    words
+    options
 }
 
 fn namespaces(network: Network) -> Vec<OsString> {
-    let mut words = Vec::new();
-    words.say(NAMESPACES);
+    let mut options = Vec::new();
+    options.add(NAMESPACES);
     if network == Network::Restricted {
-        words.say(["--unshare-net"]);
+        options.add(["--unshare-net"]);
     }
-    words
+    options
 }
 
-trait Words {
-    fn say<T: Into<OsString>>(&mut self, words: impl IntoIterator<Item = T>);
+trait Options {
+    fn add<T: Into<OsString>>(&mut self, arguments: impl IntoIterator<Item = T>);
 
-    /// The same place inside as outside.
-    fn bind(&mut self, how: &str, path: &Path) {
-        self.say([how.as_ref(), path.as_os_str(), path.as_os_str()]);
+    /// Adds a bind mount at the path that it has on the host.
+    fn bind(&mut self, option: &str, path: &Path) {
+        self.add([option.as_ref(), path.as_os_str(), path.as_os_str()]);
     }
 }
 
-impl Words for Vec<OsString> {
-    fn say<T: Into<OsString>>(&mut self, words: impl IntoIterator<Item = T>) {
-        self.extend(words.into_iter().map(Into::into));
+impl Options for Vec<OsString> {
+    fn add<T: Into<OsString>>(&mut self, arguments: impl IntoIterator<Item = T>) {
+        self.extend(arguments.into_iter().map(Into::into));
     }
 }

@@ -1,7 +1,7 @@
-//! Landlock inside the namespaces: a third wall, for the day one of the others has a hole.
+//! Landlock rules: a further layer besides mounts and seccomp.
 //!
-//! Its rules only ever grant, for a path and all below it. So it knows what may be read and what may
-//! be written, and the exceptions in between are the mounts' alone.
+//! A Landlock rule grants access to a path and everything below it. It can't make exceptions below a
+//! granted path; those are enforced by mounts alone.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,73 +9,73 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::layout::DEVICES;
-use super::orders::Grant;
-use super::place;
+use super::helper::Grant;
+use super::mounts::DEVICES;
+use super::nofollow;
 use super::sys::{self, RulesetAttributes};
 use crate::{Access, Level};
 
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
 const READ_FILE: u64 = 1 << 2;
-const READ_DIRECTORY: u64 = 1 << 3;
-const MAKE_CHARACTER_DEVICE: u64 = 1 << 6;
-const MAKE_BLOCK_DEVICE: u64 = 1 << 11;
+const READ_DIR: u64 = 1 << 3;
+const MAKE_CHAR: u64 = 1 << 6;
+const MAKE_BLOCK: u64 = 1 << 11;
 const REFER: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;
-const DEVICE_IOCTL: u64 = 1 << 15;
+const IOCTL_DEV: u64 = 1 << 15;
 
-const READ: u64 = EXECUTE | READ_FILE | READ_DIRECTORY;
-/// What makes sense for something that isn't a directory.
-const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | DEVICE_IOCTL;
-const OF_DEVICES: u64 = READ | WRITE_FILE | TRUNCATE | DEVICE_IOCTL;
+const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
+/// The rights that apply to files other than directories.
+const FILE_RIGHTS: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+const DEVICE_RIGHTS: u64 = READ | WRITE_FILE | TRUNCATE | IOCTL_DEV;
 
-const ABSTRACT_SOCKETS: u64 = 1;
-const SIGNALS: u64 = 1 << 1;
+const SCOPE_ABSTRACT_UNIX_SOCKET: u64 = 1;
+const SCOPE_SIGNAL: u64 = 1 << 1;
 
-/// What a version handles of file systems: everything it knows.
+/// Returns all file system rights that a Landlock version knows.
 fn handled(version: u32) -> u64 {
     let all = (REFER << 3) - 1;
     match version {
         0 | 1 => REFER - 1,
         2 => TRUNCATE - 1,
-        3 | 4 => DEVICE_IOCTL - 1,
+        3 | 4 => IOCTL_DEV - 1,
         _ => all,
     }
 }
 
-/// Nobody confined makes a device.
+/// Returns the rights of a writable path: all but creating devices.
 fn write(version: u32) -> u64 {
-    handled(version) & !(MAKE_CHARACTER_DEVICE | MAKE_BLOCK_DEVICE)
+    handled(version) & !(MAKE_CHAR | MAKE_BLOCK)
 }
 
-/// The same and no more, from now on and for everything below. Says whether this kernel has
-/// Landlock; where it hasn't, the other walls have to do.
-pub(super) fn confine(grants: &[Grant], level: Level) -> io::Result<bool> {
+/// Restricts this process and its children to `grants`. Returns false if the kernel has no Landlock.
+pub(super) fn restrict(grants: &[Grant], level: Level) -> io::Result<bool> {
     let version = match sys::landlock_version() {
         Ok(version) => version,
-        Err(error) if is_missing(&error) => return Ok(false),
+        Err(error) if is_unsupported(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
     let handled = handled(version);
     let attributes = RulesetAttributes {
         handled_fs: handled,
         handled_net: 0,
-        // With a network, too: a socket without a path is granted by nobody.
-        scoped: match version {
-            ..6 => 0,
-            _ => ABSTRACT_SOCKETS | SIGNALS,
+        // Also with network access: no policy grants abstract sockets.
+        scoped: if version < 6 {
+            0
+        } else {
+            SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL
         },
     };
-    // Older kernels refuse members that they don't know.
+    // Older kernels reject a struct that is longer than the one they know.
     let size = match version {
         ..4 => 8,
         4 | 5 => 16,
         _ => 24,
     };
-    let ruleset = sys::landlock_ruleset(&attributes, size)?;
-    let usual = usual(version, level);
-    let usual = usual.iter().map(|(path, rights)| {
+    let ruleset = sys::landlock_create_ruleset(&attributes, size)?;
+    let standard = standard_grants(version, level);
+    let standard = standard.iter().map(|(path, rights)| {
         let opened = rustix::fs::open(*path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         (opened, *rights)
     });
@@ -84,61 +84,61 @@ pub(super) fn confine(grants: &[Grant], level: Level) -> io::Result<bool> {
         Access::Write => Some((open(grant), write(version))),
         Access::Deny => None,
     });
-    for (opened, rights) in usual.chain(granted) {
+    for (opened, rights) in standard.chain(granted) {
         match opened {
             Ok(opened) => allow(&ruleset, opened, rights & handled)?,
-            // Then there is nothing to grant.
+            // There is nothing to grant.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
-    // The terminal it stands on may have no path inside, and programs open it again by its descriptor.
+    // The terminal may have no path inside the sandbox; programs reopen it through its descriptor.
     for stream in [rustix::stdio::stdin(), rustix::stdio::stdout()] {
         if rustix::termios::isatty(stream) {
-            allow(&ruleset, stream, OF_DEVICES & handled)?;
+            allow(&ruleset, stream, DEVICE_RIGHTS & handled)?;
         }
     }
-    sys::landlock_restrict(&ruleset)?;
+    sys::landlock_restrict_self(&ruleset)?;
     Ok(true)
 }
 
-/// What was planned with, and nothing that has been put in its place since.
+/// Opens the path of a grant. Fails with `ESTALE` if it isn't the file that was planned.
 fn open(grant: &Grant) -> Result<OwnedFd, Errno> {
-    let opened = place::follow(&grant.path)?;
+    let opened = nofollow::open(&grant.path)?;
     match grant.identity {
-        Some(known) if place::identity(&opened)? != known => Err(Errno::STALE),
+        Some(expected) if nofollow::identity(&opened)? != expected => Err(Errno::STALE),
         _ => Ok(opened),
     }
 }
 
-/// What every program gets. Inside namespaces all of it is the process's own; without them the
-/// devices are the host's, and only the harmless ones are for everybody.
-fn usual(version: u32, level: Level) -> Vec<(&'static str, u64)> {
+/// Returns the paths that every program gets. Inside namespaces `/dev` is the sandbox's own; without
+/// them it is the host's, and only harmless devices are granted.
+fn standard_grants(version: u32, level: Level) -> Vec<(&'static str, u64)> {
     let terminals = ["/dev/ptmx", "/dev/pts"];
     let devices = DEVICES.into_iter().chain(terminals);
-    let mut usual: Vec<_> = devices.map(|device| (device, OF_DEVICES)).collect();
-    usual.push(("/proc", READ));
+    let mut grants: Vec<_> = devices.map(|device| (device, DEVICE_RIGHTS)).collect();
+    grants.push(("/proc", READ));
     if level == Level::Namespaces {
         let own = [
             ("/dev", READ),
-            ("/dev/console", OF_DEVICES),
+            ("/dev/console", DEVICE_RIGHTS),
             ("/dev/shm", write(version)),
         ];
-        usual.extend(own);
+        grants.extend(own);
     }
-    usual
+    grants
 }
 
 fn allow(ruleset: &OwnedFd, opened: impl AsFd, rights: u64) -> io::Result<()> {
     let mode = rustix::fs::fstat(&opened)?.st_mode;
     let rights = match FileType::from_raw_mode(mode) {
         FileType::Directory => rights,
-        _ => rights & OF_FILES,
+        _ => rights & FILE_RIGHTS,
     };
     sys::landlock_allow(ruleset, opened, rights)
 }
 
-fn is_missing(error: &io::Error) -> bool {
+fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EOPNOTSUPP))
 }
 
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_version_handles_what_it_knows() {
+    fn handled_rights_depend_on_the_version() {
         assert_eq!(handled(1), 0x1fff);
         assert_eq!(handled(2), 0x3fff);
         assert_eq!(handled(3), 0x7fff);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_is_no_writing() {
+    fn read_rights_exclude_write_rights() {
         assert_eq!(READ & (WRITE_FILE | TRUNCATE | REFER), 0);
         assert_eq!(write(5) & READ, READ);
         assert_ne!(write(5) & REFER, 0);

@@ -1,53 +1,43 @@
-//! How a plan is enforced on Linux.
+//! Enforces a plan on Linux.
 //!
-//! Bubblewrap gives the process namespaces of its own. Inside them a stage of our own binary mounts
-//! what the plan grants, so that nothing else exists, gives up the powers that this takes, puts up
-//! Landlock and a filter of system calls, and becomes the program. Where a stage may not mount,
-//! bubblewrap does it.
+//! Bubblewrap creates namespaces and executes the [`helper`] in them. The helper mounts what the plan
+//! grants, so that nothing else is visible, drops its capabilities, restricts itself with [`landlock`]
+//! and [`seccomp`], and executes the program. On hosts where the helper isn't allowed to mount,
+//! [`bubblewrap`] makes the mounts.
 //!
-//! - what decides: [`layout`], a plan as mounts, with [`host`] for what it must know; what
-//!   [`bubblewrap`] is told; [`filter`] with the tables of [`calls`]; [`landlock`]
-//! - what acts: [`sandbox`] in the server, with what it has to [`hold`]; [`stage`] in between, with
-//!   [`orders`], [`report`] and the [`line`] they go over
-//! - what goes in and comes out: [`confined`]; what they say of themselves: [`said`]
-//! - [`preflight`]: whether this host can, and if not, why
-//! - [`place`]: whether what is mounted is what was planned with
-//! - [`placeholder`]: what stands where nothing may be created, and is taken away again, if need be
-//!   out of a directory that is only [`ajar`]; [`standing`] has the paths of those there may
-//!   be, and a [`keepsake`] is what holds them when the server is killed
+//! - [`preflight`]: probes what this host supports
+//! - [`sandbox`]: prepares a confined process in the server
+//! - [`plan_check`]: checks that a plan can be enforced
+//! - [`launch`]: plans, prepares and starts it; [`running`] waits for the helper
+//! - [`mounts`]: derives the mounts from a plan, and verifies them inside
+//! - [`placeholder`]: mount points at paths that must stay absent
+//! - [`host_resources`]: what a confined process needs on the host while it lives
+//! - [`nofollow`]: opens paths without following symbolic links
 
-mod ajar;
 mod bubblewrap;
-mod calls;
-mod command;
-mod confined;
-mod filter;
-mod hold;
-mod host;
-mod keepsake;
+mod helper;
+mod host_resources;
 mod landlock;
-mod layout;
-mod line;
-mod orders;
-pub(crate) mod place;
+mod launch;
+mod mounts;
+pub(crate) mod nofollow;
 pub(crate) mod placeholder;
+mod plan_check;
 mod preflight;
-mod report;
-mod said;
+mod prepare_error;
+mod running;
 mod sandbox;
-mod stage;
-mod standing;
+mod seccomp;
 mod sys;
 
 pub use bubblewrap::Mounter;
-pub use command::StageCommand;
-pub use confined::{Confined, Own, Program};
-pub use hold::Hold;
-pub use line::{Heard, Line};
-pub use placeholder::{PlaceholderError, Remains, is_one_at as is_placeholder};
-pub use preflight::{Means, Remedy, Unenforceable};
-pub use report::{Report, Step};
-pub use said::Said;
-pub use sandbox::{PrepareError, Sandbox};
-pub use stage::main as stage;
+pub use helper::{HelperCommand, Step, main as run_helper};
+pub use host_resources::HostResources;
+pub use launch::{
+    HelperProcess, LaunchError, PreparedHelper, PreparedProcess, SandboxRequest, WorkerAccess,
+};
+pub use placeholder::{PendingCleanup, PlaceholderError, is_placeholder};
+pub use preflight::{HostSupport, Remedy, Unenforceable};
+pub use prepare_error::PrepareError;
+pub use sandbox::{PreparedCommand, Program, Sandbox};
 pub use sys::landlock_version;

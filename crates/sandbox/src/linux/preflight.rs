@@ -1,9 +1,10 @@
-//! What this host can enforce, found out by trying.
+//! Finds out what this host can enforce by trying it.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,96 +13,95 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::bubblewrap::Mounter;
-use super::stage;
-use super::{StageCommand, stage::Probe};
+use super::helper::{self, HelperCommand, Probe};
 use crate::Level;
 
-/// How long a trial may take. It takes a few milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout of a probe, which normally takes a few milliseconds.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of what a trial says is of interest.
-const WORDS: usize = 4096;
+/// How much of a probe's output is read.
+const MAX_OUTPUT: usize = 4096;
 
-/// The version of Landlock that can stand alone.
-const LEAST: u32 = 3;
+/// The lowest Landlock version that is accepted without namespaces: it can restrict truncation.
+const MIN_LANDLOCK: u32 = 3;
 
-/// The package that has it, on Debian and most others.
+/// The package that contains bwrap on most distributions.
 const PACKAGE: &str = "bubblewrap";
 
-/// What is there.
+/// The enforcement that this host supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Means {
-    /// Where bubblewrap is; nowhere if the operator has chosen to do without.
+pub struct HostSupport {
+    /// The path of bubblewrap; empty at [`Level::Landlock`].
     pub bubblewrap: PathBuf,
-    /// Which one, in its own words, if there is one.
+    /// Bubblewrap's own version string; empty at [`Level::Landlock`].
     pub version: String,
-    /// Who mounts what is granted, in bubblewrap's namespaces.
+    /// The process that makes the mounts.
     pub mounter: Mounter,
-    /// Which Landlock the kernel has; zero is none.
+    /// The kernel's Landlock version; 0 if it has none.
     pub landlock: u32,
 }
 
-/// Why nothing can be enforced here.
+/// The reason why this host can't confine processes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unenforceable {
-    /// Whoever serves has no program to confine with.
-    #[error("this program has no stage to confine processes with")]
-    NoStages,
-    /// Without namespaces Landlock is all there is, and it must know what can be truncated.
+    /// The server was configured without a helper command.
+    #[error("this program has no sandbox helper to confine processes with")]
+    NoHelper,
+    /// The kernel's Landlock is missing or too old for [`Level::Landlock`].
     #[error(
-        "sandbox.level is \"landlock\" and this kernel has version {found} of it: it takes {LEAST}"
+        "sandbox.level is \"landlock\", which needs Landlock version {MIN_LANDLOCK}, but this kernel has version {found}"
     )]
     NoLandlock {
-        /// Zero is none.
+        /// The kernel's version; 0 if it has none.
         found: u32,
     },
-    /// It isn't on the server's `PATH`.
+    /// Bubblewrap isn't on the server's `PATH`.
     #[error("bwrap isn't found on the server's PATH: install the package {PACKAGE}")]
     NoBubblewrap,
-    /// It lacks something.
+    /// Bubblewrap lacks an option.
     #[error("{found} is too old: install version 0.8 or newer of the package {PACKAGE}")]
     OldBubblewrap {
-        /// What it calls itself.
+        /// Its version string.
         found: String,
     },
-    /// The host forbids what it does.
-    #[error("namespaces can't be used here ({said}): {remedy}")]
+    /// The host forbids namespaces.
+    #[error("namespaces can't be used here ({message}): {remedy}")]
     Namespaces {
-        /// What bubblewrap had to say.
-        said: String,
-        /// What to do about it.
+        /// Bubblewrap's error message.
+        message: String,
+        /// The remedy.
         remedy: Remedy,
     },
-    /// Nobody may mount in bubblewrap's namespaces but bubblewrap.
-    #[error("mounts can't be made in bubblewrap's namespaces ({said})")]
+    /// The helper isn't allowed to mount in bubblewrap's namespaces.
+    #[error("mounts can't be made in bubblewrap's namespaces ({message})")]
     Mounts {
-        /// What the system said.
-        said: String,
+        /// The error message.
+        message: String,
     },
-    /// The kernel has no filter for system calls, or not for us.
-    #[error("system calls can't be filtered here ({said})")]
+    /// The kernel has no seccomp filters, or forbids them.
+    #[error("system calls can't be filtered here ({message})")]
     Seccomp {
-        /// What was said.
-        said: String,
+        /// The error message.
+        message: String,
     },
-    /// Our own stage didn't start, or didn't end.
-    #[error("cannot try out what this host enforces: {said}")]
-    Trial {
-        /// What happened.
-        said: String,
+    /// The probe itself failed.
+    #[error("cannot probe what this host can enforce: {message}")]
+    Probe {
+        /// The error message.
+        message: String,
     },
 }
 
-/// What lets a host have namespaces.
+/// The change that enables namespaces on this host.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// There may be none at all of this kind.
+    /// Raise the limit of this kind of namespaces.
     MaxNamespaces(&'static str),
-    /// Debian's switch.
+    /// Enable unprivileged namespaces; a setting of Debian kernels.
     UnprivilegedClone,
-    /// Ubuntu's.
+    /// Lift a restriction by AppArmor; a setting of Ubuntu.
     AppArmor,
-    /// None of the known switches is off.
+    /// None of the known settings forbids them.
     Unknown,
 }
 
@@ -109,29 +109,26 @@ impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Remedy::MaxNamespaces(kind) => {
-                return write!(
-                    f,
-                    "set the sysctl user.max_{kind}_namespaces to something above 1"
-                );
+                return write!(f, "set the sysctl user.max_{kind}_namespaces above 1");
             }
             Remedy::UnprivilegedClone => "set the sysctl kernel.unprivileged_userns_clone to 1",
             Remedy::AppArmor => {
                 "set the sysctl kernel.apparmor_restrict_unprivileged_userns to 0, or allow bwrap \
-                 in a profile of AppArmor"
+                 in an AppArmor profile"
             }
             Remedy::Unknown => {
-                "see whether user.max_user_namespaces is a sysctl above 0 and whether a container \
-                 or a security module forbids unshare and mount"
+                "check that the sysctl user.max_user_namespaces is above 0, and that no container \
+                 or security module forbids unshare and mount"
             }
         })
     }
 }
 
-/// The kinds of namespaces that a confined process gets. Of users there is one in the other.
+/// The kinds of namespaces that a sandbox needs; two nested ones of kind `user`.
 const KINDS: [&str; 7] = ["user", "mnt", "pid", "ipc", "uts", "cgroup", "net"];
 
 impl Remedy {
-    /// Which switch is off, of those that `read` tells of.
+    /// Finds the setting that forbids namespaces. `read` reads a file.
     fn find(read: impl Fn(&str) -> Option<String>) -> Self {
         let is = |path: &str, value: &str| read(path).is_some_and(|found| found.trim() == value);
         let is_short = |kind: &str| {
@@ -153,133 +150,148 @@ impl Remedy {
     }
 }
 
-/// Looks for bubblewrap and tries it, with every kind of wall. Takes some milliseconds.
-pub(super) fn look(
-    command: &StageCommand,
+/// Probes the host at a level. Takes some milliseconds.
+pub(super) fn probe(
+    command: &HelperCommand,
     level: Level,
     mounter: Option<Mounter>,
-) -> Result<Means, Unenforceable> {
+) -> Result<HostSupport, Unenforceable> {
     match level {
-        Level::Namespaces => look_for_namespaces(command, mounter),
-        Level::Landlock => look_for_landlock(command),
+        Level::Namespaces => probe_namespaces(command, mounter),
+        Level::Landlock => probe_landlock(command),
     }
 }
 
-fn look_for_namespaces(
-    command: &StageCommand,
+fn probe_namespaces(
+    command: &HelperCommand,
     mounter: Option<Mounter>,
-) -> Result<Means, Unenforceable> {
+) -> Result<HostSupport, Unenforceable> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let bubblewrap = find(std::env::split_paths(&path)).ok_or(Unenforceable::NoBubblewrap)?;
+    let bubblewrap =
+        find_bubblewrap(std::env::split_paths(&path)).ok_or(Unenforceable::NoBubblewrap)?;
     let version = run(Command::new(&bubblewrap).arg("--version"))?.stdout;
     let attempt = |mounter| {
-        let mut argv = command.argv(stage::PROBE);
-        argv.push(Probe::By(mounter).word().into());
+        let mut argv = command.argv(helper::PROBE);
+        argv.push(Probe::Namespaces(mounter).argument().into());
         argv.push(bubblewrap.clone().into_os_string());
         argv.extend(command.args.iter().map(OsString::from));
-        let heard = run(&mut trial(command, &argv))?;
-        judge(&bubblewrap, mounter, version.trim(), &heard)
+        let output = run(&mut probe_command(command, &argv))?;
+        evaluate(&bubblewrap, mounter, version.trim(), &output)
     };
     if let Some(mounter) = mounter {
         return attempt(mounter);
     }
-    match attempt(Mounter::Stage) {
-        // Some hosts let nobody mount but bubblewrap, and kernels before 5.12 don't know how.
-        Err(Unenforceable::Mounts { said }) => {
-            tracing::warn!(%said, "only bubblewrap may mount here, which keeps a little less");
+    match attempt(Mounter::Helper) {
+        // Some hosts allow only bubblewrap to mount, and kernels before 5.12 lack `mount_setattr`.
+        Err(Unenforceable::Mounts { message }) => {
+            tracing::warn!(
+                error = %message,
+                "the sandbox helper can't mount; falling back to mounts by bubblewrap"
+            );
             attempt(Mounter::Bubblewrap)
         }
-        // Whatever else fails is no reason for less.
-        found => found,
+        // Other errors may be transient and must not lead to the weaker mounts.
+        result => result,
     }
 }
 
-fn look_for_landlock(command: &StageCommand) -> Result<Means, Unenforceable> {
-    let mut argv = command.argv(stage::PROBED);
-    argv.push(Probe::Alone.word().into());
-    let heard = run(&mut trial(command, &argv))?;
-    let means = judge(Path::new(""), Mounter::Bubblewrap, "", &heard)?;
-    if means.landlock < LEAST {
-        let found = means.landlock;
+fn probe_landlock(command: &HelperCommand) -> Result<HostSupport, Unenforceable> {
+    let mut argv = command.argv(helper::PROBE_INSIDE);
+    argv.push(Probe::Landlock.argument().into());
+    let output = run(&mut probe_command(command, &argv))?;
+    let support = evaluate(Path::new(""), Mounter::Bubblewrap, "", &output)?;
+    if support.landlock < MIN_LANDLOCK {
+        let found = support.landlock;
         return Err(Unenforceable::NoLandlock { found });
     }
-    Ok(means)
+    Ok(support)
 }
 
-fn trial(command: &StageCommand, argv: &[OsString]) -> Command {
-    let mut trial = Command::new(&command.program);
-    trial.arg0(&argv[0]).args(&argv[1..]).env_clear();
-    trial.envs(StageCommand::environment());
-    trial
+fn probe_command(command: &HelperCommand, argv: &[OsString]) -> Command {
+    let mut probe = Command::new(&command.program);
+    probe.arg0(&argv[0]).args(&argv[1..]).env_clear();
+    probe.envs(HelperCommand::environment());
+    probe
 }
 
-/// The system's own folders.
-const SYSTEM: [&str; 2] = ["/usr/bin", "/bin"];
+/// The system's directories of programs.
+const SYSTEM_DIRECTORIES: [&str; 2] = ["/usr/bin", "/bin"];
 
-/// Only absolute folders: a server may be standing in somebody's project.
-fn find(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
-    let candidates = in_order(folders);
-    let mut candidates = candidates.into_iter().map(|folder| folder.join("bwrap"));
+/// Finds bwrap in absolute directories. Relative ones are ignored: the server's working directory may be a
+/// project.
+fn find_bubblewrap(directories: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    let mut candidates = search_order(directories)
+        .into_iter()
+        .map(|directory| directory.join("bwrap"));
     candidates.find(|candidate| is_executable(candidate))
 }
 
-/// The system's folders first, wherever they stand among the others: what else is there may be a
-/// folder that a confined process could write, and whoever is found is every sandbox from then on.
-fn in_order(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
-    let mut folders: Vec<_> = folders.filter(|folder| folder.is_absolute()).collect();
-    let rank = |folder: &Path| SYSTEM.iter().position(|one| folder == Path::new(one));
-    folders.sort_by_key(|folder| rank(folder).unwrap_or(SYSTEM.len()));
-    folders
+/// Sorts the system's directories first. A confined process may be able to write in another one and
+/// could replace bwrap for all later sandboxes.
+fn search_order(directories: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut directories: Vec<_> = directories
+        .filter(|directory| directory.is_absolute())
+        .collect();
+    let rank = |directory: &Path| {
+        let mut system = SYSTEM_DIRECTORIES.iter();
+        system.position(|one| directory == Path::new(one))
+    };
+    directories.sort_by_key(|directory| rank(directory).unwrap_or(SYSTEM_DIRECTORIES.len()));
+    directories
 }
 
 fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// What a trial has said.
-#[derive(Debug, Default)]
-struct Said {
+/// The output of a probe.
+#[derive(Debug)]
+struct ProbeOutput {
     stdout: String,
     stderr: String,
 }
 
-fn judge(
+/// Interprets the output of a probe.
+fn evaluate(
     bubblewrap: &Path,
     mounter: Mounter,
     version: &str,
-    heard: &Said,
-) -> Result<Means, Unenforceable> {
-    let landlock = heard.stdout.trim().strip_prefix(stage::REPORTED.trim());
+    output: &ProbeOutput,
+) -> Result<HostSupport, Unenforceable> {
+    let landlock = output.stdout.trim().strip_prefix(helper::REPORTED.trim());
     if let Some(Ok(landlock)) = landlock.map(|version| version.trim().parse()) {
-        return Ok(Means {
+        return Ok(HostSupport {
             bubblewrap: bubblewrap.to_owned(),
             version: version.to_owned(),
             mounter,
             landlock,
         });
     }
-    let said = heard.stderr.trim().lines().next().unwrap_or_default();
-    let said = said.strip_prefix("bwrap: ").unwrap_or(said).to_owned();
-    Err(if said.to_ascii_lowercase().contains("unknown option") {
+    let message = output.stderr.trim().lines().next().unwrap_or_default();
+    let message = message
+        .strip_prefix("bwrap: ")
+        .unwrap_or(message)
+        .to_owned();
+    Err(if message.to_ascii_lowercase().contains("unknown option") {
         Unenforceable::OldBubblewrap {
             found: version.to_owned(),
         }
-    } else if let Some(said) = heard.stderr.strip_prefix(stage::FORBIDDEN) {
-        let said = said.trim().to_owned();
-        Unenforceable::Mounts { said }
-    } else if heard.stderr.starts_with("seccomp") {
-        Unenforceable::Seccomp { said }
-    } else if heard.stderr.starts_with("bwrap: ") {
+    } else if let Some(message) = output.stderr.strip_prefix(helper::FORBIDDEN) {
+        let message = message.trim().to_owned();
+        Unenforceable::Mounts { message }
+    } else if output.stderr.starts_with("seccomp") {
+        Unenforceable::Seccomp { message }
+    } else if output.stderr.starts_with("bwrap: ") {
         let remedy = Remedy::find(|path| std::fs::read_to_string(path).ok());
-        Unenforceable::Namespaces { said, remedy }
+        Unenforceable::Namespaces { message, remedy }
     } else {
-        Unenforceable::Trial { said }
+        Unenforceable::Probe { message }
     })
 }
 
-fn run(command: &mut Command) -> Result<Said, Unenforceable> {
-    let failed = |error: std::io::Error| Unenforceable::Trial {
-        said: error.to_string(),
+fn run(command: &mut Command) -> Result<ProbeOutput, Unenforceable> {
+    let failed = |error: std::io::Error| Unenforceable::Probe {
+        message: error.to_string(),
     };
     command.current_dir("/").stdin(Stdio::null());
     let mut child = command
@@ -287,29 +299,28 @@ fn run(command: &mut Command) -> Result<Said, Unenforceable> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    let heard = listen(&mut child);
-    if heard.is_none() {
+    let output = read_output(&mut child);
+    if output.is_none() {
         let _ = child.kill();
     }
     child.wait().map_err(failed)?;
-    heard.ok_or_else(|| Unenforceable::Trial {
-        said: format!("it took longer than {PATIENCE:?}"),
+    output.ok_or_else(|| Unenforceable::Probe {
+        message: format!("it took longer than {TIMEOUT:?}"),
     })
 }
 
-/// Everything it writes, as far as it is of interest; none when it takes too long.
-fn listen(child: &mut Child) -> Option<Said> {
-    let until = Instant::now() + PATIENCE;
-    let mut said = Said::default();
-    let text = |stream: Option<File>| -> Option<String> {
+/// Reads stdout and then stderr up to [`MAX_OUTPUT`]. Returns none on timeout.
+fn read_output(child: &mut Child) -> Option<ProbeOutput> {
+    let deadline = Instant::now() + TIMEOUT;
+    let read = |stream: Option<File>| -> Option<String> {
         let mut stream = stream?;
-        let mut bytes = vec![0; WORDS];
+        let mut bytes = vec![0; MAX_OUTPUT];
         let mut filled = 0;
-        while filled < WORDS {
-            let left = until.saturating_duration_since(Instant::now());
+        while filled < MAX_OUTPUT {
+            let left = deadline.saturating_duration_since(Instant::now());
             let timeout = Timespec::try_from(left).ok()?;
-            let mut watched = [PollFd::new(&stream, PollFlags::IN)];
-            if rustix::event::poll(&mut watched, Some(&timeout)).ok()? == 0 {
+            let mut polled = [PollFd::new(&stream, PollFlags::IN)];
+            if rustix::event::poll(&mut polled, Some(&timeout)).ok()? == 0 {
                 return None;
             }
             match stream.read(&mut bytes[filled..]).ok()? {
@@ -319,43 +330,50 @@ fn listen(child: &mut Child) -> Option<Said> {
         }
         Some(String::from_utf8_lossy(&bytes[..filled]).into_owned())
     };
-    let owned = std::os::fd::OwnedFd::from;
-    said.stdout = text(child.stdout.take().map(|one| File::from(owned(one))))?;
-    let owned = std::os::fd::OwnedFd::from;
-    said.stderr = text(child.stderr.take().map(|one| File::from(owned(one))))?;
-    Some(said)
+    let stdout = child
+        .stdout
+        .take()
+        .map(|pipe| File::from(OwnedFd::from(pipe)));
+    let stderr = child
+        .stderr
+        .take()
+        .map(|pipe| File::from(OwnedFd::from(pipe)));
+    Some(ProbeOutput {
+        stdout: read(stdout)?,
+        stderr: read(stderr)?,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn verdict(stdout: &str, stderr: &str) -> Result<Means, Unenforceable> {
-        let heard = Said {
+    fn evaluated(stdout: &str, stderr: &str) -> Result<HostSupport, Unenforceable> {
+        let output = ProbeOutput {
             stdout: stdout.into(),
             stderr: stderr.into(),
         };
         let bubblewrap = Path::new("/usr/bin/bwrap");
-        judge(bubblewrap, Mounter::Stage, "bubblewrap 0.4.0", &heard)
+        evaluate(bubblewrap, Mounter::Helper, "bubblewrap 0.4.0", &output)
     }
 
     #[test]
-    fn a_trial_that_comes_through_tells_of_landlock() {
-        let means = verdict("landlock 7\n", "").expect("all is there");
-        assert_eq!(means.landlock, 7);
+    fn successful_probe_reports_landlock_version() {
+        let support = evaluated("landlock 7\n", "").expect("supported");
+        assert_eq!(support.landlock, 7);
         assert_eq!(
-            verdict("landlock 0\n", "").map(|means| means.landlock),
+            evaluated("landlock 0\n", "").map(|support| support.landlock),
             Ok(0)
         );
     }
 
     #[test]
-    fn a_refusal_says_what_to_do() {
-        let old = verdict("", "bwrap: Unknown option --disable-userns\n");
+    fn error_names_the_remedy() {
+        let old = evaluated("", "bwrap: Unknown option --disable-userns\n");
         let old = old.expect_err("too old").to_string();
         assert!(old.contains("bubblewrap 0.4.0 is too old"), "{old}");
-        let said = "bwrap: No permissions to create new namespace, likely because";
-        let forbidden = verdict("", said).expect_err("forbidden").to_string();
+        let stderr = "bwrap: No permissions to create new namespace, likely because";
+        let forbidden = evaluated("", stderr).expect_err("forbidden").to_string();
         assert!(forbidden.contains("sysctl"), "{forbidden}");
         assert!(forbidden.contains("No permissions"), "{forbidden}");
         let none = Unenforceable::NoBubblewrap.to_string();
@@ -363,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn the_switch_that_is_off_is_named() {
+    fn remedy_names_the_setting() {
         let with = |which: &'static str, value: &'static str| {
             Remedy::find(|path| path.ends_with(which).then(|| value.to_owned()))
         };
@@ -384,15 +402,13 @@ mod tests {
         assert_eq!(with("max_user_namespaces", "96349\n"), Remedy::Unknown);
     }
 
-    /// A planted one would be every sandbox after the next start.
     #[test]
-    fn the_systems_own_comes_first() {
+    fn system_directories_are_searched_first() {
         let order = |path: &str| {
-            let folders = std::env::split_paths(path);
-            let ordered = in_order(folders);
+            let ordered = search_order(std::env::split_paths(path));
             ordered
                 .iter()
-                .map(|one| one.display().to_string())
+                .map(|directory| directory.display().to_string())
                 .collect::<Vec<_>>()
         };
         assert_eq!(
@@ -403,9 +419,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_in_a_folder_relative_to_somewhere() {
+    fn relative_directories_are_ignored() {
         assert_eq!(
-            find([PathBuf::from("usr/bin"), PathBuf::new()].into_iter()),
+            find_bubblewrap([PathBuf::from("usr/bin"), PathBuf::new()].into_iter()),
             None
         );
     }

@@ -1,34 +1,31 @@
-//! Preparing confined processes, in the server.
+//! Prepares confined processes in the server.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
+use outpost_process::{Wrapper, WrapperStdio};
+use parking_lot::Mutex;
 use rustix::fs::MemfdFlags;
+use tokio::sync::Semaphore;
 
 use super::bubblewrap::{self, Mounter};
-use super::confined::{Confined, Own, Program};
-use super::hold::Hold;
-use super::host::ThisHost;
-use super::keepsake::Keepsakes;
-use super::layout::{self, Layout};
-use super::line::Line;
-use super::orders::{Grant, Orders, Scene};
-use super::placeholder::{PlaceholderError, Placeholders};
-use super::preflight::{self, Means, Unenforceable};
-use super::said::Said;
-use super::standing::Standing;
-use super::{StageCommand, stage};
-use crate::planning::Failing;
-use crate::{Access, Level, Plan, Warning};
+use super::helper::{
+    self, Grant, HelperChannel, HelperCommand, HelperConfig, HelperStderr, MountSetup,
+};
+use super::host_resources::HostResources;
+use super::launch::MAX_PREPARATIONS;
+use super::mounts::{self, Layout, LocalHostPaths};
+use super::placeholder::{LockCarriers, PlaceholderPaths, Placeholders};
+use super::plan_check;
+use super::preflight::{self, HostSupport, Unenforceable};
+use super::prepare_error::{MAX_ARGUMENTS, PrepareError};
+use crate::{Access, Level, Plan};
 
-/// How many arguments bubblewrap takes at most, our own few included.
-const ARGUMENTS: usize = 9000 - 16;
-
-/// Confines processes; clones are the same.
+/// Confines processes. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     shared: Arc<Shared>,
@@ -36,106 +33,104 @@ pub struct Sandbox {
 
 #[derive(Debug)]
 struct Shared {
-    command: StageCommand,
+    command: HelperCommand,
     level: Level,
-    /// Who mounts, if that isn't to be found out.
+    /// The mounter, if it isn't to be probed.
     mounter: Option<Mounter>,
-    /// Once everything was found. What was missing may have been installed since.
-    means: Mutex<Option<Means>>,
+    /// The result of a successful probe. A failed one is repeated: the operator may have installed
+    /// what was missing.
+    support: Mutex<Option<HostSupport>>,
     placeholders: Placeholders,
-    keepsakes: Keepsakes,
-    standing: Standing,
-    /// Of this program, which are those of the stages.
+    lock_carriers: LockCarriers,
+    placeholder_paths: PlaceholderPaths,
+    /// The shared libraries of this program, which the helper needs too.
     libraries: OnceLock<Vec<PathBuf>>,
+    preparations: Arc<Semaphore>,
 }
 
-/// Why a process could not be confined.
-#[derive(Debug, thiserror::Error)]
-pub enum PrepareError {
-    /// Nothing can be enforced here.
-    #[error(transparent)]
-    Unenforceable(#[from] Unenforceable),
-    /// The plan has more exceptions than there can be mounts.
-    #[error(
-        "the plan takes {0} arguments of bubblewrap, which accepts {ARGUMENTS}: deny less, or whole directories"
-    )]
-    TooLong(usize),
-    /// The program could not even be started without it.
-    #[error(
-        "{0:?} can't be denied: the sandbox has one of its own there, which shows nothing of the host"
-    )]
-    Needed(PathBuf),
-    /// The stages are programs too.
-    #[error("the plan doesn't show {0:?}, which the sandbox's own helper needs to start")]
-    Library(PathBuf),
-    /// Whoever can open a device can do with it what it lets one do.
-    #[error("{0:?} is a device, which can be granted to write or not at all")]
-    Device(PathBuf),
-    /// There are no mounts to hide it with.
-    #[error("sandbox.level is \"landlock\", which can't deny {0:?} within what is granted")]
-    Within(PathBuf),
-    /// A path can't be kept absent.
-    #[error(transparent)]
-    Placeholder(#[from] PlaceholderError),
-    /// The system refused.
-    #[error("cannot pass the plan on: {0}")]
-    Os(#[from] io::Error),
+/// A program to execute inside the sandbox. The byte strings are sequences of NUL-terminated strings.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Paths to try, in this order.
+    pub candidates: Vec<u8>,
+    /// Arguments, starting with `argv[0]`. If empty, the helper serves requests on its channel instead
+    /// of executing a program.
+    pub argv: Vec<u8>,
+    /// The whole environment.
+    pub env: Vec<u8>,
+    /// The working directory.
+    pub cwd: PathBuf,
 }
 
-impl PrepareError {
-    /// On whose side it fails.
+impl Program {
+    /// Returns the configuration of a helper that serves requests instead of executing a program.
     #[must_use]
-    pub fn failing(&self) -> Failing {
-        match self {
-            PrepareError::Unenforceable(_)
-            | PrepareError::TooLong(_)
-            | PrepareError::Needed(_)
-            | PrepareError::Library(_)
-            | PrepareError::Device(_)
-            | PrepareError::Within(_) => Failing::Intent,
-            PrepareError::Placeholder(_) | PrepareError::Os(_) => Failing::Preparation,
+    pub fn none() -> Self {
+        Program {
+            candidates: Vec::new(),
+            argv: Vec::new(),
+            env: Vec::new(),
+            cwd: PathBuf::from("/"),
         }
     }
 }
 
+/// The command that starts a confined program: bubblewrap, or the helper at
+/// [`Level::Landlock`].
+#[derive(Debug)]
+pub struct PreparedCommand {
+    /// The path of the program to start.
+    pub program: PathBuf,
+    /// Its arguments, starting with `argv[0]`.
+    pub argv: Vec<OsString>,
+    /// Its environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Its descriptors. With its own stdio, the streams of the confined program follow the passed
+    /// descriptors.
+    pub wrapper: Wrapper,
+    /// To be kept until no process of the sandbox lives.
+    pub resources: HostResources,
+    /// Paths that exist inside only as masks over placeholders.
+    pub absent: Vec<PathBuf>,
+    pub(super) stderr: Option<HelperStderr>,
+    pub(super) channel: HelperChannel,
+}
+
 impl Sandbox {
-    /// One whose stages are this program, by the means that the operator has chosen.
+    /// Creates a sandbox that uses this helper at this level.
     #[must_use]
-    pub fn new(command: StageCommand, level: Level) -> Self {
-        Self::mounted_by(None, command, level)
+    pub fn new(command: HelperCommand, level: Level) -> Self {
+        Self::with_mounter(None, command, level)
     }
 
-    /// The same, where somebody has decided who mounts. It is found out otherwise, and what can't be
-    /// had on every host can be tried on any.
+    /// Creates a sandbox with a given mounter instead of a probed one, so that tests can cover both on
+    /// any host.
     #[must_use]
-    pub fn mounted_by(mounter: Option<Mounter>, command: StageCommand, level: Level) -> Self {
+    pub fn with_mounter(mounter: Option<Mounter>, command: HelperCommand, level: Level) -> Self {
         Self {
             shared: Arc::new(Shared {
                 command,
                 level,
                 mounter,
-                means: Mutex::default(),
+                support: Mutex::default(),
                 placeholders: Placeholders::default(),
-                keepsakes: Keepsakes::default(),
-                standing: Standing::default(),
+                lock_carriers: LockCarriers::default(),
+                placeholder_paths: PlaceholderPaths::default(),
                 libraries: OnceLock::new(),
+                preparations: Arc::new(Semaphore::new(MAX_PREPARATIONS)),
             }),
         }
     }
 
-    /// What this host can enforce. The first time it takes some milliseconds, in which processes
-    /// are started and waited for; so it does each time as long as something is missing.
+    /// Returns what this host can enforce. Blocks for some milliseconds to start probe processes, until a
+    /// probe has succeeded once.
     ///
     /// # Errors
-    /// When something is missing.
-    pub fn preflight(&self) -> Result<Means, Unenforceable> {
-        let mut known = self
-            .shared
-            .means
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(means) = &*known {
-            return Ok(means.clone());
+    /// If something is missing.
+    pub fn preflight(&self) -> Result<HostSupport, Unenforceable> {
+        let mut cached = self.shared.support.lock();
+        if let Some(support) = &*cached {
+            return Ok(support.clone());
         }
         let Shared {
             command,
@@ -143,203 +138,151 @@ impl Sandbox {
             mounter,
             ..
         } = &*self.shared;
-        let means = preflight::look(command, *level, *mounter)?;
-        Ok(known.insert(means).clone())
+        let support = preflight::probe(command, *level, *mounter)?;
+        Ok(cached.insert(support).clone())
     }
 
-    /// Where something may stand just now that only keeps a path absent for a process of ours:
-    /// [`is_placeholder`](crate::is_placeholder) tells. Waits for nothing.
+    /// Returns the paths where placeholders of this sandbox may exist. Doesn't block;
+    /// [`is_placeholder`](crate::is_placeholder) checks each.
     #[must_use]
     pub fn placeholders(&self) -> Vec<PathBuf> {
-        self.shared.standing.paths()
+        self.shared.placeholder_paths.paths()
     }
 
-    /// Prepares a process. Looks at the file system and may take a moment.
+    pub(super) fn preparations(&self) -> &Arc<Semaphore> {
+        &self.shared.preparations
+    }
+
+    /// Prepares a confined process. Blocks on the file system.
     ///
     /// # Errors
-    /// When any of the plan can't be enforced; nothing is left of it then.
-    pub fn confine(&self, plan: &Plan, program: Program) -> Result<Confined, PrepareError> {
-        let means = self.preflight()?;
+    /// If any part of the plan can't be enforced. Nothing is left on the host then.
+    pub fn prepare(&self, plan: &Plan, program: Program) -> Result<PreparedCommand, PrepareError> {
+        let support = self.preflight()?;
         let level = self.shared.level;
         let layout = match level {
             Level::Namespaces => {
-                check(plan, self.shared.libraries.get_or_init(libraries))?;
-                let held = self.shared.placeholders.paths();
-                layout::lay_out(plan, &ThisHost, &held)
+                plan_check::check_namespaces(
+                    plan,
+                    self.shared.libraries.get_or_init(plan_check::libraries),
+                )?;
+                let placeholders = self.shared.placeholders.paths();
+                mounts::lay_out(plan, &LocalHostPaths, &placeholders)
             }
             Level::Landlock => {
-                check_alone(plan)?;
+                plan_check::check_landlock(plan)?;
                 Layout::default()
             }
         };
         let Layout {
             mounts,
             absent,
-            places,
+            expected_mounts,
         } = layout;
-        let (arguments, scene) = match (level, means.mounter) {
+        let (arguments, mount_setup) = match (level, support.mounter) {
             (Level::Landlock, _) => (Vec::new(), None),
-            (Level::Namespaces, Mounter::Stage) => {
-                let scene = Scene {
+            (Level::Namespaces, Mounter::Helper) => {
+                let setup = MountSetup {
                     mounts,
                     user: rustix::process::geteuid().as_raw(),
                     group: rustix::process::getegid().as_raw(),
                 };
-                (bubblewrap::for_a_stage(plan.network), Some(scene))
+                (bubblewrap::for_helper(plan.network), Some(setup))
             }
             (Level::Namespaces, Mounter::Bubblewrap) => {
                 (bubblewrap::with_mounts(&mounts, plan.network), None)
             }
         };
-        if arguments.len() > ARGUMENTS {
-            return Err(PrepareError::TooLong(arguments.len()));
+        if arguments.len() > MAX_ARGUMENTS {
+            return Err(PrepareError::TooManyArguments(arguments.len()));
         }
         let grants = plan.rules.iter().filter(|rule| rule.access != Access::Deny);
-        let orders = Orders {
+        let config = HelperConfig {
             network: plan.network,
             level,
-            scene,
+            mount_setup,
             cwd: program.cwd,
             candidates: program.candidates,
             argv: program.argv,
             env: program.env,
-            places,
+            expected_mounts,
             grants: grants
                 .map(|rule| Grant {
                     path: rule.path.clone(),
                     access: rule.access,
-                    // With namespaces the places are compared before, and some are new inside.
+                    // With namespaces the mount check compares identities.
                     identity: rule.identity.filter(|_| level == Level::Landlock),
                 })
                 .collect(),
         };
-        let orders = nameless(&orders.encode())?;
-        let (line, theirs) = Line::open(&orders)?;
+        let config = memfd(&config.encode()?)?;
+        let (channel, helper_end) = HelperChannel::open(&config)?;
         let command = &self.shared.command;
-        let (said, words) = match level {
-            Level::Namespaces => Some(Said::open()?),
+        let (stderr, wrapper_stderr) = match level {
+            Level::Namespaces => Some(HelperStderr::open()?),
             Level::Landlock => None,
         }
         .unzip();
         let (program, argv, passed) = match level {
             Level::Namespaces => {
-                let own = stage::open(&command.program).map_err(io::Error::from)?;
-                let arguments = nameless(&in_a_run(&arguments))?;
-                let argv = stage::carried(command);
-                (means.bubblewrap, argv, vec![theirs, own, arguments])
+                let helper = helper::open_program(&command.program).map_err(io::Error::from)?;
+                let arguments = memfd(&nul_terminated(&arguments))?;
+                let argv = helper::bubblewrap_argv(command);
+                (
+                    support.bubblewrap,
+                    argv,
+                    vec![helper_end, helper, arguments],
+                )
             }
             Level::Landlock => (
                 command.program.clone(),
-                command.argv(stage::INNER),
-                vec![theirs],
+                command.argv(helper::RUN),
+                vec![helper_end],
             ),
         };
-        // Last, so that nothing is left where something else fails.
-        let standing = self.shared.standing.share(&absent);
-        let mut hold = Hold::new(self.shared.placeholders.hold(&absent)?, standing, level);
-        let own = match words {
-            Some(words) => Some(Own {
-                kept: hold.keep(&self.shared.keepsakes)?,
-                words,
-            }),
+        // Last, so that nothing is left on the host if another step fails.
+        let path_lease = self.shared.placeholder_paths.lease(&absent);
+        let placeholders = self.shared.placeholders.acquire(&absent)?;
+        let mut resources = HostResources::new(placeholders, path_lease, level);
+        let wrapper_stdio = match wrapper_stderr {
+            Some(stderr) => {
+                let locks = resources.carry_locks(&self.shared.lock_carriers)?;
+                Some(WrapperStdio {
+                    held: locks.map(Arc::new),
+                    stderr: Arc::new(stderr),
+                })
+            }
             None => None,
         };
-        Ok(Confined {
+        Ok(PreparedCommand {
             program,
             argv,
-            env: StageCommand::environment(),
-            passed,
-            own,
-            said,
-            line,
-            hold,
+            env: HelperCommand::environment(),
+            wrapper: Wrapper {
+                passed: passed.into_iter().map(Arc::new).collect(),
+                own: wrapper_stdio,
+            },
+            resources,
             absent,
+            stderr,
+            channel,
         })
     }
 }
 
-/// Each of them with the NUL byte that ends it.
-fn in_a_run(arguments: &[OsString]) -> Vec<u8> {
-    let each = arguments.iter().map(|argument| argument.as_encoded_bytes());
-    each.flat_map(|argument| [argument, b"\0"])
+fn nul_terminated(arguments: &[OsString]) -> Vec<u8> {
+    let bytes = arguments.iter().map(|argument| argument.as_encoded_bytes());
+    bytes
+        .flat_map(|argument| [argument, b"\0"])
         .flatten()
         .copied()
         .collect()
 }
 
-/// A file without a name that holds this, to be read from its beginning.
-fn nameless(bytes: &[u8]) -> io::Result<OwnedFd> {
+/// Creates a memfd with this content, positioned at its start.
+fn memfd(bytes: &[u8]) -> io::Result<OwnedFd> {
     let mut file = File::from(rustix::fs::memfd_create("plan", MemfdFlags::CLOEXEC)?);
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file.into())
-}
-
-/// What the stages themselves need inside.
-fn check(plan: &Plan, libraries: &[PathBuf]) -> Result<(), PrepareError> {
-    let proc = Path::new("/proc");
-    if plan
-        .rules
-        .iter()
-        .any(|rule| rule.path == proc && rule.access == Access::Deny)
-    {
-        return Err(PrepareError::Needed(proc.to_owned()));
-    }
-    let mut rules = plan.rules.iter();
-    if let Some(rule) = rules.find(|rule| layout::is_half_a_device(rule, &ThisHost)) {
-        return Err(PrepareError::Device(rule.path.clone()));
-    }
-    let mut libraries = libraries.iter();
-    match libraries.find(|library| plan.access(library) == Access::Deny) {
-        Some(library) => Err(PrepareError::Library(library.clone())),
-        None => Ok(()),
-    }
-}
-
-/// Landlock's rules only ever grant. What may be read in something that may be written can then be
-/// written, which is the weaker promise; what may not even be read is refused.
-fn check_alone(plan: &Plan) -> Result<(), PrepareError> {
-    for warning in &plan.warnings {
-        // It is kept by keeping the file there what it is, which takes a mount.
-        if let Warning::Blocked {
-            path, denied: true, ..
-        } = warning
-        {
-            return Err(PrepareError::Within(path.clone()));
-        }
-    }
-    for (at, rule) in plan.rules.iter().enumerate() {
-        let above = plan.rules[..at].iter().rev();
-        let mut above = above.filter(|above| rule.path.starts_with(&above.path));
-        let Some(above) = above.next().map(|above| above.access) else {
-            continue;
-        };
-        match (above, rule.access) {
-            (Access::Read | Access::Write, Access::Deny) => {
-                return Err(PrepareError::Within(rule.path.clone()));
-            }
-            (Access::Write, Access::Read) => {
-                tracing::warn!(path = ?rule.path, "sandbox.level is landlock: it can be written");
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// The libraries of this program, which are those of the stages.
-fn libraries() -> Vec<PathBuf> {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let mut paths: Vec<_> = maps
-        .lines()
-        .filter_map(|line| line.split_once('/'))
-        .map(|(_, path)| PathBuf::from(format!("/{path}")))
-        .filter(|path| {
-            let name = path.file_name().map(|name| name.to_string_lossy());
-            name.is_some_and(|name| name.contains(".so"))
-        })
-        .collect();
-    paths.sort();
-    paths.dedup();
-    paths
 }

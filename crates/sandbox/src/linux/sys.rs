@@ -1,4 +1,7 @@
-//! The system calls of the stages that nobody else wraps.
+//! System calls of the sandbox that neither `rustix` nor another dependency wraps.
+//!
+//! Landlock is called directly rather than through the `landlock` crate: the rights to handle depend on
+//! the kernel's version, which the crate doesn't expose, and the helper reports plain errno values.
 #![expect(unsafe_code, reason = "system calls on raw pointers")]
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint};
@@ -11,7 +14,7 @@ use libc::sock_filter;
 use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 
-/// Takes a filter of system calls on; there is no way back.
+/// Installs a seccomp filter for this process and everything it executes.
 pub(super) fn set_filter(filter: &[sock_filter]) -> io::Result<()> {
     let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog {
@@ -19,65 +22,63 @@ pub(super) fn set_filter(filter: &[sock_filter]) -> io::Result<()> {
         filter: filter.as_ptr().cast_mut(),
     };
     let mode = libc::SECCOMP_SET_MODE_FILTER;
-    // SAFETY: the program points to as many instructions as it says, and the kernel copies them.
+    // SAFETY: `program` points to `len` instructions, which the kernel copies.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, mode, 0, &raw const program) };
     check(result).map(drop)
 }
 
-/// What becomes of mounts, as the kernel wants it.
+/// `struct mount_attr`, see mount_setattr(2).
 #[repr(C)]
 #[derive(Debug, Default)]
-struct MountAttributes {
-    set: u64,
-    cleared: u64,
+struct MountAttr {
+    attr_set: u64,
+    attr_clr: u64,
     propagation: u64,
-    namespace: u64,
+    userns_fd: u64,
 }
 
-/// Gives a mount these attributes, in addition to those that it has, and if need be all below it. What
-/// happens to it from then on happens here alone.
-pub(super) fn set_mount(
+/// Adds attributes to a mount, and with `recursive` to all mounts below it. Makes them private, so that
+/// mount events don't propagate.
+pub(super) fn set_mount_attributes(
     mount: impl AsFd,
-    set: MountAttrFlags,
-    all_below: bool,
+    attributes: MountAttrFlags,
+    recursive: bool,
 ) -> Result<(), Errno> {
-    let attributes = MountAttributes {
-        set: set.bits().into(),
+    let attributes = MountAttr {
+        attr_set: attributes.bits().into(),
         propagation: libc::MS_PRIVATE,
-        ..MountAttributes::default()
+        ..MountAttr::default()
     };
-    let below = match all_below {
-        true => libc::AT_RECURSIVE,
-        false => 0,
-    };
-    // SAFETY: a terminated string, and attributes of the size that is said.
+    let recursive = if recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the path is NUL-terminated and `attributes` has the size that is passed.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
             mount.as_fd().as_raw_fd(),
             c"".as_ptr(),
-            libc::AT_EMPTY_PATH | below,
+            libc::AT_EMPTY_PATH | recursive,
             &raw const attributes,
-            size_of::<MountAttributes>(),
+            size_of::<MountAttr>(),
         )
     };
     check(result).map(drop).map_err(|error| errno(&error))
 }
 
-/// Leaves for a namespace of users where we are nobody yet. Nobody may have started a thread.
-pub(super) fn leave_for_new_users() -> Result<(), Errno> {
-    // SAFETY: no pointers, and no descriptors are shared or parted with.
+/// Moves this process to a new user namespace, which has no id mappings yet. Fails in a process with
+/// more than one thread.
+pub(super) fn unshare_user_namespace() -> Result<(), Errno> {
+    // SAFETY: no pointers, and descriptors are not affected.
     let result = unsafe { libc::syscall(libc::SYS_unshare, libc::CLONE_NEWUSER) };
     check(result).map(drop).map_err(|error| errno(&error))
 }
 
-/// Makes sure that no program that is executed gets a capability.
-pub(super) fn forgo_capabilities() -> Result<(), Errno> {
+/// Drops all capabilities from the bounding set, so that no program that is executed gets one.
+pub(super) fn drop_bounding_set() -> Result<(), Errno> {
     for number in 0..64 {
         // SAFETY: no pointers.
         let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) };
         match check(result.into()).map_err(|error| errno(&error)) {
-            // The last one that this kernel knows was before.
+            // The kernel knows no further capability.
             Err(Errno::INVAL) => break,
             dropped => dropped?,
         };
@@ -85,7 +86,7 @@ pub(super) fn forgo_capabilities() -> Result<(), Errno> {
     Ok(())
 }
 
-/// What a ruleset of Landlock handles, as the kernel wants it.
+/// `struct landlock_ruleset_attr`, see landlock_create_ruleset(2).
 #[repr(C)]
 #[derive(Debug, Default)]
 pub(super) struct RulesetAttributes {
@@ -94,29 +95,39 @@ pub(super) struct RulesetAttributes {
     pub(super) scoped: u64,
 }
 
-/// A rule of Landlock's about one path.
+/// `struct landlock_path_beneath_attr`, see landlock_add_rule(2).
 #[repr(C, packed)]
 struct PathBeneath {
     allowed: u64,
     parent: i32,
 }
 
-/// Which version of Landlock this kernel has; an error where it has none.
+/// Returns the Landlock ABI version of this kernel.
 ///
 /// # Errors
-/// When the kernel has none, or it is switched off.
+/// If the kernel has no Landlock, or it is disabled.
 pub fn landlock_version() -> io::Result<u32> {
     let none = ptr::null::<RulesetAttributes>();
-    let version: c_uint = 1;
-    // SAFETY: with this flag there is nothing to point to.
-    let result =
-        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, version) };
+    let get_version: c_uint = 1;
+    // SAFETY: with this flag the kernel expects a null pointer and size 0.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            none,
+            0_usize,
+            get_version,
+        )
+    };
     Ok(u32::try_from(check(result)?).unwrap_or_default())
 }
 
-pub(super) fn landlock_ruleset(attributes: &RulesetAttributes, size: usize) -> io::Result<OwnedFd> {
+/// Creates a Landlock ruleset. `size` is the size of the attributes that this kernel knows.
+pub(super) fn landlock_create_ruleset(
+    attributes: &RulesetAttributes,
+    size: usize,
+) -> io::Result<OwnedFd> {
     let attributes: *const _ = attributes;
-    // SAFETY: the attributes are valid for as many bytes as said, which are at most all of them.
+    // SAFETY: `attributes` is valid for the size passed, which is at most its own.
     let result = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
@@ -126,22 +137,23 @@ pub(super) fn landlock_ruleset(attributes: &RulesetAttributes, size: usize) -> i
         )
     };
     let number = c_int::try_from(check(result)?).map_err(|_| io::ErrorKind::InvalidData)?;
-    // SAFETY: the kernel has just made it for us.
+    // SAFETY: the kernel has just created this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
+/// Adds a rule that allows these rights at and below `parent`.
 pub(super) fn landlock_allow(ruleset: &OwnedFd, parent: impl AsFd, allowed: u64) -> io::Result<()> {
     let rule = PathBeneath {
         allowed,
         parent: parent.as_fd().as_raw_fd(),
     };
-    let beneath: c_int = 1;
-    // SAFETY: the rule is valid, and both descriptors are open.
+    let path_beneath: c_int = 1;
+    // SAFETY: `rule` is a valid rule of this type, and both descriptors are open.
     let result = unsafe {
         libc::syscall(
             libc::SYS_landlock_add_rule,
             ruleset.as_raw_fd(),
-            beneath,
+            path_beneath,
             &raw const rule,
             0,
         )
@@ -149,69 +161,75 @@ pub(super) fn landlock_allow(ruleset: &OwnedFd, parent: impl AsFd, allowed: u64)
     check(result).map(drop)
 }
 
-pub(super) fn landlock_restrict(ruleset: &OwnedFd) -> io::Result<()> {
+/// Restricts this process to a ruleset.
+pub(super) fn landlock_restrict_self(ruleset: &OwnedFd) -> io::Result<()> {
     // SAFETY: no pointers.
     let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) };
     check(result).map(drop)
 }
 
-/// Puts every signal back to its default: whoever carries a stage ignores them all.
-pub(super) fn heed_signals() {
-    // The kernel's own struct, all zeroes: the default, no flags and no mask. libc would keep two
-    // signals to itself, and those were ignored as well.
+/// Resets every signal to its default action. The wrapper around the helper ignores them all, and
+/// ignored signals stay ignored across `execve`.
+pub(super) fn reset_signal_handlers() {
+    // `struct sigaction` of the kernel, all zeroes: SIG_DFL, no flags, no mask. libc's function would
+    // refuse the two signals that it uses itself.
     let action = [0_u64; 8];
     let none = ptr::null_mut::<u64>();
     for signal in 1..=64 {
         let action = action.as_ptr();
-        // SAFETY: the struct is longer than any the kernel reads; the old one isn't asked for.
-        // Refused for those that can't be changed.
+        // SAFETY: `action` is longer than the struct the kernel reads, and the old action isn't
+        // requested. Fails harmlessly for SIGKILL and SIGSTOP.
         unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, action, none, 8_usize) };
     }
 }
 
-/// Everything behind the three streams is closed by the next program that is executed.
-pub(super) fn close_others_on_exec() -> io::Result<()> {
+/// Marks all descriptors from 3 on as close-on-exec.
+pub(super) fn close_inherited_on_exec() -> io::Result<()> {
     let flags = libc::CLOSE_RANGE_CLOEXEC;
-    // SAFETY: no pointers, and nothing is closed now.
+    // SAFETY: no pointers, and no descriptor is closed now.
     check(unsafe { libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, flags) }).map(drop)
 }
 
-/// Lets every signal through.
+/// Unblocks all signals.
 pub(super) fn unblock_signals() {
-    // SAFETY: zeroes are an empty set.
+    // SAFETY: all zeroes are an empty signal set.
     let none = unsafe { MaybeUninit::<libc::sigset_t>::zeroed().assume_init() };
-    // SAFETY: the set is valid; the old one isn't asked for.
+    // SAFETY: the set is valid, and the old one isn't requested.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut()) };
 }
 
-/// Puts a descriptor at a number of our choice, open for whatever is executed next. Whatever was
-/// there is closed.
+/// Duplicates a descriptor to `number`, without close-on-exec. A descriptor that was open there is
+/// closed.
 pub(super) fn duplicate_to(descriptor: &OwnedFd, number: c_int) -> Result<(), Errno> {
-    // SAFETY: no pointers. A stage knows what it has at its numbers.
+    // SAFETY: no pointers. The helper owns all descriptors at fixed numbers.
     match unsafe { libc::dup2(descriptor.as_raw_fd(), number) } {
         -1 => Err(errno(&io::Error::last_os_error())),
         _ => Ok(()),
     }
 }
 
-/// A descriptor that was left open at this number for us to have.
-pub(super) fn inherit(number: c_int) -> OwnedFd {
-    // SAFETY: nobody else in a stage uses what is passed to it, and this is called once for each.
-    // Where somebody has started it by hand and there is nothing, every use of it fails.
+/// Takes ownership of an inherited descriptor.
+///
+/// # Safety
+/// Nothing else may own or use descriptor `number`.
+pub(super) unsafe fn take_fd(number: c_int) -> OwnedFd {
+    // SAFETY: the caller guarantees sole ownership.
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
-/// A descriptor that the stage before has left open at this number.
-pub(super) fn borrow(number: c_int) -> BorrowedFd<'static> {
-    // SAFETY: nothing in a stage closes what it was left. Where somebody has started it by hand and
-    // there is nothing, every use of it fails.
+/// Borrows an inherited descriptor.
+///
+/// # Safety
+/// Descriptor `number` must not be closed while the result is in use.
+pub(super) unsafe fn borrow_fd(number: c_int) -> BorrowedFd<'static> {
+    // SAFETY: the caller guarantees that it stays open.
     unsafe { BorrowedFd::borrow_raw(number) }
 }
 
-/// Becomes a program, or says why not.
+/// Replaces this process by a program. Returns only on failure.
 pub(super) fn execute(program: &CStr, argv: &[&CStr], env: &[&CStr]) -> io::Error {
     let (argv, env) = (pointers(argv), pointers(env));
-    // SAFETY: terminated strings and null-terminated arrays that outlive the call.
+    // SAFETY: NUL-terminated strings and null-terminated arrays that outlive the call.
     unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), env.as_ptr()) };
     io::Error::last_os_error()
 }

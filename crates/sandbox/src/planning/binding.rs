@@ -1,39 +1,39 @@
-//! What the entries of a policy mean on this host.
+//! Binds the entries of a policy to paths.
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{Bounds, Child, PlanError, minimal, pattern::Pattern};
+use super::{ChildPaths, PlanError, PlanLimits, minimal, pattern::Pattern};
 use crate::{
-    Access, Warning, Why,
-    policy::{Entry, Missing, Place, Policy, Restricted, Special},
+    Access, Origin, Warning,
+    policy::{Entry, EntryPath, MissingPathBehavior, Policy, Restricted, SpecialPath},
 };
 
-/// Patterns with this before them apply to each project root.
+/// The prefix of patterns that apply to each project root.
 const EACH_PROJECT_ROOT: &str = "codex-project-roots://";
 
-/// The entries, each bound to paths.
+/// The entries of a policy, bound to paths.
 #[derive(Debug, Default)]
 pub(super) struct Bound {
-    pub(super) paths: Vec<BoundPath>,
+    pub(super) paths: Vec<ResolvedEntry>,
     pub(super) patterns: Vec<Pattern>,
     pub(super) warnings: Vec<Warning>,
 }
 
-/// An absolute path, links and all.
+/// The access at an absolute path, which may contain symbolic links.
 #[derive(Debug)]
-pub(super) struct BoundPath {
+pub(super) struct ResolvedEntry {
     pub(super) path: PathBuf,
     pub(super) access: Access,
-    pub(super) why: Why,
+    pub(super) origin: Origin,
     pub(super) absence: Absence,
 }
 
-/// What it means that something to write isn't there.
+/// The reaction to a writable path that doesn't exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absence {
     /// An error.
     Matters,
-    /// Worth a word.
+    /// A warning.
     Warns,
     /// Nothing.
     Fine,
@@ -42,23 +42,23 @@ pub(super) enum Absence {
 pub(super) fn bind(
     policy: &Policy,
     files: &Restricted,
-    child: &Child<'_>,
-    bounds: &Bounds,
+    context: &ChildPaths<'_>,
+    limits: &PlanLimits,
 ) -> Result<Bound, PlanError> {
     let count = files
         .entries
         .len()
         .saturating_mul(policy.workspace_roots.len().max(1));
-    if count > bounds.entries {
-        let limit = bounds.entries;
+    if count > limits.entries {
+        let limit = limits.entries;
         return Err(PlanError::ManyEntries { count, limit });
     }
     let mut bound = Bound::default();
     for entry in &files.entries {
-        match &entry.place {
-            Place::Path(path) => bound.path(path.clone(), entry),
-            Place::Special(special) => bound.special(special, entry, policy, child)?,
-            Place::Pattern(text) => bound.pattern(text, entry, policy, bounds)?,
+        match &entry.path {
+            EntryPath::Path { path } => bound.path(path.clone(), entry),
+            EntryPath::Special { value } => bound.special(value, entry, policy, context)?,
+            EntryPath::GlobPattern { pattern } => bound.pattern(pattern, entry, policy, limits)?,
         }
     }
     Ok(bound)
@@ -66,53 +66,54 @@ pub(super) fn bind(
 
 impl Bound {
     fn path(&mut self, path: PathBuf, entry: &Entry) {
-        let absence = match entry.missing {
-            Missing::Matters => Absence::Matters,
-            Missing::Skip => Absence::Fine,
+        let absence = match entry.missing_path_behavior {
+            None => Absence::Matters,
+            Some(MissingPathBehavior::Skip) => Absence::Fine,
         };
-        self.push(path, entry, Why::Entry, absence);
+        self.push(path, entry, Origin::Entry, absence);
     }
 
-    fn push(&mut self, path: PathBuf, entry: &Entry, why: Why, absence: Absence) {
-        self.paths.push(BoundPath {
+    fn push(&mut self, path: PathBuf, entry: &Entry, origin: Origin, absence: Absence) {
+        self.paths.push(ResolvedEntry {
             path,
             access: entry.access,
-            why,
+            origin,
             absence,
         });
     }
 
     fn special(
         &mut self,
-        special: &Special,
+        special: &SpecialPath,
         entry: &Entry,
         policy: &Policy,
-        child: &Child<'_>,
+        context: &ChildPaths<'_>,
     ) -> Result<(), PlanError> {
         match special {
-            Special::Root => self.path("/".into(), entry),
-            Special::Minimal => {
+            SpecialPath::Root => self.path("/".into(), entry),
+            SpecialPath::Minimal => {
                 for path in minimal::paths(policy.network) {
-                    self.push(path.into(), entry, Why::Minimal, Absence::Fine);
+                    self.push(path.into(), entry, Origin::Minimal, Absence::Fine);
                 }
             }
-            Special::ProjectRoots { below } => {
+            SpecialPath::ProjectRoots { subpath } => {
+                let below = subpath.as_deref().unwrap_or(Path::new(""));
                 check_subpath(below)?;
                 for root in &policy.workspace_roots {
                     let path: PathBuf = root.join(below).components().collect();
                     self.path(path, entry);
                 }
             }
-            Special::Tmpdir => match child.tmpdir {
+            SpecialPath::Tmpdir => match context.tmpdir {
                 Some(path) if path.is_absolute() => {
-                    self.push(path.to_owned(), entry, Why::Entry, Absence::Warns);
+                    self.push(path.to_owned(), entry, Origin::Entry, Absence::Warns);
                 }
                 Some(path) => self.warnings.push(Warning::Tmpdir(path.to_owned())),
                 None => {}
             },
-            Special::SlashTmp => self.push("/tmp".into(), entry, Why::Entry, Absence::Warns),
-            Special::Unknown(name) => {
-                let name = name.chars().take(100).collect();
+            SpecialPath::SlashTmp => self.push("/tmp".into(), entry, Origin::Entry, Absence::Warns),
+            SpecialPath::Unknown { path, .. } => {
+                let name = path.chars().take(100).collect();
                 self.warnings.push(Warning::UnknownSpecial(name));
             }
         }
@@ -124,10 +125,10 @@ impl Bound {
         text: &str,
         entry: &Entry,
         policy: &Policy,
-        bounds: &Bounds,
+        limits: &PlanLimits,
     ) -> Result<(), PlanError> {
         if entry.access != Access::Deny {
-            return Err(PlanError::GrantingPattern(start_of(text)));
+            return Err(PlanError::GrantingPattern(excerpt(text)));
         }
         if text.is_empty() {
             return Err(PlanError::EmptyPattern);
@@ -140,14 +141,14 @@ impl Bound {
             None => (text, std::slice::from_ref(&policy.cwd)),
         };
         for base in bases {
-            let found = Pattern::all(base, text, bounds.pattern_bytes);
+            let patterns = Pattern::all(base, text, limits.pattern_bytes);
             self.patterns
-                .extend(found.ok_or_else(|| PlanError::LongPattern {
-                    start: start_of(text),
-                    limit: bounds.pattern_bytes,
+                .extend(patterns.ok_or_else(|| PlanError::LongPattern {
+                    start: excerpt(text),
+                    limit: limits.pattern_bytes,
                 })?);
-            // Each alternative is an entry of its own.
-            let (count, limit) = (self.patterns.len(), bounds.entries);
+            // Each alternative counts as an entry.
+            let (count, limit) = (self.patterns.len(), limits.entries);
             if count > limit {
                 return Err(PlanError::ManyEntries { count, limit });
             }
@@ -167,6 +168,6 @@ fn check_subpath(below: &Path) -> Result<(), PlanError> {
     }
 }
 
-fn start_of(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     text.chars().take(100).collect()
 }

@@ -1,8 +1,8 @@
-//! `{a,b}` in patterns.
+//! Expands `{a,b}` in patterns.
 
-/// Every text that this one stands for, with one of the alternatives in the place of each group.
-/// None if there are more than `limit`. A group that isn't closed is literal.
-pub(super) fn alternatives(text: &str, limit: usize) -> Option<Vec<String>> {
+/// Expands all groups of a pattern. Returns none if there are more than `limit` results. An unclosed
+/// group is literal.
+pub(super) fn expand(text: &str, limit: usize) -> Option<Vec<String>> {
     let mut done = Vec::new();
     let mut open = vec![text.to_owned()];
     while let Some(text) = open.pop() {
@@ -20,16 +20,17 @@ pub(super) fn alternatives(text: &str, limit: usize) -> Option<Vec<String>> {
     Some(done)
 }
 
-/// The innermost group that is closed first: what is before it, its alternatives, what is after it.
+/// Finds the innermost group that is closed first. Returns the text before it, its alternatives and the
+/// text after it.
 fn first_group(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     let mut start = None;
     let mut commas = Vec::new();
     let mut escaped = false;
-    for (at, letter) in text.char_indices() {
+    for (at, character) in text.char_indices() {
         if std::mem::take(&mut escaped) {
             continue;
         }
-        match (letter, start) {
+        match (character, start) {
             ('\\', _) => escaped = true,
             ('{', _) => {
                 start = Some(at);
@@ -53,11 +54,11 @@ fn first_group(text: &str) -> Option<(&str, Vec<&str>, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::alternatives;
+    use super::expand;
 
     #[test]
-    fn groups_are_expanded_and_the_rest_is_left_alone() {
-        let all = |text: &str| alternatives(text, 64).unwrap();
+    fn groups_are_expanded_and_other_text_is_kept() {
+        let all = |text: &str| expand(text, 64).unwrap();
         assert_eq!(all("a"), ["a"]);
         assert_eq!(all("*.{pem,key}"), ["*.pem", "*.key"]);
         assert_eq!(all("{a,b}/{c,}"), ["a/c", "a/", "b/c", "b/"]);
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn many_are_too_many() {
-        assert_eq!(alternatives(&"{a,b}".repeat(20), 64), None);
+    fn too_many_results_are_rejected() {
+        assert_eq!(expand(&"{a,b}".repeat(20), 64), None);
     }
 }

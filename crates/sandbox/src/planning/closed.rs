@@ -1,67 +1,66 @@
-//! Directories that let nobody through who runs as we do.
+//! Entries behind closed directories, which the server's user can't enter.
 //!
-//! What is behind one can't be looked at, nor can anything be mounted over it. But whoever owns it
-//! opens it with a `chmod`, and a confined process runs as we do. So what was asked for in a closed
-//! directory is kept at the directory itself, which is the nearest thing that can be kept.
+//! Files behind a closed directory can't be inspected or used as mount points. But the owner of the
+//! directory can open it with `chmod`, and a confined process runs as the same user. So an entry behind a
+//! closed directory is applied to the directory itself.
 
 use std::path::{Path, PathBuf};
 
-use super::{PlanError, View, table::Table};
-use crate::{Access, Presence, Rule, Warning, Why};
+use super::{FileSystemView, PlanError, table::Table};
+use crate::{Access, Origin, Presence, Rule, Warning};
 
-/// What the kernel shows of itself is fresh inside, and nobody's to rename.
+/// Kernel file systems, which are mounted anew inside and can't be renamed.
 const KERNEL: [&str; 2] = ["/proc", "/sys"];
 
-/// Something that was asked for behind a closed directory.
+/// An entry behind a closed directory.
 #[derive(Debug)]
 pub(super) struct Closed {
     pub(super) directory: PathBuf,
-    /// What was asked for; a pattern means anything that is there.
+    /// The path of the entry; for a pattern, the directory itself.
     pub(super) path: PathBuf,
     pub(super) access: Access,
-    pub(super) why: Why,
+    pub(super) origin: Origin,
 }
 
 impl Closed {
-    /// What has to be kept of the directory, if anything, and what is worth a word.
-    pub(super) fn keep(
+    /// Returns the rule for the directory, if one is needed, and a warning.
+    pub(super) fn to_rule(
         &self,
         table: &Table,
-        view: &dyn View,
+        view: &dyn FileSystemView,
     ) -> Result<(Option<Rule>, Option<Warning>), PlanError> {
-        if self.why == Why::Glob && table.grants_below(&self.directory) {
-            // What is granted there may match as well, and nobody has looked.
+        if self.origin == Origin::Glob && table.grants_below(&self.directory) {
+            // A granted path below may match the pattern too.
             return Err(PlanError::Closed(self.directory.clone()));
         }
         let ours = view.is_ours(&self.directory);
         let covering = table.covering(&self.directory);
-        let kept = match covering.map(|rule| (rule.access, rule.path == self.directory)) {
+        let needs_rule = match covering.map(|rule| (rule.access, rule.path == self.directory)) {
             Some((Access::Deny, _)) => return Ok((None, None)),
-            // It was granted, and something in it was not.
+            // The directory is granted but an entry in it can't be enforced.
             Some((Access::Write, true)) if ours => {
                 return Err(PlanError::Closed(self.directory.clone()));
             }
             Some((Access::Write, false)) => ours || self.could_be_replaced(),
-            // Nobody opens what is read-only inside; but another process may, which was started
-            // before, and then it would be open here as well.
+            // A process in this sandbox can't change the mode on a read-only mount. A process that was
+            // started earlier could, and the directory would be open here too.
             Some((Access::Read, _)) => ours && self.access == Access::Deny,
             Some((Access::Write, true)) | None => false,
         };
-        if !kept {
-            let told = self.why != Why::Glob && self.access != Access::Write;
-            return Ok((None, told.then(|| Warning::OutOfReach(self.path.clone()))));
+        if !needs_rule {
+            let warns = self.origin != Origin::Glob && self.access != Access::Write;
+            return Ok((None, warns.then(|| Warning::OutOfReach(self.path.clone()))));
         }
         let rule = Rule {
             path: self.directory.clone(),
             access: match self.access {
                 Access::Deny => Access::Deny,
-                // What is granted in it can't be reached, and names that are protected there can't
-                // be seen to.
+                // Grants in it can't be reached, and protected names in it can't be masked.
                 Access::Read | Access::Write => Access::Read,
             },
             presence: Presence::Directory,
             identity: None,
-            why: self.why,
+            origin: self.origin,
         };
         let warning = Warning::Closed {
             path: self.path.clone(),
@@ -70,20 +69,21 @@ impl Closed {
         Ok((Some(rule), Some(warning)))
     }
 
-    /// Whether it could be moved aside for a directory with something else at the path. It need not
-    /// be ours for that. A pattern would find it there the next time.
+    /// Returns whether the directory could be renamed and replaced by one with another file at the path,
+    /// which is possible even if another user owns it. For a pattern it doesn't matter: the next scan
+    /// finds the file.
     fn could_be_replaced(&self) -> bool {
-        let named = self.why != Why::Glob && self.access != Access::Write;
+        let named = self.origin != Origin::Glob && self.access != Access::Write;
         named && !KERNEL.iter().any(|path| self.directory.starts_with(path))
     }
 }
 
-/// What a scan could not look into: anything there may be meant.
-pub(super) fn by_a_pattern(directory: &Path) -> Closed {
+/// Returns the entry for a directory that a scan could not read: anything in it may match.
+pub(super) fn from_pattern(directory: &Path) -> Closed {
     Closed {
         directory: directory.to_owned(),
         path: directory.to_owned(),
         access: Access::Deny,
-        why: Why::Glob,
+        origin: Origin::Glob,
     }
 }

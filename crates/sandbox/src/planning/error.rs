@@ -1,105 +1,105 @@
-//! Why there is no plan.
+//! The reasons why a policy has no plan.
 
 use std::{io, path::PathBuf, time::Duration};
 
-/// What keeps a policy from being bound to this host. Nothing is started then.
+/// The reason why a policy can't be bound to this host.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// A pattern that grants something.
+    /// A pattern with an access other than deny.
     #[error("the pattern {0:?} can only deny")]
     GrantingPattern(String),
-    /// A pattern of a length that nobody writes.
+    /// A pattern that exceeds a limit.
     #[error("the pattern {start:?}… is longer than {limit} bytes or has too many alternatives")]
     LongPattern {
-        /// How it begins.
+        /// Its first characters.
         start: String,
-        /// How long it may be.
+        /// The maximum length.
         limit: usize,
     },
-    /// More entries than anybody needs.
-    #[error("it has {count} entries and {limit} is the limit")]
+    /// Too many entries.
+    #[error("the policy has {count} entries, and the limit is {limit}")]
     ManyEntries {
-        /// How many there are.
+        /// Their number.
         count: usize,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// Patterns whose scan doesn't end within reason.
+    /// The scan for patterns visits too many files.
     #[error(
-        "more than {limit} files would have to be looked at for its patterns; \
-         let them start further down, or set glob_scan_max_depth"
+        "the scan for its patterns visits more than {limit} files; \
+         use patterns with a longer literal prefix, or set glob_scan_max_depth"
     )]
     ManyFiles {
-        /// How many may be looked at.
+        /// The limit.
         limit: usize,
     },
-    /// Patterns whose scan doesn't end in time.
+    /// The scan for patterns takes too long.
     #[error(
-        "looking for its patterns takes longer than {within:?}; \
-         let them start further down, or set glob_scan_max_depth"
+        "the scan for its patterns takes longer than {limit:?}; \
+         use patterns with a longer literal prefix, or set glob_scan_max_depth"
     )]
     LongScan {
-        /// How long it may take.
-        within: Duration,
+        /// The limit.
+        limit: Duration,
     },
-    /// More rules than a namespace can be made of.
-    #[error("more than {limit} paths would have to be treated differently")]
+    /// Too many rules.
+    #[error("the plan needs more than {limit} rules; deny fewer paths, or whole directories")]
     ManyRules {
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// A path that leads through a link which the confined process could replace.
+    /// A path leads through a symbolic link that the confined process could replace.
     #[error(
-        "{} is a symbolic link in a directory that may be written, so {} can't be kept as it is",
+        "{} is a symbolic link in a writable directory, so {} can't be enforced",
         link.display(), path.display()
     )]
     LinkInWritable {
         /// The link.
         link: PathBuf,
-        /// What was asked for.
+        /// The path of the entry.
         path: PathBuf,
     },
-    /// A directory that is granted and closed, and something in it is not granted.
+    /// A granted directory that the server's user can't enter, with a denied path in it.
     #[error(
-        "{} is closed to the user of this server, so what is asked for in it can't be kept",
+        "the server's user can't enter {}, so the entries for paths in it can't be enforced",
         .0.display()
     )]
     Closed(PathBuf),
-    /// A pattern of nothing.
-    #[error("an empty pattern names nothing")]
+    /// An empty pattern.
+    #[error("a pattern is empty")]
     EmptyPattern,
-    /// What is below a project root has to be below it.
+    /// A subpath that isn't below the project roots.
     #[error("the subpath {} leads out of the project roots", .0.display())]
     Subpath(PathBuf),
-    /// Links that lead in a circle, or nearly.
+    /// Too many symbolic links.
     #[error("too many symbolic links on the way to {}", .0.display())]
     Links(PathBuf),
-    /// A path that is to be written and doesn't exist.
+    /// A writable path that doesn't exist.
     #[error("{} is to be written and does not exist", .0.display())]
     NothingToWrite(PathBuf),
-    /// A path that can't be looked at.
-    #[error("cannot look at {}: {why}", path.display())]
-    Look {
+    /// A path that can't be inspected.
+    #[error("cannot inspect {}: {error}", path.display())]
+    Inspect {
         /// The path.
         path: PathBuf,
-        /// What the system says.
-        why: io::Error,
+        /// The error.
+        error: io::Error,
     },
 }
 
-/// On whose side it fails.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failing {
-    /// What is wanted can't be kept here, whatever is done.
+pub enum FailureKind {
+    /// The policy can't be enforced on this host.
     Intent,
-    /// It could be, and something was in the way.
+    /// The policy could be enforced, but its preparation failed.
     Preparation,
 }
 
 impl PlanError {
-    /// On whose side it fails.
+    /// Returns whether the policy or its preparation is at fault.
     #[must_use]
-    pub fn failing(&self) -> Failing {
+    pub fn failure_kind(&self) -> FailureKind {
         match self {
             PlanError::GrantingPattern(_)
             | PlanError::LongPattern { .. }
@@ -110,9 +110,9 @@ impl PlanError {
             | PlanError::LinkInWritable { .. }
             | PlanError::Closed(_)
             | PlanError::EmptyPattern
-            | PlanError::Subpath(_) => Failing::Intent,
-            PlanError::Links(_) | PlanError::NothingToWrite(_) | PlanError::Look { .. } => {
-                Failing::Preparation
+            | PlanError::Subpath(_) => FailureKind::Intent,
+            PlanError::Links(_) | PlanError::NothingToWrite(_) | PlanError::Inspect { .. } => {
+                FailureKind::Preparation
             }
         }
     }

@@ -10,55 +10,55 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::{Kind, View};
+use super::{FileSystemView, PathKind};
 use crate::{
     Access, Identity, Plan,
-    linux::{place, placeholder},
+    linux::{nofollow, placeholder},
 };
 
-/// This host, as the calling process sees it.
+/// The file system of this host, as the calling process sees it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Host;
+pub struct HostFileSystem;
 
-impl Host {
-    /// Where something stands just now that only keeps a path of this plan absent. Whoever is confined
-    /// to the plan finds a directory there which isn't one.
+impl HostFileSystem {
+    /// Returns the readable paths of a plan at which a placeholder exists. A process confined by the plan
+    /// sees an empty directory there that has to count as missing.
     #[must_use]
     pub fn placeholders(&self, plan: &Plan) -> Vec<PathBuf> {
-        let kept = plan.rules.iter().filter(|rule| rule.access == Access::Read);
-        let kept = kept.filter(|rule| placeholder::is_one_at(&rule.path));
-        kept.map(|rule| rule.path.clone()).collect()
+        let readable = plan.rules.iter().filter(|rule| rule.access == Access::Read);
+        let masked = readable.filter(|rule| placeholder::is_placeholder(&rule.path));
+        masked.map(|rule| rule.path.clone()).collect()
     }
 }
 
-impl View for Host {
-    fn look(&self, path: &Path) -> io::Result<Kind> {
+impl FileSystemView for HostFileSystem {
+    fn look(&self, path: &Path) -> io::Result<PathKind> {
         let found = match fs::symlink_metadata(path) {
             Ok(found) => found.file_type(),
-            Err(error) if is_absence(&error) => return Ok(Kind::Absent),
+            Err(error) if is_absence(&error) => return Ok(PathKind::Absent),
             Err(error) => return Err(error),
         };
         if found.is_symlink() {
-            return fs::read_link(path).map(Kind::Link);
+            return fs::read_link(path).map(PathKind::Link);
         }
         Ok(if found.is_dir() {
-            Kind::Directory
+            PathKind::Directory
         } else {
-            Kind::File
+            PathKind::File
         })
     }
 
     fn identify(&self, path: &Path) -> io::Result<Option<Identity>> {
-        let opened = place::follow(path).map_err(Errno::from)?;
-        Ok(Some(place::identity(&opened)?))
+        let opened = nofollow::open(path).map_err(Errno::from)?;
+        Ok(Some(nofollow::identity(&opened)?))
     }
 
     fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(directory)?.take(at_most) {
             let entry = entry?;
-            // Not every file system tells along with the names, and a directory that lets nobody
-            // through doesn't tell at all.
+            // Some file systems need a `stat` for the type, which fails in a directory without search
+            // permission.
             let is_directory = match entry.file_type() {
                 Ok(kind) => kind.is_dir(),
                 Err(error) if is_absence(&error) => continue,
@@ -71,7 +71,7 @@ impl View for Host {
 
     fn is_ours(&self, directory: &Path) -> bool {
         let own = rustix::process::geteuid().as_raw();
-        // What has gone meanwhile may come back as anybody's.
+        // A directory that was removed may be created again by our user.
         fs::symlink_metadata(directory).map_or(true, |found| found.uid() == own)
     }
 

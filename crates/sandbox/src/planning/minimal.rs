@@ -1,9 +1,9 @@
-//! What a dynamic program needs to run.
+//! Paths that a dynamic program needs to run.
 
 use crate::Network;
 
-/// Programs and libraries, wherever a distribution has them, the loader's own files, certificates
-/// and time zones. Devices are not among them: every confined process gets a `/dev` of its own.
+/// Programs, libraries, files of the dynamic loader, certificates and time zones of common
+/// distributions. Devices are not included: every sandbox has a `/dev` of its own.
 const ALWAYS: &[&str] = &[
     "/usr",
     "/bin",
@@ -27,7 +27,7 @@ const ALWAYS: &[&str] = &[
     "/etc/ca-certificates.conf",
 ];
 
-/// How names of other hosts are looked up.
+/// Configuration of name resolution.
 const WITH_A_NETWORK: &[&str] = &[
     "/etc/gai.conf",
     "/etc/host.conf",
@@ -38,11 +38,11 @@ const WITH_A_NETWORK: &[&str] = &[
     "/etc/services",
 ];
 
-/// The paths to read. Those that a host lacks are nobody's loss.
+/// Returns the readable paths. A host need not have all of them.
 pub(super) fn paths(network: Network) -> impl Iterator<Item = &'static str> {
-    let more = match network {
+    let network_paths = match network {
         Network::Restricted => &[][..],
         Network::Enabled => WITH_A_NETWORK,
     };
-    ALWAYS.iter().chain(more).copied()
+    ALWAYS.iter().chain(network_paths).copied()
 }

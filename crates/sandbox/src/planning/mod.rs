@@ -1,18 +1,20 @@
-//! From a policy to a plan: what was asked for in portable terms, bound to the paths of this host.
+//! Binds a policy to this host's paths: from a policy to a plan.
 //!
-//! All of it is a function of the policy, of the child's environment and of a [`View`] of the file
-//! system, so it is tested with trees that never existed.
+//! A plan is a function of the policy, the child's environment and a [`FileSystemView`], so tests use
+//! imaginary file systems.
 //!
-//! The steps, each in a file of its own: `binding` turns entries into paths, `resolve` follows
-//! symbolic links, `pattern`, `walk` and `scan` find what patterns match, and `planner` puts it together in
-//! a `table` that knows which rule decides. Four things happen there that no entry asks for:
+//! The steps: `binding` turns entries into paths, `resolve` follows symbolic links, `pattern`, `walk` and
+//! `scan` find the matches of patterns, and `planner` collects the rules in a `table`. The planner also
+//! adds rules that no entry asks for:
 //!
-//! - Protected names under writable roots become read-only, whether they exist or not.
-//! - What doesn't exist and may not be written is masked at the first component that is missing.
-//! - What lies in a directory that lets us no further is kept at that directory (`closed`).
-//! - The directories between a writable root and a rule below it are **pinned**: each is a rule of its
-//!   own, which the enforcement makes a mount point, so that none of them can be renamed. Otherwise
-//!   a process could move the hole's parent aside, and the next one would find another path there.
+//! - Protected names below writable roots become read-only, whether they exist or not.
+//! - A path that doesn't exist and isn't writable is masked at its first missing component.
+//! - An entry behind a directory that the server's user can't enter applies to that directory
+//!   (`closed`).
+//! - The directories between a writable root and a rule below it are **pinned**: each becomes a rule of
+//!   its own, which enforcement turns into a mount point, so that it can't be renamed. Otherwise a
+//!   process could rename the parent of a denied path, and the next process would find another file at
+//!   that path.
 
 mod binding;
 mod braces;
@@ -21,17 +23,17 @@ mod error;
 mod host;
 mod minimal;
 mod pattern;
+mod pattern_matcher;
 mod planner;
 mod resolve;
 mod scan;
 mod table;
 mod view;
-mod walk;
 
 #[cfg(test)]
 mod tests;
 
-pub use error::{Failing, PlanError};
-pub use host::Host;
-pub use planner::{Bounds, Child, plan};
-pub use view::{Kind, View};
+pub use error::{FailureKind, PlanError};
+pub use host::HostFileSystem;
+pub use planner::{ChildPaths, PlanLimits, plan};
+pub use view::{FileSystemView, PathKind};

@@ -1,55 +1,64 @@
-//! Patterns of paths.
+//! Path patterns.
 //!
-//! `*` and `?` match within a name, `**` across names, and `**/` also stands for no directory at
-//! all. `[a-z]` is one of a set, `[!a]` one outside it, `{a,b}` either, and a backslash takes the
-//! meaning from what follows. What is not closed is literal.
+//! `*` and `?` match within a name, `**` across names, and `**/` also matches no directory. `[a-z]` matches
+//! a character of a set, `[!a]` one outside it, `{a,b}` either alternative, and a backslash escapes the next
+//! character. An unclosed bracket or brace is literal.
+//!
+//! The `globset` crate can't replace this: it rejects unclosed brackets, lets `**` cross `/` only as a whole
+//! component, and can't tell whether a directory may contain matches, which a scan needs to skip
+//! directories.
 
 use std::path::{Component, Path, PathBuf};
 
-/// How many patterns one with alternatives may stand for.
+/// The maximum number of expansions of one pattern.
 const MAX_ALTERNATIVES: usize = 256;
 
-/// A pattern, with the directory where looking for it starts.
+/// A pattern and the directory where its scan starts.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
-    /// Absolute. What the pattern says in plain letters at its beginning is part of it.
+    /// The start of the scan: absolute, including the literal components at the start of the pattern.
     pub(super) base: PathBuf,
-    /// About paths below the base; none if the pattern is just a path.
-    steps: Vec<Step>,
-    /// Whether the directories above a match play no part.
+    /// Matches paths relative to the base. Empty if the pattern is a literal path.
+    steps: Vec<PatternToken>,
+    /// Whether the pattern is `**/name`, so that only the name of a match matters.
     pub(super) by_name_alone: bool,
 }
 
-/// One step of the automaton.
+/// One step of the matching automaton.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// This letter.
-    Letter(u32),
-    /// Any letter of a name.
-    One,
-    /// One of a set, or one outside of it.
+pub(super) enum PatternToken {
+    /// This character.
+    Char(u32),
+    /// Any character but a slash.
+    AnyChar,
+    /// A character in a set, or outside of it.
     Set {
         negated: bool,
         ranges: Vec<(u32, u32)>,
     },
-    /// Any letters of a name.
+    /// Any sequence of characters but slashes.
     Star,
-    /// Any letters.
+    /// Any sequence of characters.
     Deep,
-    /// The next two steps, or neither of them.
+    /// The next two steps, or none of them.
     Optional,
 }
 
 pub(super) const SLASH: u32 = '/' as u32;
 
 impl Pattern {
-    /// The patterns that a text stands for; none if it is out of bounds.
+    /// Parses a pattern and expands its braces. Returns none if it exceeds a limit.
     pub(super) fn all(base: &Path, text: &str, max_bytes: usize) -> Option<Vec<Pattern>> {
         if text.len() > max_bytes {
             return None;
         }
-        let plain = super::braces::alternatives(text, MAX_ALTERNATIVES)?;
-        Some(plain.iter().map(|text| Pattern::new(base, text)).collect())
+        let expanded = super::braces::expand(text, MAX_ALTERNATIVES)?;
+        Some(
+            expanded
+                .iter()
+                .map(|text| Pattern::new(base, text))
+                .collect(),
+        )
     }
 
     fn new(base: &Path, text: &str) -> Pattern {
@@ -62,98 +71,104 @@ impl Pattern {
             .split('/')
             .filter(|name| !matches!(*name, "" | "."))
             .collect();
-        let plain: Vec<String> = names.iter().map_while(|name| plain(name)).collect();
-        let rest = &names[plain.len()..];
-        base.extend(&plain);
+        let literal: Vec<String> = names.iter().map_while(|name| literal(name)).collect();
+        let rest = &names[literal.len()..];
+        base.extend(&literal);
         let mut steps = Vec::new();
         for (at, name) in rest.iter().enumerate() {
             let last = at + 1 == rest.len();
             match (*name, last) {
                 ("**", false) => {
-                    steps.extend([Step::Optional, Step::Deep, Step::Letter(SLASH)]);
+                    steps.extend([
+                        PatternToken::Optional,
+                        PatternToken::Deep,
+                        PatternToken::Char(SLASH),
+                    ]);
                     continue;
                 }
-                (name, _) => read_name(name, &mut steps),
+                (name, _) => parse_name(name, &mut steps),
             }
             if !last {
-                steps.push(Step::Letter(SLASH));
+                steps.push(PatternToken::Char(SLASH));
             }
         }
         Pattern {
-            base: normal(&base),
+            base: normalize(&base),
             by_name_alone: matches!(rest, ["**", name] if !name.contains("**")),
             steps,
         }
     }
 
-    /// Whether the base itself is all that is meant.
-    pub(super) fn is_plain(&self) -> bool {
+    /// Returns whether the pattern is a literal path.
+    pub(super) fn is_literal(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// What it says about paths below the base.
-    pub(super) fn steps(&self) -> &[Step] {
+    pub(super) fn steps(&self) -> &[PatternToken] {
         &self.steps
     }
 }
 
-impl Step {
-    /// Whether it is this letter that it stands for.
-    pub(super) fn takes(&self, letter: u32) -> bool {
+impl PatternToken {
+    /// Returns whether the step consumes this character.
+    pub(super) fn matches(&self, character: u32) -> bool {
         match self {
-            Step::Letter(own) => *own == letter,
-            Step::One => letter != SLASH,
-            Step::Set { negated, ranges } => {
+            PatternToken::Char(own) => *own == character,
+            PatternToken::AnyChar => character != SLASH,
+            PatternToken::Set { negated, ranges } => {
                 let inside = ranges
                     .iter()
-                    .any(|(from, to)| (*from..=*to).contains(&letter));
-                letter != SLASH && inside != *negated
+                    .any(|(from, to)| (*from..=*to).contains(&character));
+                character != SLASH && inside != *negated
             }
-            Step::Star | Step::Deep | Step::Optional => false,
+            PatternToken::Star | PatternToken::Deep | PatternToken::Optional => false,
         }
     }
 }
 
-/// The name that is meant, if it is just one.
-fn plain(name: &str) -> Option<String> {
+/// Returns the name that a component matches, if it is literal.
+fn literal(name: &str) -> Option<String> {
     let mut steps = Vec::new();
-    read_name(name, &mut steps);
-    let letter = |step: &Step| match step {
-        Step::Letter(letter) => char::from_u32(*letter),
+    parse_name(name, &mut steps);
+    let character = |step: &PatternToken| match step {
+        PatternToken::Char(character) => char::from_u32(*character),
         _ => None,
     };
-    steps.iter().map(letter).collect()
+    steps.iter().map(character).collect()
 }
 
-fn read_name(name: &str, steps: &mut Vec<Step>) {
+fn parse_name(name: &str, steps: &mut Vec<PatternToken>) {
     let name: Vec<char> = name.chars().collect();
     let mut at = 0;
     while at < name.len() {
         let rest = &name[at..];
-        let (step, taken) = match rest {
+        let (step, length) = match rest {
             ['*', '*', ..] => {
-                let stars = rest.iter().take_while(|letter| **letter == '*').count();
-                (Step::Deep, stars)
+                let stars = rest
+                    .iter()
+                    .take_while(|character| **character == '*')
+                    .count();
+                (PatternToken::Deep, stars)
             }
-            ['*', ..] => (Step::Star, 1),
-            ['?', ..] => (Step::One, 1),
-            ['\\', letter, ..] => (Step::Letter(u32::from(*letter)), 2),
-            ['[', ..] => read_set(rest).unwrap_or((Step::Letter(u32::from('[')), 1)),
-            [letter, ..] => (Step::Letter(u32::from(*letter)), 1),
+            ['*', ..] => (PatternToken::Star, 1),
+            ['?', ..] => (PatternToken::AnyChar, 1),
+            ['\\', escaped, ..] => (PatternToken::Char(u32::from(*escaped)), 2),
+            ['[', ..] => parse_set(rest).unwrap_or((PatternToken::Char(u32::from('[')), 1)),
+            [character, ..] => (PatternToken::Char(u32::from(*character)), 1),
             [] => break,
         };
         steps.push(step);
-        at += taken;
+        at += length;
     }
 }
 
-/// A set at the beginning of these letters, and how many of them it takes; none if it isn't closed.
-fn read_set(letters: &[char]) -> Option<(Step, usize)> {
-    let negated = matches!(letters.get(1), Some('!' | '^'));
+/// Parses a set at the start. Returns it with its length; none if it isn't closed.
+fn parse_set(text: &[char]) -> Option<(PatternToken, usize)> {
+    let negated = matches!(text.get(1), Some('!' | '^'));
     let first = if negated { 2 } else { 1 };
-    // A bracket that comes first is one of the set.
-    let close = letters.iter().skip(first + 1).position(|c| *c == ']')? + first + 1;
-    let inside = &letters[first..close];
+    // A closing bracket in first position is part of the set.
+    let close = text.iter().skip(first + 1).position(|c| *c == ']')? + first + 1;
+    let inside = &text[first..close];
     let mut ranges = Vec::new();
     let mut at = 0;
     while at < inside.len() {
@@ -166,10 +181,10 @@ fn read_set(letters: &[char]) -> Option<(Step, usize)> {
             at += 1;
         }
     }
-    Some((Step::Set { negated, ranges }, close + 1))
+    Some((PatternToken::Set { negated, ranges }, close + 1))
 }
 
-fn normal(path: &Path) -> PathBuf {
+fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::from("/");
     for component in path.components() {
         match component {

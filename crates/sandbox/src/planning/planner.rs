@@ -1,4 +1,4 @@
-//! The plan, put together.
+//! Builds the plan.
 
 use std::{
     collections::BTreeSet,
@@ -7,50 +7,50 @@ use std::{
 };
 
 use super::{
-    PlanError, View,
-    binding::{Absence, Bound, BoundPath, bind},
-    closed::{Closed, by_a_pattern},
+    FileSystemView, PlanError,
+    binding::{Absence, Bound, ResolvedEntry, bind},
+    closed::{Closed, from_pattern},
     resolve::{End, Resolved, resolve},
     scan::Scan,
     table::Table,
 };
 use crate::{
-    Access, Link, Plan, Presence, Rule, Warning, Why,
+    Access, Link, Origin, Plan, Presence, Rule, Warning,
     policy::{FileSystem, Policy, Restricted},
 };
 
-/// Names under every writable root that are read-only unless an entry grants them: what runs there
-/// later, outside, trusts what they say.
+/// Names below every writable root that are read-only unless an entry grants them: programs outside of
+/// the sandbox trust their contents.
 const PROTECTED: [&str; 4] = [".git", ".agents", ".codex", ".aws"];
 
-/// Where the kernel tells of itself. Nobody can make anything there, whatever is granted.
+/// Kernel file systems, in which nothing can be created.
 const KERNEL: [&str; 2] = ["/proc", "/sys"];
 
-/// What of the child matters for its plan.
+/// The properties of the child that matter for its plan.
 #[derive(Clone, Copy, Debug)]
-pub struct Child<'a> {
-    /// Where it starts. Absolute.
+pub struct ChildPaths<'a> {
+    /// Its working directory. Absolute.
     pub cwd: &'a Path,
     /// Its `$TMPDIR`, if it has one.
     pub tmpdir: Option<&'a Path>,
 }
 
-/// How much a policy may ask for. The default is what ships.
+/// The limits of a plan. The default is the one in production.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// Entries, counted for each workspace root.
+pub struct PlanLimits {
+    /// The number of entries, counted for each workspace root.
     pub entries: usize,
-    /// The length of a pattern.
+    /// The length of a pattern in bytes.
     pub pattern_bytes: usize,
-    /// Files that are looked at for patterns.
+    /// The number of files visited for patterns.
     pub visited: usize,
-    /// Paths that are treated differently from what is around them.
+    /// The number of rules.
     pub rules: usize,
 }
 
-impl Default for Bounds {
+impl Default for PlanLimits {
     fn default() -> Self {
-        Bounds {
+        PlanLimits {
             entries: 4096,
             pattern_bytes: 1024,
             visited: 200_000,
@@ -59,14 +59,14 @@ impl Default for Bounds {
     }
 }
 
-/// Binds a policy to the host that the view is of.
+/// Binds a policy to the paths of a file system.
 pub fn plan(
     policy: &Policy,
-    child: &Child<'_>,
-    view: &dyn View,
-    bounds: &Bounds,
+    context: &ChildPaths<'_>,
+    view: &dyn FileSystemView,
+    limits: &PlanLimits,
 ) -> Result<Plan, PlanError> {
-    let cwd = resolve(view, child.cwd)?;
+    let cwd = resolve(view, context.cwd)?;
     let mut planner = Planner {
         view,
         table: Table::default(),
@@ -83,15 +83,15 @@ pub fn plan(
             PathBuf::from("/"),
             Access::Write,
             Presence::Directory,
-            Why::Entry,
+            Origin::Entry,
         )),
         FileSystem::Restricted(files) => {
-            let bound = bind(policy, files, child, bounds)?;
-            planner.restrict(files, bound, bounds)?;
+            let bound = bind(policy, files, context, limits)?;
+            planner.restrict(files, bound, limits)?;
         }
     }
-    if planner.table.len() > bounds.rules {
-        let limit = bounds.rules;
+    if planner.table.len() > limits.rules {
+        let limit = limits.rules;
         return Err(PlanError::ManyRules { limit });
     }
     Ok(Plan {
@@ -104,19 +104,19 @@ pub fn plan(
 }
 
 struct Planner<'a> {
-    view: &'a dyn View,
+    view: &'a dyn FileSystemView,
     table: Table,
-    /// What may not appear.
+    /// Rules for paths that must stay absent.
     masks: Vec<Rule>,
-    /// What was asked for where we can't look.
+    /// Entries behind closed directories.
     closed: Vec<Closed>,
-    /// What is granted and doesn't exist.
+    /// Writable paths that don't exist.
     absent_grants: Vec<(PathBuf, Absence)>,
-    /// Links that were followed to what the child may see.
+    /// Links on the way to granted paths and the working directory.
     links: Vec<Link>,
-    /// Links that were followed to what an entry names, and the name.
+    /// Links on the way to an entry's path, each with that path.
     checked_links: Vec<(PathBuf, PathBuf)>,
-    /// What there are entries about that don't just mean the temporary directory, whichever that is.
+    /// Paths with entries other than those for temporary directories.
     named: BTreeSet<PathBuf>,
     warnings: Vec<Warning>,
 }
@@ -126,27 +126,30 @@ impl Planner<'_> {
         &mut self,
         files: &Restricted,
         bound: Bound,
-        bounds: &Bounds,
+        limits: &PlanLimits,
     ) -> Result<(), PlanError> {
-        let narrowed = !bound.patterns.is_empty()
+        let is_narrowed = !bound.patterns.is_empty()
             || bound.paths.iter().any(|path| path.access != Access::Write);
         self.warnings.extend(bound.warnings);
         for path in bound.paths {
-            self.enter(path)?;
+            self.add_entry(path)?;
         }
         let root = self.table.get(Path::new("/"));
-        let everything = root.is_some_and(|rule| rule.access == Access::Write) && !narrowed;
-        if !everything {
+        let is_everything_writable =
+            root.is_some_and(|rule| rule.access == Access::Write) && !is_narrowed;
+        if !is_everything_writable {
             self.protect()?;
         }
-        let mut scan = Scan::new(self.view, files.glob_scan_max_depth, bounds);
+        let max_depth = files.glob_scan_max_depth;
+        let max_depth = max_depth.map(|depth| usize::try_from(depth).unwrap_or(usize::MAX));
+        let mut scan = Scan::new(self.view, max_depth, limits);
         let mut by_name = Vec::new();
         for pattern in &bound.patterns {
             let found = scan.matches(pattern, |path, matched| self.is_hidden(path, matched))?;
             for path in found {
                 let Resolved { path, end, .. } = resolve(self.view, &path)?;
                 if let End::OutOfReach { closed } = &end {
-                    self.closed.push(by_a_pattern(closed));
+                    self.closed.push(from_pattern(closed));
                 }
                 if end.presence() == Presence::Absent {
                     continue;
@@ -155,42 +158,43 @@ impl Planner<'_> {
                     by_name.push((path.clone(), pattern.base.clone()));
                 }
                 self.table
-                    .add(rule(path, Access::Deny, end.presence(), Why::Glob));
-                // Denials that others make needless are dropped later, so this is generous.
-                if self.table.len() > bounds.rules * 8 {
-                    let limit = bounds.rules;
+                    .add(rule(path, Access::Deny, end.presence(), Origin::Glob));
+                // A generous limit, because redundant denials are removed later.
+                if self.table.len() > limits.rules * 8 {
+                    let limit = limits.rules;
                     return Err(PlanError::ManyRules { limit });
                 }
             }
         }
         let closed = scan.into_closed();
         self.closed
-            .extend(closed.iter().map(|path| by_a_pattern(path)));
+            .extend(closed.iter().map(|path| from_pattern(path)));
         self.check_links()?;
-        self.keep_closed()?;
-        self.mask();
-        self.settle_absent_grants()?;
-        self.table = std::mem::take(&mut self.table).without_idle_denials();
+        self.add_closed()?;
+        self.add_masks();
+        self.check_absent_grants()?;
+        self.table = std::mem::take(&mut self.table).without_redundant_denials();
         by_name.sort();
-        // Wherever such a match is moved below the pattern's base, the next scan finds it again.
+        // If such a match is moved below the pattern's base, the next scan finds it again.
         self.table.pin(|rule, above| {
             let found = by_name.partition_point(|(path, _)| *path < rule.path);
             let found = by_name.get(found).filter(|(path, _)| *path == rule.path);
-            rule.why == Why::Glob && found.is_some_and(|(_, base)| above.path.starts_with(base))
+            rule.origin == Origin::Glob
+                && found.is_some_and(|(_, base)| above.path.starts_with(base))
         });
         Ok(())
     }
 
-    /// Takes in what one entry says about one path.
-    fn enter(&mut self, entry: BoundPath) -> Result<(), PlanError> {
-        let BoundPath {
+    /// Adds the rule of one entry for one path.
+    fn add_entry(&mut self, entry: ResolvedEntry) -> Result<(), PlanError> {
+        let ResolvedEntry {
             path: named,
             access,
-            why,
+            origin,
             absence,
         } = entry;
         let Resolved { path, end, links } = resolve(self.view, &named)?;
-        if why != Why::Minimal {
+        if origin != Origin::Minimal {
             let checked = links.iter().map(|link| (link.path.clone(), named.clone()));
             self.checked_links.extend(checked);
         }
@@ -202,10 +206,10 @@ impl Planner<'_> {
         }
         match end {
             End::Directory | End::File => {
-                self.table.add(rule(path, access, end.presence(), why));
+                self.table.add(rule(path, access, end.presence(), origin));
             }
-            // What a host lacks of the minimum, it doesn't get by being run on.
-            _ if why == Why::Minimal && access != Access::Deny => {}
+            // A host need not have all of the minimal paths.
+            _ if origin == Origin::Minimal && access != Access::Deny => {}
             End::OutOfReach { closed } => {
                 if access == Access::Write {
                     self.absent_grants.push((path.clone(), absence));
@@ -214,16 +218,16 @@ impl Planner<'_> {
                     directory: closed,
                     path,
                     access,
-                    why,
+                    origin,
                 });
             }
             _ if access == Access::Write => self.absent_grants.push((path, absence)),
             End::MissingFrom(first) => {
-                let mask = rule(first, access, Presence::Absent, why);
+                let mask = rule(first, access, Presence::Absent, origin);
                 self.masks.push(mask);
             }
             End::BlockedBy(kept) => {
-                let mask = rule(kept.clone(), Access::Read, Presence::File, why);
+                let mask = rule(kept.clone(), Access::Read, Presence::File, origin);
                 self.masks.push(mask);
                 let denied = access == Access::Deny;
                 self.warnings.push(Warning::Blocked { path, kept, denied });
@@ -232,7 +236,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Makes the protected names under each writable root read-only.
+    /// Makes the protected names below each writable root read-only.
     fn protect(&mut self) -> Result<(), PlanError> {
         let roots: Vec<PathBuf> = self
             .table
@@ -252,7 +256,7 @@ impl Planner<'_> {
             let Resolved { end, links, .. } = resolve(self.view, &path)?;
             if let Some(link) = links.into_iter().next() {
                 let link = link.path;
-                // Else any user of the host could keep all others from starting anything.
+                // An error would let any user of the host block all starts.
                 if !self.named.contains(root) {
                     self.warnings.push(Warning::TemporaryLink(link));
                     continue;
@@ -262,11 +266,11 @@ impl Planner<'_> {
             match end {
                 End::Directory | End::File => {
                     let presence = end.presence();
-                    let protected = rule(path, Access::Read, presence, Why::Protected);
+                    let protected = rule(path, Access::Read, presence, Origin::Protected);
                     self.table.add(protected);
                 }
                 _ => {
-                    let mask = rule(path, Access::Read, Presence::Absent, Why::Protected);
+                    let mask = rule(path, Access::Read, Presence::Absent, Origin::Protected);
                     self.masks.push(mask);
                 }
             }
@@ -274,14 +278,14 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Whether what is in a directory makes no difference to a pattern.
+    /// Returns whether matches in a directory would need no rule.
     fn is_hidden(&self, path: &Path, matched: bool) -> bool {
         let covering = self.table.covering(path);
-        let unseen = covering.is_none_or(|rule| rule.access == Access::Deny);
-        (matched || unseen) && !self.table.has_below(path)
+        let is_unseen = covering.is_none_or(|rule| rule.access == Access::Deny);
+        (matched || is_unseen) && !self.table.has_below(path)
     }
 
-    /// A link that the confined process could replace would lead the next one somewhere else.
+    /// Rejects links that the confined process could replace: the next process would be granted another path.
     fn check_links(&mut self) -> Result<(), PlanError> {
         for (link, path) in self.checked_links.drain(..) {
             if self.table.is_writable(&link) {
@@ -291,10 +295,10 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Keeps what was asked for behind closed directories.
-    fn keep_closed(&mut self) -> Result<(), PlanError> {
+    /// Adds rules for entries behind closed directories.
+    fn add_closed(&mut self) -> Result<(), PlanError> {
         for closed in std::mem::take(&mut self.closed) {
-            let (rule, warning) = closed.keep(&self.table, self.view)?;
+            let (rule, warning) = closed.to_rule(&self.table, self.view)?;
             self.warnings.extend(warning);
             if let Some(rule) = rule {
                 self.table.add(rule);
@@ -303,9 +307,9 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// What doesn't exist can be granted only where it may be created. A rule about the very path
-    /// is somebody's denial, which goes first.
-    fn settle_absent_grants(&mut self) -> Result<(), PlanError> {
+    /// Reports writable paths that don't exist, unless they can be created. A rule for the path itself is a
+    /// denial, which has precedence.
+    fn check_absent_grants(&mut self) -> Result<(), PlanError> {
         for (path, absence) in std::mem::take(&mut self.absent_grants) {
             if self.table.is_writable(&path) || self.table.get(&path).is_some() {
                 continue;
@@ -319,22 +323,22 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Keeps from appearing what could be created.
-    fn mask(&mut self) {
+    /// Adds masks for absent paths that could be created.
+    fn add_masks(&mut self) {
         let mut masks = std::mem::take(&mut self.masks);
         masks.retain(|mask| {
             let above = self.table.above(&mask.path);
             let creatable = above.is_some_and(|above| above.access == Access::Write);
-            let kernels = KERNEL.iter().any(|path| mask.path.starts_with(path));
-            creatable && !kernels && self.table.get(&mask.path).is_none()
+            let is_kernel = KERNEL.iter().any(|path| mask.path.starts_with(path));
+            creatable && !is_kernel && self.table.get(&mask.path).is_none()
         });
-        // Two of them may be about the same path, and the stricter one stays.
+        // Of two masks for the same path, the stricter one stays.
         for mask in masks {
             self.table.add(mask);
         }
     }
 
-    /// The links that have to be made, each once.
+    /// Returns the links to create inside, without duplicates.
     fn missing_links(&self) -> Vec<Link> {
         let mut links: Vec<Link> = Vec::new();
         for link in &self.links {
@@ -347,34 +351,34 @@ impl Planner<'_> {
     }
 }
 
-/// With what is there. All of it is canonical, so a link that is found now has just been put there. What
-/// may be read and isn't found any more is as absent as if it had never been: most often it was there to
-/// keep another process from making it.
-fn identified(mut rules: Vec<Rule>, view: &dyn View) -> Result<Vec<Rule>, PlanError> {
+/// Adds identities to the rules. Their paths are canonical, so a symbolic link found now was just created
+/// and is an error. A readable path that was removed counts as absent; most often it was another process's
+/// placeholder.
+fn identified(mut rules: Vec<Rule>, view: &dyn FileSystemView) -> Result<Vec<Rule>, PlanError> {
     for rule in &mut rules {
         if rule.presence == Presence::Absent {
             continue;
         }
         match view.identify(&rule.path) {
             Ok(found) => rule.identity = found,
-            Err(why) if why.kind() == ErrorKind::NotFound && rule.access == Access::Read => {
+            Err(error) if error.kind() == ErrorKind::NotFound && rule.access == Access::Read => {
                 rule.presence = Presence::Absent;
             }
-            Err(why) => {
+            Err(error) => {
                 let path = rule.path.clone();
-                return Err(PlanError::Look { path, why });
+                return Err(PlanError::Inspect { path, error });
             }
         }
     }
     Ok(rules)
 }
 
-fn rule(path: PathBuf, access: Access, presence: Presence, why: Why) -> Rule {
+fn rule(path: PathBuf, access: Access, presence: Presence, origin: Origin) -> Rule {
     Rule {
         path,
         access,
         presence,
         identity: None,
-        why,
+        origin,
     }
 }

@@ -1,4 +1,4 @@
-//! Where a path really leads.
+//! Resolves symbolic links.
 
 use std::{
     collections::VecDeque,
@@ -7,33 +7,32 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::{Kind, PlanError, View};
+use super::{FileSystemView, PathKind, PlanError};
 use crate::{Link, Presence};
 
-/// As many as the kernel follows.
+/// The kernel's limit, see path_resolution(7).
 const MAX_LINKS: usize = 40;
 
-/// What became of a path.
+/// A resolved path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Resolved {
-    /// Without links, as far as it exists.
+    /// The path without symbolic links, as far as it exists.
     pub(super) path: PathBuf,
     pub(super) end: End,
-    /// The links that were followed.
+    /// The symbolic links that were followed.
     pub(super) links: Vec<Link>,
 }
 
-/// How far a path exists.
+/// The end of a resolved path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Directory,
     File,
-    /// Nothing is there from this component on.
+    /// Nothing; this is the first missing component.
     MissingFrom(PathBuf),
-    /// Nothing is there, because this is no directory.
+    /// Nothing, because this component isn't a directory.
     BlockedBy(PathBuf),
-    /// We may not look at it, since this directory on the way lets nobody through who runs as we do.
-    /// Its owner can change that.
+    /// Unknown, because the server's user can't enter this directory. Its owner can change that.
     OutOfReach {
         closed: PathBuf,
     },
@@ -49,8 +48,8 @@ impl End {
     }
 }
 
-/// Follows an absolute path through all of its links.
-pub(super) fn resolve(view: &dyn View, path: &Path) -> Result<Resolved, PlanError> {
+/// Resolves an absolute path.
+pub(super) fn resolve(view: &dyn FileSystemView, path: &Path) -> Result<Resolved, PlanError> {
     let mut rest: VecDeque<OsString> = components(path).collect();
     let mut here = PathBuf::from("/");
     let mut end = End::Directory;
@@ -70,14 +69,14 @@ pub(super) fn resolve(view: &dyn View, path: &Path) -> Result<Resolved, PlanErro
         }
         here.push(&name);
         match view.look(&here) {
-            Ok(Kind::Directory) => end = End::Directory,
-            Ok(Kind::File) => end = End::File,
-            Ok(Kind::Absent) => {
+            Ok(PathKind::Directory) => end = End::Directory,
+            Ok(PathKind::File) => end = End::File,
+            Ok(PathKind::Absent) => {
                 end = End::MissingFrom(here.clone());
                 here.extend(rest);
                 break;
             }
-            Ok(Kind::Link(target)) => {
+            Ok(PathKind::Link(target)) => {
                 if links.len() == MAX_LINKS {
                     return Err(PlanError::Links(path.to_owned()));
                 }
@@ -94,13 +93,13 @@ pub(super) fn resolve(view: &dyn View, path: &Path) -> Result<Resolved, PlanErro
                 }
                 end = End::Directory;
             }
-            Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let closed = here.parent().unwrap_or(&here).to_owned();
                 end = End::OutOfReach { closed };
                 here.extend(rest);
                 break;
             }
-            Err(why) => return Err(PlanError::Look { path: here, why }),
+            Err(error) => return Err(PlanError::Inspect { path: here, error }),
         }
     }
     Ok(Resolved {

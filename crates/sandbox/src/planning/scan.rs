@@ -1,4 +1,4 @@
-//! What patterns match, as of now.
+//! Finds the matches of patterns.
 
 use std::{
     io,
@@ -7,40 +7,44 @@ use std::{
 };
 
 use super::{
-    Bounds, PlanError, View,
+    FileSystemView, PlanError, PlanLimits,
     pattern::Pattern,
+    pattern_matcher::PatternMatcher,
     resolve::{End, resolve},
-    walk::Walk,
 };
 
-/// How long all of it may take. A scan that makes sense takes a small part of a second.
-const WITHIN: Duration = Duration::from_secs(5);
+/// The time limit for all scans of a plan. Reasonable scans take a fraction of a second.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Looks for patterns, within bounds for all of them together.
+/// Finds matches, with limits for all patterns of a plan together.
 pub(super) struct Scan<'a> {
-    view: &'a dyn View,
+    view: &'a dyn FileSystemView,
     max_depth: usize,
     visited: usize,
     limit: usize,
-    until: Instant,
-    /// Directories that we can't look into, although something in them may be meant.
+    deadline: Instant,
+    /// Directories that can't be read and may contain matches.
     closed: Vec<PathBuf>,
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(view: &'a dyn View, max_depth: Option<usize>, bounds: &Bounds) -> Self {
+    pub(super) fn new(
+        view: &'a dyn FileSystemView,
+        max_depth: Option<usize>,
+        limits: &PlanLimits,
+    ) -> Self {
         Scan {
             view,
             max_depth: max_depth.unwrap_or(usize::MAX),
             visited: 0,
-            limit: bounds.visited,
-            until: view.now() + WITHIN,
+            limit: limits.visited,
+            deadline: view.now() + TIME_LIMIT,
             closed: Vec::new(),
         }
     }
 
-    /// Everything that a pattern matches, links not followed. Directories that are `hidden`, be it
-    /// for a match, are not looked into.
+    /// Returns the matches of a pattern, without following symbolic links. Doesn't read directories for
+    /// which `hidden` returns true; its second argument is whether the directory matches.
     pub(super) fn matches(
         &mut self,
         pattern: &Pattern,
@@ -52,10 +56,10 @@ impl<'a> Scan<'a> {
             self.closed.push(closed);
             return Ok(Vec::new());
         }
-        if pattern.is_plain() {
+        if pattern.is_literal() {
             return Ok(vec![base.path]);
         }
-        let mut walk = Walk::new(pattern);
+        let mut walk = PatternMatcher::new(pattern);
         let mut found = Vec::new();
         let mut open = vec![(PathBuf::new(), 1_usize)];
         while let Some((directory, depth)) = open.pop() {
@@ -65,18 +69,18 @@ impl<'a> Scan<'a> {
             walk.enter(&directory);
             for (name, is_directory) in self.list(&base.path.join(&directory))? {
                 self.check_time()?;
-                let bearing = walk.look_at(&name);
-                let goes_on = is_directory && bearing.leads_below;
-                if !goes_on && !bearing.matches {
+                let name_match = walk.match_name(&name);
+                let descends = is_directory && name_match.may_match_below;
+                if !descends && !name_match.matches {
                     continue;
                 }
                 let relative = directory.join(name);
                 let path = base.path.join(&relative);
-                if goes_on && !hidden(&path, bearing.matches) {
+                if descends && !hidden(&path, name_match.matches) {
                     open.push((relative, depth + 1));
                 }
-                if bearing.matches {
-                    // Somebody has to see where it leads.
+                if name_match.matches {
+                    // The planner resolves it.
                     self.visit(1)?;
                     found.push(path);
                 }
@@ -85,13 +89,12 @@ impl<'a> Scan<'a> {
         Ok(found)
     }
 
-    /// The directories that could not be looked into. What is there may be meant.
+    /// Returns the directories that could not be read.
     pub(super) fn into_closed(self) -> Vec<PathBuf> {
         self.closed
     }
 
-    /// Counts what is looked at. Whatever takes time counts, a directory with nothing in it and a
-    /// pattern that is just a path among it.
+    /// Counts inspected files. Empty directories and literal patterns count too.
     fn visit(&mut self, count: usize) -> Result<(), PlanError> {
         self.visited += count;
         if self.visited > self.limit {
@@ -101,9 +104,10 @@ impl<'a> Scan<'a> {
     }
 
     fn check_time(&self) -> Result<(), PlanError> {
-        match self.view.now() < self.until {
-            true => Ok(()),
-            false => Err(PlanError::LongScan { within: WITHIN }),
+        if self.view.now() < self.deadline {
+            Ok(())
+        } else {
+            Err(PlanError::LongScan { limit: TIME_LIMIT })
         }
     }
 
@@ -111,7 +115,7 @@ impl<'a> Scan<'a> {
         self.visit(1)?;
         let names = match self.view.list(directory, self.limit - self.visited + 1) {
             Ok(names) => names,
-            Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let found = resolve(self.view, directory)?;
                 self.closed.push(match found.end {
                     End::OutOfReach { closed } => closed,
@@ -119,18 +123,18 @@ impl<'a> Scan<'a> {
                 });
                 return Ok(Vec::new());
             }
-            // It has just gone.
-            Err(why)
+            // Removed since it was listed.
+            Err(error)
                 if matches!(
-                    why.kind(),
+                    error.kind(),
                     io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
                 ) =>
             {
                 return Ok(Vec::new());
             }
-            Err(why) => {
+            Err(error) => {
                 let path = directory.to_owned();
-                return Err(PlanError::Look { path, why });
+                return Err(PlanError::Inspect { path, error });
             }
         };
         self.visit(names.len())?;

@@ -1,4 +1,4 @@
-//! The rules while they are put together.
+//! The rules of a plan under construction.
 
 use std::{
     collections::BTreeMap,
@@ -6,17 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Access, Presence, Rule, Why};
+use crate::{Access, Origin, Presence, Rule};
 
-/// One rule a path. The order of paths has parents before what is below them.
+/// One rule per path, sorted: a parent path comes before the paths below it.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     rules: BTreeMap<PathBuf, Rule>,
 }
 
 impl Table {
-    /// Adds a rule. Of two about the same path, the stricter one stays: deny before write before
-    /// read.
+    /// Adds a rule. Of two rules for the same path the one with precedence stays: deny before write
+    /// before read.
     pub(super) fn add(&mut self, rule: Rule) {
         match self.rules.get_mut(&rule.path) {
             Some(present) if present.access >= rule.access => {}
@@ -39,12 +39,12 @@ impl Table {
         self.rules.len()
     }
 
-    /// The rule that decides about a path.
+    /// Returns the rule that applies to a path.
     pub(super) fn covering(&self, path: &Path) -> Option<&Rule> {
         path.ancestors().find_map(|above| self.rules.get(above))
     }
 
-    /// The rule that decides about a path unless there is one about it alone.
+    /// Returns the rule that applies to a path's parent.
     pub(super) fn above(&self, path: &Path) -> Option<&Rule> {
         path.parent().and_then(|parent| self.covering(parent))
     }
@@ -54,12 +54,12 @@ impl Table {
         covering.is_some_and(|rule| rule.access == Access::Write)
     }
 
-    /// Whether anything below a path has a rule of its own.
+    /// Returns whether a path below has a rule.
     pub(super) fn has_below(&self, path: &Path) -> bool {
         self.below(path).next().is_some()
     }
 
-    /// Whether anything below a path is granted by a rule of its own.
+    /// Returns whether a path below has a rule that grants it.
     pub(super) fn grants_below(&self, path: &Path) -> bool {
         self.below(path).any(|rule| rule.access != Access::Deny)
     }
@@ -70,9 +70,9 @@ impl Table {
         rules.take_while(move |rule| rule.path.starts_with(path))
     }
 
-    /// Leaves out what denies nothing that is there without it.
-    pub(super) fn without_idle_denials(mut self) -> Self {
-        let idle: Vec<PathBuf> = self
+    /// Removes denials of paths that no rule grants.
+    pub(super) fn without_redundant_denials(mut self) -> Self {
+        let redundant: Vec<PathBuf> = self
             .iter()
             .filter(|rule| rule.access == Access::Deny)
             .filter(|rule| {
@@ -81,14 +81,14 @@ impl Table {
             })
             .map(|rule| rule.path.clone())
             .collect();
-        for path in idle {
+        for path in redundant {
             self.rules.remove(&path);
         }
         self
     }
 
-    /// Pins the directories on the way from what may be written to other rules below it. Also to
-    /// what may be written as well: that has holes of its own.
+    /// Pins the directories between a writable path and the rules below it, also writable ones: those
+    /// may have exceptions of their own. `exempt` gets a rule and the one above it.
     pub(super) fn pin(&mut self, mut exempt: impl FnMut(&Rule, &Rule) -> bool) {
         let mut pins = Vec::new();
         for rule in self.iter() {
@@ -111,7 +111,7 @@ impl Table {
                 access: Access::Write,
                 presence: Presence::Directory,
                 identity: None,
-                why: Why::Pinned,
+                origin: Origin::Pinned,
             });
         }
     }

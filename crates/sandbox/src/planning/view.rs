@@ -1,4 +1,4 @@
-//! The file system, as far as planning looks at it.
+//! The file system as planning sees it.
 
 use std::{
     ffi::OsString,
@@ -9,33 +9,34 @@ use std::{
 
 use crate::Identity;
 
-/// What planning asks of a file system.
-pub trait View {
-    /// What is at a path whose parent directories are no links. A link is not followed.
-    fn look(&self, path: &Path) -> io::Result<Kind>;
+/// The queries of planning to a file system.
+pub trait FileSystemView {
+    /// Returns what is at a path, without following a symbolic link at its end. The parent directories
+    /// must not be links.
+    fn look(&self, path: &Path) -> io::Result<PathKind>;
 
-    /// Which thing is at a path without links; none if the view can't tell things apart. A link on
-    /// the way is an error.
+    /// Returns the identity of the file at a path, if the view knows identities. A symbolic link in any
+    /// component is an error.
     fn identify(&self, path: &Path) -> io::Result<Option<Identity>>;
 
-    /// What is in a directory, and whether each is a directory itself: so many of them at most.
+    /// Lists up to `at_most` names in a directory, each with whether it is a directory.
     fn list(&self, directory: &Path, at_most: usize) -> io::Result<Vec<(OsString, bool)>>;
 
-    /// Whether a directory is our own, so that whoever runs as we do can open it and close it.
+    /// Returns whether the server's user owns a directory, so that its processes can change its mode.
     fn is_ours(&self, directory: &Path) -> bool;
 
-    /// What time it is: looking may take only so long.
+    /// Returns the current time, for the limit of a scan.
     fn now(&self) -> Instant;
 }
 
-/// What is at a path.
+/// The kind of file at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PathKind {
     /// A directory.
     Directory,
-    /// A symbolic link, and what it says.
+    /// A symbolic link with its target.
     Link(PathBuf),
-    /// Anything else that exists.
+    /// Any other file.
     File,
     /// Nothing.
     Absent,

@@ -1,8 +1,8 @@
-//! Policies that have a name everywhere.
+//! Built-in profiles.
 
 use std::path::{Path, PathBuf};
 
-use super::{Entry, FileSystem, Place, Policy, Restricted, Special};
+use super::{Entry, FileSystem, Policy, SpecialPath};
 use crate::{Access, Network};
 
 /// A profile that needs no configuration.
@@ -17,20 +17,20 @@ pub enum BuiltIn {
 }
 
 impl BuiltIn {
-    /// All of them.
+    /// All built-in profiles.
     pub const ALL: [BuiltIn; 3] = [
         BuiltIn::ReadOnly,
         BuiltIn::Workspace,
         BuiltIn::DangerFullAccess,
     ];
 
-    /// The one with this name, colon included.
+    /// Returns the profile with this name, including its colon.
     #[must_use]
     pub fn named(name: &str) -> Option<BuiltIn> {
         BuiltIn::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// Its name, which begins with a colon so that no configured one is like it.
+    /// Returns its name. It begins with a colon, which names of configured profiles can't.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl BuiltIn {
         }
     }
 
-    /// What it asks for in a workspace with this one root; nothing for full access.
+    /// Returns the policy for a workspace with this root; none for full access.
     #[must_use]
     pub fn policy(self, cwd: &Path) -> Option<Policy> {
         match self {
@@ -51,55 +51,35 @@ impl BuiltIn {
     }
 }
 
-impl Policy {
-    /// Reads everything, writes nothing, no network.
-    #[must_use]
-    pub fn read_only(cwd: &Path) -> Policy {
-        Policy {
-            file_system: FileSystem::Restricted(Restricted {
-                entries: vec![special(Special::Root, Access::Read)],
-                glob_scan_max_depth: None,
-            }),
-            network: Network::Restricted,
-            cwd: cwd.to_owned(),
-            workspace_roots: vec![cwd.to_owned()],
-        }
-    }
-}
-
-/// Reads everything, and writes below some folders.
+/// Reads everything, and writes in some directories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workspace {
-    /// Folders besides the working directory.
+    /// Writable directories besides the working directory.
     pub writable_roots: Vec<PathBuf>,
-    /// Whether there is a network.
+    /// Whether network access is granted.
     pub network_access: bool,
-    /// Whether `$TMPDIR` is not among the folders.
+    /// Whether `$TMPDIR` is not writable.
     pub exclude_tmpdir: bool,
-    /// Whether `/tmp` is not among the folders.
+    /// Whether `/tmp` is not writable.
     pub exclude_slash_tmp: bool,
 }
 
 impl Workspace {
-    /// The policy, for work in this directory.
+    /// Returns the policy for work in this directory.
     #[must_use]
     pub fn policy(&self, cwd: &Path) -> Policy {
-        let mut entries = vec![special(Special::Root, Access::Read)];
-        let below = PathBuf::new();
-        entries.push(special(Special::ProjectRoots { below }, Access::Write));
+        let mut entries = vec![Entry::special(SpecialPath::Root, Access::Read)];
+        entries.push(Entry::special(SpecialPath::project_roots(), Access::Write));
         if !self.exclude_slash_tmp {
-            entries.push(special(Special::SlashTmp, Access::Write));
+            entries.push(Entry::special(SpecialPath::SlashTmp, Access::Write));
         }
         if !self.exclude_tmpdir {
-            entries.push(special(Special::Tmpdir, Access::Write));
+            entries.push(Entry::special(SpecialPath::Tmpdir, Access::Write));
         }
         let more = self.writable_roots.iter().cloned();
-        entries.extend(more.map(|root| Entry::new(Place::Path(root), Access::Write)));
+        entries.extend(more.map(|root| Entry::path(root, Access::Write)));
         Policy {
-            file_system: FileSystem::Restricted(Restricted {
-                entries,
-                glob_scan_max_depth: None,
-            }),
+            file_system: FileSystem::restricted(entries),
             network: if self.network_access {
                 Network::Enabled
             } else {
@@ -109,8 +89,4 @@ impl Workspace {
             workspace_roots: vec![cwd.to_owned()],
         }
     }
-}
-
-fn special(special: Special, access: Access) -> Entry {
-    Entry::new(Place::Special(special), access)
 }

@@ -1,17 +1,13 @@
-//! What somebody wants a process to be confined to, in portable terms.
+//! Policies and named profiles.
 //!
-//! A policy knows nothing of the host it is sent to: it speaks of project roots and of the
-//! temporary directory, and whether a path exists is not its concern. [`planning`](crate::planning)
-//! binds it to the host.
+//! [`planning`](crate::planning) binds a policy to the paths of a host.
 
 mod built_in;
-mod entry;
-mod notation;
 mod profile;
-mod wish;
 
 pub use built_in::{BuiltIn, Workspace};
-pub use entry::{Entry, Missing, Place, Special};
-pub use notation::NotAPlace;
+pub use outpost_types::sandbox::{
+    Entry, EntryPath, FileSystem, InvalidEntryPath, MissingPathBehavior, Policy, Restricted,
+    SpecialPath,
+};
 pub use profile::{Profile, Profiles, UnknownProfile};
-pub use wish::{FileSystem, Policy, Restricted};

@@ -1,26 +1,28 @@
-//! Policies that somebody gave a name.
+//! Named profiles.
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{BuiltIn, Entry, FileSystem, Place, Policy, Restricted};
+use super::{BuiltIn, Entry, EntryPath, FileSystem, Policy, Restricted};
 use crate::Network;
 
-/// A policy that isn't about any workspace yet.
+/// A policy without a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Which files it grants.
+    /// The files that it grants.
     pub file_system: FileSystem,
-    /// Whether it grants the network.
+    /// Whether it grants network access.
     pub network: Network,
 }
 
 impl Profile {
-    /// The policy, for work in this directory.
+    /// Returns the policy for work in this directory.
     #[must_use]
     pub fn policy(&self, cwd: &Path) -> Policy {
         Policy {
             file_system: match &self.file_system {
-                FileSystem::Restricted(files) => FileSystem::Restricted(in_both_senses(files)),
+                FileSystem::Restricted(files) => {
+                    FileSystem::Restricted(with_literal_patterns(files))
+                }
                 FileSystem::Unrestricted => FileSystem::Unrestricted,
             },
             network: self.network,
@@ -30,44 +32,45 @@ impl Profile {
     }
 }
 
-/// People write names with brackets and braces, and patterns with them. What is denied in either
-/// sense is denied.
-fn in_both_senses(files: &Restricted) -> Restricted {
+/// Adds each pattern with brackets or braces also as a literal name. Both occur in names, so a denial
+/// applies in either sense.
+fn with_literal_patterns(files: &Restricted) -> Restricted {
     let mut files = files.clone();
-    let named = files.entries.iter().filter_map(|entry| match &entry.place {
-        Place::Pattern(text) => Some(Entry {
-            place: Place::Pattern(by_name(text)?),
+    let literal = files.entries.iter().filter_map(|entry| match &entry.path {
+        EntryPath::GlobPattern { pattern } => Some(Entry {
+            path: EntryPath::GlobPattern {
+                pattern: escaped(pattern)?,
+            },
             ..entry.clone()
         }),
-        Place::Path(_) | Place::Special(_) => None,
+        EntryPath::Path { .. } | EntryPath::Special { .. } => None,
     });
-    let named: Vec<_> = named.collect();
-    files.entries.extend(named);
+    let literal: Vec<_> = literal.collect();
+    files.entries.extend(literal);
     files
 }
 
-/// A pattern in which brackets and braces stand for themselves; none if there are none, or somebody
-/// has said with a backslash what is meant.
-fn by_name(pattern: &str) -> Option<String> {
+/// Escapes brackets and braces. Returns none if there are none, or the pattern has escapes already.
+fn escaped(pattern: &str) -> Option<String> {
     if pattern.contains('\\') || !pattern.contains(['[', '{']) {
         return None;
     }
-    let mut named = String::new();
-    for letter in pattern.chars() {
-        if matches!(letter, '[' | ']' | '{' | '}' | ',') {
-            named.push('\\');
+    let mut escaped = String::new();
+    for character in pattern.chars() {
+        if matches!(character, '[' | ']' | '{' | '}' | ',') {
+            escaped.push('\\');
         }
-        named.push(letter);
+        escaped.push(character);
     }
-    Some(named)
+    Some(escaped)
 }
 
-/// All profiles of a server, and the one that counts where nobody names one.
+/// The profiles of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profiles {
-    /// Those that were configured, by name. A name that begins with a colon can't be among them.
+    /// Configured profiles by name. No name begins with a colon.
     pub configured: BTreeMap<String, Profile>,
-    /// The name of the one that counts.
+    /// The name of the profile for requests that name none.
     pub default: String,
 }
 
@@ -81,16 +84,16 @@ impl Default for Profiles {
 }
 
 impl Profiles {
-    /// Whether there is one with this name.
+    /// Returns whether a profile has this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         BuiltIn::named(name).is_some() || self.configured.contains_key(name)
     }
 
-    /// What a profile asks for in this directory: a policy, or nothing for full access.
+    /// Returns the policy of a profile for work in this directory; none for full access.
     ///
     /// # Errors
-    /// When there is none with this name.
+    /// If no profile has this name.
     pub fn policy(&self, name: &str, cwd: &Path) -> Result<Option<Policy>, UnknownProfile> {
         if let Some(built_in) = BuiltIn::named(name) {
             return Ok(built_in.policy(cwd));
@@ -112,9 +115,9 @@ mod tests {
     use crate::Access;
 
     #[test]
-    fn a_name_with_brackets_is_denied_as_a_pattern_and_as_a_name() {
+    fn pattern_with_brackets_is_also_denied_as_a_literal_name() {
         let denied = ["/x[1]", "**/{a,b}/*", "/y\\[1\\]", "*.pem"];
-        let entries = denied.map(|text| Entry::new(Place::Pattern(text.to_owned()), Access::Deny));
+        let entries = denied.map(|text| Entry::pattern(text.to_owned(), Access::Deny));
         let profile = Profile {
             file_system: FileSystem::Restricted(Restricted {
                 entries: entries.to_vec(),
@@ -123,12 +126,12 @@ mod tests {
             network: Network::Restricted,
         };
         let FileSystem::Restricted(files) = profile.policy(Path::new("/")).file_system else {
-            panic!("it is restricted");
+            panic!("the policy is restricted");
         };
         let all: Vec<_> = files
             .entries
             .iter()
-            .map(|one| one.place.to_string())
+            .map(|one| one.path.to_string())
             .collect();
         assert_eq!(
             all,

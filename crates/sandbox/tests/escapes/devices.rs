@@ -1,69 +1,78 @@
-//! What lies among the devices and is none.
+//! Devices, and files below `/dev`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use outpost_sandbox::{Access, Mounter, PrepareError};
 
-use crate::cell::{Cell, is_root, text};
+use crate::fixture::{Fixture, is_root, text};
 
 const READ_ONLY: &str = "Read-only file system";
 
 #[test]
-fn files_below_dev_are_files() {
-    let shared = tempfile::tempdir_in("/dev/shm").expect("a folder");
+fn files_below_dev_are_confined_like_others() {
+    let shared = tempfile::tempdir_in("/dev/shm").expect("create directory");
     let workspace = shared.path().join("workspace");
     let hooks = workspace.join(".git/hooks");
-    std::fs::create_dir_all(&hooks).expect("folders");
-    let mut cell = Cell::new();
-    let hook = cell.file(hooks.join("post-commit"));
-    cell.follow(&[(Access::Read, Path::new("/")), (Access::Write, &workspace)]);
-    cell.free(&["write", text(&hook)]).succeeds();
-    cell.confined(&["write", text(&hook)]).fails(READ_ONLY);
+    std::fs::create_dir_all(&hooks).expect("create directories");
+    let mut fixture = Fixture::new();
+    let hook = fixture.file(hooks.join("post-commit"));
+    fixture.plan_paths(&[(Access::Read, Path::new("/")), (Access::Write, &workspace)]);
+    fixture.unconfined(&["write", text(&hook)]).assert_success();
+    fixture
+        .confined(&["write", text(&hook)])
+        .assert_fails(READ_ONLY);
     let away = workspace.join("away");
-    cell.confined(&["rename", text(&workspace.join(".git")), text(&away)])
-        .fails("busy");
-    cell.confined(&["create", text(&workspace.join("new"))])
-        .succeeds();
+    fixture
+        .confined(&["rename", text(&workspace.join(".git")), text(&away)])
+        .assert_fails("busy");
+    fixture
+        .confined(&["create", text(&workspace.join("new"))])
+        .assert_success();
     assert!(workspace.join("new").exists());
 }
 
 #[test]
-fn what_may_be_read_below_dev_may_not_be_written() {
-    let shared = tempfile::tempdir_in("/dev/shm").expect("a folder");
-    let mut cell = Cell::new();
-    let file = cell.file(shared.path().join("file"));
-    cell.follow(&[
+fn readable_file_below_dev_is_not_writable() {
+    let shared = tempfile::tempdir_in("/dev/shm").expect("create directory");
+    let mut fixture = Fixture::new();
+    let file = fixture.file(shared.path().join("file"));
+    fixture.plan_paths(&[
         (Access::Read, Path::new("/")),
         (Access::Read, shared.path()),
     ]);
-    cell.confined(&["read", text(&file)]).succeeds();
-    cell.confined(&["write", text(&file)]).fails(READ_ONLY);
-    cell.confined(&["create", text(&shared.path().join("new"))])
-        .fails(READ_ONLY);
+    fixture.confined(&["read", text(&file)]).assert_success();
+    fixture
+        .confined(&["write", text(&file)])
+        .assert_fails(READ_ONLY);
+    fixture
+        .confined(&["create", text(&shared.path().join("new"))])
+        .assert_fails(READ_ONLY);
 }
 
 #[test]
-fn what_is_denied_below_dev_stays_in_its_place() {
-    let shared = tempfile::tempdir_in("/dev/shm").expect("a folder");
+fn denied_directory_below_dev_cannot_be_read_or_renamed() {
+    let shared = tempfile::tempdir_in("/dev/shm").expect("create directory");
     let secret = shared.path().join("a/secret");
-    std::fs::create_dir_all(&secret).expect("folders");
-    let mut cell = Cell::new();
-    let key = cell.file(secret.join("key"));
-    cell.follow(&[
+    std::fs::create_dir_all(&secret).expect("create directories");
+    let mut fixture = Fixture::new();
+    let key = fixture.file(secret.join("key"));
+    fixture.plan_paths(&[
         (Access::Read, Path::new("/")),
         (Access::Write, shared.path()),
         (Access::Deny, &secret),
     ]);
-    cell.confined(&["read", text(&key)])
-        .fails("Permission denied");
+    fixture
+        .confined(&["read", text(&key)])
+        .assert_fails("Permission denied");
     let (from, to) = (shared.path().join("a"), shared.path().join("b"));
-    cell.confined(&["rename", text(&from), text(&to)])
-        .fails("busy");
+    fixture
+        .confined(&["rename", text(&from), text(&to)])
+        .assert_fails("busy");
 }
 
 #[test]
-fn a_device_is_not_granted_by_halves() {
+fn read_only_grant_of_a_device_is_rejected() {
     let devices = [
         "/dev/kvm",
         "/dev/fuse",
@@ -73,41 +82,42 @@ fn a_device_is_not_granted_by_halves() {
     ];
     let devices = devices.map(Path::new);
     for device in devices.into_iter().filter(|device| device.exists()) {
-        let cell = Cell::new().and(Access::Read, device);
-        let refused = cell.sandbox().confine(&cell.plan, cell.program());
+        let fixture = Fixture::new().and(Access::Read, device);
+        let rejected = fixture.sandbox().prepare(&fixture.plan, fixture.program());
         assert!(
-            matches!(refused, Err(PrepareError::Device(_))),
+            matches!(rejected, Err(PrepareError::ReadOnlyDevice(_))),
             "{}",
             device.display()
         );
     }
 }
 
-/// They are root's own, and an owner needs no capability.
+/// Root owns them, and an owner needs no capability for `chmod`.
 #[test]
-fn its_devices_are_not_its_own_to_change() {
+fn device_modes_cannot_be_changed() {
     if is_root() && crate::MOUNTER == Mounter::Bubblewrap {
-        // It knows no device that is read-only, which is said where it is said what that means.
+        // Bubblewrap can't mount devices read-only; docs/sandbox.md says so.
         return;
     }
-    let cell = Cell::new();
+    let fixture = Fixture::new();
     let nodes = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /proc/self/fd/0";
     for node in nodes.split(' ') {
-        // To what it is anyway.
-        let tries = format!("chmod $(stat -Lc %a {node}) {node}");
+        // To the mode that it has.
+        let script = format!("chmod $(stat -Lc %a {node}) {node}");
         if is_root() {
-            let free = Command::new("/bin/sh")
-                .args(["-c", &tries])
+            let unconfined = Command::new("/bin/sh")
+                .args(["-c", &script])
                 .stdin(Stdio::null())
                 .status();
-            assert!(free.expect("it runs").success(), "{node}");
+            assert!(unconfined.expect("run").success(), "{node}");
         }
-        cell.script(&tries).complains(match is_root() {
-            true => READ_ONLY,
-            false => "chmod",
-        });
+        fixture
+            .script(&script)
+            .assert_stderr(if is_root() { READ_ONLY } else { "chmod" });
         if node != "/dev/tty" {
-            cell.script(&format!("head -c 1 {node}")).succeeds();
+            fixture
+                .script(&format!("head -c 1 {node}"))
+                .assert_success();
         }
     }
 }

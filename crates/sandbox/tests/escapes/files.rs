@@ -1,227 +1,282 @@
-//! Reading and changing what isn't granted.
+//! Reads and writes without a grant.
 
 use std::path::Path;
 
 use outpost_sandbox::{Access, Presence};
 
-use crate::cell::{Cell, is_root, rule, text};
+use crate::fixture::{Fixture, is_root, rule, text};
 
 const READ_ONLY: &str = "Read-only file system";
 const DENIED: &str = "Permission denied";
 
 #[test]
-fn what_is_granted_works() {
-    let cell = Cell::new();
-    let file = cell.file(cell.inside("file"));
+fn granted_operations_succeed() {
+    let fixture = Fixture::new();
+    let file = fixture.file(fixture.inside("file"));
     for attempt in ["write", "read", "chmod", "chown", "touch", "label"] {
-        cell.confined(&[attempt, text(&file)]).succeeds();
+        fixture.confined(&[attempt, text(&file)]).assert_success();
     }
-    let (new, other) = (cell.inside("new"), cell.inside("other"));
-    cell.confined(&["create", text(&new)]).succeeds();
-    cell.confined(&["rename", text(&new), text(&other)])
-        .succeeds();
-    cell.confined(&["remove", text(&other)]).succeeds();
-    cell.confined(&["make-directory", text(&new)]).succeeds();
+    let (new, other) = (fixture.inside("new"), fixture.inside("other"));
+    fixture.confined(&["create", text(&new)]).assert_success();
+    fixture
+        .confined(&["rename", text(&new), text(&other)])
+        .assert_success();
+    fixture.confined(&["remove", text(&other)]).assert_success();
+    fixture
+        .confined(&["make-directory", text(&new)])
+        .assert_success();
 }
 
 #[test]
-fn nothing_beside_it_can_be_changed_in_any_way() {
-    let cell = Cell::new();
-    let file = cell.file(cell.outside("file"));
+fn files_outside_the_workspace_cannot_be_changed() {
+    let fixture = Fixture::new();
+    let file = fixture.file(fixture.outside("file"));
     for attempt in ["write", "chmod", "chown", "touch", "label"] {
-        cell.free(&[attempt, text(&file)]).succeeds();
-        cell.confined(&[attempt, text(&file)]).fails(READ_ONLY);
+        fixture.unconfined(&[attempt, text(&file)]).assert_success();
+        fixture
+            .confined(&[attempt, text(&file)])
+            .assert_fails(READ_ONLY);
     }
-    let new = cell.outside("new");
-    cell.confined(&["create", text(&new)]).fails(READ_ONLY);
-    cell.free(&["create", text(&new)]).succeeds();
-    cell.confined(&["remove", text(&new)]).fails(READ_ONLY);
-    let to = cell.outside("renamed");
-    cell.confined(&["rename", text(&new), text(&to)])
-        .fails(READ_ONLY);
-    cell.free(&["rename", text(&new), text(&to)]).succeeds();
+    let new = fixture.outside("new");
+    fixture
+        .confined(&["create", text(&new)])
+        .assert_fails(READ_ONLY);
+    fixture.unconfined(&["create", text(&new)]).assert_success();
+    fixture
+        .confined(&["remove", text(&new)])
+        .assert_fails(READ_ONLY);
+    let to = fixture.outside("renamed");
+    fixture
+        .confined(&["rename", text(&new), text(&to)])
+        .assert_fails(READ_ONLY);
+    fixture
+        .unconfined(&["rename", text(&new), text(&to)])
+        .assert_success();
 }
 
 #[test]
-fn links_lead_nowhere() {
-    let cell = Cell::new();
-    let file = cell.file(cell.outside("file"));
-    for (attempt, words) in [
+fn links_to_files_outside_do_not_help() {
+    let fixture = Fixture::new();
+    let file = fixture.file(fixture.outside("file"));
+    for (attempt, message) in [
         ("symlink-and-write", READ_ONLY),
         ("link-and-write", "cross-device"),
     ] {
-        let (free, confined) = (cell.inside("free"), cell.inside("confined"));
-        cell.free(&[attempt, text(&file), text(&free)]).succeeds();
-        cell.confined(&[attempt, text(&file), text(&confined)])
-            .fails(words);
-        std::fs::remove_file(free).expect("it was made");
+        let (free, confined) = (fixture.inside("unconfined"), fixture.inside("confined"));
+        fixture
+            .unconfined(&[attempt, text(&file), text(&free)])
+            .assert_success();
+        fixture
+            .confined(&[attempt, text(&file), text(&confined)])
+            .assert_fails(message);
+        std::fs::remove_file(free).expect("remove file");
         let _ = std::fs::remove_file(confined);
     }
 }
 
 #[test]
-fn the_roots_in_proc_are_this_one() {
-    let cell = Cell::new();
-    let file = cell.file(cell.outside("file"));
+fn roots_in_proc_are_the_sandboxs_own() {
+    let fixture = Fixture::new();
+    let file = fixture.file(fixture.outside("file"));
     let root = format!("/proc/self/root{}", text(&file));
     for path in [root.as_str(), "/proc/self/cwd/../file"] {
-        cell.confined(&["write", path]).fails(READ_ONLY);
+        fixture.confined(&["write", path]).assert_fails(READ_ONLY);
     }
     let first = format!("/proc/1/root{}", text(&file));
-    cell.confined(&["write", &first]).fails(DENIED);
+    fixture.confined(&["write", &first]).assert_fails(DENIED);
 }
 
 #[test]
-fn the_kernels_settings_are_read_only_even_for_root() {
-    let cell = Cell::new();
+fn kernel_settings_are_read_only_even_for_root() {
+    let fixture = Fixture::new();
     let paths = ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"];
-    // Not every kernel has the second.
+    // Some kernels lack the second one.
     for path in paths.into_iter().filter(|path| Path::new(path).exists()) {
         if is_root() {
-            cell.free(&["open-to-write", path]).succeeds();
+            fixture
+                .unconfined(&["open-to-write", path])
+                .assert_success();
         }
-        let words = if is_root() { READ_ONLY } else { "" };
-        cell.confined(&["open-to-write", path]).fails(words);
+        let message = if is_root() { READ_ONLY } else { "" };
+        fixture
+            .confined(&["open-to-write", path])
+            .assert_fails(message);
     }
-    let mut cell = Cell::new();
-    cell.plan.rules[0].access = Access::Write;
-    cell.confined(&["open-to-write", "/proc/sys/kernel/core_pattern"])
-        .fails("");
+    let mut fixture = Fixture::new();
+    fixture.plan.rules[0].access = Access::Write;
+    fixture
+        .confined(&["open-to-write", "/proc/sys/kernel/core_pattern"])
+        .assert_fails("");
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     if is_root() && Path::new(path).exists() {
-        cell.free(&["open-to-write", path]).succeeds();
-        cell.confined(&["open-to-write", path]).fails(READ_ONLY);
+        fixture
+            .unconfined(&["open-to-write", path])
+            .assert_success();
+        fixture
+            .confined(&["open-to-write", path])
+            .assert_fails(READ_ONLY);
     }
 }
 
 #[test]
-fn a_device_cannot_be_made() {
-    let cell = Cell::new();
-    let device = cell.inside("device");
+fn device_cannot_be_created() {
+    let fixture = Fixture::new();
+    let device = fixture.inside("device");
     if is_root() {
-        cell.free(&["make-device", text(&device)]).succeeds();
-        std::fs::remove_file(&device).expect("it was made");
+        fixture
+            .unconfined(&["make-device", text(&device)])
+            .assert_success();
+        std::fs::remove_file(&device).expect("remove file");
     }
-    cell.confined(&["make-device", text(&device)]).fails("");
+    fixture
+        .confined(&["make-device", text(&device)])
+        .assert_fails("");
     assert!(!device.exists());
 }
 
 #[test]
-fn a_file_cannot_be_opened_by_its_number() {
-    let cell = Cell::new();
-    let file = cell.file(cell.outside("file"));
-    cell.confined(&["by-handle", text(&file)])
-        .fails("not permitted");
+fn file_cannot_be_opened_by_handle() {
+    let fixture = Fixture::new();
+    let file = fixture.file(fixture.outside("file"));
+    fixture
+        .confined(&["by-handle", text(&file)])
+        .assert_fails("not permitted");
 }
 
 #[test]
-fn what_is_denied_can_neither_be_read_nor_listed_nor_replaced() {
-    let cell = Cell::new();
-    let file = cell.file(cell.inside("key.pem"));
-    let folder = cell.inside("secret");
-    std::fs::create_dir(&folder).expect("a folder");
-    let within = cell.file(folder.join("file"));
-    let cell = cell.and(Access::Deny, &file).and(Access::Deny, &folder);
+fn denied_path_cannot_be_read_listed_or_replaced() {
+    let fixture = Fixture::new();
+    let file = fixture.file(fixture.inside("key.pem"));
+    let directory = fixture.inside("secret");
+    std::fs::create_dir(&directory).expect("create directory");
+    let within = fixture.file(directory.join("file"));
+    let fixture = fixture
+        .and(Access::Deny, &file)
+        .and(Access::Deny, &directory);
     for path in [&file, &within] {
-        cell.free(&["read", text(path)]).succeeds();
-        cell.confined(&["read", text(path)]).fails(DENIED);
-        cell.confined(&["write", text(path)]).fails("");
+        fixture.unconfined(&["read", text(path)]).assert_success();
+        fixture.confined(&["read", text(path)]).assert_fails(DENIED);
+        fixture.confined(&["write", text(path)]).assert_fails("");
     }
-    let listed = cell.script("ls secret; cat secret/* key.pem");
+    let listed = fixture.script("ls secret; cat secret/* key.pem");
     assert_eq!(listed.stdout(), "");
-    let away = cell.inside("away");
-    cell.confined(&["rename", text(&file), text(&away)])
-        .fails("busy");
-    cell.confined(&["rename", text(&folder), text(&away)])
-        .fails("busy");
-    cell.confined(&["remove", text(&file)]).fails("busy");
+    let away = fixture.inside("away");
+    fixture
+        .confined(&["rename", text(&file), text(&away)])
+        .assert_fails("busy");
+    fixture
+        .confined(&["rename", text(&directory), text(&away)])
+        .assert_fails("busy");
+    fixture
+        .confined(&["remove", text(&file)])
+        .assert_fails("busy");
 }
 
 #[test]
-fn a_grant_within_what_is_denied_can_be_reached_and_nothing_beside_it() {
-    let cell = Cell::new();
-    let (closed, open) = (cell.outside("closed"), cell.outside("closed/open"));
-    std::fs::create_dir_all(&open).expect("folders");
-    let hidden = cell.file(closed.join("hidden"));
-    let shown = cell.file(open.join("shown"));
-    let cell = cell.and(Access::Deny, &closed).and(Access::Write, &open);
-    cell.confined(&["write", text(&shown)]).succeeds();
-    cell.confined(&["read", text(&hidden)])
-        .fails("No such file");
-    cell.confined(&["create", text(&closed.join("new"))])
-        .fails("");
+fn grant_below_denied_directory_is_reachable_alone() {
+    let fixture = Fixture::new();
+    let (closed, open) = (fixture.outside("closed"), fixture.outside("closed/open"));
+    std::fs::create_dir_all(&open).expect("create directories");
+    let hidden = fixture.file(closed.join("hidden"));
+    let shown = fixture.file(open.join("shown"));
+    let fixture = fixture.and(Access::Deny, &closed).and(Access::Write, &open);
+    fixture.confined(&["write", text(&shown)]).assert_success();
+    fixture
+        .confined(&["read", text(&hidden)])
+        .assert_fails("No such file");
+    fixture
+        .confined(&["create", text(&closed.join("new"))])
+        .assert_fails("");
 }
 
 #[test]
-fn what_is_protected_is_read_only_and_stays_where_it_is() {
-    let cell = Cell::new();
-    let git = cell.inside(".git");
-    std::fs::create_dir(&git).expect("a folder");
-    let config = cell.file(git.join("config"));
-    let cell = cell.and(Access::Read, &git);
-    cell.free(&["write", text(&config)]).succeeds();
-    cell.confined(&["read", text(&config)]).succeeds();
-    cell.confined(&["write", text(&config)]).fails(READ_ONLY);
-    let away = cell.inside("away");
-    cell.confined(&["rename", text(&git), text(&away)])
-        .fails("busy");
+fn protected_directory_is_read_only_and_cannot_be_renamed() {
+    let fixture = Fixture::new();
+    let git = fixture.inside(".git");
+    std::fs::create_dir(&git).expect("create directory");
+    let config = fixture.file(git.join("config"));
+    let fixture = fixture.and(Access::Read, &git);
+    fixture
+        .unconfined(&["write", text(&config)])
+        .assert_success();
+    fixture.confined(&["read", text(&config)]).assert_success();
+    fixture
+        .confined(&["write", text(&config)])
+        .assert_fails(READ_ONLY);
+    let away = fixture.inside("away");
+    fixture
+        .confined(&["rename", text(&git), text(&away)])
+        .assert_fails("busy");
 }
 
 #[test]
-fn what_is_absent_stays_so_and_leaves_nothing() {
-    let cell = Cell::new();
-    let (git, secret) = (cell.inside(".git"), cell.inside(".env"));
-    let mut cell = cell.and(Access::Read, &git).and(Access::Deny, &secret);
+fn absent_path_cannot_be_created_and_leaves_nothing() {
+    let fixture = Fixture::new();
+    let (git, secret) = (fixture.inside(".git"), fixture.inside(".env"));
+    let mut fixture = fixture.and(Access::Read, &git).and(Access::Deny, &secret);
     for path in [&git, &secret] {
         assert_eq!(rule(Access::Deny, path).presence, Presence::Absent);
-        cell.confined(&["create", text(path)]).fails("exists");
-        cell.confined(&["make-directory", text(path)])
-            .fails("exists");
-        cell.confined(&["create", text(&path.join("x"))]).fails("");
-        cell.confined(&["rename", text(path), text(&cell.inside("y"))])
-            .fails("busy");
+        fixture
+            .confined(&["create", text(path)])
+            .assert_fails("exists");
+        fixture
+            .confined(&["make-directory", text(path)])
+            .assert_fails("exists");
+        fixture
+            .confined(&["create", text(&path.join("x"))])
+            .assert_fails("");
+        fixture
+            .confined(&["rename", text(path), text(&fixture.inside("y"))])
+            .assert_fails("busy");
         assert!(!path.exists(), "nothing is left");
     }
-    // Without the rules nothing keeps it from being created.
-    cell.plan.rules.truncate(2);
-    cell.confined(&["make-directory", text(&git)]).succeeds();
+    // Without the rules it can be created.
+    fixture.plan.rules.truncate(2);
+    fixture
+        .confined(&["make-directory", text(&git)])
+        .assert_success();
 }
 
 #[test]
-fn one_that_ends_leaves_the_others_what_they_need() {
-    let cell = Cell::new();
-    let git = cell.inside(".git");
-    let cell = cell.and(Access::Read, &git);
-    let (mut command, hold) = cell.command(&["/bin/cat".as_ref()]);
+fn placeholder_is_kept_while_another_process_needs_it() {
+    let fixture = Fixture::new();
+    let git = fixture.inside(".git");
+    let fixture = fixture.and(Access::Read, &git);
+    let (mut command, resources) = fixture.command(&["/bin/cat".as_ref()]);
     command.stdin(std::process::Stdio::piped());
     command.stdout(std::process::Stdio::piped());
-    let mut longer = command.spawn().expect("it starts");
-    // It comes and goes meanwhile.
-    cell.confined(&["make-directory", text(&git)]).fails("");
-    assert!(git.exists(), "it is still needed");
-    drop(longer.stdin.take());
-    longer.wait().expect("it ends");
-    drop(hold);
+    let mut first = command.spawn().expect("spawn");
+    // A second process starts and ends meanwhile.
+    fixture
+        .confined(&["make-directory", text(&git)])
+        .assert_fails("");
+    assert!(git.exists(), "the first process needs it");
+    drop(first.stdin.take());
+    first.wait().expect("wait");
+    drop(resources);
     assert!(!git.exists());
 }
 
 #[test]
-fn without_a_root_only_what_is_granted_exists() {
-    let mut cell = Cell::new();
-    let file = cell.file(cell.outside("file"));
-    // As a plan for the least a program needs would have it.
-    cell.plan.rules.remove(0);
-    let folders = ["/usr", "/bin", "/lib", "/lib64", "/sbin"].map(Path::new);
-    for folder in folders.into_iter().filter(|folder| folder.exists()) {
-        match folder.read_link() {
-            Ok(target) => cell.plan.links.push(outpost_sandbox::Link {
-                path: folder.to_owned(),
+fn without_a_root_only_grants_exist() {
+    let mut fixture = Fixture::new();
+    let file = fixture.file(fixture.outside("file"));
+    // Like a plan with the minimal paths.
+    fixture.plan.rules.remove(0);
+    let directories = ["/usr", "/bin", "/lib", "/lib64", "/sbin"].map(Path::new);
+    for directory in directories
+        .into_iter()
+        .filter(|directory| directory.exists())
+    {
+        match directory.read_link() {
+            Ok(target) => fixture.plan.links.push(outpost_sandbox::Link {
+                path: directory.to_owned(),
                 target,
             }),
-            Err(_) => cell.plan.rules.push(rule(Access::Read, folder)),
+            Err(_) => fixture.plan.rules.push(rule(Access::Read, directory)),
         }
     }
-    let outcome = cell.script(&format!(
+    let outcome = fixture.script(&format!(
         "cat {}; ls /home /root /etc; touch /new; echo done > ok; cat ok",
         text(&file)
     ));
@@ -230,19 +285,21 @@ fn without_a_root_only_what_is_granted_exists() {
 }
 
 #[test]
-fn what_can_not_be_masked_is_not_started() {
+fn process_with_unmaskable_denial_does_not_start() {
     if !is_root() {
         return;
     }
-    let cell = Cell::new();
-    let (theirs, secret) = (cell.outside("theirs"), cell.outside("theirs/secret"));
-    std::fs::create_dir_all(&secret).expect("folders");
-    std::os::unix::fs::chown(&theirs, Some(65534), None).expect("it changes hands");
+    let fixture = Fixture::new();
+    let (foreign, secret) = (fixture.outside("theirs"), fixture.outside("theirs/secret"));
+    std::fs::create_dir_all(&secret).expect("create directories");
+    std::os::unix::fs::chown(&foreign, Some(65534), None).expect("chown");
     let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    std::fs::set_permissions(&theirs, closed).expect("it is closed");
-    let cell = cell.and(Access::Deny, &secret);
-    cell.free(&["list", text(&secret)]).succeeds();
-    // Root without capabilities gets nowhere in there, and neither does who mounts.
-    let refused = cell.confined(&["list", text(&secret)]);
-    assert_eq!((refused.code(), refused.stdout().as_str()), (1, ""));
+    std::fs::set_permissions(&foreign, closed).expect("chmod");
+    let fixture = fixture.and(Access::Deny, &secret);
+    fixture
+        .unconfined(&["list", text(&secret)])
+        .assert_success();
+    // Root without capabilities can't enter the directory, and neither can the mounter.
+    let rejected = fixture.confined(&["list", text(&secret)]);
+    assert_eq!((rejected.code(), rejected.stdout().as_str()), (1, ""));
 }

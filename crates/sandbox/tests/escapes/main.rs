@@ -1,20 +1,18 @@
-//! Attempts to get out, each first shown to work without the sandbox.
+//! Escape attempts, each shown to succeed without the sandbox first.
 //!
-//! They go through the real stages with a plan of their own. What takes a server is tested with the
-//! built binary. Here it is the stage that mounts; `by_bubblewrap` are the same attempts where it
-//! can't.
+//! They use the real helper with a plan of their own, and the helper makes the mounts. The same attempts run
+//! with mounts by bubblewrap in `bubblewrap_mounts`. Tests that need a server use the built binary.
 
-mod alone;
-mod calls;
-mod cell;
-mod closed;
+mod closed_directories;
+mod concurrent;
 mod devices;
 mod files;
-mod forged;
+mod fixture;
+mod forged_marks;
+mod landlock_only;
+mod properties;
+mod replaced_paths;
 mod sockets;
-mod swapped;
-mod together;
-mod walls;
+mod syscalls;
 
-/// Who mounts what these attempts find.
-const MOUNTER: outpost_sandbox::Mounter = outpost_sandbox::Mounter::Stage;
+const MOUNTER: outpost_sandbox::Mounter = outpost_sandbox::Mounter::Helper;

@@ -1,4 +1,4 @@
-//! Getting through to somebody who listens on the host.
+//! Connections to sockets of the host.
 
 use std::io::Write;
 use std::net::{TcpListener, UdpSocket};
@@ -7,41 +7,46 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
 use outpost_sandbox::Network;
 
-use crate::cell::{Cell, is_root, text};
+use crate::fixture::{Fixture, is_root, text};
 
 #[test]
-fn no_socket_of_the_host_is_within_reach() {
-    let cell = Cell::new();
-    // Inside the workspace, where it may even be written to.
-    let stream = cell.inside("stream");
-    let datagram = cell.inside("datagram");
-    let _listener = UnixListener::bind(&stream).expect("it listens");
-    let _receiver = UnixDatagram::bind(&datagram).expect("it listens");
+fn unix_sockets_of_the_host_are_unreachable() {
+    let fixture = Fixture::new();
+    // In the workspace, which is writable.
+    let stream = fixture.inside("stream");
+    let datagram = fixture.inside("datagram");
+    let _listener = UnixListener::bind(&stream).expect("bind");
+    let _receiver = UnixDatagram::bind(&datagram).expect("bind");
     for (attempt, path) in [
         ("unix-stream", &stream),
         ("unix-datagram", &datagram),
         ("unix-pair", &datagram),
     ] {
-        cell.free(&[attempt, text(path)]).succeeds();
-        cell.confined(&[attempt, text(path)]).fails("not permitted");
+        fixture.unconfined(&[attempt, text(path)]).assert_success();
+        fixture
+            .confined(&[attempt, text(path)])
+            .assert_fails("not permitted");
     }
 }
 
 #[test]
-fn nor_one_without_a_path() {
-    let cell = Cell::new();
+fn abstract_sockets_of_the_host_are_unreachable() {
+    let fixture = Fixture::new();
     let name = format!("outpost-test-{}", std::process::id());
-    let address = SocketAddr::from_abstract_name(&name).expect("a name");
-    let _listener = UnixListener::bind_addr(&address).expect("it listens");
-    cell.free(&["unix-abstract", &name]).succeeds();
-    cell.confined(&["unix-abstract", &name])
-        .fails("not permitted");
+    let address = SocketAddr::from_abstract_name(&name).expect("address");
+    let _listener = UnixListener::bind_addr(&address).expect("bind");
+    fixture
+        .unconfined(&["unix-abstract", &name])
+        .assert_success();
+    fixture
+        .confined(&["unix-abstract", &name])
+        .assert_fails("not permitted");
 }
 
-/// A port at which whoever connects gets a byte.
-fn answering_tcp() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("it listens");
-    let port = listener.local_addr().expect("it has one").port();
+/// Listens on a port and sends a byte to every connection.
+fn tcp_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+    let port = listener.local_addr().expect("local address").port();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let _ = (&stream).write_all(b"x");
@@ -51,70 +56,82 @@ fn answering_tcp() -> String {
 }
 
 #[test]
-fn the_hosts_network_is_not_there() {
-    let cell = Cell::new();
-    let port = answering_tcp();
-    cell.free(&["tcp", &port]).succeeds();
-    cell.confined(&["tcp", &port]).fails("refused");
+fn host_network_is_unreachable() {
+    let fixture = Fixture::new();
+    let port = tcp_server();
+    fixture.unconfined(&["tcp", &port]).assert_success();
+    fixture.confined(&["tcp", &port]).assert_fails("refused");
 
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("it listens");
-    let port = socket.local_addr().expect("it has one").port().to_string();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
+    let port = socket
+        .local_addr()
+        .expect("local address")
+        .port()
+        .to_string();
     std::thread::spawn(move || {
         while let Ok((_, from)) = socket.recv_from(&mut [0; 8]) {
             let _ = socket.send_to(b"x", from);
         }
     });
-    cell.free(&["udp", &port]).succeeds();
-    cell.confined(&["udp", &port])
-        .fails("temporarily unavailable");
+    fixture.unconfined(&["udp", &port]).assert_success();
+    fixture
+        .confined(&["udp", &port])
+        .assert_fails("temporarily unavailable");
 
     if is_root() {
-        cell.free(&["raw"]).succeeds();
+        fixture.unconfined(&["raw"]).assert_success();
     }
-    cell.confined(&["raw"]).fails("not permitted");
+    fixture.confined(&["raw"]).assert_fails("not permitted");
 }
 
 #[test]
-fn with_a_network_it_is() {
-    let mut cell = Cell::new();
-    cell.plan.network = Network::Enabled;
-    let port = answering_tcp();
-    cell.confined(&["tcp", &port]).succeeds();
-    cell.confined(&["raw"]).fails("not permitted");
-    // So is whoever listens at a path that can be seen. Nobody promises otherwise.
-    let path = cell.outside("stream");
-    let _listener = UnixListener::bind(&path).expect("it listens");
-    cell.confined(&["unix-stream", text(&path)]).succeeds();
+fn enabled_network_reaches_the_host() {
+    let mut fixture = Fixture::new();
+    fixture.plan.network = Network::Enabled;
+    let port = tcp_server();
+    fixture.confined(&["tcp", &port]).assert_success();
+    fixture.confined(&["raw"]).assert_fails("not permitted");
+    // Visible unix sockets are reachable too; that is not promised otherwise.
+    let path = fixture.outside("stream");
+    let _listener = UnixListener::bind(&path).expect("bind");
+    fixture
+        .confined(&["unix-stream", text(&path)])
+        .assert_success();
 }
 
-/// They have no path that a plan could withhold, so a network isn't enough.
+/// An abstract socket has no path that a plan could grant.
 #[test]
-fn even_then_a_socket_without_a_path_is_out_of_reach() {
-    let mut cell = Cell::new();
-    cell.plan.network = Network::Enabled;
-    let means = cell.sandbox().preflight().expect("all is here");
+fn abstract_sockets_are_unreachable_with_enabled_network() {
+    let mut fixture = Fixture::new();
+    fixture.plan.network = Network::Enabled;
+    let support = fixture.sandbox().preflight().expect("host is supported");
     let name = format!("outpost-test-network-{}", std::process::id());
-    let address = SocketAddr::from_abstract_name(&name).expect("a name");
-    let _listener = UnixListener::bind_addr(&address).expect("it listens");
-    cell.free(&["unix-abstract", &name]).succeeds();
-    let outcome = cell.confined(&["unix-abstract", &name]);
-    // Older kernels have no such rule, and the documentation says so.
-    if means.landlock >= 6 {
-        outcome.fails("not permitted");
+    let address = SocketAddr::from_abstract_name(&name).expect("address");
+    let _listener = UnixListener::bind_addr(&address).expect("bind");
+    fixture
+        .unconfined(&["unix-abstract", &name])
+        .assert_success();
+    let outcome = fixture.confined(&["unix-abstract", &name]);
+    // Older kernels can't restrict them; docs/sandbox.md says so.
+    if support.landlock >= 6 {
+        outcome.assert_fails("not permitted");
     }
 }
 
-/// A pair leads nowhere, if it is one of unix sockets: others have a host of their own behind them.
 #[test]
-fn pairs_are_of_unix_sockets_alone() {
+fn socket_pairs_are_unix_only() {
     let unix = libc::AF_UNIX.to_string();
     let inet = libc::AF_INET.to_string();
     for network in [Network::Restricted, Network::Enabled] {
-        let mut cell = Cell::new();
-        cell.plan.network = network;
-        cell.confined(&["pair", &unix]).succeeds();
-        // The kernel's own answer is that there are no such pairs: it was asked.
-        cell.free(&["pair", &inet]).fails("Operation not supported");
-        cell.confined(&["pair", &inet]).fails("not permitted");
+        let mut fixture = Fixture::new();
+        fixture.plan.network = network;
+        fixture.confined(&["pair", &unix]).assert_success();
+        // The kernel itself supports no such pairs.
+        fixture
+            .unconfined(&["pair", &inet])
+            .assert_fails("Operation not supported");
+        fixture
+            .confined(&["pair", &inet])
+            .assert_fails("not permitted");
     }
 }

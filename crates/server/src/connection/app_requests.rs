@@ -1,5 +1,5 @@
-//! Requests in the words of the app-server: the faces whose processes belong to the
-//! connection, and the configuration.
+//! Dispatch of the app-server methods: `process/spawn` and `command/exec` with their
+//! siblings, and `config/read`.
 
 use outpost_protocol::{
     CommandParams, CommandResizeParams, CommandTerminateParams, CommandWriteParams, KillParams,
@@ -12,31 +12,31 @@ use serde_json::value::RawValue;
 use super::{
     Reply, Scope,
     dispatch::Dispatch,
-    params::shortened,
-    scopes::{Face, Scopes},
+    params::truncated,
+    scopes::{ProcessIdSpace, Scopes},
 };
-use crate::faces::{command, config, spawn, v0};
+use crate::dialects::{command, config, spawn, v0};
 
-/// What a connection has to do with these faces.
+/// The state of these dialects on one connection.
 #[derive(Default)]
-pub(super) struct AppSide {
-    /// Whether the client wants what may still change.
+pub(super) struct AppState {
+    /// The client has the capability `experimentalApi`.
     pub(super) is_experimental: bool,
-    /// Whether `command/exec` is that of the first exec protocol.
+    /// `command/exec` is the one of the v0 dialect.
     speaks_v0: bool,
-    /// How many commands had no name.
+    /// Number of commands without a process id so far.
     unnamed: u64,
     scopes: Scopes,
 }
 
-impl AppSide {
-    /// The connection is gone.
+impl AppState {
+    /// Ends all processes of the connection.
     pub(super) fn end(&mut self) {
         self.scopes.end();
     }
 }
 
-/// A request that is about to be served.
+/// A request to serve.
 struct Call<'a> {
     method: Method,
     params: Option<&'a RawValue>,
@@ -76,97 +76,98 @@ impl Dispatch {
 
     async fn serve_spawn(&mut self, call: Call<'_>) {
         if !self.app.is_experimental {
-            let refusal = needs_experimental(call.method.name());
-            return call.refuse(refusal);
+            let error = needs_experimental(call.method.name());
+            return call.reject(error);
         }
-        let face = Face::Spawn;
+        let kind = ProcessIdSpace::Spawn;
         match call.method {
             Method::ProcessSpawn => {
                 let name = |params: &SpawnParams| params.process_handle.clone();
-                self.run(face, call, name, spawn::spawn).await;
+                self.run(kind, call, name, spawn::spawn).await;
             }
             Method::ProcessWriteStdin => {
                 let name = |params: &WriteStdinParams| params.process_handle.clone();
-                self.run(face, call, name, spawn::write_stdin).await;
+                self.run(kind, call, name, spawn::write_stdin).await;
             }
             Method::ProcessResizePty => {
                 let name = |params: &ResizePtyParams| params.process_handle.clone();
-                self.run(face, call, name, spawn::resize_pty).await;
+                self.run(kind, call, name, spawn::resize_pty).await;
             }
             Method::ProcessKill => {
                 let name = |params: &KillParams| params.process_handle.clone();
-                self.run(face, call, name, spawn::kill).await;
+                self.run(kind, call, name, spawn::kill).await;
             }
-            _ => call.refuse_method(),
+            _ => call.reject_method(),
         }
     }
 
     async fn serve_command(&mut self, call: Call<'_>) {
-        let face = Face::Command;
+        let kind = ProcessIdSpace::Command;
         match call.method {
             Method::CommandExec => self.exec_command(call).await,
             Method::CommandExecWrite => {
                 let name = |params: &CommandWriteParams| params.process_id.clone();
-                self.run(face, call, name, command::write).await;
+                self.run(kind, call, name, command::write).await;
             }
             Method::CommandExecResize => {
                 let name = |params: &CommandResizeParams| params.process_id.clone();
-                self.run(face, call, name, command::resize).await;
+                self.run(kind, call, name, command::resize).await;
             }
             Method::CommandExecTerminate => {
                 let name = |params: &CommandTerminateParams| params.process_id.clone();
-                self.run(face, call, name, command::terminate).await;
+                self.run(kind, call, name, command::terminate).await;
             }
-            _ => call.refuse_method(),
+            _ => call.reject_method(),
         }
     }
 
-    /// A command without a name is in nobody's way, and nobody can ask for it.
+    /// Serves `command/exec`. Commands without a process id have their own scope, so their
+    /// generated names cannot collide with or be addressed as client ids.
     async fn exec_command(&mut self, call: Call<'_>) {
         let Some((params, reply)) = call.parsed::<CommandParams>() else {
             return;
         };
         if params.permission_profile.is_some() && !self.app.is_experimental {
-            let refusal = needs_experimental("command/exec.permissionProfile");
-            return reply.send::<()>(Err(refusal));
+            let error = needs_experimental("command/exec.permissionProfile");
+            return reply.send::<()>(Err(error));
         }
-        let (face, name) = match &params.process_id {
-            Some(id) => (Face::Command, id.clone()),
+        let (kind, name) = match &params.process_id {
+            Some(id) => (ProcessIdSpace::Command, id.clone()),
             None => {
                 self.app.unnamed += 1;
-                (Face::Unnamed, self.app.unnamed.to_string())
+                (ProcessIdSpace::Unnamed, self.app.unnamed.to_string())
             }
         };
-        if let Some((scope, reply)) = self.scope(face, reply) {
+        if let Some((scope, reply)) = self.scope(kind, reply) {
             let job = command::exec(scope.clone(), name.clone(), params, reply);
             scope.order().run(name, job).await;
         }
     }
 
     async fn serve_v0(&mut self, call: Call<'_>) {
-        let face = Face::V0;
+        let kind = ProcessIdSpace::V0;
         match call.method {
             Method::CommandExec => {
                 let name = |params: &V0ExecParams| params.process_id.clone();
-                self.run(face, call, name, v0::exec).await;
+                self.run(kind, call, name, v0::exec).await;
             }
             Method::CommandExecWrite => {
                 let name = |params: &V0WriteParams| params.process_id.clone();
-                self.run(face, call, name, v0::write).await;
+                self.run(kind, call, name, v0::write).await;
             }
             Method::CommandExecTerminate => {
                 let name = |params: &V0TerminateParams| params.process_id.clone();
-                self.run(face, call, name, v0::terminate).await;
+                self.run(kind, call, name, v0::terminate).await;
             }
-            _ => call.refuse_method(),
+            _ => call.reject_method(),
         }
     }
 
-    /// Runs a request about a process in its order. Control waits for a start
-    /// of its process, and for nothing else.
+    /// Runs a request in the lane of its process. Control requests wait for a start of the
+    /// process in flight, and for nothing else.
     async fn run<P: DeserializeOwned, J: Future<Output = ()> + Send + 'static>(
         &mut self,
-        face: Face,
+        kind: ProcessIdSpace,
         call: Call<'_>,
         name: fn(&P) -> String,
         job: fn(Scope, P, Reply) -> J,
@@ -175,7 +176,7 @@ impl Dispatch {
         let Some((params, reply)) = call.parsed::<P>() else {
             return;
         };
-        let Some((scope, reply)) = self.scope(face, reply) else {
+        let Some((scope, reply)) = self.scope(kind, reply) else {
             return;
         };
         let key = name(&params);
@@ -183,18 +184,18 @@ impl Dispatch {
             let job = job(scope.clone(), params, reply);
             return scope.order().run(key, job).await;
         }
-        if let Some(reply) = self.may_wait(scope.session(), &key, reply) {
+        if let Some(reply) = self.admit_control(scope.session(), &key, reply) {
             let waits = scope.session().is_starting(&key);
             let job = job(scope.clone(), params, reply);
             scope.order().run_control(key, waits, job).await;
         }
     }
 
-    /// Where a face has its processes; a server that is ending has no place.
-    fn scope(&mut self, face: Face, reply: Reply) -> Option<(Scope, Reply)> {
-        // The handshake has let the request through, so there is a caller.
-        let running = &self.caller.as_ref()?.running;
-        let Some(scope) = self.app.scopes.of(face, &self.link, running) else {
+    /// Returns the scope of a dialect. Rejects the request if the server is shutting down.
+    fn scope(&mut self, kind: ProcessIdSpace, reply: Reply) -> Option<(Scope, Reply)> {
+        // Always present: the handshake check passed.
+        let start_permits = &self.caller.as_ref()?.start_permits;
+        let Some(scope) = self.app.scopes.get_or_open(kind, &self.link, start_permits) else {
             reply.send::<()>(Err(RpcError::overloaded()));
             return None;
         };
@@ -203,27 +204,27 @@ impl Dispatch {
 }
 
 impl Call<'_> {
-    /// The params; what can't be read is answered here, as the app-server does.
+    /// Parses the params. Rejects invalid ones with the app-server's error.
     fn parsed<T: DeserializeOwned>(self) -> Option<(T, Reply)> {
         match parse_params(self.params) {
             Ok(params) => Some((params, self.reply)),
             Err(error) => {
-                let words = shortened(&error.to_string());
-                self.refuse(RpcError::invalid_request(format!(
-                    "Invalid request: {words}"
+                let text = truncated(&error.to_string());
+                self.reject(RpcError::invalid_request(format!(
+                    "Invalid request: {text}"
                 )));
                 None
             }
         }
     }
 
-    fn refuse(self, refusal: RpcError) {
-        self.reply.send::<()>(Err(refusal));
+    fn reject(self, error: RpcError) {
+        self.reply.send::<()>(Err(error));
     }
 
-    fn refuse_method(self) {
-        let refusal = RpcError::method_not_found(self.method.name());
-        self.refuse(refusal);
+    fn reject_method(self) {
+        let error = RpcError::method_not_found(self.method.name());
+        self.reject(error);
     }
 }
 

@@ -1,14 +1,14 @@
-//! From a message to whoever answers it, in the order of the wire.
+//! Dispatch of received messages, in the order of the wire.
 
 use std::sync::{Arc, atomic::Ordering};
 
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
-    Family, HTTP_ACK, HTTP_CANCEL, INITIALIZED, Incoming, InitializeParams, Lane, Malformed,
-    Method, NoMemory, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name,
+    ErrorKind, Family, HTTP_ACK, HTTP_CANCEL, INITIALIZED, Incoming, InitializeParams, Lane,
+    Malformed, Method, NoMemory, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name,
     has_client_info, parse_params,
 };
-use outpost_rpc::{Admission, Answer, Framing, Outbox};
+use outpost_rpc::{Admission, Framing, Outbox, OutgoingMessage};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
@@ -17,28 +17,27 @@ use tracing::Instrument;
 
 use super::{
     Caller, ConnectionLink, Handshake, Order, Reply,
-    app_requests::AppSide,
-    params::{Reaching, parsed, reached, shortened},
+    app_requests::AppState,
+    params::{CrossSession, parsed, resolve_session, truncated},
     reply::no_memory,
 };
 use crate::{
     Peer, Server,
-    faces::{
+    dialects::{
         exec,
-        fs::Desk,
+        fs::FileService,
         http::{self, Exchanges},
         initialize,
     },
 };
 
-/// Requests beyond this are looked at more closely before anything is built
-/// from them.
+/// Message size from which memory is checked before params are parsed.
 const LARGE_BYTES: usize = 64 * 1024;
-/// How much a request may become: the values it holds, and what a program is
-/// handed of them.
-const UNFOLDED: usize = 2;
+/// Copies of a large request in memory: the parsed params, and the arguments or bytes made
+/// from them.
+const REQUEST_COPIES: usize = 2;
 
-/// The dispatcher of one connection; owned by the task that reads it.
+/// The dispatcher of one connection. Owned by the task that reads it.
 pub(super) struct Dispatch {
     pub(super) server: Server,
     outbox: Outbox,
@@ -47,17 +46,17 @@ pub(super) struct Dispatch {
     peer: Peer,
     handshake: Handshake,
     pub(super) caller: Option<Caller>,
-    /// Which attachment of the session this connection is.
+    /// Attachment of the session that this connection is.
     epoch: Option<Epoch>,
-    /// Requests that wait beside everything else.
-    asides: TaskTracker,
+    /// Tasks of pending long polls.
+    long_polls: TaskTracker,
     admission: Admission,
-    /// Requests about the session's processes.
+    /// Lanes of the session's processes.
     pub(super) order: Order,
-    /// What it has of the faces whose processes end with it.
-    pub(super) app: AppSide,
-    /// What it has of the files.
-    pub(super) desk: Desk,
+    /// State of the dialects whose processes belong to the connection.
+    pub(super) app: AppState,
+    /// File handles and file operations of the connection.
+    pub(super) file_service: FileService,
 }
 
 impl Dispatch {
@@ -69,11 +68,11 @@ impl Dispatch {
             admission: Admission::new(
                 settings.max_in_flight,
                 settings.in_flight_bytes,
-                settings.room_within,
+                settings.admission_timeout,
             ),
             order: Order::new(server.tasks()),
-            app: AppSide::default(),
-            desk: Desk::new(&server, &outbox, &link.gone),
+            app: AppState::default(),
+            file_service: FileService::new(&server, &outbox, &link.gone),
             server,
             outbox,
             link,
@@ -82,11 +81,11 @@ impl Dispatch {
             handshake: Handshake::default(),
             caller: None,
             epoch: None,
-            asides: TaskTracker::new(),
+            long_polls: TaskTracker::new(),
         }
     }
 
-    /// A message came.
+    /// Handles a message.
     pub(super) async fn message(&mut self, message: &[u8]) {
         match Incoming::parse(message) {
             Err(malformed) => self.malformed(&malformed),
@@ -103,60 +102,66 @@ impl Dispatch {
                     .await;
             }
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params),
-            // Two peers that answer each other's complaints would never stop.
+            // Never answered: two peers that answer each other's errors would loop.
             Ok(Incoming::Error {
                 id: None | Some(RequestId::UNATTRIBUTED),
             }) => {
-                tracing::debug!("the client complains about something it got");
+                tracing::debug!("client reported an error without request id");
             }
             Ok(Incoming::Response { id } | Incoming::Error { id: Some(id) }) => {
                 let id = serde_json::to_string(&id).unwrap_or_default();
-                self.refuse(format!("unexpected response to request id {id}"));
+                self.reject_unattributed(
+                    ErrorKind::UnexpectedMessage,
+                    format!("unexpected response to request id {id}"),
+                );
             }
         }
     }
 
-    /// A message came that was skipped.
+    /// Reports a message that was skipped while reading.
     pub(super) fn skipped(&self, why: &Malformed) {
         self.malformed(why);
     }
 
-    /// The connection is gone: the session stays behind, and what belongs to
-    /// the connection goes with it.
+    /// Detaches the session, and ends the processes and files that belong to the
+    /// connection.
     pub(super) fn end(&mut self) {
         self.link.gone.cancel();
         self.app.end();
-        self.desk.end();
+        self.file_service.end();
         if let (Some(caller), Some(epoch)) = (self.caller.take(), self.epoch) {
             self.server.engine().detach(&caller.session, epoch);
         }
     }
 
     /// Waits until every request has been answered.
-    pub(super) async fn all_answered(&self) {
+    pub(super) async fn all_requests_finished(&self) {
         self.admission.idle().await;
     }
 
-    /// Waits until every request that waited aside has been answered.
-    pub(super) async fn asides_answered(&self) {
-        self.asides.close();
-        self.asides.wait().await;
+    /// Waits until every long poll has been answered.
+    pub(super) async fn long_polls_finished(&self) {
+        self.long_polls.close();
+        self.long_polls.wait().await;
     }
 
     fn malformed(&self, malformed: &Malformed) {
         let prefix = self.framing.malformed_prefix();
-        self.refuse(format!("{prefix}: {malformed}"));
+        self.reject_unattributed(
+            ErrorKind::MalformedMessage,
+            format!("{prefix}: {malformed}"),
+        );
     }
 
-    /// Answers something that was no request.
-    fn refuse(&self, words: String) {
+    /// Sends an error that belongs to no request.
+    fn reject_unattributed(&self, kind: ErrorKind, text: String) {
         let mut message = Vec::new();
         encode_error(
             &mut message,
             &RequestId::UNATTRIBUTED,
-            &RpcError::invalid_request(words),
+            &RpcError::invalid_request(text).with_kind(kind),
         );
-        self.outbox.answer(Answer::new(message));
+        self.outbox.send(OutgoingMessage::new(message));
     }
 
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
@@ -164,28 +169,36 @@ impl Dispatch {
             (INITIALIZED, Handshake::Answered | Handshake::Ready) => {
                 self.handshake = Handshake::Ready;
             }
-            (PROCESS_ACK, Handshake::Ready) => self.told(PROCESS_ACK, params, exec::acknowledge),
-            (HTTP_ACK, Handshake::Ready) => self.told(HTTP_ACK, params, http::acknowledge),
-            (HTTP_CANCEL, Handshake::Ready) => self.told(HTTP_CANCEL, params, http::cancel),
+            (PROCESS_ACK, Handshake::Ready) => {
+                self.notified(PROCESS_ACK, params, exec::acknowledge);
+            }
+            (HTTP_ACK, Handshake::Ready) => self.notified(HTTP_ACK, params, http::acknowledge),
+            (HTTP_CANCEL, Handshake::Ready) => self.notified(HTTP_CANCEL, params, http::cancel),
             _ => {
-                let method = shortened(method);
-                self.refuse(format!("unexpected notification method: {method}"));
+                let method = truncated(method);
+                self.reject_unattributed(
+                    ErrorKind::UnexpectedMessage,
+                    format!("unexpected notification method: {method}"),
+                );
             }
         }
     }
 
-    /// The client says something that has no answer, unless it makes no sense.
-    fn told<T: DeserializeOwned>(
+    /// Handles a notification. Only invalid params are answered, with an error.
+    fn notified<T: DeserializeOwned>(
         &self,
         method: &str,
         params: Option<&RawValue>,
-        heed: fn(&Caller, &T),
+        handle: fn(&Caller, &T),
     ) {
         match (parse_params(params), &self.caller) {
-            (Ok(params), Some(caller)) => heed(caller, &params),
+            (Ok(params), Some(caller)) => handle(caller, &params),
             (Err(error), _) => {
-                let words = shortened(&error.to_string());
-                self.refuse(format!("invalid params of {method}: {words}"));
+                let text = truncated(&error.to_string());
+                self.reject_unattributed(
+                    ErrorKind::InvalidParams,
+                    format!("invalid params of {method}: {text}"),
+                );
             }
             (Ok(_), None) => {}
         }
@@ -201,28 +214,28 @@ impl Dispatch {
         let control = Reply::new(self.outbox.clone(), id.clone(), None);
         let family = family_of_name(name);
         if let Some(family) = family.filter(|family| *family != Family::Handshake)
-            && let Err(refusal) = self.handshake.admits(family)
+            && let Err(error) = self.handshake.admits(family)
         {
-            return control.send::<()>(Err(refusal));
+            return control.send::<()>(Err(error));
         }
         let Some(method) = Method::from_name(name) else {
-            return control.send::<()>(Err(RpcError::method_not_found(&shortened(name))));
+            return control.send::<()>(Err(RpcError::method_not_found(&truncated(name))));
         };
-        if bytes > LARGE_BYTES && NoMemory::unless_room_for(bytes * UNFOLDED).is_err() {
+        if bytes > LARGE_BYTES && NoMemory::unless_room_for(bytes * REQUEST_COPIES).is_err() {
             return control.send::<()>(Err(no_memory("request")));
         }
         match method.lane() {
             Lane::Handshake => self.initialize(control, params),
             Lane::Control => self.serve(method, control, params).await,
             Lane::Process | Lane::Free => {
-                // It may wait for room, and nobody reads the connection meanwhile.
-                self.link.unread.store(true, Ordering::Release);
+                // While admission waits for room, the connection is not read.
+                self.link.reads_paused.store(true, Ordering::Release);
                 let admitted = tokio::select! {
                     biased;
                     admitted = self.admission.admit(bytes) => Some(admitted),
-                    () = self.given_up() => None,
+                    () = self.wait_until_ending() => None,
                 };
-                self.link.unread.store(false, Ordering::Release);
+                self.link.reads_paused.store(false, Ordering::Release);
                 let Some(admitted) = admitted else { return };
                 match admitted {
                     None => control.send::<()>(Err(RpcError::overloaded())),
@@ -235,8 +248,8 @@ impl Dispatch {
         }
     }
 
-    /// Waits until the connection has to end, for whatever reason but its input.
-    async fn given_up(&self) {
+    /// Waits until the connection must end for a reason other than its input.
+    async fn wait_until_ending(&self) {
         tokio::select! {
             () = self.link.gone.cancelled() => {}
             () = self.link.replaced.cancelled() => {}
@@ -254,24 +267,24 @@ impl Dispatch {
     }
 
     fn serve_http(&self, reply: Reply, params: Option<&RawValue>) {
-        if let Some((caller, params, reply)) = self.called(params, reply) {
+        if let Some((caller, params, reply)) = self.parse_call(params, reply) {
             http::request(caller, params, reply);
         }
     }
 
     fn initialize(&mut self, reply: Reply, params: Option<&RawValue>) {
-        // Once is once, whatever the second one says.
-        if let Err(refusal) = self.handshake.admits_initialize(|| has_client_info(params)) {
-            return reply.send::<()>(Err(refusal));
+        // Checked before the params: a second `initialize` fails whatever it contains.
+        if let Err(error) = self.handshake.admits_initialize(|| has_client_info(params)) {
+            return reply.send::<()>(Err(error));
         }
         let Some((params, reply)) = parsed::<InitializeParams>(params, reply) else {
             return;
         };
         let mut opened = match initialize::initialize(&self.server, &params, &self.link) {
-            Err(refusal) => return reply.send::<()>(Err(refusal)),
+            Err(error) => return reply.send::<()>(Err(error)),
             Ok(opened) => opened,
         };
-        // True only for what works here.
+        // A capability is announced only where it works.
         opened.result.capabilities.session_list = self.peer == Peer::Owner;
         self.handshake = Handshake::Answered;
         self.epoch = Some(opened.epoch);
@@ -282,30 +295,30 @@ impl Dispatch {
             server: self.server.clone(),
             outbox: self.outbox.clone(),
             session: opened.session.clone(),
-            running: Arc::new(Semaphore::new(
+            start_permits: Arc::new(Semaphore::new(
                 concurrent_requests.min(Semaphore::MAX_PERMITS),
             )),
             exchanges: Exchanges::new(self.server.settings().http_requests),
             gone: self.link.gone.clone(),
             replaced: self.link.replaced.clone(),
-            asides: self.asides.clone(),
+            long_polls: self.long_polls.clone(),
             peer: self.peer,
-            visiting: false,
+            cross_session: false,
         });
         reply.send(Ok(opened.result));
-        // What a resumed session has goes on from where its client was.
+        // A resumed session continues from the client's cursors.
         for process in opened.session.processes() {
             let cursor = params.resume_from.get(process.id()).map(|seq| Seq(*seq));
             let owner = (&opened.session, opened.epoch);
-            let teller = exec::EventTeller::new(&process);
+            let encoder = exec::ExecEventEncoder::new(&process);
             let feeds = &self.link.feeds;
-            feeds.open(&self.outbox, owner, &process, cursor, teller);
+            feeds.open(&self.outbox, owner, &process, cursor, encoder);
         }
     }
 
-    /// Control that has to wait for a start counts like any other request, or
-    /// there would be no end of it.
-    pub(super) fn may_wait(&self, session: &Session, id: &str, reply: Reply) -> Option<Reply> {
+    /// Counts a control request against the admission limit if it has to wait for a start;
+    /// the number of waiting requests would be unbounded otherwise.
+    pub(super) fn admit_control(&self, session: &Session, id: &str, reply: Reply) -> Option<Reply> {
         if !session.is_starting(id) {
             return Some(reply);
         }
@@ -318,29 +331,29 @@ impl Dispatch {
         }
     }
 
-    /// The params and who sent them; what can't be parsed is answered here.
-    pub(super) fn called<'a, T: Deserialize<'a>>(
+    /// Parses params and returns them with the caller. Rejects invalid params.
+    pub(super) fn parse_call<'a, T: Deserialize<'a>>(
         &self,
         params: Option<&'a RawValue>,
         reply: Reply,
     ) -> Option<(Caller, T, Reply)> {
         let (params, reply) = parsed(params, reply)?;
-        // The handshake has let the request through, so there is a caller.
+        // Always present: the handshake check passed.
         let caller = self.caller.clone()?;
         Some((caller, params, reply))
     }
 
-    /// The same, where the params may name another session than the caller's.
-    pub(super) fn reaching<'a, T: Deserialize<'a> + Reaching>(
+    /// Like [`Self::parse_call`], for params that may name another session.
+    pub(super) fn parse_cross_session_call<'a, T: Deserialize<'a> + CrossSession>(
         &self,
         params: Option<&'a RawValue>,
         reply: Reply,
     ) -> Option<(Caller, T, Reply)> {
-        reached(self.called(params, reply)?)
+        resolve_session(self.parse_call(params, reply)?)
     }
 }
 
-/// However the connection's task ends, even by a panic, the session is let go.
+/// Detaches the session even if the connection's task panics.
 impl Drop for Dispatch {
     fn drop(&mut self) {
         self.end();

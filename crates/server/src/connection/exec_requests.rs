@@ -1,4 +1,4 @@
-//! Requests about the session, its processes, and where they run.
+//! Dispatch of `process/*`, `session/*` and `environment/*`.
 
 use outpost_protocol::{
     Empty, Method, ReadParams, ResizeParams, RpcError, SessionCloseParams, SignalParams,
@@ -11,11 +11,11 @@ use super::{
     dispatch::Dispatch,
     params::{lane, parsed},
 };
-use crate::faces::{environment, exec, session};
+use crate::dialects::{environment, exec, session};
 
 impl Dispatch {
-    /// Signals and sizes for a process that is just starting are for the
-    /// process, so they wait for that, and for that alone.
+    /// Serves a request of the exec dialect. Signals and resizes wait for a start of their
+    /// process in flight, and for nothing else.
     pub(super) async fn serve_exec(&self, method: Method, reply: Reply, params: Option<&RawValue>) {
         match method {
             Method::EnvironmentInfo => {
@@ -30,14 +30,16 @@ impl Dispatch {
             }
             Method::ProcessTerminate => {
                 if let Some((caller, params, reply)) =
-                    self.reaching::<TerminateParams>(params, reply)
+                    self.parse_cross_session_call::<TerminateParams>(params, reply)
                 {
                     reply.send(exec::terminate(&caller, &params));
                 }
             }
             Method::ProcessSignal => {
-                if let Some((caller, params, reply)) = self.reaching::<SignalParams>(params, reply)
-                    && let Some(reply) = self.may_wait(&caller.session, &params.process_id, reply)
+                if let Some((caller, params, reply)) =
+                    self.parse_cross_session_call::<SignalParams>(params, reply)
+                    && let Some(reply) =
+                        self.admit_control(&caller.session, &params.process_id, reply)
                 {
                     let key = lane(&params.process_id, &params);
                     let waits = caller.session.is_starting(&params.process_id);
@@ -46,8 +48,10 @@ impl Dispatch {
                 }
             }
             Method::ProcessResize => {
-                if let Some((caller, params, reply)) = self.called::<ResizeParams>(params, reply)
-                    && let Some(reply) = self.may_wait(&caller.session, &params.process_id, reply)
+                if let Some((caller, params, reply)) =
+                    self.parse_call::<ResizeParams>(params, reply)
+                    && let Some(reply) =
+                        self.admit_control(&caller.session, &params.process_id, reply)
                 {
                     let key = params.process_id.clone();
                     let waits = caller.session.is_starting(&key);
@@ -56,44 +60,49 @@ impl Dispatch {
                 }
             }
             Method::ProcessStart => {
-                if let Some((caller, params, reply)) = self.called::<StartParams>(params, reply) {
+                if let Some((caller, params, reply)) = self.parse_call::<StartParams>(params, reply)
+                {
                     let key = params.process_id.clone();
                     let job = exec::start(caller, params, reply);
                     self.order.run_start(key, job).await;
                 }
             }
             Method::ProcessRead => {
-                if let Some((caller, params, reply)) = self.reaching::<ReadParams>(params, reply) {
+                if let Some((caller, params, reply)) =
+                    self.parse_cross_session_call::<ReadParams>(params, reply)
+                {
                     let key = lane(&params.process_id, &params);
-                    // One that waits for a start is owed its answer like those
-                    // that wait for news.
-                    let aside = caller.asides.token();
+                    // A read that waits for a start in its lane counts as a long poll too,
+                    // so it is answered before a takeover closes the connection.
+                    let pending = caller.long_polls.token();
                     let job = async move {
                         exec::read(caller, params, reply).await;
-                        drop(aside);
+                        drop(pending);
                     };
                     self.order.run_read(key, job).await;
                 }
             }
             Method::ProcessWrite => {
-                if let Some((caller, params, reply)) = self.called::<WriteParams>(params, reply) {
+                if let Some((caller, params, reply)) = self.parse_call::<WriteParams>(params, reply)
+                {
                     let key = params.process_id.clone();
                     let job = exec::write(caller, params, reply);
                     self.order.run(key, job).await;
                 }
             }
             Method::ProcessList => {
-                if let Some((caller, Empty {}, reply)) = self.called(params, reply) {
+                if let Some((caller, Empty {}, reply)) = self.parse_call(params, reply) {
                     reply.send(Ok(exec::list(&caller.session)));
                 }
             }
             Method::SessionList => {
-                if let Some((caller, Empty {}, reply)) = self.called(params, reply) {
+                if let Some((caller, Empty {}, reply)) = self.parse_call(params, reply) {
                     reply.send(session::list(&caller));
                 }
             }
             Method::SessionClose => {
-                if let Some((caller, _, reply)) = self.reaching::<SessionCloseParams>(params, reply)
+                if let Some((caller, _, reply)) =
+                    self.parse_cross_session_call::<SessionCloseParams>(params, reply)
                 {
                     self.server.tasks().spawn(session::close(caller, reply));
                 }

@@ -1,146 +1,142 @@
-//! Requests about files.
+//! Dispatch of the `fs/*` requests.
 
-use std::path::PathBuf;
-
-use outpost_protocol::{
-    FsCloseParams, FsCommitParams, FsCreateStreamParams, FsOpenParams, FsPath, FsReadBlockParams,
-    FsWriteBlockParams, Method, RpcError,
-};
+use outpost_protocol::{FileRequest, FileRequestError, FsCloseParams, FsPath, Method, RpcError};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::{Reply, dispatch::Dispatch, params::parsed};
-use crate::{
-    convert,
-    faces::fs::{self, Desk, Place, Subject},
+use super::{
+    Reply,
+    dispatch::Dispatch,
+    params::{parsed, truncated},
 };
+use crate::dialects::fs::{self, FileService, ReservationId, Subject};
 
 impl Dispatch {
     pub(super) async fn serve_fs(&self, method: Method, reply: Reply, params: Option<&RawValue>) {
         match method {
-            Method::FsReadFile => self.about_path(params, reply, fs::read_file).await,
-            Method::FsWriteFile => self.about_path(params, reply, fs::write_file).await,
-            Method::FsCreateDirectory => {
-                self.about_path(params, reply, fs::create_directory).await;
-            }
-            Method::FsGetMetadata => self.about_path(params, reply, fs::get_metadata).await,
-            Method::FsCanonicalize => self.about_path(params, reply, fs::canonicalize).await,
-            Method::FsReadDirectory => self.about_path(params, reply, fs::read_directory).await,
-            Method::FsWalk => self.about_path(params, reply, fs::walk).await,
-            Method::FsRemove => self.about_path(params, reply, fs::remove).await,
-            Method::FsCopy => self.about_path(params, reply, fs::copy).await,
-            Method::FsOpen => {
-                let id = |params: &FsOpenParams| params.handle_id.clone();
-                self.opening(params, reply, id, fs::open).await;
-            }
-            Method::FsCreateStream => {
-                let id = |params: &FsCreateStreamParams| params.handle_id.clone();
-                self.opening(params, reply, id, fs::create_stream).await;
-            }
-            Method::FsReadBlock => {
-                let id = |params: &FsReadBlockParams| params.handle_id.clone();
-                self.about_handle(params, reply, id, fs::read_block).await;
-            }
-            Method::FsWriteBlock => {
-                let id = |params: &FsWriteBlockParams| params.handle_id.clone();
-                self.about_handle(params, reply, id, fs::write_block).await;
-            }
-            Method::FsCommit => {
-                let id = |params: &FsCommitParams| params.handle_id.clone();
-                self.about_handle(params, reply, id, fs::commit).await;
-            }
+            Method::FsReadFile => self.in_order(params, reply, fs::read_file).await,
+            Method::FsWriteFile => self.in_order(params, reply, fs::write_file).await,
+            Method::FsOpen => self.open_handle(params, reply, fs::open).await,
+            Method::FsReadBlock => self.in_order(params, reply, fs::read_block).await,
+            Method::FsCreateStream => self.open_handle(params, reply, fs::create_stream).await,
+            Method::FsWriteBlock => self.in_order(params, reply, fs::write_block).await,
+            Method::FsCommit => self.in_order(params, reply, fs::commit).await,
             Method::FsClose => {
                 if let Some((params, reply)) = parsed::<FsCloseParams>(params, reply) {
-                    reply.send(Ok(fs::close(&self.desk, &params)));
+                    reply.send(Ok(fs::close(&self.file_service, &params)));
                 }
             }
-            _ => reply.send::<()>(Err(RpcError::method_not_found(method.name()))),
+            _ => self.serve_file_op(method, reply, params).await,
         }
     }
 
-    /// Runs a request behind those about the same path.
-    async fn about_path<P: DeserializeOwned + About, J: Future<Output = ()> + Send + 'static>(
+    /// Serves a method that is a file operation, after earlier requests about the same path.
+    async fn serve_file_op(&self, method: Method, reply: Reply, params: Option<&RawValue>) {
+        let error = match FileRequest::parse(method, params) {
+            Some(Ok(request)) => {
+                let path = request
+                    .op
+                    .used_paths()
+                    .last()
+                    .map(|used| used.path.to_owned());
+                let subject = Subject::Path(path.unwrap_or_default());
+                let job = fs::perform(self.file_service.clone(), request, reply);
+                return self.file_service.in_order(subject, job).await;
+            }
+            Some(Err(FileRequestError::Params(error))) => {
+                let text = truncated(&error.to_string());
+                RpcError::invalid_params(format!("invalid params: {text}"))
+            }
+            Some(Err(FileRequestError::Path(error))) => {
+                RpcError::invalid_request(error.to_string())
+            }
+            None => RpcError::method_not_found(method.name()),
+        };
+        reply.send::<()>(Err(error));
+    }
+
+    /// Runs a request after earlier ones about the same path or handle.
+    async fn in_order<P: DeserializeOwned + HasSubject, J: Future<Output = ()> + Send + 'static>(
         &self,
         params: Option<&RawValue>,
         reply: Reply,
-        job: fn(Desk, P, Reply) -> J,
+        job: fn(FileService, P, Reply) -> J,
     ) {
         if let Some((params, reply)) = parsed::<P>(params, reply) {
-            let subject = Subject::Path(params.about());
-            let job = job(self.desk.clone(), params, reply);
-            self.desk.in_order(subject, job).await;
+            let subject = params.subject();
+            let job = job(self.file_service.clone(), params, reply);
+            self.file_service.in_order(subject, job).await;
         }
     }
 
-    /// Runs a request behind those about the same handle.
-    async fn about_handle<P: DeserializeOwned, J: Future<Output = ()> + Send + 'static>(
+    /// Runs a request that opens a handle. Reserves its id first, in the order of the requests.
+    async fn open_handle<
+        P: DeserializeOwned + HasHandle,
+        J: Future<Output = ()> + Send + 'static,
+    >(
         &self,
         params: Option<&RawValue>,
         reply: Reply,
-        id: fn(&P) -> String,
-        job: fn(Desk, P, Reply) -> J,
-    ) {
-        if let Some((params, reply)) = parsed::<P>(params, reply) {
-            let subject = Subject::Handle(id(&params));
-            let job = job(self.desk.clone(), params, reply);
-            self.desk.in_order(subject, job).await;
-        }
-    }
-
-    /// The same, where the handle is a new one. Its name is taken here, in the
-    /// order of the wire.
-    async fn opening<P: DeserializeOwned, J: Future<Output = ()> + Send + 'static>(
-        &self,
-        params: Option<&RawValue>,
-        reply: Reply,
-        id: fn(&P) -> String,
-        job: fn(Desk, Place, P, Reply) -> J,
+        job: fn(FileService, ReservationId, P, Reply) -> J,
     ) {
         let Some((params, reply)) = parsed::<P>(params, reply) else {
             return;
         };
-        let id = id(&params);
-        match convert::check_handle(&id).and_then(|()| self.desk.reserve(&id)) {
-            Err(refusal) => reply.send::<()>(Err(refusal)),
-            Ok(place) => {
-                let job = job(self.desk.clone(), place, params, reply);
-                self.desk.in_order(Subject::Handle(id), job).await;
+        let id = params.handle_id().to_owned();
+        match fs::check_handle(&id).and_then(|()| self.file_service.reserve(&id)) {
+            Err(error) => reply.send::<()>(Err(error)),
+            Ok(slot) => {
+                let job = job(self.file_service.clone(), slot, params, reply);
+                self.file_service.in_order(Subject::Handle(id), job).await;
             }
         }
     }
 }
 
-/// What requests about a path wait behind each other for.
-trait About {
-    fn path(&self) -> &FsPath;
-
-    fn about(&self) -> PathBuf {
-        match self.path() {
-            FsPath::Here(uri) => uri.as_path().to_owned(),
-            // Nothing becomes of it.
-            FsPath::Elsewhere(_) => PathBuf::new(),
-        }
-    }
+/// Params of a request that is ordered by its handle or path.
+trait HasSubject {
+    fn subject(&self) -> Subject;
 }
 
-macro_rules! about {
-    ($($params:ident . $path:ident),* $(,)?) => {
-        $(impl About for outpost_protocol::$params {
-            fn path(&self) -> &FsPath {
-                &self.$path
+/// Params with a handle id.
+trait HasHandle {
+    fn handle_id(&self) -> &str;
+}
+
+macro_rules! ordered_by_path {
+    ($($params:ident),*) => {
+        $(impl HasSubject for outpost_protocol::$params {
+            fn subject(&self) -> Subject {
+                Subject::Path(match &self.path {
+                    FsPath::Here(uri) => uri.as_path().to_owned(),
+                    // The request will be rejected.
+                    FsPath::Elsewhere(_) => Default::default(),
+                })
             }
         })*
     };
 }
 
-about! {
-    FsReadFileParams.path,
-    FsWriteFileParams.path,
-    FsCreateDirectoryParams.path,
-    FsGetMetadataParams.path,
-    FsCanonicalizeParams.path,
-    FsReadDirectoryParams.path,
-    FsWalkParams.path,
-    FsRemoveParams.path,
-    FsCopyParams.destination_path,
+macro_rules! ordered_by_handle {
+    ($($params:ident),*) => {
+        $(impl HasSubject for outpost_protocol::$params {
+            fn subject(&self) -> Subject {
+                Subject::Handle(self.handle_id.clone())
+            }
+        })*
+    };
 }
+
+macro_rules! opens_handle {
+    ($($params:ident),*) => {
+        $(impl HasHandle for outpost_protocol::$params {
+            fn handle_id(&self) -> &str {
+                &self.handle_id
+            }
+        })*
+    };
+}
+
+ordered_by_path!(FsReadFileParams, FsWriteFileParams);
+ordered_by_handle!(FsReadBlockParams, FsWriteBlockParams, FsCommitParams);
+opens_handle!(FsOpenParams, FsCreateStreamParams);

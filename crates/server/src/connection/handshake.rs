@@ -1,53 +1,55 @@
-//! What may be asked when. Pure.
+//! State of the `initialize` handshake. Pure.
 
-use outpost_protocol::{Family, RpcError};
+use outpost_protocol::{ErrorKind, Family, RpcError};
 
-/// How far a connection's handshake has come.
+/// Handshake state of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Handshake {
-    /// Nothing was said yet.
+    /// `initialize` is expected.
     #[default]
     New,
-    /// `initialize` was answered.
+    /// `initialize` was answered; `initialized` is expected.
     Answered,
-    /// `initialized` was received: everything may be asked.
+    /// `initialized` was received.
     Ready,
 }
 
 impl Handshake {
-    /// Whether methods of a family may be used now.
+    /// Checks whether methods of a family may be called.
     pub(crate) fn admits(self, family: Family) -> Result<(), RpcError> {
         if family == Family::App {
             return match self {
-                Handshake::New => Err(RpcError::invalid_request("Not initialized")),
+                Handshake::New => Err(rejected("Not initialized")),
                 Handshake::Answered | Handshake::Ready => Ok(()),
             };
         }
-        let what = match self {
+        let step = match self {
             Handshake::New => "call initialize",
             Handshake::Answered => "send initialized",
             Handshake::Ready => return Ok(()),
         };
         let family = family.name();
-        Err(RpcError::invalid_request(format!(
-            "client must {what} before using {family} methods"
+        Err(rejected(format!(
+            "client must {step} before using {family} methods"
         )))
     }
 
-    /// Whether `initialize` may be called now; who introduces itself the
-    /// app-server's way hears it in the app-server's words.
+    /// Checks whether `initialize` may be called. A client that sends `clientInfo` gets the
+    /// app-server's error message.
     pub(crate) fn admits_initialize(
         self,
         has_client_info: impl FnOnce() -> bool,
     ) -> Result<(), RpcError> {
         match self {
             Handshake::New => Ok(()),
-            _ if has_client_info() => Err(RpcError::invalid_request("Already initialized")),
-            _ => Err(RpcError::invalid_request(
-                "initialize may only be sent once per connection",
-            )),
+            _ if has_client_info() => Err(rejected("Already initialized")),
+            _ => Err(rejected("initialize may only be sent once per connection")),
         }
     }
+}
+
+fn rejected(message: impl Into<String>) -> RpcError {
+    RpcError::invalid_request(message).with_kind(ErrorKind::Handshake)
 }
 
 #[cfg(test)]
@@ -55,23 +57,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_are_told_what_is_missing() {
-        let words = |handshake: Handshake, family| handshake.admits(family).unwrap_err().message;
+    fn early_requests_are_rejected_with_the_missing_step() {
+        let message = |handshake: Handshake, family| handshake.admits(family).unwrap_err().message;
         assert_eq!(
-            words(Handshake::New, Family::Exec),
+            message(Handshake::New, Family::Exec),
             "client must call initialize before using exec methods"
         );
         assert_eq!(
-            words(Handshake::Answered, Family::EnvironmentInfo),
+            message(Handshake::Answered, Family::EnvironmentInfo),
             "client must send initialized before using environment info methods"
         );
         assert!(Handshake::Ready.admits(Family::Filesystem).is_ok());
-        assert_eq!(words(Handshake::New, Family::App), "Not initialized");
+        assert_eq!(message(Handshake::New, Family::App), "Not initialized");
         assert!(Handshake::Answered.admits(Family::App).is_ok());
     }
 
     #[test]
-    fn initialize_comes_once() {
+    fn second_initialize_is_rejected() {
         assert!(Handshake::New.admits_initialize(|| false).is_ok());
         let again = Handshake::Ready.admits_initialize(|| false).unwrap_err();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a session knows of this connection.
+//! The connection as its session sees it.
 
 use std::sync::{
     Arc,
@@ -6,33 +6,32 @@ use std::sync::{
 };
 
 use outpost_engine::{Epoch, Link, Process, Session};
-use outpost_rpc::{Outbox, Pulse};
+use outpost_rpc::{Outbox, PeerActivity};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Server,
-    faces::{exec::EventTeller, feed::Feeds},
+    dialects::{exec::ExecEventEncoder, feed::Feeds},
 };
 
-/// A connection, as its session sees it.
+/// Handle through which a session probes, replaces and feeds its connection.
 pub(crate) struct ConnectionLink {
     pub(crate) server: Server,
     pub(crate) outbox: Outbox,
     pub(crate) feeds: Arc<Feeds>,
-    pub(crate) pulse: Pulse,
-    /// Whether the peer can be pinged at all; one on stdio can't.
+    pub(crate) read_counter: PeerActivity,
+    /// The peer can be pinged; false on stdio.
     pub(crate) pingable: bool,
     /// Cancelled to drop the connection.
     pub(crate) gone: CancellationToken,
-    /// Cancelled when another connection has taken the session, or may have it
-    /// because this one does not stir.
+    /// Cancelled when another connection took over the session, or when a probe failed.
     pub(crate) replaced: CancellationToken,
-    /// It was given up because it does not stir, and nobody has the session yet.
-    pub(crate) given_up: Arc<AtomicBool>,
-    /// A probe is under way.
+    /// `replaced` was cancelled by a failed probe. The session is free to be resumed.
+    pub(crate) probe_failed: Arc<AtomicBool>,
+    /// A probe is running.
     pub(crate) probing: Arc<AtomicBool>,
-    /// A request waits for room, and nobody reads what the peer says meanwhile.
-    pub(crate) unread: Arc<AtomicBool>,
+    /// The connection is not read while a request waits for admission.
+    pub(crate) reads_paused: Arc<AtomicBool>,
 }
 
 impl Link for ConnectionLink {
@@ -40,32 +39,31 @@ impl Link for ConnectionLink {
         if !self.pingable || self.probing.swap(true, Ordering::AcqRel) {
             return;
         }
-        let beats = self.pulse.beats();
+        let reads = self.read_counter.count();
         self.outbox.ping();
-        let pulse = self.pulse.clone();
+        let read_counter = self.read_counter.clone();
         let gone = self.gone.clone();
         let replaced = self.replaced.clone();
-        let given_up = Arc::clone(&self.given_up);
+        let probe_failed = Arc::clone(&self.probe_failed);
         let probing = Arc::clone(&self.probing);
-        let unread = Arc::clone(&self.unread);
-        let within = self.server.settings().stir_within;
+        let reads_paused = Arc::clone(&self.reads_paused);
+        let timeout = self.server.settings().probe_timeout;
         self.server.tasks().spawn(async move {
             tokio::select! {
                 biased;
                 () = gone.cancelled() => {}
-                // What arrives now may have been sent before the link broke, so
-                // this says nothing of later: the next refusal asks again.
-                () = pulse.beyond(beats) => {}
-                () = tokio::time::sleep(within) => {
-                    if unread.load(Ordering::Acquire) {
-                        // It may have answered, and nobody has looked.
+                // Received bytes may have been sent before the link broke, so this proves
+                // nothing for later: the next rejected resume probes again.
+                () = read_counter.changed_from(reads) => {}
+                () = tokio::time::sleep(timeout) => {
+                    if reads_paused.load(Ordering::Acquire) {
+                        // The pong may be there, unread.
                         probing.store(false, Ordering::Release);
                         return;
                     }
-                    tracing::debug!("dropping a connection that does not stir");
-                    // As if the one that wants the session had it already: what
-                    // waits here is told so.
-                    given_up.store(true, Ordering::Release);
+                    tracing::debug!(?timeout, "probe failed; dropping the connection");
+                    // Treat the session as taken over, so that pending long polls return.
+                    probe_failed.store(true, Ordering::Release);
                     replaced.cancel();
                 }
             }
@@ -78,8 +76,8 @@ impl Link for ConnectionLink {
     }
 
     fn adopt(&self, session: &Session, epoch: Epoch, process: &Process) {
-        let teller = EventTeller::new(process);
+        let encoder = ExecEventEncoder::new(process);
         let owner = (session, epoch);
-        self.feeds.open(&self.outbox, owner, process, None, teller);
+        self.feeds.open(&self.outbox, owner, process, None, encoder);
     }
 }

@@ -1,4 +1,4 @@
-//! One connection: its handshake, its requests, its end.
+//! One connection: handshake, dispatch of requests, end.
 
 mod app_requests;
 mod caller;

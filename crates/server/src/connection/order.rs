@@ -1,23 +1,23 @@
-//! The order of requests about processes of one namespace.
+//! Order of requests about the same process.
 
 use outpost_rpc::Lanes;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio_util::task::TaskTracker;
 
-/// Requests about the same process take effect one after the other; control
-/// passes whatever waits.
+/// Runs the requests about each process of one scope in order. Control requests overtake
+/// requests that wait.
 pub(crate) struct Order {
-    /// Requests about a process, in order.
+    /// Starts and writes.
     ordinary: Lanes<String>,
-    /// Control of a process, in order, past whatever waits in its lane.
+    /// Signals, resizes and terminations; they overtake `ordinary`.
     control: Lanes<String>,
-    /// Reads of a process, in order, past everything but its starts.
+    /// Reads; they wait for starts only.
     reads: Lanes<String>,
 }
 
 impl Order {
-    /// No requests yet. What was received takes effect even if the connection
-    /// dies, so the tasks belong to somebody who outlives it.
+    /// Creates empty lanes. A received request takes effect even if the connection is lost,
+    /// so `tasks` must outlive the connection.
     pub(crate) fn new(tasks: &TaskTracker) -> Self {
         Order {
             ordinary: Lanes::new(tasks.clone()),
@@ -26,13 +26,13 @@ impl Order {
         }
     }
 
-    /// Runs a request behind those about the same process.
+    /// Runs a request after earlier ones about the same process.
     pub(crate) async fn run(&self, key: String, job: impl Future<Output = ()> + Send + 'static) {
         self.ordinary.run(key, job).await;
     }
 
-    /// Runs control of a process past whatever waits in its lane. What has to
-    /// wait for a start is still followed by what was sent after it.
+    /// Runs a control request ahead of waiting requests. If it `waits` for a start, later
+    /// ordinary requests wait for it.
     pub(crate) async fn run_control(
         &self,
         key: String,
@@ -45,8 +45,7 @@ impl Order {
         self.run_in(&self.control, key, &self.ordinary, job).await;
     }
 
-    /// Runs the start of a process behind the requests about it; reads that are
-    /// sent after it wait for it too.
+    /// Runs a start after earlier requests about the process. Later reads wait for it.
     pub(crate) async fn run_start(
         &self,
         key: String,
@@ -55,9 +54,9 @@ impl Order {
         self.run_in(&self.ordinary, key, &self.reads, job).await;
     }
 
-    /// Runs a read behind the starts of its process. Writes may wait for as long
-    /// as the process likes, and have nothing to do with what is read; so only
-    /// what is sent after a read waits for it.
+    /// Runs a read after earlier starts of the process, but not after earlier writes, which
+    /// may block for as long as the process does not read. Later ordinary requests wait for
+    /// the read.
     pub(crate) async fn run_read(
         &self,
         key: String,
@@ -66,7 +65,7 @@ impl Order {
         self.run_in(&self.reads, key, &self.ordinary, job).await;
     }
 
-    /// Runs a job in one lane, and lets another wait until it has taken effect.
+    /// Runs a job in `lane`, and blocks `other` until it is done.
     async fn run_in(
         &self,
         lane: &Lanes<String>,
@@ -74,19 +73,19 @@ impl Order {
         other: &Lanes<String>,
         job: impl Future<Output = ()> + Send + 'static,
     ) {
-        let (done, mut taken_effect) = oneshot::channel::<()>();
+        let (guard, mut done) = oneshot::channel::<()>();
         let job = async move {
             job.await;
-            drop(done);
+            drop(guard);
         };
         lane.run(key.clone(), job).await;
-        if taken_effect.try_recv() == Err(TryRecvError::Closed) {
+        if done.try_recv() == Err(TryRecvError::Closed) {
             return;
         }
-        let behind = async move {
-            // It is only ever dropped.
-            let _ = taken_effect.await;
+        let wait = async move {
+            // Nothing is ever sent; the guard is dropped when the job is done.
+            let _ = done.await;
         };
-        other.run(key, behind).await;
+        other.run(key, wait).await;
     }
 }

@@ -1,4 +1,4 @@
-//! From raw params to typed ones, and to what they are about.
+//! Parsing of params, and the session and lane of a request.
 
 use outpost_protocol::{
     ReadParams, RpcError, SessionCloseParams, SignalParams, TerminateParams, parse_params,
@@ -8,15 +8,15 @@ use serde_json::value::RawValue;
 
 use super::{Caller, Reply};
 
-/// How much of a parser's complaint is passed on.
-const MAX_WORDS: usize = 300;
+/// Limit for client text that is echoed in an error message, in characters.
+const MAX_ECHOED_CHARS: usize = 300;
 
-/// What was sent may be megabytes long; who is told about it needs less.
-pub(super) fn shortened(words: &str) -> String {
-    words.chars().take(MAX_WORDS).collect()
+/// Truncates text that may echo megabytes of the request.
+pub(super) fn truncated(text: &str) -> String {
+    text.chars().take(MAX_ECHOED_CHARS).collect()
 }
 
-/// The params; what can't be parsed is answered here.
+/// Parses params. Rejects the request if they are invalid.
 pub(super) fn parsed<'a, T: Deserialize<'a>>(
     params: Option<&'a RawValue>,
     reply: Reply,
@@ -24,61 +24,61 @@ pub(super) fn parsed<'a, T: Deserialize<'a>>(
     match parse_params(params) {
         Ok(params) => Some((params, reply)),
         Err(error) => {
-            let words = shortened(&error.to_string());
-            let refusal = RpcError::invalid_params(format!("invalid params: {words}"));
-            reply.send::<()>(Err(refusal));
+            let text = truncated(&error.to_string());
+            let error = RpcError::invalid_params(format!("invalid params: {text}"));
+            reply.send::<()>(Err(error));
             None
         }
     }
 }
 
-/// Params that may name a session which isn't the caller's own.
-pub(super) trait Reaching {
+/// Params that may name another session than the caller's.
+pub(super) trait CrossSession {
     fn session_id(&self) -> Option<&str>;
 }
 
-/// The caller, about the session that the params name; what it may not ask for
-/// is answered here.
-pub(super) fn reached<T: Reaching>(
+/// Resolves the session that the params name. Rejects the request if the caller may not
+/// access it.
+pub(super) fn resolve_session<T: CrossSession>(
     (caller, params, reply): (Caller, T, Reply),
 ) -> Option<(Caller, T, Reply)> {
-    match caller.about(params.session_id()) {
+    match caller.for_session(params.session_id()) {
         Ok(caller) => Some((caller, params, reply)),
-        Err(refusal) => {
-            reply.send::<()>(Err(refusal));
+        Err(error) => {
+            reply.send::<()>(Err(error));
             None
         }
     }
 }
 
-/// What requests about a process wait behind each other for. Those that reach
-/// into another session have nothing to do with a process of this name here.
-pub(super) fn lane(process: &str, params: &impl Reaching) -> String {
+/// Returns the lane key of a process. Includes the session if it is not the caller's own,
+/// where a process may have the same name.
+pub(super) fn lane(process: &str, params: &impl CrossSession) -> String {
     match params.session_id() {
         None => process.to_owned(),
         Some(session) => format!("{session}/{process}"),
     }
 }
 
-impl Reaching for ReadParams {
+impl CrossSession for ReadParams {
     fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 }
 
-impl Reaching for SignalParams {
+impl CrossSession for SignalParams {
     fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 }
 
-impl Reaching for TerminateParams {
+impl CrossSession for TerminateParams {
     fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 }
 
-impl Reaching for SessionCloseParams {
+impl CrossSession for SessionCloseParams {
     fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }

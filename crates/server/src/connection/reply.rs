@@ -1,11 +1,11 @@
-//! The answer that a request is owed.
+//! The response to a request.
 
-use outpost_protocol::{NoMemory, RequestId, RpcError, encode_error, encode_response};
-use outpost_rpc::{Answer, Outbox, Ticket, outbox::Reservation};
+use outpost_protocol::{ErrorKind, NoMemory, RequestId, RpcError, encode_error, encode_response};
+use outpost_rpc::{Outbox, OutgoingMessage, Ticket, outbox::Reservation};
 use serde::Serialize;
 
-/// A request that has to be answered once. Dropping it unanswered is for
-/// connections that are gone.
+/// Sends the response to one request. Dropped without a response only if the connection has
+/// ended.
 pub(crate) struct Reply {
     outbox: Outbox,
     id: RequestId,
@@ -17,22 +17,21 @@ impl Reply {
         Reply { outbox, id, ticket }
     }
 
-    /// The client's key for the request.
+    /// Returns the id of the request.
     pub(crate) fn id(&self) -> &RequestId {
         &self.id
     }
 
-    /// Answers with a message that was encoded already, for which room was
-    /// reserved.
+    /// Sends an encoded response with its memory reservation.
     pub(crate) fn send_message(self, message: Vec<u8>, reservation: Reservation) {
-        self.outbox.answer(Answer {
-            message,
+        self.outbox.send(OutgoingMessage {
+            bytes: message,
             ticket: self.ticket,
             reservation: Some(reservation),
         });
     }
 
-    /// Counts among the requests under way from now on.
+    /// Adds the request's admission ticket.
     pub(crate) fn counted(self, ticket: Ticket) -> Self {
         Reply {
             ticket: Some(ticket),
@@ -40,23 +39,21 @@ impl Reply {
         }
     }
 
-    /// The answer as a message, for who sends it in another way. It no longer
-    /// counts among the requests under way.
+    /// Encodes the response without sending it, and releases the ticket.
     pub(crate) fn into_message<T: Serialize>(self, result: Result<T, RpcError>) -> Vec<u8> {
         self.encode(&result)
     }
 
-    /// Answers.
+    /// Sends the response.
     pub(crate) fn send<T: Serialize>(self, result: Result<T, RpcError>) {
-        self.outbox.answer(Answer {
-            message: self.encode(&result),
+        self.outbox.send(OutgoingMessage {
+            bytes: self.encode(&result),
             ticket: self.ticket,
             reservation: None,
         });
     }
 
-    /// Answers with something large, of about so many bytes, for which room was
-    /// reserved on the connection.
+    /// Sends a large result of about `bytes` with its memory reservation.
     pub(crate) fn send_large<T: Serialize>(
         self,
         result: T,
@@ -68,8 +65,8 @@ impl Reply {
             Ok(()) => self.encode_into(message, &Ok(result)),
             Err(_) => self.encode::<()>(&Err(no_memory("answer"))),
         };
-        self.outbox.answer(Answer {
-            message,
+        self.outbox.send(OutgoingMessage {
+            bytes: message,
             ticket: self.ticket,
             reservation: Some(reservation),
         });
@@ -100,7 +97,8 @@ impl Reply {
     }
 }
 
-/// What one request wanted memory for that the system doesn't have.
+/// Returns the error for a request that failed for lack of memory.
 pub(crate) fn no_memory(what: &str) -> RpcError {
     RpcError::internal(format!("failed to hold the {what}: {NoMemory}"))
+        .with_kind(ErrorKind::OutOfMemory)
 }

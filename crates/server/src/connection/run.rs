@@ -10,38 +10,39 @@ use outpost_rpc::{CloseReason, Inbound, InboundError, Outbox, Received, outbox};
 use tokio_util::sync::CancellationToken;
 
 use super::{ConnectionLink, dispatch::Dispatch};
-use crate::{Parting, Server, server::Transport};
+use crate::{ConnectionEnd, Server, server::Transport};
 
-/// Serves a connection until it ends, whoever ends it.
-pub(crate) async fn run(server: Server, transport: Transport) -> Parting {
+/// Serves a connection until either side ends it.
+pub(crate) async fn run(server: Server, transport: Transport) -> ConnectionEnd {
     let settings = server.settings().clone();
     let gone = CancellationToken::new();
     let outbox = Outbox::new(gone.clone());
-    let _last = EndOnDrop(outbox.clone());
+    let _end_guard = EndOnDrop(outbox.clone());
     let framing = transport.framing;
-    let silence = matches!(framing, outpost_rpc::Framing::WebSocket(_)).then_some(settings.silence);
+    let silence =
+        matches!(framing, outpost_rpc::Framing::WebSocket(_)).then_some(settings.silence_timeout);
     let mut inbound = Inbound::new(transport.read, framing, settings.max_message_bytes, silence);
     inbound.already_received(&transport.early);
     let mut writer = server.tasks().spawn(outbox::deliver(
         outbox.clone(),
         transport.write,
         framing,
-        settings.delivery,
+        settings.writer,
     ));
     let link = Arc::new(ConnectionLink {
         server: server.clone(),
         outbox: outbox.clone(),
         feeds: Arc::default(),
-        pulse: inbound.pulse(),
+        read_counter: inbound.read_counter(),
         pingable: silence.is_some(),
         gone: gone.clone(),
         replaced: CancellationToken::new(),
-        given_up: Arc::default(),
+        probe_failed: Arc::default(),
         probing: Arc::default(),
-        unread: Arc::default(),
+        reads_paused: Arc::default(),
     });
     let was_replaced = link.replaced.clone();
-    let given_up = Arc::clone(&link.given_up);
+    let probe_failed = Arc::clone(&link.probe_failed);
     let mut dispatch = Dispatch::new(link, framing, transport.peer);
 
     let mut input_ended = false;
@@ -51,12 +52,12 @@ pub(crate) async fn run(server: Server, transport: Transport) -> Parting {
         let mut replaced = pin!(was_replaced.cancelled());
         loop {
             let read = async {
-                // Who doesn't read its answers is silent too.
+                // A peer that does not read its responses times out like a silent one.
                 match silence {
-                    Some(allowed) => tokio::time::timeout(allowed, outbox.listening())
+                    Some(allowed) => tokio::time::timeout(allowed, outbox.wait_below_limit())
                         .await
                         .map_err(|_| InboundError::Silent(allowed))?,
-                    None => outbox.listening().await,
+                    None => outbox.wait_below_limit().await,
                 }
                 inbound.next().await
             };
@@ -64,10 +65,11 @@ pub(crate) async fn run(server: Server, transport: Transport) -> Parting {
                 biased;
                 () = &mut ending => break CloseReason::GoingAway,
                 () = &mut lost => break CloseReason::Normal,
-                // Who was given up and is there after all may come back.
-                () = &mut replaced => break match given_up.load(Ordering::Acquire) {
-                    true => CloseReason::Normal,
-                    false => CloseReason::TakenOver,
+                () = &mut replaced => break if probe_failed.load(Ordering::Acquire) {
+                    // No other connection has the session yet; the client may resume it.
+                    CloseReason::Normal
+                } else {
+                    CloseReason::TakenOver
                 },
                 received = read => received,
             };
@@ -93,31 +95,29 @@ pub(crate) async fn run(server: Server, transport: Transport) -> Parting {
         }
     };
 
-    // Who has ended its input, as a pipe does, still wants to hear what became
-    // of what it asked.
+    // A client that closed its end of a pipe still reads the remaining responses.
     if input_ended && framing == outpost_rpc::Framing::Lines {
-        let answered = dispatch.all_answered();
-        let _ = tokio::time::timeout(settings.last_answers_within, answered).await;
+        let finished = dispatch.all_requests_finished();
+        let _ = tokio::time::timeout(settings.final_responses_timeout, finished).await;
     }
     if was_replaced.is_cancelled() {
-        let answered = dispatch.asides_answered();
-        let _ = tokio::time::timeout(settings.delivery.close_within, answered).await;
+        let finished = dispatch.long_polls_finished();
+        let _ = tokio::time::timeout(settings.writer.close_timeout, finished).await;
     }
     outbox.close(reason);
     dispatch.end();
-    // The farewell has its time; a peer that doesn't read misses it.
-    let farewell = tokio::time::timeout(settings.delivery.close_within * 2, &mut writer).await;
-    if farewell.is_err() {
+    // The close frame is lost if the peer does not read.
+    let closed = tokio::time::timeout(settings.writer.close_timeout * 2, &mut writer).await;
+    if closed.is_err() {
         writer.abort();
     }
     match reason {
-        CloseReason::TakenOver => Parting::Replaced,
-        _ => Parting::Over,
+        CloseReason::TakenOver => ConnectionEnd::Replaced,
+        _ => ConnectionEnd::Closed,
     }
 }
 
-/// However the task ends, even by a panic, nothing is sent afterwards and the
-/// socket is closed.
+/// Ends the outbox, and so closes the socket, even if the task panics.
 struct EndOnDrop(Outbox);
 
 impl Drop for EndOnDrop {

@@ -1,4 +1,4 @@
-//! What one face has on one connection: processes that end with it.
+//! The processes of one dialect on one connection.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use tokio::sync::Semaphore;
 use super::Order;
 use crate::{
     Server,
-    faces::feed::{Feeds, Teller},
+    dialects::feed::{EventEncoder, Feeds},
 };
 
-/// The processes of one face on one connection; clones name the same ones.
+/// A private session that ends with its connection. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Scope {
     shared: Arc<Shared>,
@@ -21,23 +21,23 @@ pub(crate) struct Scope {
 struct Shared {
     server: Server,
     outbox: Outbox,
-    /// The connection's.
+    /// Feeds of the connection.
     feeds: Arc<Feeds>,
-    /// Nobody else knows it.
+    /// Private: its id is not disclosed.
     session: Session,
     epoch: Epoch,
-    /// The connection's: a place for each start that may run at once.
-    running: Arc<Semaphore>,
+    /// One permit per process start of the connection that may run at once.
+    start_permits: Arc<Semaphore>,
     order: Order,
 }
 
 impl Scope {
-    /// An empty one; none if the server is ending.
+    /// Opens a scope. Returns `None` if the server is shutting down.
     pub(super) fn open(
         server: &Server,
         outbox: &Outbox,
         feeds: &Arc<Feeds>,
-        running: &Arc<Semaphore>,
+        start_permits: &Arc<Semaphore>,
     ) -> Option<Self> {
         let (session, epoch) = server.engine().open_private_session()?;
         Some(Scope {
@@ -47,13 +47,13 @@ impl Scope {
                 feeds: Arc::clone(feeds),
                 session,
                 epoch,
-                running: Arc::clone(running),
+                start_permits: Arc::clone(start_permits),
                 order: Order::new(server.tasks()),
             }),
         })
     }
 
-    /// The connection is gone: so is everything it ran.
+    /// Ends the session and its processes.
     pub(super) fn end(&self) {
         let engine = self.shared.server.engine();
         engine.end_private_session(&self.shared.session);
@@ -71,18 +71,18 @@ impl Scope {
         &self.shared.session
     }
 
-    /// Starts a process. Its name is taken before anything is waited for.
+    /// Starts a process. Its name is reserved before the first await.
     pub(crate) async fn start(&self, start: Start) -> Result<Process, StartError> {
         let reservation = self.shared.session.reserve(&start)?;
-        let _place = self.shared.running.acquire().await;
+        let _permit = self.shared.start_permits.acquire().await;
         let engine = self.shared.server.engine();
         engine.start(&self.shared.session, reservation, start).await
     }
 
-    /// Tells the client of a process from now on.
-    pub(crate) fn follow<T: Teller>(&self, process: &Process, teller: T) {
+    /// Starts to push the process's events to the client.
+    pub(crate) fn follow<T: EventEncoder>(&self, process: &Process, encoder: T) {
         let owner = (&self.shared.session, self.shared.epoch);
         let feeds = &self.shared.feeds;
-        feeds.open(&self.shared.outbox, owner, process, None, teller);
+        feeds.open(&self.shared.outbox, owner, process, None, encoder);
     }
 }

@@ -1,4 +1,4 @@
-//! What a connection has of the faces whose processes end with it.
+//! The scopes of a connection.
 
 use std::sync::Arc;
 
@@ -6,41 +6,41 @@ use tokio::sync::Semaphore;
 
 use super::{ConnectionLink, Scope};
 
-/// A namespace of processes that belong to a connection.
+/// A namespace of process ids on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Face {
+pub(super) enum ProcessIdSpace {
     /// `process/spawn`
     Spawn,
-    /// `command/exec`, by the client's ids.
+    /// `command/exec` with a client's process id.
     Command,
-    /// `command/exec` without an id.
+    /// `command/exec` without a process id.
     Unnamed,
-    /// `command/exec` of the first exec protocol.
+    /// `command/exec` of the v0 dialect.
     V0,
 }
 
-/// The scopes of a connection, each made when it is first used.
+/// The scopes of a connection, each opened at its first use.
 #[derive(Default)]
 pub(super) struct Scopes {
     open: [Option<Scope>; 4],
 }
 
 impl Scopes {
-    /// The scope of a face; none if the server is ending.
-    pub(super) fn of(
+    /// Returns a scope, opening it if needed. Returns `None` if the server is shutting down.
+    pub(super) fn get_or_open(
         &mut self,
-        face: Face,
+        kind: ProcessIdSpace,
         link: &ConnectionLink,
-        running: &Arc<Semaphore>,
+        start_permits: &Arc<Semaphore>,
     ) -> Option<Scope> {
-        let scope = &mut self.open[face as usize];
+        let scope = &mut self.open[kind as usize];
         if scope.is_none() {
-            *scope = Scope::open(&link.server, &link.outbox, &link.feeds, running);
+            *scope = Scope::open(&link.server, &link.outbox, &link.feeds, start_permits);
         }
         scope.clone()
     }
 
-    /// The connection is gone.
+    /// Ends all scopes.
     pub(super) fn end(&mut self) {
         for scope in self.open.iter_mut().filter_map(Option::take) {
             scope.end();

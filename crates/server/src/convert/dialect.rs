@@ -1,29 +1,29 @@
-//! In which words a face refuses; the rules are the same.
+//! Error texts of the dialects `spawn` and `command`, which share their rules.
 
 use outpost_engine::StartError;
-use outpost_protocol::RpcError;
+use outpost_protocol::{ErrorKind, RpcError};
 
-/// The words of a face.
+/// The parts of error texts that differ between dialects.
 pub(crate) struct Dialect {
-    /// The method that starts.
+    /// The method that starts a process.
     pub(crate) start: &'static str,
-    /// The method that writes.
+    /// The method that writes to stdin.
     write: &'static str,
-    /// What a size is called.
+    /// The term for a terminal size.
     size: &'static str,
-    /// What goes before a process's name if there is none such,
+    /// The text before the id of an unknown process.
     unknown: &'static str,
-    /// if there is one already,
+    /// The text before a duplicate id.
     duplicate: &'static str,
-    /// and if it has ended.
+    /// The text before the id of an exited process.
     gone: &'static str,
-    /// What couldn't be started.
+    /// The term for a process in spawn errors.
     spawned: &'static str,
-    /// What takes no input.
+    /// The term for a process without stdin.
     without_input: &'static str,
 }
 
-/// `process/spawn` and its siblings.
+/// `process/spawn` and related methods.
 pub(crate) const SPAWN: Dialect = Dialect {
     start: "process/spawn",
     write: "process/writeStdin",
@@ -35,7 +35,7 @@ pub(crate) const SPAWN: Dialect = Dialect {
     without_input: "process",
 };
 
-/// `command/exec` and its siblings.
+/// `command/exec` and related methods.
 pub(crate) const COMMAND: Dialect = Dialect {
     start: "command/exec",
     write: "command/exec/write",
@@ -50,29 +50,31 @@ pub(crate) const COMMAND: Dialect = Dialect {
 impl Dialect {
     pub(crate) fn unknown(&self, name: &str) -> RpcError {
         RpcError::invalid_request(format!("{} {}", self.unknown, quoted(name)))
+            .with_kind(ErrorKind::UnknownProcess)
     }
 
     pub(crate) fn gone(&self, name: &str) -> RpcError {
         let gone = self.gone;
         RpcError::invalid_request(format!("{gone} {} is no longer running", quoted(name)))
+            .with_kind(ErrorKind::UnknownProcess)
     }
 
-    /// Why a process did not start. What the system was never asked is a
-    /// failed spawn too.
+    /// Converts a start error. Invalid arguments count as a failed spawn here.
     pub(crate) fn start_error(&self, error: &StartError) -> RpcError {
-        match error {
+        let rejected = match error {
             StartError::Exists(name) => {
                 RpcError::invalid_request(format!("{} {}", self.duplicate, quoted(name)))
             }
             StartError::TooMany => RpcError::overloaded(),
-            StartError::Spawn(error) => {
-                RpcError::internal(format!("failed to spawn {}: {error}", self.spawned))
+            StartError::Spawn(spawn) => {
+                RpcError::internal(format!("failed to spawn {}: {spawn}", self.spawned))
             }
-            StartError::Sandbox(refusal) => RpcError::invalid_request(refusal.to_string()),
+            StartError::Sandbox(error) => RpcError::invalid_request(error.to_string()),
             StartError::Cancelled(_) | StartError::SessionEnded => {
                 RpcError::invalid_request("the connection has ended")
             }
-        }
+        };
+        rejected.with_kind(error.kind()).with_errno(error.errno())
     }
 
     pub(crate) fn size_without_terminal(&self) -> RpcError {
@@ -102,10 +104,11 @@ impl Dialect {
             "stdin streaming is not enabled for this {}",
             self.without_input
         ))
+        .with_kind(ErrorKind::StdinClosed)
     }
 }
 
-/// A name as JSON would have it.
+/// Quotes an id as in JSON.
 fn quoted(name: &str) -> String {
     serde_json::Value::from(name).to_string()
 }

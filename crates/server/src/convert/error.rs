@@ -1,43 +1,80 @@
-//! The one place where an error of the engine gets its code.
+//! Codes and kinds of the engine's errors.
 
-use outpost_engine::{ResizeError, ResumeRefusal, SpawnErrorKind, StartError};
-use outpost_protocol::{RpcError, code};
+use outpost_engine::{ResizeError, ResumeError, StartError};
+use outpost_protocol::{ErrorKind, RpcError, code};
 
 pub(crate) fn start_error(error: &StartError) -> RpcError {
-    match error {
+    let code = match error {
         StartError::Exists(_) | StartError::Cancelled(_) | StartError::SessionEnded => {
-            RpcError::invalid_request(error.to_string())
+            code::INVALID_REQUEST
         }
-        StartError::TooMany => RpcError::overloaded(),
-        // What the system was never asked is the client's mistake.
-        StartError::Spawn(error)
-            if matches!(
-                error.kind(),
-                SpawnErrorKind::Arguments | SpawnErrorKind::Environment
-            ) && error.raw_os_error().is_none() =>
-        {
-            RpcError::invalid_params(error.to_string())
-        }
-        StartError::Spawn(error) => RpcError::internal(error.to_string()),
-        StartError::Sandbox(refusal) => RpcError::invalid_params(refusal.to_string()),
-    }
+        StartError::TooMany => return RpcError::overloaded(),
+        // The arguments or the environment cannot be passed to any program.
+        StartError::Spawn(_) if error.kind() == ErrorKind::InvalidParams => code::INVALID_PARAMS,
+        StartError::Spawn(_) => code::INTERNAL_ERROR,
+        StartError::Sandbox(_) => code::INVALID_PARAMS,
+    };
+    RpcError::new(code, error.kind(), error.to_string()).with_errno(error.errno())
 }
 
-pub(crate) fn resume_refusal(refusal: ResumeRefusal, id: &str) -> RpcError {
-    match refusal {
-        ResumeRefusal::Gone => RpcError::invalid_request(format!("unknown session id {id}")),
-        ResumeRefusal::Attached => RpcError::new(
+pub(crate) fn resume_error(error: ResumeError, id: &str) -> RpcError {
+    match error {
+        ResumeError::Gone => RpcError::new(
+            code::INVALID_REQUEST,
+            ErrorKind::UnknownSession,
+            format!("unknown session id {id}"),
+        ),
+        ResumeError::Attached => RpcError::new(
             code::SESSION_ATTACHED,
+            ErrorKind::SessionAttached,
             format!("session {id} is already attached to another connection"),
         ),
     }
 }
 
 pub(crate) fn resize_error(error: &ResizeError) -> RpcError {
-    match error {
-        ResizeError::Unknown(_) | ResizeError::NotATerminal(_) => {
-            RpcError::invalid_request(error.to_string())
-        }
-        ResizeError::Os { .. } => RpcError::internal(error.to_string()),
+    let code = match error {
+        ResizeError::Unknown(_) | ResizeError::NotATerminal(_) => code::INVALID_REQUEST,
+        ResizeError::Os { .. } => code::INTERNAL_ERROR,
+    };
+    RpcError::new(code, error.kind(), error.to_string()).with_errno(error.errno())
+}
+
+#[cfg(test)]
+mod tests {
+    use outpost_engine::SpawnError;
+
+    use super::*;
+
+    #[test]
+    fn start_errors_have_codes_kinds_and_errnos() {
+        let spawn = |error: SpawnError| start_error(&StartError::from(error));
+        let errors = [
+            start_error(&StartError::Exists("p".to_owned())),
+            start_error(&StartError::Cancelled("p".to_owned())),
+            start_error(&StartError::SessionEnded),
+            start_error(&StartError::TooMany),
+            spawn(SpawnError::not_executed("nosuch", 2)),
+            spawn(SpawnError::not_executed("noexec", 13)),
+            spawn(SpawnError::not_entered("/nope", 2)),
+            resume_error(ResumeError::Gone, "s"),
+            resume_error(ResumeError::Attached, "s"),
+            resize_error(&ResizeError::Unknown("p".to_owned())),
+            resize_error(&ResizeError::NotATerminal("p".to_owned())),
+        ];
+        let lines = errors.map(|error| serde_json::to_string(&error).expect("it serializes"));
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        {"code":-32600,"message":"process p already exists","data":{"kind":"duplicateProcess"}}
+        {"code":-32600,"message":"process p start was cancelled","data":{"kind":"startCancelled"}}
+        {"code":-32600,"message":"the session has ended","data":{"kind":"sessionEnded"}}
+        {"code":-32001,"message":"Server overloaded; retry later.","data":{"kind":"overloaded"}}
+        {"code":-32603,"message":"cannot execute \"nosuch\": No such file or directory (os error 2)","data":{"kind":"programNotFound","errno":2}}
+        {"code":-32603,"message":"cannot execute \"noexec\": Permission denied (os error 13)","data":{"kind":"programNotExecutable","errno":13}}
+        {"code":-32603,"message":"cannot enter directory \"/nope\": No such file or directory (os error 2)","data":{"kind":"workingDirectory","errno":2}}
+        {"code":-32600,"message":"unknown session id s","data":{"kind":"unknownSession"}}
+        {"code":-32010,"message":"session s is already attached to another connection","data":{"kind":"sessionAttached"}}
+        {"code":-32600,"message":"unknown process id p","data":{"kind":"unknownProcess"}}
+        {"code":-32600,"message":"process p is not attached to a PTY","data":{"kind":"notATerminal"}}
+        "#);
     }
 }

@@ -1,20 +1,20 @@
-//! What became of a request that this machine was to make.
+//! Errors of HTTP requests.
 
 use outpost_fetch::{FetchError, RequestError};
-use outpost_protocol::RpcError;
+use outpost_protocol::{ErrorKind, RpcError};
 
-/// Why there is nothing more of a response that its client gave up.
+/// The error text of a cancelled response.
 pub(crate) const CANCELLED: &str = "it was cancelled";
 
-/// Nothing was sent: the params say something that can't be.
+/// Converts an error in the params. Nothing was sent.
 pub(crate) fn request_error(error: &RequestError) -> RpcError {
     RpcError::invalid_params(format!("http/request {error}"))
 }
 
 pub(crate) fn fetch_error(error: &FetchError) -> RpcError {
-    RpcError::internal(format!("http/request failed: {error}"))
+    RpcError::internal(format!("http/request failed: {error}")).with_kind(ErrorKind::Http)
 }
 
 pub(crate) fn cancelled_request() -> RpcError {
-    RpcError::internal(format!("http/request failed: {CANCELLED}"))
+    RpcError::internal(format!("http/request failed: {CANCELLED}")).with_kind(ErrorKind::Http)
 }

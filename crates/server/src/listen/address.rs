@@ -1,4 +1,4 @@
-//! What `--listen` says.
+//! Addresses of `--listen`.
 
 use std::{
     fmt,
@@ -7,10 +7,10 @@ use std::{
     str::FromStr,
 };
 
-/// A place to listen on.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// WebSocket over TCP; port 0 picks one.
+    /// WebSocket over TCP; port 0 picks a free port.
     WebSocket(SocketAddr),
     /// Lines on standard input and output.
     Stdio,
@@ -18,16 +18,16 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
-/// Why a place to listen on makes no sense.
+/// Error of parsing a [`Listen`] address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseListenError {
-    /// None of the three forms.
+    /// Unknown form.
     #[error("expected ws://IP:PORT, unix:///absolute/path or stdio://")]
     Form,
-    /// No address and port behind `ws://`.
+    /// No IP address and port after `ws://`.
     #[error("expected an IP address and a port, as in ws://127.0.0.1:0")]
     Address,
-    /// A relative path behind `unix://`.
+    /// A relative path after `unix://`.
     #[error("expected an absolute path, as in unix:///run/outpost.sock")]
     RelativePath,
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_forms() {
+    fn three_forms_parse_and_print() {
         for (text, shown) in [
             ("ws://127.0.0.1:0", "ws://127.0.0.1:0"),
             ("ws://[::1]:80/", "ws://[::1]:80"),

@@ -1,39 +1,39 @@
-//! Why a listener could not be had.
+//! Errors of binding a listener.
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
-/// Why a listener could not be had: what was tried, what went wrong, what to do.
+/// Error of binding a listener.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Anybody on the network could run programs.
+    /// The address is reachable from the network, where anyone could run programs.
     #[error(
         "refusing to listen on {0}: it is not a loopback address, and this version has no authentication; \
          use ws://127.0.0.1:PORT or unix:///path, and reach it from elsewhere through ssh"
     )]
     NotLoopback(SocketAddr),
-    /// Somebody else has the port.
+    /// The port is in use.
     #[error("cannot listen on ws://{0}: the port is in use; choose another one, or 0 for any")]
     PortInUse(SocketAddr),
-    /// The operating system refused the address.
+    /// The OS rejected the address.
     #[error("cannot listen on ws://{address}: {os}")]
     Tcp {
-        /// What was tried.
+        /// The requested address.
         address: SocketAddr,
-        /// What the OS said.
+        /// The OS error.
         os: io::Error,
     },
-    /// A server is alive at that path.
+    /// Another server listens on the socket.
     #[error("cannot listen on unix://{0}: another server is already listening there")]
     SocketInUse(PathBuf),
-    /// Something that isn't a socket is in the way.
+    /// The path exists and is not a socket.
     #[error("cannot listen on unix://{0}: the path exists and is not a socket")]
     NotASocket(PathBuf),
-    /// The operating system refused the path.
+    /// The OS rejected the path.
     #[error("cannot listen on unix://{path}: {os}")]
     Unix {
-        /// What was tried.
+        /// The requested path.
         path: PathBuf,
-        /// What the OS said.
+        /// The OS error.
         os: io::Error,
     },
 }

@@ -1,43 +1,43 @@
-//! A place that is listened on.
+//! Bound listeners.
 
-use super::{Listen, ListenError, tcp::TcpPlace, unix::UnixPlace};
+use super::{Listen, ListenError, tcp::TcpEndpoint, unix::UnixEndpoint};
 use crate::Server;
 
-/// A bound listener that accepts connections as soon as it is served.
+/// A bound listener. It accepts connections once it is served.
 pub struct Listener {
-    place: Place,
+    endpoint: Endpoint,
 }
 
-enum Place {
-    Tcp(TcpPlace),
-    Unix(UnixPlace),
+enum Endpoint {
+    Tcp(TcpEndpoint),
+    Unix(UnixEndpoint),
 }
 
 impl Listener {
-    /// Binds a socket listener; standard input and output aren't one.
+    /// Binds a socket. Returns `None` for standard input and output.
     pub fn bind(listen: &Listen) -> Result<Option<Listener>, ListenError> {
-        let place = match listen {
-            Listen::WebSocket(address) => Place::Tcp(TcpPlace::bind(*address)?),
-            Listen::Unix(path) => Place::Unix(UnixPlace::bind(path)?),
+        let endpoint = match listen {
+            Listen::WebSocket(address) => Endpoint::Tcp(TcpEndpoint::bind(*address)?),
+            Listen::Unix(path) => Endpoint::Unix(UnixEndpoint::bind(path)?),
             Listen::Stdio => return Ok(None),
         };
-        Ok(Some(Listener { place }))
+        Ok(Some(Listener { endpoint }))
     }
 
-    /// Where it can be reached.
+    /// Returns the URL to connect to.
     #[must_use]
     pub fn url(&self) -> String {
-        match &self.place {
-            Place::Tcp(place) => place.url(),
-            Place::Unix(place) => place.url(),
+        match &self.endpoint {
+            Endpoint::Tcp(endpoint) => endpoint.url(),
+            Endpoint::Unix(endpoint) => endpoint.url(),
         }
     }
 
-    /// Accepts connections until the server ends.
+    /// Accepts connections until the server shuts down.
     pub async fn serve(self, server: Server) {
-        match self.place {
-            Place::Tcp(place) => place.serve(server).await,
-            Place::Unix(place) => place.serve(server).await,
+        match self.endpoint {
+            Endpoint::Tcp(endpoint) => endpoint.serve(server).await,
+            Endpoint::Unix(endpoint) => endpoint.serve(server).await,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where the server can be reached.
+//! Listeners: addresses, TCP, unix sockets.
 
 mod address;
 mod error;

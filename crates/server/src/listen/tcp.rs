@@ -8,16 +8,16 @@ use tokio::net::{TcpListener, TcpStream};
 use super::ListenError;
 use crate::{Server, http};
 
-/// How long a listener rests after an accept that failed for want of
-/// descriptors or memory: at once it would fail again, and burn the processor.
-pub(super) const REST: Duration = Duration::from_millis(50);
+/// Delay after a failed accept. Without descriptors or memory the next accept would fail at
+/// once, in a busy loop.
+pub(super) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-pub(super) struct TcpPlace {
+pub(super) struct TcpEndpoint {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl TcpPlace {
+impl TcpEndpoint {
     pub(super) fn bind(address: SocketAddr) -> Result<Self, ListenError> {
         if !address.ip().is_loopback() {
             return Err(ListenError::NotLoopback(address));
@@ -25,7 +25,7 @@ impl TcpPlace {
         let bound = std::net::TcpListener::bind(address).and_then(|listener| {
             listener.set_nonblocking(true)?;
             let address = listener.local_addr()?;
-            Ok(TcpPlace {
+            Ok(TcpEndpoint {
                 listener: TcpListener::from_std(listener)?,
                 address,
             })
@@ -52,21 +52,21 @@ impl TcpPlace {
                     http::accept(&server, stream);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "failed to accept a connection");
-                    tokio::time::sleep(REST).await;
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
     }
 }
 
-/// Nagle's algorithm would hold small messages back for 40 ms, and a full send
-/// buffer would let nothing overtake what is in it.
+/// Disables Nagle's algorithm, which delays small messages by 40 ms, and bounds the unsent
+/// bytes in the send buffer, which cannot be overtaken by urgent messages.
 fn tune(stream: &TcpStream, unsent_bytes: u32) {
     let tuned = stream
         .set_nodelay(true)
         .and_then(|()| SockRef::from(stream).set_tcp_notsent_lowat(unsent_bytes));
     if let Err(error) = tuned {
-        tracing::debug!(%error, "failed to tune a socket");
+        tracing::debug!(%error, "setting socket options failed");
     }
 }

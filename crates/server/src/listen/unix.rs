@@ -11,24 +11,23 @@ use std::{
 
 use tokio::net::{UnixListener, UnixStream};
 
-use super::{ListenError, tcp::REST};
+use super::{ListenError, tcp::ACCEPT_RETRY_DELAY};
 use crate::{Server, http};
 
-pub(super) struct UnixPlace {
+pub(super) struct UnixEndpoint {
     listener: UnixListener,
     file: SocketFile,
 }
 
-/// The socket in the file system, which goes when we go, unless somebody has
-/// put another one in its place.
+/// The socket file. Removed on drop, unless another server replaced it.
 struct SocketFile {
     path: PathBuf,
     inode: u64,
 }
 
-impl UnixPlace {
+impl UnixEndpoint {
     pub(super) fn bind(path: &Path) -> Result<Self, ListenError> {
-        make_way(path)?;
+        remove_stale_socket(path)?;
         bind_private(path).map_err(|os| ListenError::Unix {
             path: path.to_owned(),
             os,
@@ -46,19 +45,19 @@ impl UnixPlace {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) if is_ours(&stream) => http::accept(&server, stream),
-                Ok(_) => tracing::warn!("refused a connection of another user"),
+                Ok((stream, _)) if is_same_user(&stream) => http::accept(&server, stream),
+                Ok(_) => tracing::warn!("connection rejected: peer is another user"),
                 Err(error) => {
-                    tracing::warn!(%error, "failed to accept a connection");
-                    tokio::time::sleep(REST).await;
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
     }
 }
 
-/// Removes a socket that nobody listens on any more, and nothing else.
-fn make_way(path: &Path) -> Result<(), ListenError> {
+/// Removes a socket file without a listener. Fails if the path is anything else.
+fn remove_stale_socket(path: &Path) -> Result<(), ListenError> {
     let failed = |os| ListenError::Unix {
         path: path.to_owned(),
         os,
@@ -80,18 +79,18 @@ fn make_way(path: &Path) -> Result<(), ListenError> {
     }
 }
 
-/// Binds so that nobody but the owner could ever connect: the socket is made
-/// under another name, closed to others, and only then moved to its place.
-fn bind_private(path: &Path) -> io::Result<UnixPlace> {
-    let mut hidden = path.as_os_str().to_owned();
-    hidden.push(format!(".{}", std::process::id()));
-    let hidden = PathBuf::from(hidden);
-    let listener = UnixListener::bind(&hidden)?;
-    let moved = fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600))
-        .and_then(|()| fs::symlink_metadata(&hidden))
-        .and_then(|metadata| fs::rename(&hidden, path).map(|()| metadata.ino()));
+/// Binds with mode 0600 from the start: creates the socket under a temporary name, sets its
+/// mode, and renames it.
+fn bind_private(path: &Path) -> io::Result<UnixEndpoint> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let listener = UnixListener::bind(&temporary)?;
+    let moved = fs::set_permissions(&temporary, fs::Permissions::from_mode(0o600))
+        .and_then(|()| fs::symlink_metadata(&temporary))
+        .and_then(|metadata| fs::rename(&temporary, path).map(|()| metadata.ino()));
     match moved {
-        Ok(inode) => Ok(UnixPlace {
+        Ok(inode) => Ok(UnixEndpoint {
             listener,
             file: SocketFile {
                 path: path.to_owned(),
@@ -99,14 +98,14 @@ fn bind_private(path: &Path) -> io::Result<UnixPlace> {
             },
         }),
         Err(error) => {
-            let _ = fs::remove_file(&hidden);
+            let _ = fs::remove_file(&temporary);
             Err(error)
         }
     }
 }
 
-/// Whether the peer runs as the same user as we do.
-fn is_ours(stream: &UnixStream) -> bool {
+/// Returns whether the peer runs as the server's user.
+fn is_same_user(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid().as_raw();
     stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
 }
@@ -116,7 +115,7 @@ impl Drop for SocketFile {
         let is_ours =
             fs::symlink_metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode);
         if is_ours && let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "failed to remove the socket");
+            tracing::warn!(path = %self.path.display(), %error, "removing the socket failed");
         }
     }
 }

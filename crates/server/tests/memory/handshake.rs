@@ -1,4 +1,4 @@
-//! What may be said when.
+//! Order of the handshake.
 
 use outpost_server::Settings;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::peer::{Peer, server};
 async fn errors_follow_the_order_on_the_wire() {
     let server = server(Settings::default());
     let mut peer = Peer::connect(&server);
-    // All in the pipe before the first is answered.
+    // All are sent before the first response is read.
     peer.send(&json!({"id": 1, "method": "environment/status"}))
         .await;
     peer.send(&json!({"id": 2, "method": "initialize", "params": {"clientName": "t"}}))
@@ -34,14 +34,14 @@ async fn errors_follow_the_order_on_the_wire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_initialize_may_be_tried_again() {
+async fn initialize_can_be_retried_after_a_failure() {
     let server = server(Settings::default());
     let mut peer = Peer::connect(&server);
-    let refused = peer
+    let rejected = peer
         .call("initialize", json!({"resumeSessionId": "nonsense"}))
         .await;
-    assert_eq!(refused["error"]["code"], -32600);
-    assert_eq!(refused["error"]["message"], "unknown session id nonsense");
+    assert_eq!(rejected["error"]["code"], -32600);
+    assert_eq!(rejected["error"]["message"], "unknown session id nonsense");
     peer.initialize(json!({"clientName": "t"})).await;
     let again = peer
         .call(
@@ -53,16 +53,16 @@ async fn a_failed_initialize_may_be_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn complaints_are_not_answered_with_complaints() {
+async fn errors_from_the_client_are_not_answered() {
     let server = server(Settings::default());
     let mut peer = Peer::connect(&server);
     peer.send(&json!({"id": -1, "error": {"code": -32600, "message": "what?"}}))
         .await;
     peer.send(&json!({"id": 9, "result": {}})).await;
-    let answer = peer.message().await;
+    let response = peer.message().await;
     assert_eq!(
-        answer["error"]["message"],
+        response["error"]["message"],
         "unexpected response to request id 9"
     );
-    assert_eq!(answer["id"], -1);
+    assert_eq!(response["id"], -1);
 }

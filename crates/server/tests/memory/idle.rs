@@ -1,4 +1,4 @@
-//! When there is nothing to do.
+//! Idle detection.
 
 use std::time::{Duration, Instant};
 
@@ -9,35 +9,35 @@ use tokio::time::timeout;
 
 use crate::peer::{Peer, server, server_with};
 
-const SPAN: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::test(start_paused = true)]
-async fn nobody_ever_came() {
+async fn unused_server_is_idle_after_the_timeout() {
     let since = tokio::time::Instant::now();
-    server(Settings::default()).idle_for(SPAN).await;
-    assert_eq!(since.elapsed(), SPAN);
+    server(Settings::default()).idle_for(TIMEOUT).await;
+    assert_eq!(since.elapsed(), TIMEOUT);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_is_something_to_do() {
+async fn open_connection_prevents_idle() {
     let server = server(Settings {
         max_session_ttl: Ttl::Unlimited,
         ..Settings::default()
     });
     let mut peer = Peer::connect(&server);
     peer.initialize(json!({"detachedTtlMs": null})).await;
-    let while_connected = timeout(4 * SPAN, server.idle_for(SPAN)).await;
+    let while_connected = timeout(4 * TIMEOUT, server.idle_for(TIMEOUT)).await;
     assert!(while_connected.is_err());
     let gone = tokio::time::Instant::now();
     drop(peer);
-    // What is left is a session in which nothing runs.
-    server.idle_for(SPAN).await;
-    assert!(gone.elapsed() >= SPAN);
+    // The session remains, without processes.
+    server.idle_for(TIMEOUT).await;
+    assert!(gone.elapsed() >= TIMEOUT);
 }
 
-/// With the times of the machine: a child knows no others.
+/// In real time, because the child runs in real time.
 #[tokio::test]
-async fn a_process_is_something_to_do_until_it_is_forgotten() {
+async fn process_prevents_idle_until_its_retention_ends() {
     let retention = Duration::from_millis(300);
     let limits = Limits {
         closed_retention: retention,
@@ -60,7 +60,7 @@ async fn a_process_is_something_to_do_until_it_is_forgotten() {
     let idle = server.idle_for(Duration::from_millis(1));
     timeout(Duration::from_secs(20), idle)
         .await
-        .expect("it is idle in the end");
+        .expect("it becomes idle");
     let elapsed = since.elapsed();
     assert!(
         elapsed >= Duration::from_millis(500) + retention,
@@ -69,7 +69,7 @@ async fn a_process_is_something_to_do_until_it_is_forgotten() {
 }
 
 #[tokio::test]
-async fn a_start_that_failed_leaves_nothing_to_do() {
+async fn failed_start_does_not_prevent_idle() {
     let server = server(Settings {
         max_session_ttl: Ttl::Unlimited,
         ..Settings::default()

@@ -1,10 +1,10 @@
-//! How long a session lasts.
+//! Leases, takeover and closing of sessions.
 
 use std::time::Duration;
 
 use outpost_engine::Ttl;
 use outpost_rpc::Received;
-use outpost_server::{Peer as Who, Settings};
+use outpost_server::{Peer as PeerKind, Settings};
 use serde_json::{Value, json};
 
 use crate::peer::{Peer, server};
@@ -14,8 +14,8 @@ async fn resumable_after(detached: Duration, settings: Settings, params: Value) 
     let mut first = Peer::connect(&server);
     let session = first.initialize(params).await;
     drop(first);
-    // Until the server has noticed, the session is still attached.
-    let mut watcher = Peer::connect_as(&server, Who::Owner);
+    // Wait until the server has detached the session.
+    let mut watcher = Peer::connect_as(&server, PeerKind::Owner);
     watcher.initialize(json!({"clientName": "w"})).await;
     loop {
         let list = watcher.call("session/list", json!({})).await;
@@ -31,7 +31,7 @@ async fn resumable_after(detached: Duration, settings: Settings, params: Value) 
         }
         tokio::task::yield_now().await;
     }
-    // In small steps, or the watcher's own connection would seem silent.
+    // In small steps, so that the watcher's connection does not time out.
     let mut left = detached;
     while !left.is_zero() {
         let step = left.min(Duration::from_secs(20));
@@ -40,32 +40,32 @@ async fn resumable_after(detached: Duration, settings: Settings, params: Value) 
         left -= step;
     }
     let mut second = Peer::connect(&server);
-    let answer = second
+    let response = second
         .call("initialize", json!({"resumeSessionId": session}))
         .await;
-    if answer["error"].is_object() {
-        assert_eq!(answer["error"]["code"], -32600);
+    if response["error"].is_object() {
+        assert_eq!(response["error"]["code"], -32600);
         assert_eq!(
-            answer["error"]["message"],
+            response["error"]["message"],
             format!("unknown session id {session}")
         );
     }
-    answer["result"]["sessionId"] == session.as_str()
+    response["result"]["sessionId"] == session.as_str()
 }
 
 #[tokio::test(start_paused = true)]
-async fn thirty_seconds_by_default() {
+async fn default_lease_is_thirty_seconds() {
     let just_before = Duration::from_millis(29_900);
     assert!(resumable_after(just_before, Settings::default(), json!({})).await);
     let boundary = Duration::from_secs(30);
     assert!(
         !resumable_after(boundary, Settings::default(), json!({})).await,
-        "teardown wins"
+        "expiry wins at the boundary"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_long_as_the_client_asked_for() {
+async fn requested_lease_applies() {
     let params = json!({"detachedTtlMs": 100_000});
     let just_before = Duration::from_millis(99_900);
     assert!(resumable_after(just_before, Settings::default(), params.clone()).await);
@@ -73,7 +73,7 @@ async fn as_long_as_the_client_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn until_it_is_closed_where_that_is_allowed() {
+async fn unlimited_lease_lasts_if_allowed() {
     let settings = Settings {
         max_session_ttl: Ttl::Unlimited,
         ..Settings::default()
@@ -83,19 +83,19 @@ async fn until_it_is_closed_where_that_is_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_longer_than_the_server_allows() {
+async fn lease_over_the_maximum_is_rejected() {
     let server = server(Settings {
         max_session_ttl: Ttl::For(Duration::from_secs(60)),
         ..Settings::default()
     });
     let mut peer = Peer::connect(&server);
-    for asked in [json!(60_001), json!(null)] {
-        let refused = peer
-            .call("initialize", json!({"detachedTtlMs": asked}))
+    for requested in [json!(60_001), json!(null)] {
+        let rejected = peer
+            .call("initialize", json!({"detachedTtlMs": requested}))
             .await;
-        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        assert_eq!(rejected["error"]["code"], -32602, "{rejected}");
         assert_eq!(
-            refused["error"]["message"],
+            rejected["error"]["message"],
             "detachedTtlMs must be a number of at most 60000"
         );
     }
@@ -103,25 +103,25 @@ async fn no_longer_than_the_server_allows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_takeover_closes_the_old_connection_with_4001() {
+async fn takeover_closes_the_old_connection_with_4001() {
     let server = server(Settings::default());
     let mut old = Peer::connect(&server);
     let session = old.initialize(json!({"clientName": "t"})).await;
     let mut new = Peer::connect(&server);
     let resume = json!({"resumeSessionId": session, "takeover": true});
-    let answer = new.call("initialize", resume).await;
-    assert_eq!(answer["result"]["sessionId"], session.as_str());
+    let response = new.call("initialize", resume).await;
+    assert_eq!(response["result"]["sessionId"], session.as_str());
     assert_eq!(old.received().await, Some(Received::Close(Some(4001))));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_list_is_for_the_owner() {
+async fn session_list_is_for_the_owner_only() {
     let server = server(Settings::default());
-    let mut anybody = Peer::connect(&server);
-    let session = anybody.initialize(json!({"sessionLabel": "mine"})).await;
-    let refused = anybody.call("session/list", json!({})).await;
-    assert_eq!(refused["error"]["code"], -32600);
-    let mut owner = Peer::connect_as(&server, Who::Owner);
+    let mut unverified = Peer::connect(&server);
+    let session = unverified.initialize(json!({"sessionLabel": "mine"})).await;
+    let rejected = unverified.call("session/list", json!({})).await;
+    assert_eq!(rejected["error"]["code"], -32600);
+    let mut owner = Peer::connect_as(&server, PeerKind::Owner);
     owner.initialize(json!({})).await;
     let list = owner.call("session/list", json!({})).await;
     let entry = &list["result"]["sessions"][0];
@@ -133,7 +133,7 @@ async fn the_list_is_for_the_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_session_is_gone() {
+async fn closed_session_cannot_be_used_or_resumed() {
     let server = server(Settings::default());
     let mut peer = Peer::connect(&server);
     let session = peer.initialize(json!({})).await;
@@ -142,14 +142,14 @@ async fn a_closed_session_is_gone() {
         json!({})
     );
     let start = json!({"processId": "p", "argv": ["true"], "cwd": "file:///"});
-    let refused = peer.call("process/start", start).await;
-    assert_eq!(refused["error"]["message"], "the session has ended");
+    let rejected = peer.call("process/start", start).await;
+    assert_eq!(rejected["error"]["message"], "the session has ended");
     let mut other = Peer::connect(&server);
-    let answer = other
+    let response = other
         .call("initialize", json!({"resumeSessionId": session}))
         .await;
     assert_eq!(
-        answer["error"]["message"],
+        response["error"]["message"],
         format!("unknown session id {session}")
     );
 }

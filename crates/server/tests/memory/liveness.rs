@@ -1,4 +1,4 @@
-//! Pings, silence and probes.
+//! Pings, idle timeouts and probes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::peer::{Peer, server};
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_peer_is_pinged_and_then_dropped() {
+async fn silent_peer_is_pinged_and_then_dropped() {
     let server = server(Settings::default());
     let mut peer = Peer::connect(&server);
     let start = Instant::now();
@@ -27,7 +27,7 @@ async fn a_silent_peer_is_pinged_and_then_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_byte_is_life() {
+async fn any_received_byte_keeps_the_connection_alive() {
     let server = server(Settings::default());
     let mut peer = Peer::connect(&server);
     for _ in 0..5 {
@@ -38,79 +38,79 @@ async fn any_byte_is_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_is_let_go_by_a_link_that_does_not_stir() {
+async fn half_open_connection_loses_its_session_to_a_resume() {
     let server = server(Settings::default());
     let mut half_open = Peer::connect(&server);
     let session = half_open.initialize(json!({"clientName": "t"})).await;
     let mut next = Peer::connect(&server);
     let start = Instant::now();
     let resume = json!({"clientName": "t", "resumeSessionId": session});
-    let refused = next.call("initialize", resume.clone()).await;
-    assert_eq!(refused["error"]["code"], -32010);
+    let rejected = next.call("initialize", resume.clone()).await;
+    assert_eq!(rejected["error"]["code"], -32010);
     assert_eq!(
-        refused["error"]["message"],
+        rejected["error"]["message"],
         format!("session {session} is already attached to another connection")
     );
     loop {
         tokio::time::advance(Duration::from_millis(100)).await;
-        let answer = next.call("initialize", resume.clone()).await;
-        if answer["result"]["sessionId"] == session.as_str() {
+        let response = next.call("initialize", resume.clone()).await;
+        if response["result"]["sessionId"] == session.as_str() {
             break;
         }
-        assert_eq!(answer["error"]["code"], -32010, "{answer}");
+        assert_eq!(response["error"]["code"], -32010, "{response}");
         assert!(
             start.elapsed() < Duration::from_secs(5),
-            "left behind within 5 s"
+            "released within 5 s"
         );
     }
     assert!(start.elapsed() >= Duration::from_secs(3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_link_that_stirs_keeps_its_session() {
+async fn live_connection_keeps_its_session() {
     let server = server(Settings::default());
     let mut alive = Peer::connect(&server);
     let session = alive.initialize(json!({"clientName": "t"})).await;
     let mut other = Peer::connect(&server);
     let resume = json!({"clientName": "t", "resumeSessionId": session});
     for _ in 0..10 {
-        let refused = other.call("initialize", resume.clone()).await;
-        assert_eq!(refused["error"]["code"], -32010);
+        let rejected = other.call("initialize", resume.clone()).await;
+        assert_eq!(rejected["error"]["code"], -32010);
         tokio::time::advance(Duration::from_secs(1)).await;
         let status = alive.call("environment/status", json!({})).await;
         assert_eq!(status["result"]["status"], "ready");
     }
 }
 
-/// Beats that come just behind a ping were on their way before the link broke.
+/// Bytes that arrive just after the ping may have been sent before the link broke.
 #[tokio::test(start_paused = true)]
-async fn the_last_words_of_a_link_do_not_keep_its_session() {
+async fn bytes_sent_before_the_break_do_not_keep_the_session() {
     let server = server(Settings::default());
     let mut half_open = Peer::connect(&server);
     let session = half_open.initialize(json!({"clientName": "t"})).await;
     let mut next = Peer::connect(&server);
     let resume = json!({"clientName": "t", "resumeSessionId": session});
     let start = Instant::now();
-    let refused = next.call("initialize", resume.clone()).await;
-    assert_eq!(refused["error"]["code"], -32010);
+    let rejected = next.call("initialize", resume.clone()).await;
+    assert_eq!(rejected["error"]["code"], -32010);
     half_open.call("environment/status", json!({})).await;
     loop {
         tokio::time::advance(Duration::from_millis(100)).await;
-        let answer = next.call("initialize", resume.clone()).await;
-        if answer["result"]["sessionId"] == session.as_str() {
+        let response = next.call("initialize", resume.clone()).await;
+        if response["result"]["sessionId"] == session.as_str() {
             break;
         }
-        assert_eq!(answer["error"]["code"], -32010, "{answer}");
+        assert_eq!(response["error"]["code"], -32010, "{response}");
         let waited = start.elapsed();
         assert!(waited < Duration::from_secs(5), "{waited:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_on_a_link_that_does_not_stir_is_told_why_it_ends() {
-    // Time runs off while a process is started, since nobody here waits for it.
+async fn long_poll_on_a_half_open_connection_is_answered() {
+    // Paused time auto-advances while the process is started.
     let server = server(Settings {
-        silence: Duration::from_secs(1_000_000),
+        silence_timeout: Duration::from_secs(1_000_000),
         ..Settings::default()
     });
     let mut half_open = Peer::connect(&server);
@@ -130,14 +130,14 @@ async fn what_waits_on_a_link_that_does_not_stir_is_told_why_it_ends() {
     }
     let waited = start.elapsed();
     assert!(waited < Duration::from_secs(5), "{waited:?}");
-    let refused = half_open.message().await;
-    assert_eq!(refused["id"], "poll");
+    let rejected = half_open.message().await;
+    assert_eq!(rejected["id"], "poll");
     assert_eq!(
-        refused["error"],
-        json!({"code": -32600, "message": "session has been resumed by another connection"})
+        rejected["error"],
+        json!({"code": -32600, "message": "session has been resumed by another connection",
+               "data": {"kind": "sessionReplaced"}})
     );
-    // Nobody had taken the session when it was closed, so its client may come
-    // back for it.
+    // The session was not taken over when the connection closed, so its client may resume it.
     assert_eq!(
         half_open.received().await,
         Some(Received::Close(Some(1000)))

@@ -1,13 +1,12 @@
-//! The server over an in-memory transport, with time that stands still until
-//! somebody waits for it.
+//! The server over an in-memory transport, with paused time.
 
-mod anything;
-mod faces;
+mod admission;
+mod cross_session;
+mod dialects;
+mod frozen_clock;
+mod fuzz;
 mod handshake;
 mod idle;
 mod leases;
 mod liveness;
 mod peer;
-mod reach;
-mod room;
-mod standing;

@@ -1,49 +1,49 @@
-//! The other end of an in-memory connection.
+//! A client on an in-memory connection.
 
 use std::{io, pin::pin, time::Duration};
 
 use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions, sandbox::policy::BuiltIn};
-use outpost_rpc::{Frames, Framing, Inbound, Received, Role};
-use outpost_server::{Host, Peer as Who, Server, Settings};
+use outpost_rpc::{FrameBuffer, Framing, Inbound, Received, Role};
+use outpost_server::{Host, Peer as PeerKind, Server, Settings};
 use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt, DuplexStream, WriteHalf, duplex, split};
 
-/// More than any of the times that are tested.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// Longer than any timeout under test.
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(3600);
 
 pub(crate) fn server(settings: Settings) -> Server {
     server_with(settings, Limits::default())
 }
 
-/// Nothing that runs here is confined unless its client says so.
+/// Creates a server that runs commands unconfined by default.
 pub(crate) fn server_with(mut settings: Settings, limits: Limits) -> Server {
     settings.profiles.default = BuiltIn::DangerFullAccess.name().to_owned();
     let spawner = Spawner::new(SpawnerOptions::default()).expect("threads can be started");
-    let host = Host::look(spawner.tree_kind());
+    let host = Host::detect(spawner.tree_kind());
     let engine = Engine::new(spawner, limits);
     Server::new(engine, host, settings)
 }
 
-/// A client that speaks frames, and answers pings only when told to.
+/// A client that sends frames and does not response pings.
 pub(crate) struct Peer {
     inbound: Inbound,
     outgoing: WriteHalf<DuplexStream>,
-    frames: Frames,
+    frames: FrameBuffer,
     next_id: i64,
 }
 
 impl Peer {
     pub(crate) fn connect(server: &Server) -> Peer {
-        Peer::connect_as(server, Who::Anybody)
+        Peer::connect_as(server, PeerKind::Unverified)
     }
 
-    pub(crate) fn connect_as(server: &Server, who: Who) -> Peer {
+    pub(crate) fn connect_as(server: &Server, kind: PeerKind) -> Peer {
         let (ours, theirs) = duplex(64 * 1024);
         let (read, write) = split(theirs);
         let server = server.clone();
         tokio::spawn(async move {
             server
-                .serve_websocket(Box::new(read), Box::new(write), who)
+                .serve_websocket(Box::new(read), Box::new(write), kind)
                 .await;
         });
         let (read, outgoing) = split(ours);
@@ -51,7 +51,7 @@ impl Peer {
         Peer {
             inbound: Inbound::new(Box::new(read), framing, 1 << 20, None),
             outgoing,
-            frames: Frames::new(framing),
+            frames: FrameBuffer::new(framing),
             next_id: 0,
         }
     }
@@ -69,8 +69,8 @@ impl Peer {
         self.frames.clear();
     }
 
-    /// Sends a message of any bytes; fails if the server has hung up. What it
-    /// answers is read meanwhile, or nobody could go on.
+    /// Sends a message of any bytes. Fails if the server has closed the connection. Reads
+    /// and drops responses meanwhile, so that neither side blocks.
     pub(crate) async fn try_send(&mut self, payload: &[u8]) -> io::Result<()> {
         self.frames.message(payload);
         let bytes = self.frames.as_bytes().to_vec();
@@ -78,7 +78,7 @@ impl Peer {
         self.try_send_raw(&bytes).await
     }
 
-    /// Sends bytes that needn't be a frame.
+    /// Sends raw bytes, which need not be a frame.
     pub(crate) async fn try_send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Peer {
             inbound, outgoing, ..
@@ -96,15 +96,15 @@ impl Peer {
         }
     }
 
-    /// What comes next, whatever it is; `None` when the server hangs up.
+    /// Receives the next message or frame; `None` when the server closes the connection.
     pub(crate) async fn received(&mut self) -> Option<Received> {
-        tokio::time::timeout(PATIENCE, self.inbound.next())
+        tokio::time::timeout(RECEIVE_TIMEOUT, self.inbound.next())
             .await
-            .expect("something comes")
+            .expect("something arrives")
             .unwrap_or(None)
     }
 
-    /// The next message; pings in between go unanswered.
+    /// Receives the next message. Skips pings.
     pub(crate) async fn message(&mut self) -> Value {
         loop {
             match self.received().await {
@@ -117,13 +117,13 @@ impl Peer {
         }
     }
 
-    /// Calls a method and gives the whole answer.
+    /// Calls a method and returns the whole response.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         self.call_with_id(json!(self.next_id), method, params).await
     }
 
-    /// The same with an id of the caller's choice.
+    /// Calls a method with the given request id.
     pub(crate) async fn call_with_id(&mut self, id: Value, method: &str, params: Value) -> Value {
         let request = json!({ "id": id, "method": method, "params": params });
         let sent = self.try_send(request.to_string().as_bytes()).await;
@@ -136,13 +136,13 @@ impl Peer {
         }
     }
 
-    /// Shakes hands and gives the session's id.
+    /// Performs the handshake and returns the session id.
     pub(crate) async fn initialize(&mut self, params: Value) -> String {
-        let answer = self.call("initialize", params).await;
+        let response = self.call("initialize", params).await;
         self.send(&json!({ "method": "initialized" })).await;
-        answer["result"]["sessionId"]
+        response["result"]["sessionId"]
             .as_str()
-            .unwrap_or_else(|| panic!("no session: {answer}"))
+            .unwrap_or_else(|| panic!("no session: {response}"))
             .to_owned()
     }
 }

@@ -1,10 +1,10 @@
-//! Requests, their answers, and the handshake.
+//! Requests, responses and the handshake.
 
 use serde_json::{Value, json};
 
 use super::Client;
 
-/// An error that came as an answer.
+/// An error response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcError {
     /// `code`
@@ -14,24 +14,24 @@ pub struct RpcError {
 }
 
 impl Client {
-    /// `initialize` as a client of the exec-server says it, and `initialized`.
-    pub async fn shake_hands(&self) -> Value {
-        let answer = self
+    /// Performs the handshake of an exec-server client.
+    pub async fn handshake(&self) -> Value {
+        let result = self
             .call(
                 "initialize",
                 json!({"clientName": "testkit", "resumeSessionId": null}),
             )
             .await;
         self.notify("initialized", json!({})).await;
-        answer
+        result
     }
 
-    /// The same for a session that another connection has, which has to let go of it.
+    /// Performs the handshake and takes over a session that another connection owns.
     pub async fn take_over(&self, session: &Value) -> Value {
         let resume = json!({"clientName": "testkit", "resumeSessionId": session, "takeover": true});
-        let answer = self.call("initialize", resume).await;
+        let result = self.call("initialize", resume).await;
         self.notify("initialized", json!({})).await;
-        answer
+        result
     }
 
     /// Sends a notification.
@@ -40,7 +40,7 @@ impl Client {
             .await;
     }
 
-    /// Sends a request, without waiting for its answer.
+    /// Sends a request and returns its id.
     pub async fn request(&self, method: &str, params: Value) -> i64 {
         let id = self.fresh_id();
         self.send(&json!({"id": id, "method": method, "params": params}))
@@ -48,35 +48,35 @@ impl Client {
         id
     }
 
-    /// Waits for the answer to a request, whole.
-    pub async fn answer_message(&self, id: impl Into<Value>) -> Value {
+    /// Waits for the whole response message to a request.
+    pub async fn response_message(&self, id: impl Into<Value>) -> Value {
         let id = id.into().to_string();
-        self.until(&format!("the answer to {id}"), |seen| {
-            let answer = seen.answers.get(&id)?.first()?;
-            Some(Value::clone(answer))
+        self.until(&format!("the response to {id}"), |received| {
+            let response = received.responses.get(&id)?.first()?;
+            Some(Value::clone(response))
         })
         .await
     }
 
-    /// Waits for the answer to a request.
-    pub async fn answer(&self, id: impl Into<Value>) -> Result<Value, RpcError> {
-        let message = self.answer_message(id).await;
+    /// Waits for the response to a request.
+    pub async fn response(&self, id: impl Into<Value>) -> Result<Value, RpcError> {
+        let message = self.response_message(id).await;
         match message.get("result") {
             Some(result) => Ok(result.clone()),
-            None => Err(RpcError::of(&message)),
+            None => Err(RpcError::parse(&message)),
         }
     }
 
-    /// Whether a request has been answered already.
-    pub fn is_answered(&self, id: i64) -> bool {
+    /// Returns true if a request has its response.
+    pub fn has_response(&self, id: i64) -> bool {
         self.inbox
-            .look(|seen| seen.answers.contains_key(&id.to_string()))
+            .inspect(|received| received.responses.contains_key(&id.to_string()))
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     pub async fn try_call(&self, method: &str, params: Value) -> Result<Value, RpcError> {
         let id = self.request(method, params).await;
-        self.answer(id).await
+        self.response(id).await
     }
 
     /// Sends a request that must succeed.
@@ -88,23 +88,23 @@ impl Client {
     }
 
     /// Sends a request that must fail.
-    pub async fn fails(&self, method: &str, params: Value) -> RpcError {
+    pub async fn call_fails(&self, method: &str, params: Value) -> RpcError {
         match self.try_call(method, params).await {
-            Ok(result) => panic!("{method} should have failed, but gave {result}"),
+            Ok(result) => panic!("{method} should have failed, but returned {result}"),
             Err(error) => error,
         }
     }
 
-    /// A request that is answered without any work, to know that the connection goes on.
-    pub async fn is_alive(&self) {
+    /// Checks with `environment/status` that the connection works.
+    pub async fn check_alive(&self) {
         let status = self.call("environment/status", json!({})).await;
         assert_eq!(status, json!({"status": "ready"}));
     }
 }
 
 impl RpcError {
-    /// The error in an answer.
-    pub fn of(message: &Value) -> Self {
+    /// Parses the error of a response message.
+    pub fn parse(message: &Value) -> Self {
         let error = &message["error"];
         RpcError {
             code: error["code"]
@@ -114,7 +114,7 @@ impl RpcError {
         }
     }
 
-    /// Code and message, for comparing.
+    /// Code and message, for comparisons.
     pub fn parts(&self) -> (i64, &str) {
         (self.code, &self.message)
     }

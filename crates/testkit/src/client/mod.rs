@@ -1,13 +1,13 @@
-//! One connection, from the client's side.
+//! One client connection.
 //!
-//! - [`wire`] carries messages: frames of a WebSocket or lines
-//! - [`inbox`] is what has come, filled by a task of its own
-//! - [`calls`] are requests and their answers, and the handshake
-//! - [`processes`] are the verbs of a process
+//! - [`wire`]: messages as WebSocket frames or lines
+//! - [`received`]: everything received, filled by the reading task
+//! - [`calls`]: requests, responses, handshake
+//! - [`processes`]: process methods
 
 mod calls;
-mod inbox;
 mod processes;
+mod received;
 mod wire;
 
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::{Mark, patience};
+use crate::{TestTag, deadline};
 pub use calls::RpcError;
-use inbox::Inbox;
-pub use inbox::{Counted, Goodbye, Seen};
+use received::Inbox;
+pub use received::{ConnectionEnd, OutputCount, Received};
 use wire::{Reader, Writer};
 
 /// A client of the server under test.
@@ -30,26 +30,26 @@ use wire::{Reader, Writer};
 pub struct Client {
     writer: Mutex<Writer>,
     inbox: Arc<Inbox>,
-    /// Reads into the inbox while the gate is open; ends with the connection or with the client.
+    /// Reads into the inbox while the gate is open; ends with the connection or the client.
     reading: JoinHandle<()>,
     gate: watch::Sender<bool>,
     next_id: AtomicI64,
-    mark: Mark,
+    tag: TestTag,
 }
 
 impl Client {
-    /// Over a WebSocket, at `ws://ADDRESS` or `unix://PATH`.
-    pub(crate) async fn over_websocket(url: &str, mark: Mark) -> Self {
-        let (writer, reader) = patience::soon("a connection", wire::websocket(url)).await;
-        Self::over(writer, reader, mark)
+    /// Connects a WebSocket to `ws://ADDRESS` or `unix://PATH`.
+    pub(crate) async fn over_websocket(url: &str, tag: TestTag) -> Self {
+        let (writer, reader) = deadline::expect_soon("a connection", wire::websocket(url)).await;
+        Self::over(writer, reader, tag)
     }
 
-    /// Over lines on a pair of pipes.
-    pub(crate) fn over_lines(write: pipe::Sender, read: pipe::Receiver, mark: Mark) -> Self {
-        Self::over(Writer::Lines(Some(write)), Reader::lines(read), mark)
+    /// Uses lines on a pair of pipes.
+    pub(crate) fn over_lines(write: pipe::Sender, read: pipe::Receiver, tag: TestTag) -> Self {
+        Self::over(Writer::Lines(Some(write)), Reader::lines(read), tag)
     }
 
-    fn over(writer: Writer, reader: Reader, mark: Mark) -> Self {
+    fn over(writer: Writer, reader: Reader, tag: TestTag) -> Self {
         let inbox = Arc::new(Inbox::default());
         let (gate, open) = watch::channel(true);
         Client {
@@ -58,13 +58,13 @@ impl Client {
             inbox,
             gate,
             next_id: AtomicI64::new(1),
-            mark,
+            tag,
         }
     }
 
-    /// What its processes are to carry.
-    pub fn mark(&self) -> &Mark {
-        &self.mark
+    /// The tag of its processes.
+    pub fn tag(&self) -> &TestTag {
+        &self.tag
     }
 
     /// Sends a message.
@@ -72,61 +72,61 @@ impl Client {
         self.send_text(&message.to_string()).await;
     }
 
-    /// Sends a text as one message, whatever it is.
+    /// Sends any text as one message.
     pub async fn send_text(&self, text: &str) {
         self.try_send_text(text)
             .await
-            .unwrap_or_else(|error| panic!("can't send: {error}"));
+            .unwrap_or_else(|error| panic!("cannot send: {error}"));
     }
 
-    /// As [`Client::send_text`], for a connection that may be gone.
+    /// Sends any text as one message, over a connection that may be lost.
     pub async fn try_send_text(&self, text: &str) -> Result<(), String> {
-        patience::soon("a message to be sent", self.writer.lock().await.text(text)).await
+        deadline::expect_soon("a message to be sent", self.writer.lock().await.text(text)).await
     }
 
-    /// Sends raw frames of a WebSocket.
+    /// Sends raw WebSocket frames.
     pub async fn send_frames(&self, frames: Vec<Message>) {
         let mut writer = self.writer.lock().await;
-        let sent = patience::soon("frames to be sent", writer.frames(frames)).await;
-        sent.unwrap_or_else(|error| panic!("can't send: {error}"));
+        let sent = deadline::expect_soon("frames to be sent", writer.frames(frames)).await;
+        sent.unwrap_or_else(|error| panic!("cannot send: {error}"));
     }
 
-    /// Sends raw bytes where lines carry the messages.
+    /// Sends raw bytes on a stdio connection.
     pub async fn send_bytes(&self, bytes: &[u8]) {
-        let sent = patience::soon("bytes to be sent", self.writer.lock().await.bytes(bytes)).await;
-        sent.unwrap_or_else(|error| panic!("can't send: {error}"));
+        let sent =
+            deadline::expect_soon("bytes to be sent", self.writer.lock().await.bytes(bytes)).await;
+        sent.unwrap_or_else(|error| panic!("cannot send: {error}"));
     }
 
-    /// An id that no request has had.
+    /// Returns an unused request id.
     pub fn fresh_id(&self) -> i64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Stops reading from the connection, until [`Client::read_on`].
+    /// Stops reading from the connection, until [`Client::resume_reading`].
     pub fn stop_reading(&self) {
         self.gate.send_replace(false);
     }
 
-    /// Reads again.
-    pub fn read_on(&self) {
+    /// Continues reading.
+    pub fn resume_reading(&self) {
         self.gate.send_replace(true);
     }
 
-    /// Everything that has come so far, in order.
+    /// Returns all received messages, in order.
     pub fn received(&self) -> Vec<Arc<Value>> {
-        self.inbox.look(|seen| seen.messages.clone())
+        self.inbox.inspect(|received| received.messages.clone())
     }
 
-    /// Waits until `look` finds something in what has come.
-    pub async fn until<T>(&self, what: &str, look: impl FnMut(&Seen) -> Option<T>) -> T {
+    /// Waits until `look` finds something in everything received.
+    pub async fn until<T>(&self, what: &str, look: impl FnMut(&Received) -> Option<T>) -> T {
         self.inbox.until(what, look).await
     }
 
-    /// Waits for a message that isn't an answer to one of our requests, past the first `skip`
-    /// of its kind.
-    pub async fn unasked(&self, skip: usize) -> Value {
-        self.until("an answer with id -1", |seen| {
-            let message = seen.answers.get("-1")?.get(skip)?;
+    /// Waits for an error with id -1, after the first `skip` of them.
+    pub async fn error_without_id(&self, skip: usize) -> Value {
+        self.until("an error with id -1", |received| {
+            let message = received.responses.get("-1")?.get(skip)?;
             Some(Value::clone(message))
         })
         .await
@@ -134,35 +134,39 @@ impl Client {
 
     /// Waits for a pong with this payload.
     pub async fn pong(&self, payload: &[u8]) {
-        self.until("a pong", |seen| {
-            seen.pongs.iter().any(|pong| pong == payload).then_some(())
+        self.until("a pong", |received| {
+            received
+                .pongs
+                .iter()
+                .any(|pong| pong == payload)
+                .then_some(())
         })
         .await;
     }
 
-    /// Waits for the other side to end the connection.
-    pub async fn goodbye(&self) -> Goodbye {
-        self.until("the end of the connection", |seen| seen.goodbye.clone())
+    /// Waits until the server ends the connection.
+    pub async fn connection_end(&self) -> ConnectionEnd {
+        self.until("the end of the connection", |received| received.end.clone())
             .await
     }
 
-    /// Whether the other side has ended the connection.
+    /// Returns true if the server has ended the connection.
     pub fn is_over(&self) -> bool {
-        self.inbox.look(|seen| seen.goodbye.is_some())
+        self.inbox.inspect(|received| received.end.is_some())
     }
 
-    /// Says goodbye properly, and waits for the end.
+    /// Sends a close frame and waits for the end of the connection.
     pub async fn close(self) {
         let _ = self.writer.lock().await.close().await;
-        self.goodbye().await;
+        self.connection_end().await;
     }
 
-    /// Ends the input of a server on stdio, and goes on listening.
+    /// Closes the input of a stdio server and continues to read.
     pub async fn end_input(&self) {
         let _ = self.writer.lock().await.close().await;
     }
 
-    /// Drops the connection without a word.
+    /// Drops the connection without a close frame.
     pub async fn cut(mut self) {
         self.reading.abort();
         let _ = (&mut self.reading).await;
@@ -173,7 +177,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.reading.abort();
         if std::thread::panicking() {
-            self.inbox.tell_all();
+            self.inbox.print_last();
         }
     }
 }

@@ -1,115 +1,115 @@
-//! The verbs of a process.
+//! Process methods.
 
 use serde_json::{Value, json};
 
-use super::inbox::Counted;
+use super::received::OutputCount;
 use super::{Client, RpcError};
-use crate::{Start, Story, base64, unbase64};
+use crate::{EventLog, Start, base64, unbase64};
 
 impl Client {
     /// Starts a process, which must succeed.
     pub async fn start(&self, start: Start) -> Value {
-        self.call("process/start", start.into_params(&self.mark))
+        self.call("process/start", start.into_params(&self.tag))
             .await
     }
 
     /// Starts a process, which must fail.
     pub async fn start_fails(&self, start: Start) -> RpcError {
-        self.fails("process/start", start.into_params(&self.mark))
+        self.call_fails("process/start", start.into_params(&self.tag))
             .await
     }
 
-    /// Starts a process without waiting for the answer.
+    /// Sends a start and returns its request id.
     pub async fn request_start(&self, start: Start) -> i64 {
-        self.request("process/start", start.into_params(&self.mark))
+        self.request("process/start", start.into_params(&self.tag))
             .await
     }
 
-    /// Starts a process and waits for its end.
-    pub async fn run(&self, start: Start) -> Story {
+    /// Starts a process and waits for `closed`.
+    pub async fn run(&self, start: Start) -> EventLog {
         let id = start.id().to_owned();
         self.start(start).await;
         self.closed(&id).await
     }
 
-    /// What was heard of a process so far.
-    pub fn story(&self, id: &str) -> Story {
+    /// Returns the events of a process so far.
+    pub fn event_log(&self, id: &str) -> EventLog {
         self.inbox
-            .look(|seen| seen.stories.get(id).cloned().unwrap_or_default())
+            .inspect(|received| received.event_logs.get(id).cloned().unwrap_or_default())
     }
 
-    /// Counts the output of a process from its start on instead of keeping it, for floods.
+    /// Counts the output of a process instead of keeping it, for floods.
     pub fn only_count(&self, id: &str) {
         self.inbox.only_count(id);
     }
 
-    /// How much of a counted process has come.
-    pub fn counted(&self, id: &str) -> Counted {
+    /// Returns the output count of a process.
+    pub fn counted(&self, id: &str) -> OutputCount {
         self.inbox
-            .look(|seen| seen.counted.get(id).copied().unwrap_or_default())
+            .inspect(|received| received.counted.get(id).copied().unwrap_or_default())
     }
 
-    /// Waits until so many bytes of a counted process have come.
-    pub async fn counts(&self, id: &str, bytes: usize) {
-        self.until(&format!("{bytes} bytes of {id}"), |seen| {
-            (seen.counted.get(id)?.bytes >= bytes).then_some(())
+    /// Waits until `bytes` bytes of a counted process were received.
+    pub async fn wait_count(&self, id: &str, bytes: usize) {
+        self.until(&format!("{bytes} bytes of {id}"), |received| {
+            (received.counted.get(id)?.bytes >= bytes).then_some(())
         })
         .await;
     }
 
-    /// Waits until what was heard of a process has what is looked for.
-    pub async fn story_until(
+    /// Waits until `look` accepts the events of a process.
+    pub async fn event_log_until(
         &self,
         id: &str,
         what: &str,
-        mut look: impl FnMut(&Story) -> bool,
-    ) -> Story {
-        self.until(&format!("{what} of {id}"), |seen| {
-            let story = seen.stories.get(id)?;
-            look(story).then(|| story.clone())
+        mut look: impl FnMut(&EventLog) -> bool,
+    ) -> EventLog {
+        self.until(&format!("{what} of {id}"), |received| {
+            let log = received.event_logs.get(id)?;
+            look(log).then(|| log.clone())
         })
         .await
     }
 
-    /// Waits until a process has written something.
-    pub async fn sees(&self, id: &str, text: &str) -> Story {
-        self.story_until(id, &format!("{text:?}"), |story| {
-            story.text().contains(text)
-        })
-        .await
-    }
-
-    /// Waits for the exit of a process.
-    pub async fn exited(&self, id: &str) -> Story {
-        self.story_until(id, "the exit", |story| story.exit().is_some())
+    /// Waits until the output of a process contains `text`.
+    pub async fn wait_output(&self, id: &str, text: &str) -> EventLog {
+        self.event_log_until(id, &format!("{text:?}"), |log| log.text().contains(text))
             .await
     }
 
-    /// Waits for the end of a process, and checks what holds for all.
-    pub async fn closed(&self, id: &str) -> Story {
-        let story = self.story_until(id, "the close", Story::is_closed).await;
-        story.check();
-        story
+    /// Waits for the exit of a process.
+    pub async fn exited(&self, id: &str) -> EventLog {
+        self.event_log_until(id, "the exit", |log| log.exit().is_some())
+            .await
     }
 
-    /// Reads from a process; `more` are the params besides its id.
+    /// Waits for `closed` and checks the invariants of the event log.
+    pub async fn closed(&self, id: &str) -> EventLog {
+        let log = self
+            .event_log_until(id, "the close", EventLog::is_closed)
+            .await;
+        log.check();
+        log
+    }
+
+    /// Calls `process/read`; `more` are the params besides the id.
     pub async fn read(&self, id: &str, more: Value) -> Value {
-        self.call("process/read", about(id, more)).await
+        self.call("process/read", with_process_id(id, more)).await
     }
 
-    /// Writes to a process, which must be answered with a status.
+    /// Writes to a process and returns the status.
     pub async fn write(&self, id: &str, bytes: impl AsRef<[u8]>, write_id: &str) -> String {
         let params = json!({"processId": id, "chunk": base64(bytes), "writeId": write_id});
         status(&self.call("process/write", params).await)
     }
 
-    /// Writes to a process, ends its input, and is told what became of it.
+    /// Writes to a process, closes its input, and returns the status.
     pub async fn write_last(&self, id: &str, bytes: impl AsRef<[u8]>) -> String {
         let params = json!({"processId": id, "chunk": base64(bytes), "closeStdin": true});
         status(&self.call("process/write", params).await)
     }
 
-    /// Writes to a process without waiting for the answer.
+    /// Sends a write and returns its request id.
     pub async fn request_write(&self, id: &str, bytes: impl AsRef<[u8]>, write_id: &str) -> i64 {
         let params = json!({"processId": id, "chunk": base64(bytes), "writeId": write_id});
         self.request("process/write", params).await
@@ -121,26 +121,28 @@ impl Client {
         assert_eq!(self.call("process/signal", params).await, json!({}));
     }
 
-    /// Ends a process; says whether it was running.
+    /// Terminates a process. Returns whether it was running.
     pub async fn terminate(&self, id: &str) -> bool {
         self.terminate_with(id, json!({})).await
     }
 
-    /// Ends a process with further params; says whether it was running.
+    /// Terminates a process with further params. Returns whether it was running.
     pub async fn terminate_with(&self, id: &str, more: Value) -> bool {
-        let answer = self.call("process/terminate", about(id, more)).await;
-        let running = &answer["running"];
-        assert_eq!(answer, json!({"running": running}), "nothing else in it");
-        running.as_bool().unwrap_or_else(|| panic!("{answer}"))
+        let result = self
+            .call("process/terminate", with_process_id(id, more))
+            .await;
+        let running = &result["running"];
+        assert_eq!(result, json!({"running": running}), "unexpected members");
+        running.as_bool().unwrap_or_else(|| panic!("{result}"))
     }
 
-    /// Ends a process and waits for its end.
-    pub async fn end(&self, id: &str) -> Story {
+    /// Terminates a process and waits for `closed`.
+    pub async fn terminate_and_wait(&self, id: &str) -> EventLog {
         assert!(self.terminate(id).await, "{id} was not running");
         self.closed(id).await
     }
 
-    /// One entry of `process/list`.
+    /// Returns the entry of `process/list`.
     pub async fn listed(&self, id: &str) -> Option<Value> {
         let list = self.call("process/list", json!({})).await;
         let entries = list["processes"].as_array().cloned().unwrap_or_default();
@@ -148,18 +150,17 @@ impl Client {
     }
 }
 
-/// The bytes in the answer to a read.
-impl Story {
-    /// What the chunks of an answer to `process/read` hold.
-    pub fn page_bytes(answer: &Value) -> Vec<u8> {
-        let chunks = answer["chunks"].as_array().cloned().unwrap_or_default();
+impl EventLog {
+    /// Decodes the chunks of a `process/read` result.
+    pub fn page_bytes(result: &Value) -> Vec<u8> {
+        let chunks = result["chunks"].as_array().cloned().unwrap_or_default();
         let bytes = chunks.iter().map(|chunk| unbase64(&chunk["chunk"]));
         bytes.collect::<Vec<_>>().concat()
     }
 
-    /// The numbers of the chunks of an answer to `process/read`.
-    pub fn page_seqs(answer: &Value) -> Vec<u64> {
-        let chunks = answer["chunks"].as_array().cloned().unwrap_or_default();
+    /// The sequence numbers of a `process/read` result.
+    pub fn page_seqs(result: &Value) -> Vec<u64> {
+        let chunks = result["chunks"].as_array().cloned().unwrap_or_default();
         chunks
             .iter()
             .filter_map(|chunk| chunk["seq"].as_u64())
@@ -167,13 +168,13 @@ impl Story {
     }
 }
 
-fn about(id: &str, mut more: Value) -> Value {
+fn with_process_id(id: &str, mut more: Value) -> Value {
     more["processId"] = json!(id);
     more
 }
 
-fn status(answer: &Value) -> String {
-    let status = answer["status"].as_str();
-    assert_eq!(answer, &json!({"status": status}), "nothing else in it");
+fn status(result: &Value) -> String {
+    let status = result["status"].as_str();
+    assert_eq!(result, &json!({"status": status}), "unexpected members");
     status.unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Messages on a byte stream: frames of a WebSocket, or lines.
+//! Messages on a byte stream: WebSocket frames or lines.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::inbox::{Goodbye, Inbox};
+use super::received::{ConnectionEnd, Inbox};
 
-/// A socket of any kind.
+/// A TCP or unix socket.
 pub(super) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Socket for T {}
 
@@ -23,7 +23,7 @@ type WebSocket = WebSocketStream<Box<dyn Socket>>;
 /// The sending half.
 pub(super) enum Writer {
     WebSocket(SplitSink<WebSocket, Message>),
-    /// Nothing once the input was ended.
+    /// None after the input was closed.
     Lines(Option<pipe::Sender>),
 }
 
@@ -46,21 +46,21 @@ impl std::fmt::Debug for Writer {
 pub(super) async fn websocket(url: &str) -> (Writer, Reader) {
     let socket: Box<dyn Socket> = if let Some(path) = url.strip_prefix("unix://") {
         let socket = UnixStream::connect(path).await;
-        Box::new(socket.unwrap_or_else(|error| panic!("can't connect to {url}: {error}")))
+        Box::new(socket.unwrap_or_else(|error| panic!("cannot connect to {url}: {error}")))
     } else {
         let address = url.strip_prefix("ws://").unwrap_or(url);
         let socket = TcpStream::connect(address).await.and_then(|socket| {
             socket.set_nodelay(true)?;
             Ok(socket)
         });
-        Box::new(socket.unwrap_or_else(|error| panic!("can't connect to {url}: {error}")))
+        Box::new(socket.unwrap_or_else(|error| panic!("cannot connect to {url}: {error}")))
     };
-    // Our own limits must never be what a test finds.
+    // No limits of the client itself.
     let config = WebSocketConfig::default()
         .max_message_size(None)
         .max_frame_size(None);
     let opened = client_async_with_config("ws://localhost/", socket, Some(config)).await;
-    let (socket, _) = opened.unwrap_or_else(|error| panic!("{url} is no websocket: {error}"));
+    let (socket, _) = opened.unwrap_or_else(|error| panic!("{url} is not a WebSocket: {error}"));
     let (write, read) = socket.split();
     (Writer::WebSocket(write), Reader::WebSocket(read))
 }
@@ -78,7 +78,7 @@ impl Writer {
 
     pub(super) async fn frames(&mut self, frames: Vec<Message>) -> Result<(), String> {
         let Writer::WebSocket(socket) = self else {
-            return Err("lines have no frames".to_owned());
+            return Err("a stdio connection has no frames".to_owned());
         };
         for frame in frames {
             socket
@@ -95,8 +95,8 @@ impl Writer {
                 .write_all(bytes)
                 .await
                 .map_err(|error| error.to_string()),
-            Writer::Lines(None) => Err("the input was ended".to_owned()),
-            Writer::WebSocket(_) => Err("a websocket has frames".to_owned()),
+            Writer::Lines(None) => Err("the input is closed".to_owned()),
+            Writer::WebSocket(_) => Err("a WebSocket has no raw bytes".to_owned()),
         }
     }
 
@@ -120,7 +120,7 @@ impl Reader {
     }
 }
 
-/// Reads until the end, as long as the gate is open.
+/// Reads to the end of the connection, while the gate is open.
 pub(super) async fn read_all(
     mut reader: Reader,
     inbox: Arc<Inbox>,
@@ -130,7 +130,7 @@ pub(super) async fn read_all(
         if gate.wait_for(|open| *open).await.is_err() {
             return;
         }
-        let goodbye = match &mut reader {
+        let end = match &mut reader {
             Reader::WebSocket(socket) => match socket.next().await {
                 Some(Ok(Message::Text(text))) => {
                     inbox.message(text.as_bytes());
@@ -140,28 +140,28 @@ pub(super) async fn read_all(
                     inbox.pong(payload.to_vec());
                     None
                 }
-                Some(Ok(Message::Binary(_))) => panic!("nobody asked for binary frames"),
+                Some(Ok(Message::Binary(_))) => panic!("unexpected binary frame"),
                 Some(Ok(Message::Close(frame))) => {
                     let code = frame.map_or(1005, |frame| frame.code.into());
-                    Some(Goodbye::Code(code))
+                    Some(ConnectionEnd::Code(code))
                 }
                 Some(Ok(Message::Ping(_) | Message::Frame(_))) => None,
-                Some(Err(_)) | None => Some(Goodbye::Silent),
+                Some(Err(_)) | None => Some(ConnectionEnd::Abrupt),
             },
             Reader::Lines(lines) => {
                 let mut line = Vec::new();
                 match lines.read_until(b'\n', &mut line).await {
-                    Ok(0) | Err(_) => Some(Goodbye::Silent),
+                    Ok(0) | Err(_) => Some(ConnectionEnd::Abrupt),
                     Ok(_) => {
-                        assert_eq!(line.pop(), Some(b'\n'), "the last line has no end");
+                        assert_eq!(line.pop(), Some(b'\n'), "incomplete last line");
                         inbox.message(&line);
                         None
                     }
                 }
             }
         };
-        if let Some(goodbye) = goodbye {
-            return inbox.goodbye(goodbye);
+        if let Some(end) = end {
+            return inbox.end(end);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A confined command beside a free one: what the sandbox costs.
+//! A confined command compared with an unconfined one.
 
 use std::fs;
 use std::path::Path;
@@ -7,14 +7,14 @@ use anyhow::Result;
 
 use crate::bench::bound::Bound;
 use crate::bench::client::Start;
-use crate::bench::contest::compare;
-use crate::bench::line::{Line, Unit};
-use crate::bench::link::Link;
+use crate::bench::connected_server::ConnectedServer;
+use crate::bench::measurement::{Measurement, Unit};
+use crate::bench::rounds::compare;
 use crate::bench::run::Bench;
 
-use super::one_shot::{p50, served_as};
+use super::one_shot::{p50, served_with};
 
-/// What may be done in a project, as coding agents ask for it.
+/// A typical policy of a coding agent.
 fn workspace(root: &Path) -> String {
     let special = |kind: &str, more: &str, access: &str| {
         format!(
@@ -35,27 +35,27 @@ fn workspace(root: &Path) -> String {
     )
 }
 
-pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn run(bench: &Bench) -> Result<Vec<Measurement>> {
     let count = bench.amount(100, 20);
     let project = tempfile::tempdir()?;
     fs::create_dir(project.path().join(".git"))?;
     let sandbox = workspace(&project.path().canonicalize()?);
-    let medians = compare(bench, bench.rounds, None, Link::open, |link| {
-        let free = Start::default();
+    let medians = compare(bench, bench.rounds, None, ConnectedServer::open, |link| {
+        let unconfined = Start::default();
         let confined = Start {
             sandbox: Some(&sandbox),
             ..Start::default()
         };
         Ok([
-            p50(count, || served_as(&mut link.client, free))?,
-            p50(count, || served_as(&mut link.client, confined))?,
+            p50(count, || served_with(&mut link.client, unconfined))?,
+            p50(count, || served_with(&mut link.client, confined))?,
         ])
     })?;
-    let [free, confined] = medians.outpost;
-    Ok(vec![Line {
-        name: "confined one-shot beside a free one, p50".to_owned(),
+    let [unconfined, confined] = medians.outpost;
+    Ok(vec![Measurement {
+        name: "confined one-shot beside an unconfined one, p50".to_owned(),
         unit: Unit::Millis,
-        bare: Some(free),
+        bare: Some(unconfined),
         outpost: confined,
         peer: medians.peer.map(|[_, confined]| confined),
         bounds: vec![Bound::AboveAtMost(8.0)],

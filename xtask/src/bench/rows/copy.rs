@@ -1,4 +1,4 @@
-//! A large file to a server and back with `outpost cp`, beside dd of the same file.
+//! A large file to a server and back with `outpost cp`, compared with dd.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read as _, Write as _};
@@ -10,18 +10,18 @@ use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use crate::bench::bound::Bound;
-use crate::bench::line::{Line, Unit};
+use crate::bench::measurement::{Measurement, Unit};
 use crate::bench::run::Bench;
 use crate::bench::server::Server;
 use crate::bench::stats::{median, rate};
 
-/// How much is written and compared at once.
+/// The most bytes written and compared at once.
 const PIECE: usize = 1 << 20;
 
-pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn run(bench: &Bench) -> Result<Vec<Measurement>> {
     let copies = Copies::new(bench)?;
     let (mut bare, mut up, mut down) = (Vec::new(), Vec::new(), Vec::new());
-    // The first round isn't counted: it is the one that brings the file into memory.
+    // The first round warms the page cache and does not count.
     for round in 0..=bench.rounds {
         bench.progress.step(&format!("{round}/{}", bench.rounds));
         let there = copies.on_server(&copies.copy);
@@ -38,7 +38,7 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
         }
     }
     let bare = median(&bare);
-    let line = |name: &str, rates: &[f64]| Line {
+    let line = |name: &str, rates: &[f64]| Measurement {
         name: name.to_owned(),
         unit: Unit::BytesPerSecond,
         bare: Some(bare),
@@ -52,14 +52,14 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
     ])
 }
 
-/// A file, and where its copies go.
+/// A file with its copies.
 struct Copies {
     binary: PathBuf,
     server: Server,
     bytes: usize,
     original: PathBuf,
     copy: PathBuf,
-    /// Removed with everything in it.
+    /// Removed on drop.
     _folder: TempDir,
 }
 
@@ -79,7 +79,7 @@ impl Copies {
         })
     }
 
-    /// How the server's side of a copy is named.
+    /// The remote path of a file.
     fn on_server(&self, path: &Path) -> PathBuf {
         format!("{}:{}", self.server.url(), path.display()).into()
     }
@@ -99,7 +99,7 @@ impl Copies {
         dd
     }
 
-    /// Runs a program that makes the copy, and sees that it is one.
+    /// Runs a copy, measures it and compares the result.
     fn timed(&self, program: &mut Command) -> Result<f64> {
         let _ = fs::remove_file(&self.copy);
         let begun = Instant::now();
@@ -109,13 +109,13 @@ impl Copies {
         ensure!(status.success(), "the copy failed: {status}");
         ensure!(
             same(&self.original, &self.copy)?,
-            "the copy isn't like the original"
+            "the copy differs from the original"
         );
         Ok(rate(self.bytes, time))
     }
 }
 
-/// A file of which no two pieces are alike.
+/// Writes a file of pseudo-random bytes.
 fn write(path: &Path, bytes: usize) -> Result<()> {
     let mut file = File::create(path)?;
     let mut state = 1_u64;
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_that_differs_is_found_out() {
+    fn differing_copy_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
         write(&one, 2 * PIECE).unwrap();

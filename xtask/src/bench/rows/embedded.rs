@@ -1,4 +1,4 @@
-//! A lot of output through `outpost run`, which needs no server.
+//! A flood through `outpost run`, without a server.
 
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -8,18 +8,18 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::bench::bound::Bound;
-use crate::bench::line::{Line, Unit};
-use crate::bench::pattern::{Pattern, Tally};
-use crate::bench::pour;
+use crate::bench::flood_writer;
+use crate::bench::measurement::{Measurement, Unit};
+use crate::bench::pattern::{Pattern, StreamCheck};
 use crate::bench::run::Bench;
 use crate::bench::stats::{median, rate};
 
-/// How much is taken from the pipe at once.
+/// The most bytes per read.
 const READ: usize = 256 * 1024;
 
-pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn run(bench: &Bench) -> Result<Vec<Measurement>> {
     let bytes = bench.amount(1 << 30, 1 << 27);
-    let pouring = pour::command(Pattern::Raw, bytes)?;
+    let pouring = flood_writer::command(Pattern::Raw, bytes)?;
     let outpost = bench.candidates.outpost.as_os_str();
     let embedded = [outpost, OsStr::new("run"), OsStr::new("--")];
     let pouring: Vec<&OsStr> = pouring.iter().map(OsStr::new).collect();
@@ -29,7 +29,7 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
         bare.push(piped(&pouring, bytes)?);
         ours.push(piped(&embedded, bytes)?);
     }
-    Ok(vec![Line {
+    Ok(vec![Measurement {
         name: "flood through outpost run".to_owned(),
         unit: Unit::BytesPerSecond,
         bare: Some(median(&bare)),
@@ -39,9 +39,9 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
     }])
 }
 
-/// Reads what a program pours into a pipe, from its start to its end.
+/// Reads the stdout of a program to its end.
 fn piped(argv: &[&OsStr], bytes: usize) -> Result<f64> {
-    let mut tally = Tally::new(Pattern::Raw);
+    let mut check = StreamCheck::new(Pattern::Raw);
     let mut buffer = vec![0; READ];
     let begun = Instant::now();
     let mut child = Command::new(argv[0])
@@ -54,12 +54,12 @@ fn piped(argv: &[&OsStr], bytes: usize) -> Result<f64> {
     loop {
         match stdout.read(&mut buffer)? {
             0 => break,
-            read => tally.add(&buffer[..read])?,
+            read => check.add(&buffer[..read])?,
         }
     }
     ensure!(child.wait()?.success(), "the flood failed");
     let time = begun.elapsed();
-    let (found, expected) = (tally.bytes, tally.expect(bytes));
+    let (found, expected) = (check.bytes, check.expect(bytes));
     ensure!(found == expected, "{found} bytes of {expected} arrived");
     Ok(rate(found, time))
 }

@@ -1,30 +1,28 @@
-//! The same with more and more processes or connections standing by: what one of them costs stays
-//! the same.
+//! Latency and memory with more and more idle processes or connections.
 
 use anyhow::Result;
 
 use super::one_shot;
-use super::typing::{self, ECHO, Typist};
+use super::typing::{self, ECHO, Typing};
 use crate::bench::bound::Bound;
 use crate::bench::client::Client;
-use crate::bench::contest::compare;
-use crate::bench::crowd::Crowd;
-use crate::bench::line::{Line, Unit};
+use crate::bench::idle_processes::IdleProcesses;
+use crate::bench::measurement::{Measurement, Unit};
 use crate::bench::relay::Relay;
+use crate::bench::rounds::compare;
 use crate::bench::run::Bench;
 use crate::bench::server::Candidate;
 use crate::bench::stats::median;
 
-/// How many there are on each level. Each has a server of its own, and these take turns like
-/// everybody else.
+/// The numbers per level. Each level has its own server, and the levels take turns.
 type Levels = [usize; 3];
 
-/// What stands by.
+/// The kind of load.
 #[derive(Clone, Copy)]
 enum Kind {
     /// Processes of one connection.
     Processes,
-    /// Connections with a process each.
+    /// Connections with one process each.
     Connections,
 }
 
@@ -38,34 +36,33 @@ impl Kind {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Processes => "standing by",
+            Self::Processes => "idle",
             Self::Connections => "connected",
         }
     }
 }
 
-/// What is looked at on each level, its unit, and the first level that others are compared with:
-/// the fewest are too few to see in pages what each of them costs.
+/// The measured values with unit and base level. Memory uses the second level as its base, since
+/// the first has too few processes for page granularity.
 const LOOKS: [(&str, Unit, usize); 3] = [
     ("one-shot p50", Unit::Millis, 0),
     ("typing p50", Unit::Millis, 0),
     ("memory each", Unit::Bytes, 1),
 ];
 
-/// All looks on the first level, then all on the second, and so on.
+/// The values of the first level, then of the second, and so on.
 const NUMBERS: usize = size_of::<Levels>() / size_of::<usize>() * LOOKS.len();
 
-/// What counts as flat: so many times what it was with the fewest. Less than that is what two runs
-/// of the same thing differ by.
+/// The maximum ratio to the base level that counts as flat. Two runs of one build differ by less.
 const FLAT: f64 = 1.25;
 
-pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn run(bench: &Bench) -> Result<Vec<Measurement>> {
     let mut lines = grow(bench, Kind::Processes)?;
     lines.extend(grow(bench, Kind::Connections)?);
     Ok(lines)
 }
 
-fn grow(bench: &Bench, kind: Kind) -> Result<Vec<Line>> {
+fn grow(bench: &Bench, kind: Kind) -> Result<Vec<Measurement>> {
     let counts = kind.levels();
     let shots = bench.amount(100, 20);
     let keys = bench.amount(500, 100);
@@ -95,7 +92,7 @@ fn grow(bench: &Bench, kind: Kind) -> Result<Vec<Line>> {
                 first: medians.outpost[place(first)],
                 at: counts[first],
             };
-            lines.push(Line {
+            lines.push(Measurement {
                 name: format!("{name}, {count} {}", kind.name()),
                 unit,
                 bare: medians.bare.map(|bare| bare[at]).filter(|bare| *bare > 0.0),
@@ -112,39 +109,39 @@ fn in_order(levels: &[[f64; LOOKS.len()]]) -> Result<[f64; NUMBERS]> {
     Ok(levels.concat().as_slice().try_into()?)
 }
 
-/// A typist among many.
+/// A typing client on a loaded server.
 struct Grown {
-    typist: Typist,
-    crowd: Crowd,
-    /// Held open.
+    typing: Typing,
+    idle_processes: IdleProcesses,
+    /// Keeps the connections open.
     _others: Vec<Client>,
 }
 
 impl Grown {
     fn new(candidate: Candidate<'_>, kind: Kind, count: usize) -> Result<Self> {
-        let mut typist = Typist::new(candidate)?;
-        let (crowd, others) = match kind {
-            Kind::Processes => (Crowd::gather(&mut typist.link, count)?, Vec::new()),
-            Kind::Connections => Crowd::gather_apart(&mut typist.link, count)?,
+        let mut typing = Typing::new(candidate)?;
+        let (idle_processes, others) = match kind {
+            Kind::Processes => (IdleProcesses::start(&mut typing.link, count)?, Vec::new()),
+            Kind::Connections => IdleProcesses::start_on_connections(&mut typing.link, count)?,
         };
         Ok(Self {
-            typist,
-            crowd,
+            typing,
+            idle_processes,
             _others: others,
         })
     }
 
     fn look(&mut self, shots: usize, keys: usize) -> Result<[f64; LOOKS.len()]> {
-        let client = &mut self.typist.link.client;
+        let client = &mut self.typing.link.client;
         let shot = one_shot::p50(shots, || one_shot::served(client))?;
-        let key = median(&self.typist.times(keys)?);
-        Ok([shot, key, self.crowd.memory_each])
+        let key = median(&self.typing.times(keys)?);
+        Ok([shot, key, self.idle_processes.memory_each])
     }
 }
 
 impl Drop for Grown {
     fn drop(&mut self) {
-        // If it fails, the end of the server is what ends them.
-        let _ = self.crowd.dismiss(&mut self.typist.link.client);
+        // On failure the server ends them.
+        let _ = self.idle_processes.terminate(&mut self.typing.link.client);
     }
 }

@@ -1,4 +1,4 @@
-//! Many commands, some of them at the same time, all on one connection.
+//! Many commands, several in flight, on one connection.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,25 +10,25 @@ use anyhow::{Result, bail, ensure};
 use super::one_shot::{COMMAND, run_bare};
 use crate::bench::bound::Bound;
 use crate::bench::client::{Client, Start};
-use crate::bench::contest::compare;
-use crate::bench::line::{Line, Unit};
-use crate::bench::link::Link;
+use crate::bench::connected_server::ConnectedServer;
+use crate::bench::measurement::{Measurement, Unit};
 use crate::bench::message::Message;
+use crate::bench::rounds::compare;
 use crate::bench::run::Bench;
 use crate::bench::stats::rate;
 
 const AT_ONCE: usize = 32;
 
-pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn run(bench: &Bench) -> Result<Vec<Measurement>> {
     let count = bench.amount(1000, 200);
     let medians = compare(
         bench,
         bench.rounds,
         Some(&mut || Ok([bare(count)?])),
-        Link::open,
+        ConnectedServer::open,
         |link| Ok([served(&mut link.client, count)?]),
     )?;
-    Ok(vec![Line {
+    Ok(vec![Measurement {
         name: format!("many at once, {AT_ONCE} in flight"),
         unit: Unit::PerSecond,
         bare: medians.bare.map(|[rate]| rate),
@@ -38,7 +38,7 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
     }])
 }
 
-/// A thread for each that is in flight, as the bare system has nothing better to wait with.
+/// One thread per command in flight.
 fn bare(count: usize) -> Result<f64> {
     let started = AtomicUsize::new(0);
     let ready = Barrier::new(AT_ONCE + 1);

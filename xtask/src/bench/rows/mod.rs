@@ -1,30 +1,30 @@
-//! The rows of the table, one file each: what the sides do in a round, and what they must reach.
+//! The rows of the table, one file each.
 
-mod coming_back;
 mod confined;
 mod copy;
 mod embedded;
 mod flood;
 mod growth;
+mod idle;
+mod long_poll;
 mod many;
 mod neighbour;
 mod one_shot;
 mod pty;
+mod reconnect;
 mod size;
-mod standing_by;
 mod typing;
-mod waiting;
 
 use anyhow::Result;
 
 use super::args::RowName;
-use super::line::Line;
+use super::measurement::Measurement;
 use super::run::Bench;
 
-/// Measures a row.
-type Run = fn(&Bench) -> Result<Vec<Line>>;
+/// The function that measures a row.
+type Run = fn(&Bench) -> Result<Vec<Measurement>>;
 
-/// A row: its name for people, and how it is measured.
+/// A row with its name.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) run: Run,
@@ -40,9 +40,9 @@ pub(super) fn of(name: RowName) -> Row {
         RowName::Pty => ("PTY flood", pty::run),
         RowName::Typing => ("typing", typing::run),
         RowName::Neighbour => ("busy neighbour", neighbour::run),
-        RowName::Waiting => ("waiting", waiting::run),
-        RowName::ComingBack => ("coming back", coming_back::run),
-        RowName::StandingBy => ("standing by", standing_by::run),
+        RowName::LongPoll => ("waiting", long_poll::run),
+        RowName::Reconnect => ("coming back", reconnect::run),
+        RowName::Idle => ("idle", idle::run),
         RowName::Copy => ("copy", copy::run),
         RowName::Size => ("size", size::run),
         RowName::Growth => ("growth", growth::run),

@@ -1,32 +1,32 @@
-//! A keystroke and its echo while another process of the same connection never stops writing.
+//! A keystroke and its echo during a flood of another process on the same connection.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::typing::Typist;
+use super::typing::Typing;
 use crate::bench::bound::Bound;
-use crate::bench::client::{Decoder, Start};
-use crate::bench::contest::compare;
-use crate::bench::line::{Line, Unit};
+use crate::bench::client::{Base64Decoder, Start};
+use crate::bench::flood_writer;
+use crate::bench::measurement::{Measurement, Unit};
 use crate::bench::message::Message;
-use crate::bench::pattern::{Pattern, Tally};
-use crate::bench::pour;
+use crate::bench::pattern::{Pattern, StreamCheck};
+use crate::bench::rounds::compare;
 use crate::bench::run::Bench;
 use crate::bench::server::Candidate;
 use crate::bench::stats::{millis, percentile};
 
-/// How long we only read between two keystrokes, so that each meets the flood at full speed.
+/// Reading time between keystrokes, so that the flood is at full speed.
 const PAUSE: Duration = Duration::from_millis(2);
 
-pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn run(bench: &Bench) -> Result<Vec<Measurement>> {
     let count = bench.amount(400, 100);
     let medians = compare(bench, bench.rounds, None, Beside::new, |beside| {
         let times = beside.times(count)?;
         Ok([percentile(&times, 50), percentile(&times, 99)])
     })?;
-    let line = |at: usize, name: &str, bounds| Line {
-        name: format!("typing beside a flood, {name}"),
+    let line = |at: usize, name: &str, bounds| Measurement {
+        name: format!("typing during a flood, {name}"),
         unit: Unit::Millis,
         bare: None,
         outpost: medians.outpost[at],
@@ -39,28 +39,28 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
     ])
 }
 
-/// A typist, and the neighbour on the same connection.
+/// A typing client with a flooding process on the same connection.
 struct Beside {
-    typist: Typist,
+    typing: Typing,
     flood: String,
-    decoder: Decoder,
-    tally: Tally,
+    decoder: Base64Decoder,
+    check: StreamCheck,
 }
 
 impl Beside {
     fn new(candidate: Candidate<'_>) -> Result<Self> {
-        let mut typist = Typist::new(candidate)?;
-        let command = pour::command(Pattern::Raw, usize::MAX)?;
+        let mut typing = Typing::new(candidate)?;
+        let command = flood_writer::command(Pattern::Raw, usize::MAX)?;
         let argv: Vec<&str> = command.iter().map(String::as_str).collect();
-        let (_, flood) = typist.link.client.start(Start {
+        let (_, flood) = typing.link.client.start(Start {
             argv: &argv,
             ..Start::default()
         })?;
         Ok(Self {
-            typist,
+            typing,
             flood,
-            decoder: Decoder::default(),
-            tally: Tally::new(Pattern::Raw),
+            decoder: Base64Decoder::default(),
+            check: StreamCheck::new(Pattern::Raw),
         })
     }
 
@@ -71,21 +71,21 @@ impl Beside {
                 while begun.elapsed() < PAUSE {
                     self.take()?;
                 }
-                self.typist.link.client.press(&self.typist.echo);
+                self.typing.link.client.type_key(&self.typing.echo);
                 let begun = Instant::now();
-                self.typist.link.client.flush()?;
+                self.typing.link.client.flush()?;
                 while !self.take()? {}
                 Ok(millis(begun.elapsed()))
             })
             .collect()
     }
 
-    /// Takes the next thing the server says; whether it was an echo.
+    /// Handles the next message. Returns true for an echo.
     fn take(&mut self) -> Result<bool> {
-        match self.typist.link.client.next()? {
-            Message::Output { process, .. } if process == self.typist.echo => return Ok(true),
+        match self.typing.link.client.next()? {
+            Message::Output { process, .. } if process == self.typing.echo => return Ok(true),
             Message::Output { process, chunk, .. } if process == self.flood => {
-                self.tally.add(self.decoder.decode(chunk)?)?;
+                self.check.add(self.decoder.decode(chunk)?)?;
             }
             Message::Closed { process } => {
                 ensure!(process != self.flood, "the flood has ended");

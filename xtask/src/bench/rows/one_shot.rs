@@ -1,4 +1,4 @@
-//! One command after the other, from its start to the last that is heard of it.
+//! Sequential commands, from start to closed.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -8,25 +8,25 @@ use anyhow::{Context, Result, ensure};
 
 use crate::bench::bound::Bound;
 use crate::bench::client::{Client, ENVIRONMENT, Start};
-use crate::bench::contest::compare;
-use crate::bench::line::{Line, Unit};
-use crate::bench::link::Link;
+use crate::bench::connected_server::ConnectedServer;
+use crate::bench::measurement::{Measurement, Unit};
 use crate::bench::message::Message;
+use crate::bench::rounds::compare;
 use crate::bench::run::Bench;
 use crate::bench::stats::{median, millis};
 
 pub(super) const COMMAND: &str = "/usr/bin/true";
 
-pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn run(bench: &Bench) -> Result<Vec<Measurement>> {
     let count = bench.amount(300, 50);
     let medians = compare(
         bench,
         bench.rounds,
         Some(&mut || Ok([p50(count, bare)?])),
-        Link::open,
+        ConnectedServer::open,
         |link| Ok([p50(count, || served(&mut link.client))?]),
     )?;
-    Ok(vec![Line {
+    Ok(vec![Measurement {
         name: "one-shot command, p50".to_owned(),
         unit: Unit::Millis,
         bare: medians.bare.map(|[time]| time),
@@ -41,7 +41,7 @@ pub(super) fn p50(count: usize, mut once: impl FnMut() -> Result<Duration>) -> R
     Ok(median(&times?))
 }
 
-/// What has to be done to know that a command has ended and all it wrote, on the shortest way.
+/// Runs a command without a server: spawn, read both pipes, wait.
 pub(super) fn bare() -> Result<Duration> {
     let begun = Instant::now();
     run_bare()?;
@@ -70,16 +70,16 @@ pub(super) fn run_bare() -> Result<()> {
 }
 
 pub(super) fn served(client: &mut Client) -> Result<Duration> {
-    served_as(client, Start::default())
+    served_with(client, Start::default())
 }
 
-/// The same, in a way of its own.
-pub(super) fn served_as(client: &mut Client, start: Start<'_>) -> Result<Duration> {
+/// Runs a command on a server with further start parameters.
+pub(super) fn served_with(client: &mut Client, start: Start<'_>) -> Result<Duration> {
     let (_, name) = client.start(Start {
         argv: &[COMMAND],
         ..start
     })?;
-    // Writing the request down is the client's own business.
+    // Encoding the request is not measured.
     let begun = Instant::now();
     loop {
         match client.next()? {

@@ -1,4 +1,4 @@
-//! A lot of output from a terminal.
+//! A flood from a PTY.
 
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
@@ -12,37 +12,37 @@ use rustix::pty::OpenptFlags;
 use super::flood;
 use crate::bench::bound::Bound;
 use crate::bench::client::Start;
-use crate::bench::contest::compare;
-use crate::bench::line::{Line, Unit};
-use crate::bench::link::Link;
-use crate::bench::pattern::{Pattern, Tally};
-use crate::bench::pour;
+use crate::bench::connected_server::ConnectedServer;
+use crate::bench::flood_writer;
+use crate::bench::measurement::{Measurement, Unit};
+use crate::bench::pattern::{Pattern, StreamCheck};
+use crate::bench::rounds::compare;
 use crate::bench::run::Bench;
 use crate::bench::stats::rate;
 
-/// How much is asked for at once; a terminal never gives that much.
+/// The most bytes per read.
 const READ: usize = 64 * 1024;
 
-pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn run(bench: &Bench) -> Result<Vec<Measurement>> {
     let bytes = bench.amount(128 << 20, 16 << 20);
-    let command = pour::command(Pattern::Lines, bytes)?;
+    let command = flood_writer::command(Pattern::Lines, bytes)?;
     let argv: Vec<&str> = command.iter().map(String::as_str).collect();
     let medians = compare(
         bench,
         bench.rounds,
         Some(&mut || Ok([bare(&argv, bytes)?])),
-        Link::open,
+        ConnectedServer::open,
         |link| {
             let start = Start {
                 argv: &argv,
                 tty: true,
                 ..Start::default()
             };
-            let tally = Tally::new(Pattern::Lines);
-            Ok([flood::served(&mut link.client, start, tally, bytes)?])
+            let check = StreamCheck::new(Pattern::Lines);
+            Ok([flood::served(&mut link.client, start, check, bytes)?])
         },
     )?;
-    Ok(vec![Line {
+    Ok(vec![Measurement {
         name: "PTY flood".to_owned(),
         unit: Unit::BytesPerSecond,
         bare: medians.bare.map(|[rate]| rate),
@@ -53,7 +53,7 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
 }
 
 fn bare(argv: &[&str], bytes: usize) -> Result<f64> {
-    let mut tally = Tally::new(Pattern::Lines);
+    let mut check = StreamCheck::new(Pattern::Lines);
     let mut buffer = vec![0; READ];
     let begun = Instant::now();
     let (ours, theirs) = open().context("opening a terminal")?;
@@ -66,9 +66,9 @@ fn bare(argv: &[&str], bytes: usize) -> Result<f64> {
         .context("starting the flood")?;
     loop {
         match rustix::io::read(&ours, &mut buffer) {
-            // How a terminal says that its last user has closed it.
+            // EIO is the end of file of a PTY master.
             Ok(0) | Err(Errno::IO) => break,
-            Ok(read) => tally.add(&buffer[..read])?,
+            Ok(read) => check.add(&buffer[..read])?,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error).context("reading a terminal"),
         }
@@ -76,7 +76,7 @@ fn bare(argv: &[&str], bytes: usize) -> Result<f64> {
     let time = begun.elapsed();
     let status = child.wait()?;
     ensure!(status.success(), "the flood ended with {status}");
-    let (found, expected) = (tally.bytes, tally.expect(bytes));
+    let (found, expected) = (check.bytes, check.expect(bytes));
     ensure!(found == expected, "{found} bytes of {expected} arrived");
     Ok(rate(found, time))
 }

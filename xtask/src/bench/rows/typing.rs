@@ -8,19 +8,19 @@ use anyhow::Result;
 
 use crate::bench::bound::Bound;
 use crate::bench::client::Start;
-use crate::bench::contest::compare;
-use crate::bench::line::{Line, Unit};
-use crate::bench::link::Link;
+use crate::bench::connected_server::ConnectedServer;
+use crate::bench::measurement::{Measurement, Unit};
 use crate::bench::message::Message;
 use crate::bench::relay::Relay;
+use crate::bench::rounds::compare;
 use crate::bench::run::Bench;
 use crate::bench::server::Candidate;
 use crate::bench::stats::{millis, percentile};
 
-/// What gives back whatever it gets.
+/// Echoes its input.
 pub(super) const ECHO: &[&str] = &["/usr/bin/cat"];
 
-pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn run(bench: &Bench) -> Result<Vec<Measurement>> {
     let count = bench.amount(2000, 300);
     let relay = Relay::start(ECHO)?;
     let mut socket = relay.connect()?;
@@ -28,10 +28,10 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Line>> {
         bench,
         bench.rounds,
         Some(&mut || p50_and_p99(&bare(&mut socket, count)?)),
-        Typist::new,
-        |typist| p50_and_p99(&typist.times(count)?),
+        Typing::new,
+        |typing| p50_and_p99(&typing.times(count)?),
     )?;
-    let line = |at: usize, name: &str, bound| Line {
+    let line = |at: usize, name: &str, bound| Measurement {
         name: format!("typing, {name}"),
         unit: Unit::Millis,
         bare: medians.bare.map(|times| times[at]),
@@ -59,32 +59,32 @@ pub(super) fn bare(socket: &mut TcpStream, count: usize) -> Result<Vec<f64>> {
         .collect()
 }
 
-/// A client with something to type into.
-pub(super) struct Typist {
-    pub(super) link: Link,
+/// A client with an echoing process.
+pub(super) struct Typing {
+    pub(super) link: ConnectedServer,
     pub(super) echo: String,
 }
 
-impl Typist {
+impl Typing {
     pub(super) fn new(candidate: Candidate<'_>) -> Result<Self> {
-        let mut link = Link::open(candidate)?;
+        let mut link = ConnectedServer::open(candidate)?;
         let (id, echo) = link.client.start(Start {
             argv: ECHO,
             pipe_stdin: true,
             ..Start::default()
         })?;
-        link.client.answered(id)?;
+        link.client.wait_response(id)?;
         Ok(Self { link, echo })
     }
 
-    /// How long each keystroke took to come back. The answer to the write is waited for as well,
-    /// so that it isn't the next one that pays for it, but not counted.
+    /// Returns the latency of each echo. Also awaits the response to the write, uncounted, so that
+    /// the next keystroke does not pay for it.
     pub(super) fn times(&mut self, count: usize) -> Result<Vec<f64>> {
-        (0..count).map(|_| self.press()).collect()
+        (0..count).map(|_| self.type_key()).collect()
     }
 
-    fn press(&mut self) -> Result<f64> {
-        let id = self.link.client.press(&self.echo);
+    fn type_key(&mut self) -> Result<f64> {
+        let id = self.link.client.type_key(&self.echo);
         let begun = Instant::now();
         let mut echoed = None;
         let mut answered = false;
@@ -93,7 +93,7 @@ impl Typist {
                 Message::Output { process, .. } if process == self.echo => {
                     echoed = Some(millis(begun.elapsed()));
                 }
-                Message::Answer { id: of } => answered |= of == id,
+                Message::Response { id: of } => answered |= of == id,
                 _ => {}
             }
         }

@@ -1,4 +1,4 @@
-//! What the scanner takes for code, comment and test.
+//! Tests of the scanner.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn strings_and_comments_are_not_code() {
 }
 
 #[test]
-fn a_lifetime_does_not_open_a_character() {
+fn lifetime_does_not_open_a_character() {
     assert_eq!(
         code("f<'a>('\"', '\\'', '\\u{41}', 'b)"),
         ["f<'a>('', '', '', 'b)"]
@@ -34,45 +34,45 @@ fn a_lifetime_does_not_open_a_character() {
 }
 
 #[test]
-fn a_name_that_ends_in_r_does_not_open_a_raw_string() {
+fn name_ending_in_r_does_not_open_a_raw_string() {
     assert_eq!(code("bar\"x\\\"y\" z"), ["bar\"\" z"]);
     assert_eq!(code("r#fn(x)"), ["r#fn(x)"]);
 }
 
 #[test]
-fn lines_are_counted_as_an_editor_does() {
+fn lines_are_counted_like_in_an_editor() {
     assert_eq!(code("").len(), 0);
     assert_eq!(code("a\n").len(), 1);
     assert_eq!(code("a\nb").len(), 2);
 }
 
 #[test]
-fn words_are_whole() {
+fn only_whole_words_match() {
     assert!(has_word("unsafe {", "unsafe"));
     assert!(!has_word("forbid(unsafe_code)", "unsafe"));
     assert!(!has_word("not_unsafe", "unsafe"));
 }
 
 #[test]
-fn a_test_module_ends_with_its_brace() {
+fn test_module_ends_with_its_brace() {
     let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
     assert_eq!(test_lines("crates/x/src/a.rs", text), [2, 3, 4, 5]);
 }
 
 #[test]
-fn a_test_module_elsewhere_ends_with_its_semicolon() {
+fn external_test_module_ends_with_its_semicolon() {
     let text = "#[cfg(test)]\nmod tests;\nfn c() {}\n";
     assert_eq!(test_lines("crates/x/src/a.rs", text), [1, 2]);
 }
 
 #[test]
-fn other_attributes_between_belong_to_the_item() {
+fn further_attributes_belong_to_the_item() {
     let text = "#[cfg(all(test, unix))]\n#[path = \"x.rs\"]\nfn a(b: [u8; 2]) {\n}\nfn c() {}\n";
     assert_eq!(test_lines("crates/x/src/a.rs", text), [1, 2, 3, 4]);
 }
 
 #[test]
-fn what_tests_leave_out_is_no_test() {
+fn not_test_configuration_is_not_a_test() {
     let text = "#[cfg(not(test))]\nfn a() {}\n#[cfg(feature = \"test\")]\nfn b() {}\n";
     assert!(test_lines("crates/x/src/a.rs", text).is_empty());
 }

@@ -1,47 +1,47 @@
-//! What was found out about this host, and what to do about it.
+//! Checks of this host, with remedies.
 
 use outpost_engine::{
     TreeKind,
-    sandbox::{Level, Means, Mounter, Unenforceable},
+    sandbox::{HostSupport, Level, Mounter, Unenforceable},
 };
 use serde::Serialize;
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) name: &'static str,
     pub(super) state: State,
-    /// What there is, or isn't.
+    /// The result.
     pub(super) found: String,
-    /// What to do, where something is missing.
+    /// The remedy, if something is missing.
     #[serde(rename = "toDo")]
     pub(super) to_do: Option<String>,
 }
 
-/// How it is.
+/// The result's severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum State {
     Works,
-    /// It isn't there, and the sandbox does without it.
+    /// Missing, and optional.
     Absent,
-    /// It isn't there, and there is no sandbox without it.
+    /// Missing, and required.
     Missing,
-    /// It is the host's own, and nothing is kept apart.
+    /// Not isolated from the host.
     Shared,
-    /// It can't be told before something else works.
+    /// Unknown until another check passes.
     Unknown,
 }
 
-/// Everything, in the order in which one would repair it. `host` is what a trial
-/// with namespaces has shown, whatever the level.
+/// All checks, in the order of repair. `host` is the result of a trial with namespaces, at any
+/// level.
 pub(super) fn findings(
-    host: &Result<Means, Unenforceable>,
+    host: &Result<HostSupport, Unenforceable>,
     landlock: u32,
     level: Level,
     trees: TreeKind,
 ) -> Vec<Finding> {
-    // Who does without namespaces doesn't need what makes them.
+    // The Landlock level doesn't need namespaces.
     let lacking = match level {
         Level::Namespaces => State::Missing,
         Level::Landlock => State::Absent,
@@ -50,7 +50,7 @@ pub(super) fn findings(
         bubblewrap(host, lacking),
         namespaces(host, lacking),
         seccomp(host),
-        of_landlock(landlock, level),
+        landlock_finding(landlock, level),
         cgroups(trees),
         sockets(landlock),
     ]
@@ -74,7 +74,7 @@ fn lacks(name: &'static str, state: State, found: impl Into<String>, to_do: &str
     }
 }
 
-fn untold(name: &'static str, found: &str) -> Finding {
+fn unknown(name: &'static str, found: &str) -> Finding {
     Finding {
         name,
         state: State::Unknown,
@@ -83,12 +83,12 @@ fn untold(name: &'static str, found: &str) -> Finding {
     }
 }
 
-fn bubblewrap(host: &Result<Means, Unenforceable>, lacking: State) -> Finding {
+fn bubblewrap(host: &Result<HostSupport, Unenforceable>, lacking: State) -> Finding {
     let name = "bubblewrap";
     match host {
-        Ok(means) => works(
+        Ok(support) => works(
             name,
-            format!("{} at {}", means.version, means.bubblewrap.display()),
+            format!("{} at {}", support.version, support.bubblewrap.display()),
         ),
         Err(Unenforceable::NoBubblewrap) => lacks(
             name,
@@ -107,51 +107,51 @@ fn bubblewrap(host: &Result<Means, Unenforceable>, lacking: State) -> Finding {
 }
 
 const NAMESPACES: &str = "user, mount, PID, IPC and network";
-const SLOWER: &str = "only bubblewrap may mount in them, which takes longer and keeps a little less (docs/sandbox.md)";
+const SLOWER: &str = "only bubblewrap may mount in them, which is slower and enforces slightly less (docs/sandbox.md)";
 
-fn namespaces(host: &Result<Means, Unenforceable>, lacking: State) -> Finding {
+fn namespaces(host: &Result<HostSupport, Unenforceable>, lacking: State) -> Finding {
     let name = "namespaces";
     match host {
-        Ok(Means {
+        Ok(HostSupport {
             mounter: Mounter::Bubblewrap,
             ..
         }) => works(name, format!("{NAMESPACES}; {SLOWER}")),
         Ok(_) | Err(Unenforceable::Seccomp { .. }) => works(name, NAMESPACES),
-        Err(Unenforceable::Namespaces { said, remedy }) => {
-            lacks(name, lacking, said, &remedy.to_string())
+        Err(Unenforceable::Namespaces { message, remedy }) => {
+            lacks(name, lacking, message, &remedy.to_string())
         }
-        Err(Unenforceable::Trial { said }) => lacks(
+        Err(Unenforceable::Probe { message }) => lacks(
             name,
             lacking,
-            format!("the trial failed: {said}"),
-            "see what it says",
+            format!("the probe failed: {message}"),
+            "see the message",
         ),
-        Err(_) => untold(name, "can't be told without bubblewrap"),
+        Err(_) => unknown(name, "unknown without bubblewrap"),
     }
 }
 
-fn seccomp(host: &Result<Means, Unenforceable>) -> Finding {
+fn seccomp(host: &Result<HostSupport, Unenforceable>) -> Finding {
     let name = "seccomp";
     match host {
         Ok(_) => works(name, "system calls can be filtered"),
-        Err(Unenforceable::Seccomp { said }) => lacks(
+        Err(Unenforceable::Seccomp { message }) => lacks(
             name,
             State::Missing,
-            said,
+            message,
             "use a kernel with CONFIG_SECCOMP_FILTER, and a container that allows seccomp",
         ),
-        Err(_) => untold(name, "can't be told before there are namespaces"),
+        Err(_) => unknown(name, "unknown without namespaces"),
     }
 }
 
-fn of_landlock(version: u32, level: Level) -> Finding {
+fn landlock_finding(version: u32, level: Level) -> Finding {
     let name = "landlock";
     let to_do = "use a kernel from 5.13 on, with landlock among its security modules (lsm=)";
     match (version, level) {
         (0, Level::Namespaces) => lacks(
             name,
             State::Absent,
-            "not in this kernel; the other two layers stand without it",
+            "not in this kernel; the other layers work without it",
             to_do,
         ),
         (0, Level::Landlock) => lacks(name, State::Missing, "not in this kernel", to_do),
@@ -159,13 +159,11 @@ fn of_landlock(version: u32, level: Level) -> Finding {
     }
 }
 
-/// What is within reach of a process that has a network.
+/// Sockets that a process with network access can reach.
 fn sockets(landlock: u32) -> Finding {
     let found = match landlock {
-        ..6 => "where granted: loopback ports, Outpost's among them, and all unix sockets",
-        _ => {
-            "where granted: loopback ports, Outpost's among them, and unix sockets that have a path"
-        }
+        ..6 => "if granted: loopback ports, including Outpost's, and all unix sockets",
+        _ => "if granted: loopback ports, including Outpost's, and unix sockets with a path",
     };
     Finding {
         name: "network",
@@ -177,19 +175,20 @@ fn sockets(landlock: u32) -> Finding {
 
 fn cgroups(trees: TreeKind) -> Finding {
     let name = "cgroups";
-    let to_do = "run the server where it has a cgroup v2 of its own, such as a systemd unit with Delegate=yes";
+    let to_do =
+        "run the server in a cgroup v2 of its own, such as a systemd unit with Delegate=yes";
     match trees {
-        TreeKind::Cgroup => works(name, "each process has its own"),
-        TreeKind::Keeper => lacks(
+        TreeKind::Cgroup => works(name, "each process has one"),
+        TreeKind::Subreaper => lacks(
             name,
             State::Absent,
-            "trees are kept by keepers, which do as well",
+            "subreapers are used, which work as well",
             to_do,
         ),
         TreeKind::Group => lacks(
             name,
             State::Absent,
-            "trees are kept by process groups, which a daemon can escape",
+            "process groups are used, which a daemon can escape",
             to_do,
         ),
     }
@@ -201,43 +200,47 @@ mod tests {
 
     use super::*;
 
-    fn states(host: &Result<Means, Unenforceable>, landlock: u32, level: Level) -> Vec<State> {
-        let all = findings(host, landlock, level, TreeKind::Keeper);
+    fn states(
+        host: &Result<HostSupport, Unenforceable>,
+        landlock: u32,
+        level: Level,
+    ) -> Vec<State> {
+        let all = findings(host, landlock, level, TreeKind::Subreaper);
         all.iter().map(|finding| finding.state).collect()
     }
 
-    fn means() -> Means {
-        Means {
+    fn support() -> HostSupport {
+        HostSupport {
             bubblewrap: "/usr/bin/bwrap".into(),
             version: "bubblewrap 0.8.0".to_owned(),
-            mounter: Mounter::Stage,
+            mounter: Mounter::Helper,
             landlock: 7,
         }
     }
 
     #[test]
-    fn a_host_that_has_everything_is_well() {
-        let all = findings(&Ok(means()), 7, Level::Namespaces, TreeKind::Cgroup);
+    fn fully_capable_host_passes() {
+        let all = findings(&Ok(support()), 7, Level::Namespaces, TreeKind::Cgroup);
         assert!(all[..5].iter().all(|finding| finding.state == State::Works));
         assert!(all.iter().all(|finding| finding.to_do.is_none()));
         assert_eq!(all[0].found, "bubblewrap 0.8.0 at /usr/bin/bwrap");
         assert_eq!(all[3].found, "ABI 7");
         assert!(all[5].found.contains("loopback ports"), "{all:?}");
-        assert!(all[5].found.contains("that have a path"), "{all:?}");
-        let older = findings(&Ok(means()), 5, Level::Namespaces, TreeKind::Cgroup);
+        assert!(all[5].found.contains("with a path"), "{all:?}");
+        let older = findings(&Ok(support()), 5, Level::Namespaces, TreeKind::Cgroup);
         assert!(older[5].found.contains("all unix sockets"), "{older:?}");
     }
 
     #[test]
-    fn landlock_and_cgroups_can_be_done_without() {
-        let all = findings(&Ok(means()), 0, Level::Namespaces, TreeKind::Group);
+    fn landlock_and_cgroups_are_optional() {
+        let all = findings(&Ok(support()), 0, Level::Namespaces, TreeKind::Group);
         assert_eq!(all[3].state, State::Absent);
         assert_eq!(all[4].state, State::Absent);
         assert!(all[4].to_do.is_some());
     }
 
     #[test]
-    fn what_is_missing_is_told_and_what_comes_behind_it_is_not() {
+    fn missing_feature_is_reported_and_dependent_checks_are_unknown() {
         use State::{Absent, Missing, Shared, Unknown, Works};
         let missing = Err(Unenforceable::NoBubblewrap);
         assert_eq!(
@@ -245,27 +248,27 @@ mod tests {
             [Missing, Unknown, Unknown, Works, Absent, Shared]
         );
         let forbidden = Err(Unenforceable::Namespaces {
-            said: "no".to_owned(),
+            message: "no".to_owned(),
             remedy: Remedy::UnprivilegedClone,
         });
         assert_eq!(
             states(&forbidden, 7, Level::Namespaces),
             [Works, Missing, Unknown, Works, Absent, Shared]
         );
-        let all = findings(&forbidden, 7, Level::Namespaces, TreeKind::Keeper);
+        let all = findings(&forbidden, 7, Level::Namespaces, TreeKind::Subreaper);
         let to_do = all[1].to_do.as_deref().unwrap_or_default();
         assert!(
             to_do.contains("kernel.unprivileged_userns_clone"),
             "{to_do}"
         );
-        // Who has chosen to do without namespaces doesn't miss them.
+        // The Landlock level doesn't need namespaces.
         assert_eq!(
             states(&missing, 7, Level::Landlock),
             [Absent, Unknown, Unknown, Works, Absent, Shared]
         );
         assert_eq!(states(&missing, 0, Level::Landlock)[3], Missing);
         let filter = Err(Unenforceable::Seccomp {
-            said: "no".to_owned(),
+            message: "no".to_owned(),
         });
         assert_eq!(
             states(&filter, 7, Level::Namespaces),

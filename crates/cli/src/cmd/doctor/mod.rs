@@ -1,4 +1,4 @@
-//! `outpost doctor`: what this host can enforce, and what to do where it can't.
+//! `outpost doctor`: checks what this host can enforce.
 
 mod finding;
 
@@ -11,87 +11,88 @@ use serde_json::json;
 use self::finding::{Finding, State};
 use crate::{
     args::Doctor,
-    cmd::{confine, keeper},
+    cmd::{confine, subreaper},
     config::{self, Layer, Source},
     render::{
-        explanation::level_word,
+        explanation::level_name,
         out,
-        paint::{Paint, Tone},
+        style::{Style, Styler},
         table::{self, Cell},
     },
 };
 
 pub(crate) fn run(args: &Doctor) -> ExitCode {
-    out::conclude(examine(args))
+    out::finish(examine(args))
 }
 
 fn examine(args: &Doctor) -> anyhow::Result<ExitCode> {
     let layers = config::load(Layer::new(Source::CommandLine), None)?;
-    let in_force = layers.in_force()?;
-    let level = in_force.sandbox_level;
+    let config = layers.config()?;
+    let level = config.sandbox.level;
     let spawner = Spawner::new(SpawnerOptions {
-        trees: in_force.trees,
-        keeper: Some(keeper::command()),
+        trees: config.trees,
+        subreaper: Some(subreaper::command()),
         ..SpawnerOptions::default()
     })
-    .context("cannot prepare to start processes")?;
+    .context("cannot set up process spawning")?;
     let host = confine::sandbox(Level::Namespaces).preflight();
-    let well = match level {
+    let works = match level {
         Level::Namespaces => host.is_ok(),
         Level::Landlock => confine::sandbox(level).preflight().is_ok(),
     };
     let landlock = outpost_engine::sandbox::landlock_version().unwrap_or(0);
     let findings = finding::findings(&host, landlock, level, spawner.tree_kind());
     if args.json {
-        let told = json!({"works": well, "level": level_word(level), "checks": findings});
-        out::lines([format!("{told:#}")])?;
+        let report = json!({"works": works, "level": level_name(level), "checks": findings});
+        out::lines([format!("{report:#}")])?;
     } else {
-        out::lines(told(&findings, well, level))?;
+        out::lines(report(&findings, works, level))?;
     }
-    Ok(match well {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if works {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
-fn told(findings: &[Finding], well: bool, level: Level) -> Vec<String> {
-    let paint = Paint::on(&io::stdout());
+fn report(findings: &[Finding], works: bool, level: Level) -> Vec<String> {
+    let styler = Styler::on(&io::stdout());
     let rows: Vec<_> = findings.iter().map(row).collect();
-    let mut lines = table::lines(["CHECK", "STATE", "FOUND"], &rows, out::width(), paint);
+    let mut lines = table::lines(["CHECK", "STATE", "FOUND"], &rows, out::width(), styler);
     for finding in findings {
         if let Some(to_do) = &finding.to_do {
             lines.push(format!(
                 "\n{}: {to_do}",
-                paint.dye(Tone::Bold, finding.name)
+                styler.apply(Style::Bold, finding.name)
             ));
         }
     }
     lines.push(String::new());
-    lines.push(match (well, level) {
-        (true, Level::Namespaces) => paint.dye(Tone::Good, "Processes can be confined here."),
-        (true, Level::Landlock) => paint.dye(
-            Tone::Good,
-            "Processes can be confined here, with the weaker promise of sandbox.level = \"landlock\".",
+    lines.push(match (works, level) {
+        (true, Level::Namespaces) => styler.apply(Style::Good, "Sandboxing works on this host."),
+        (true, Level::Landlock) => styler.apply(
+            Style::Good,
+            "Sandboxing works on this host, with the weaker isolation of sandbox.level = \"landlock\".",
         ),
-        (false, _) => paint.dye(
-            Tone::Bad,
-            "Processes can't be confined here; who asks for it is refused.",
+        (false, _) => styler.apply(
+            Style::Bad,
+            "Sandboxing does not work on this host; requests for it are rejected.",
         ),
     });
     lines
 }
 
 fn row(finding: &Finding) -> [Cell; 3] {
-    let (word, tone) = match finding.state {
-        State::Works => ("works", Tone::Good),
-        State::Absent => ("absent", Tone::Quiet),
-        State::Missing => ("missing", Tone::Bad),
-        State::Shared => ("shared", Tone::Quiet),
-        State::Unknown => ("unknown", Tone::Quiet),
+    let (word, style) = match finding.state {
+        State::Works => ("works", Style::Good),
+        State::Absent => ("absent", Style::Quiet),
+        State::Missing => ("missing", Style::Bad),
+        State::Shared => ("shared", Style::Quiet),
+        State::Unknown => ("unknown", Style::Quiet),
     };
     [
         Cell::plain(finding.name),
-        Cell::toned(word, tone),
+        Cell::styled(word, style),
         Cell::plain(&*finding.found),
     ]
 }

@@ -1,4 +1,4 @@
-//! `outpost mcp call`: a tool, once.
+//! `outpost mcp call`: calls a tool.
 
 use std::{
     io::{self, IsTerminal as _, Read as _, Write as _},
@@ -6,54 +6,54 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use outpost_mcp::{CallError, Ensemble, Fault, Progress, model::JsonObject};
+use outpost_mcp::{CallError, EndReason, Progress, ServerPool, model::JsonObject};
 use tokio::sync::mpsc;
 
-use super::company::Company;
+use super::servers::ConfiguredServers;
 use crate::{
     args::McpCall,
     exit,
     render::{mcp, out},
 };
 
-/// Nobody types so much.
+/// Maximum size of arguments read from stdin.
 const MAX_ARGUMENTS: u64 = 8 * 1024 * 1024;
-/// Steps that wait to be shown; what is beyond them is left out.
-const STEPS: usize = 16;
+/// Maximum number of progress notifications waiting to be shown; more are dropped.
+const MAX_QUEUED_PROGRESS: usize = 16;
 
 pub(super) async fn call(args: &McpCall) -> anyhow::Result<ExitCode> {
     let arguments = match arguments(&args.arguments) {
         Ok(arguments) => arguments,
         Err(error) => return Ok(exit::misuse(&format!("{error:#}"))),
     };
-    let mut company = Company::of(&args.servers)?;
-    company.servers.retain(|name, _| *name == args.server);
-    let Some(config) = company.servers.get_mut(&args.server) else {
+    let mut configured = ConfiguredServers::load(&args.servers)?;
+    configured.servers.retain(|name, _| *name == args.server);
+    let Some(config) = configured.servers.get_mut(&args.server) else {
         bail!(
-            "there is no MCP server {}; `outpost mcp list` shows those that are configured",
+            "there is no MCP server {}; `outpost mcp list` lists the configured servers",
             args.server
         );
     };
     if !config.enabled {
         bail!(
-            "MCP server {0} is disabled; `enabled = true` in [mcp_servers.{0}] changes that",
+            "MCP server {0} is disabled; set `enabled = true` in [mcp_servers.{0}] to use it",
             args.server
         );
     }
     config.tool_timeout = args.timeout.map(|time| time.0).or(config.tool_timeout);
-    company
-        .perform(async |ensemble| called(args, ensemble, arguments).await)
+    configured
+        .run(async |pool| call_tool(args, pool, arguments).await)
         .await
 }
 
-async fn called(
+async fn call_tool(
     args: &McpCall,
-    ensemble: &Ensemble,
+    pool: &ServerPool,
     arguments: JsonObject,
 ) -> anyhow::Result<ExitCode> {
-    let (progress, mut steps) = mpsc::channel(STEPS);
+    let (progress, mut steps) = mpsc::channel(MAX_QUEUED_PROGRESS);
     let shown = io::stderr().is_terminal();
-    let call = ensemble.call(&args.server, &args.tool, arguments, Some(&progress));
+    let call = pool.call(&args.server, &args.tool, arguments, Some(&progress));
     tokio::pin!(call);
     let result = loop {
         tokio::select! {
@@ -70,7 +70,7 @@ async fn called(
     }
     let result = match result {
         Ok(result) => result,
-        Err(CallError::Ended(Fault::Lost { reason })) => return Ok(exit::out_of_reach(&reason)),
+        Err(CallError::Ended(EndReason::Lost { reason })) => return Ok(exit::unreachable(&reason)),
         Err(error) => {
             let what = format!("cannot call {} of {}", args.tool, args.server);
             return Err(anyhow::Error::new(error).context(what));
@@ -87,7 +87,7 @@ async fn called(
     })
 }
 
-/// In the place of the step before.
+/// Replaces the previous progress line.
 fn show(step: &Progress) {
     let _ = write!(io::stderr(), "\r\x1b[K{}", mcp::step(step));
 }
@@ -102,5 +102,5 @@ fn arguments(text: &str) -> anyhow::Result<JsonObject> {
         }
         text => text.to_owned(),
     };
-    serde_json::from_str(&text).context("the arguments are no JSON object")
+    serde_json::from_str(&text).context("cannot parse the arguments: expected a JSON object")
 }

@@ -1,35 +1,35 @@
-//! `outpost mcp list`: the configured servers, and what they can do.
+//! `outpost mcp list`: lists the configured servers with their tools and resources.
 
 use std::{collections::BTreeMap, io, process::ExitCode};
 
 use outpost_mcp::{
-    Ensemble, ServerConfig, Status,
+    ServerConfig, ServerPool, ServerStatus,
     model::{Resource, ResourceTemplate, ServerPeerInfo, Tool},
 };
 
-use super::company::Company;
+use super::servers::ConfiguredServers;
 use crate::{
     args::McpList,
-    render::{mcp, out, paint::Paint, words},
+    render::{errors, mcp, out, style::Styler},
 };
 
-/// A server with what it has.
+/// A configured server with its status.
 pub(crate) struct Listed {
     pub(crate) name: String,
     pub(crate) config: ServerConfig,
-    pub(crate) standing: Standing,
+    pub(crate) status: ListedStatus,
 }
 
-/// How a server stands, when it has been waited for.
-pub(crate) enum Standing {
+/// The status of a server after its start.
+pub(crate) enum ListedStatus {
     Disabled,
-    Ready(Box<Offer>),
+    Ready(Box<Offering>),
     Failed(String),
     Cancelled,
 }
 
-/// What a server has.
-pub(crate) struct Offer {
+/// Tools and resources of a server.
+pub(crate) struct Offering {
     pub(crate) about: Option<ServerPeerInfo>,
     pub(crate) tools: Vec<Tool>,
     pub(crate) resources: Vec<Resource>,
@@ -37,61 +37,67 @@ pub(crate) struct Offer {
 }
 
 pub(super) async fn list(args: &McpList) -> anyhow::Result<ExitCode> {
-    let company = Company::of(&args.servers)?;
-    let servers = company.servers.clone();
+    let configured = ConfiguredServers::load(&args.servers)?;
+    let servers = configured.servers.clone();
     if servers.is_empty() && !args.json {
-        out::note("no MCP servers are configured; `outpost config path` says where to");
+        out::note(
+            "no MCP servers are configured; `outpost config path` prints where to configure them",
+        );
         return Ok(ExitCode::SUCCESS);
     }
-    let nowhere = servers.values().any(|config| company.is_nowhere(config));
-    company
-        .perform(async |ensemble| {
-            let listed = look(ensemble, servers).await;
+    let lacks_executor = servers
+        .values()
+        .any(|config| configured.lacks_executor(config));
+    configured
+        .run(async |pool| {
+            let listed = query(pool, servers).await;
             if args.json {
                 out::lines([serde_json::to_string_pretty(&mcp::json(&listed))?])?;
             } else {
-                let paint = Paint::on(&io::stdout());
-                out::lines(mcp::table(&listed, out::width(), paint))?;
+                let styler = Styler::on(&io::stdout());
+                out::lines(mcp::table(&listed, out::width(), styler))?;
             }
             let missing = |server: &Listed| {
-                server.config.required && matches!(server.standing, Standing::Failed(_))
+                server.config.required && matches!(server.status, ListedStatus::Failed(_))
             };
-            Ok(match nowhere || listed.iter().any(missing) {
-                true => ExitCode::FAILURE,
-                false => ExitCode::SUCCESS,
+            Ok(if lacks_executor || listed.iter().any(missing) {
+                ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
             })
         })
         .await
 }
 
-async fn look(ensemble: &Ensemble, servers: BTreeMap<String, ServerConfig>) -> Vec<Listed> {
-    ensemble.settled().await;
-    let mut statuses = ensemble.statuses();
+async fn query(pool: &ServerPool, servers: BTreeMap<String, ServerConfig>) -> Vec<Listed> {
+    pool.settled().await;
+    let mut statuses = pool.statuses();
     let mut listed = Vec::new();
     for (name, config) in servers {
-        let standing = match statuses.remove(&name) {
-            None => Standing::Disabled,
-            Some(Status::Failed(why)) => Standing::Failed(words::of_error(&*why)),
-            Some(Status::Cancelled) => Standing::Cancelled,
-            Some(Status::Ready | Status::Starting) => match offer(ensemble, &name).await {
-                Ok(offer) => Standing::Ready(Box::new(offer)),
-                Err(error) => Standing::Failed(words::of_error(&error)),
+        let status = match statuses.remove(&name) {
+            None => ListedStatus::Disabled,
+            Some(ServerStatus::Failed(why)) => ListedStatus::Failed(errors::chain_message(&*why)),
+            Some(ServerStatus::Cancelled) => ListedStatus::Cancelled,
+            Some(ServerStatus::Ready | ServerStatus::Starting) => match offering(pool, &name).await
+            {
+                Ok(offering) => ListedStatus::Ready(Box::new(offering)),
+                Err(error) => ListedStatus::Failed(errors::chain_message(&error)),
             },
         };
         listed.push(Listed {
             name,
             config,
-            standing,
+            status,
         });
     }
     listed
 }
 
-async fn offer(ensemble: &Ensemble, name: &str) -> Result<Offer, outpost_mcp::CallError> {
-    Ok(Offer {
-        about: ensemble.about(name).await?,
-        tools: ensemble.tools(name).await?,
-        resources: ensemble.resources(name).await?,
-        templates: ensemble.resource_templates(name).await?,
+async fn offering(pool: &ServerPool, name: &str) -> Result<Offering, outpost_mcp::CallError> {
+    Ok(Offering {
+        about: pool.about(name).await?,
+        tools: pool.tools(name).await?,
+        resources: pool.resources(name).await?,
+        templates: pool.resource_templates(name).await?,
     })
 }

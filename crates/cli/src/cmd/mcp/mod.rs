@@ -1,42 +1,44 @@
-//! `outpost mcp`: MCP servers, wherever they run.
+//! `outpost mcp`: MCP servers on any executor.
 //!
-//! - [`proxy`] passes messages on, and knows none of them; [`asides`] is what is
-//!   said beside them
-//! - [`list`] and [`call`] use the configured servers, through the [`company`]
-//!   that is started for them
-//! - [`serve`] is a server of its own, with tools for commands and files
+//! - [`proxy`]: forwards messages between stdio and a server; [`stderr`] writes its stderr
+//! - [`list`], [`call`]: use the configured servers, which [`servers`] starts, remotely by
+//!   [`lazy_remote`]
+//! - [`serve`]: an MCP server with tools for commands and files
 
-mod asides;
 mod call;
-mod company;
-mod dialing;
+mod lazy_remote;
 mod list;
 mod proxy;
 mod serve;
+mod servers;
+mod stderr;
 
-pub(crate) use list::{Listed, Standing};
+pub(crate) use list::{Listed, ListedStatus};
 
 use std::{io, process::ExitCode};
 
-use super::task::perform;
+use super::runtime::run_command;
 use crate::{
     args::{Mcp, McpSubcommand},
     exit,
 };
 
-/// Does what was asked for.
+/// Runs the subcommand.
 pub(crate) fn run(args: &Mcp) -> ExitCode {
-    perform(async {
+    run_command(async {
         let done = match &args.subcommand {
             McpSubcommand::Proxy(proxy) => proxy::proxy(proxy).await,
             McpSubcommand::List(list) => list::list(list).await,
             McpSubcommand::Call(call) => call::call(call).await,
             McpSubcommand::Serve(serve) => serve::serve(serve).await,
         };
-        // What can't be printed is told as everywhere, or not at all.
-        done.or_else(|error| match error.is::<io::Error>() {
-            true => Err(error),
-            false => Ok(exit::with_error(&error)),
+        // An I/O error is one of stdout; the caller ignores a broken pipe.
+        done.or_else(|error| {
+            if error.is::<io::Error>() {
+                Err(error)
+            } else {
+                Ok(exit::with_error(&error))
+            }
         })
     })
 }

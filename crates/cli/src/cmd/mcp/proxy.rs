@@ -1,54 +1,54 @@
-//! `outpost mcp proxy`: a server that is in truth running elsewhere.
+//! `outpost mcp proxy`: an MCP server on stdio that runs on an executor.
 
 use std::{cell::Cell, io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use bytes::Bytes;
 use outpost_client::{
-    EnvPolicy, Event, Place, Process, Remote, RemoteOptions, SignalName, Start, StreamName,
+    EnvPolicy, Event, Executor, Process, RemoteExecutor, RemoteOptions, Signal, Start, Stream,
 };
 use outpost_engine::sandbox::Level;
-use outpost_mcp::{Command, Limits, Passage, Sieve, parting};
+use outpost_mcp::{Command, FilteredLine, Limits, StdoutFilter, shutdown};
 use tokio::{
     io::{AsyncWriteExt as _, Stdout, stderr, stdout},
     time::{sleep, timeout},
 };
 
-use super::asides::Asides;
+use super::stderr::StderrWriter;
 use crate::{
     args::McpProxy,
-    console::{Signals, Typed},
-    exit,
-    farewell::{Remains, take_leave},
-    handed_on::{handed_on, handed_on_beside_ours},
-    target,
+    console::{Signals, StdinForwarder},
+    disconnect::{Leftovers, disconnect},
+    env_args::{env_args, env_args_over_inherited},
+    exit, target,
 };
 
-/// How long a server has to end by itself, once its input has ended or it was
-/// asked to end.
+/// Grace period of the server, after the end of its input or a signal.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long its end may take to be known here after that, and what is said last
-/// to be read.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Timeout for the exit event after that, and for writing the last stderr output.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How it ended.
-enum Ending {
+/// Outcome of the proxy.
+enum ProxyEnd {
     Exited(i32),
-    /// We ended it, because nobody asks it any more.
+    /// The server was terminated after the end of stdin.
     Done,
     Lost(String),
-    Stopped(SignalName),
-    Unheard(io::Error),
+    Killed(Signal),
+    OutputError(io::Error),
 }
 
 pub(super) async fn proxy(args: &McpProxy) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let start = start(args)?;
-    let (place, remote) = match signals.unless_ended(place(args)).await {
+    let (executor, remote) = match signals.unless_ended(executor(args)).await {
         Ok(found) => found?,
         Err(signal) => return Ok(exit::of_signal(signal)),
     };
-    let started = match signals.unless_ended(parting::start(&*place, start)).await {
+    let started = match signals
+        .unless_ended(shutdown::start_with_grace(&*executor, start))
+        .await
+    {
         Ok(Ok(process)) => Ok(process),
         Ok(Err(error)) => {
             let program = args.command[0].to_string_lossy();
@@ -59,69 +59,70 @@ pub(super) async fn proxy(args: &McpProxy) -> anyhow::Result<ExitCode> {
     let process = match started {
         Ok(process) => process,
         Err(code) => {
-            // Whether the server has started it may be unknown: then it is ended there.
-            let leaving = leave(&*place, remote.as_deref(), Remains::Unknown);
-            let _ = signals.unless_ended(leaving).await;
+            // The result of the start may be unknown; disconnecting ends the process.
+            let closing = close(&*executor, remote.as_deref(), Leftovers::UnknownStart);
+            let _ = signals.unless_ended(closing).await;
             return Ok(code);
         }
     };
-    let mut asides = Asides::to(stderr());
-    let ending = relay(&process, &mut signals, &mut asides).await;
+    let mut stderr_writer = StderrWriter::to(stderr());
+    let end = relay(&process, &mut signals, &mut stderr_writer).await;
     drop(process);
-    // What isn't ended by then ends with its session, or with us.
-    let leaving = leave(&*place, remote.as_deref(), Remains::Leftovers);
-    let _ = signals.unless_ended(leaving).await;
-    let (code, words) = concluded(ending);
-    asides.finish(words.as_deref(), LAST_WORDS).await;
+    // Leftover processes end with the session, or with this program.
+    let closing = close(&*executor, remote.as_deref(), Leftovers::Processes);
+    let _ = signals.unless_ended(closing).await;
+    let (code, message) = exit_status(end);
+    stderr_writer
+        .finish(message.as_deref(), DRAIN_TIMEOUT)
+        .await;
     Ok(code)
 }
 
-/// The exit code, and what is to be said with it.
-fn concluded(ending: Ending) -> (ExitCode, Option<String>) {
-    match ending {
-        Ending::Exited(code) => (exit::of_process(code), None),
-        Ending::Done => (ExitCode::SUCCESS, None),
-        Ending::Lost(message) => (exit::beyond_reach(), Some(message)),
-        Ending::Stopped(signal) => (exit::of_signal(signal), None),
-        Ending::Unheard(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+/// The exit code, with a final message.
+fn exit_status(end: ProxyEnd) -> (ExitCode, Option<String>) {
+    match end {
+        ProxyEnd::Exited(code) => (exit::of_process(code), None),
+        ProxyEnd::Done => (ExitCode::SUCCESS, None),
+        ProxyEnd::Lost(message) => (exit::unreachable_code(), Some(message)),
+        ProxyEnd::Killed(signal) => (exit::of_signal(signal), None),
+        ProxyEnd::OutputError(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             (ExitCode::SUCCESS, None)
         }
-        Ending::Unheard(error) => {
-            let words = format!("cannot write to stdout: {error}");
-            (ExitCode::FAILURE, Some(words))
+        ProxyEnd::OutputError(error) => {
+            let message = format!("cannot write to stdout: {error}");
+            (ExitCode::FAILURE, Some(message))
         }
     }
 }
 
-/// Leaves the place, and the session if it is on a server.
-async fn leave(place: &dyn Place, remote: Option<&Remote>, remains: Remains) {
+/// Closes the executor, and the session if it is on a server.
+async fn close(executor: &dyn Executor, remote: Option<&RemoteExecutor>, leftovers: Leftovers) {
     match remote {
-        Some(remote) => take_leave(remote, remains).await,
-        // What doesn't end in time is killed.
-        None => drop(place.close().await),
+        Some(remote) => disconnect(remote, leftovers).await,
+        // Processes that don't end in time are killed.
+        None => drop(executor.close().await),
     }
 }
 
-/// Here, or on the server that was named.
-async fn place(args: &McpProxy) -> anyhow::Result<(Arc<dyn Place>, Option<Arc<Remote>>)> {
+/// The local executor, or the server that `--on` names.
+async fn executor(
+    args: &McpProxy,
+) -> anyhow::Result<(Arc<dyn Executor>, Option<Arc<RemoteExecutor>>)> {
     let Some(on) = &args.on.on else {
-        let cwd = std::env::current_dir().context("cannot tell the current directory")?;
-        return Ok((Arc::new(target::here(cwd, Level::default())?), None));
+        let cwd = std::env::current_dir().context("cannot determine the current directory")?;
+        return Ok((Arc::new(target::local(cwd, Level::default())?), None));
     };
-    let options = RemoteOptions {
-        client_name: "outpost mcp proxy".to_owned(),
-        ..RemoteOptions::default()
-    };
+    let options = RemoteOptions::default().client_name("outpost mcp proxy");
     let remote = Arc::new(target::connect(on, options).await?);
     Ok((Arc::clone(&remote) as _, Some(remote)))
 }
 
-/// Elsewhere it gets what it is given; here it is as if the host had started it.
+/// A remote server gets only the given variables; a local one inherits the environment.
 fn start(args: &McpProxy) -> anyhow::Result<Start> {
     let here = |name: &str| std::env::var_os(name);
     let env = match args.on.on {
-        None => handed_on_beside_ours(&args.env, here)?,
-        Some(_) => handed_on(&args.env, here)?,
+        None => env_args_over_inherited(&args.env, here)?,
+        Some(_) => env_args(&args.env, here)?,
     };
     let command = Command {
         program: args.command[0].clone(),
@@ -133,7 +134,7 @@ fn start(args: &McpProxy) -> anyhow::Result<Start> {
         env_vars: Vec::new(),
         cwd: args.cwd.as_ref().map(PathBuf::from),
     };
-    let start = command.start_there(here)?;
+    let start = command.remote_start(here)?;
     if args.on.on.is_some() {
         return Ok(start);
     }
@@ -144,55 +145,60 @@ fn start(args: &McpProxy) -> anyhow::Result<Start> {
     Ok(start.env_policy(all))
 }
 
-/// Passes everything on until one side is done, and ends what is left.
-async fn relay(process: &Process, signals: &mut Signals, asides: &mut Asides) -> Ending {
-    let mut typed = Typed::read(None);
+/// Forwards everything until one side ends, and terminates leftover processes.
+async fn relay(
+    process: &Process,
+    signals: &mut Signals,
+    stderr_writer: &mut StderrWriter,
+) -> ProxyEnd {
+    let mut stdin = StdinForwarder::read(None);
     let input = async {
-        // What it doesn't take it doesn't want; its end says why.
-        let _ = typed.pass_on(process).await;
+        // If the process doesn't take the input, its exit tells why.
+        let _ = stdin.forward(process).await;
         sleep(GRACE).await;
     };
     let exited = Cell::new(None);
-    let output = print(process, &exited, asides);
+    let output = print(process, &exited, stderr_writer);
     tokio::pin!(output);
-    let (ending, over) = tokio::select! {
-        ending = &mut output => match ending {
-            // What is lost can't be ended.
-            lost @ Ending::Lost(_) => return lost,
-            ending => (ending, true),
+    let (end, over) = tokio::select! {
+        end = &mut output => match end {
+            // An unreachable process can't be terminated.
+            lost @ ProxyEnd::Lost(_) => return lost,
+            end => (end, true),
         },
-        // Its own code counts, if it was there before we ended what it left.
-        () = input => (exited.get().map_or(Ending::Done, Ending::Exited), false),
-        signal = signals.ending() => (Ending::Stopped(signal), false),
+        // The server's own exit code counts, if it exited before being terminated.
+        () = input => (exited.get().map_or(ProxyEnd::Done, ProxyEnd::Exited), false),
+        signal = signals.ending() => (ProxyEnd::Killed(signal), false),
     };
-    let last_words = async {
-        // What can't be reached can't be ended; the output says so.
-        if parting::end(process).await.is_ok() {
+    let termination = async {
+        // If the server is unreachable, the output reports it.
+        if shutdown::terminate(process).await.is_ok() {
             process.detach();
         }
-        match over {
-            true => None,
-            false => Some(output.await),
-        }
+        if over { None } else { Some(output.await) }
     };
-    let last_words = timeout(GRACE + LAST_WORDS, last_words);
+    let termination = timeout(GRACE + DRAIN_TIMEOUT, termination);
     tokio::select! {
-        last = last_words => match last {
-            Ok(None | Some(Ending::Exited(_))) | Err(_) => ending,
+        last = termination => match last {
+            Ok(None | Some(ProxyEnd::Exited(_))) | Err(_) => end,
             Ok(Some(other)) => other,
         },
-        // Who says it twice can't wait.
-        _ = signals.ending() => ending,
+        // A second signal skips the wait.
+        _ = signals.ending() => end,
     }
 }
 
-/// Prints its messages, and beside them what isn't one. Its exit code is known as
-/// soon as it has one; what it has left may still speak for it.
-async fn print(process: &Process, exited: &Cell<Option<i32>>, asides: &mut Asides) -> Ending {
+/// Writes messages to stdout and other lines to stderr. `exited` is set at the exit; leftover
+/// processes may still write.
+async fn print(
+    process: &Process,
+    exited: &Cell<Option<i32>>,
+    stderr_writer: &mut StderrWriter,
+) -> ProxyEnd {
     let mut printer = Printer {
-        sieve: Sieve::new(Limits::default().message_bytes),
+        filter: StdoutFilter::new(Limits::default().message_bytes),
         stdout: stdout(),
-        asides,
+        stderr_writer,
     };
     let mut events = process.events();
     let written = loop {
@@ -202,51 +208,53 @@ async fn print(process: &Process, exited: &Cell<Option<i32>>, asides: &mut Aside
                 exited.set(Some(code));
                 Ok(())
             }
-            Some(Event::Failed { message }) => return Ending::Lost(message),
+            Some(Event::Failed { error }) => return ProxyEnd::Lost(error.to_string()),
             Some(Event::Closed { .. }) | None => break printer.finish().await,
         };
         if let Err(error) = written {
-            return Ending::Unheard(error);
+            return ProxyEnd::OutputError(error);
         }
     };
     match written {
-        Ok(()) => Ending::Exited(exited.get().unwrap_or(-1)),
-        Err(error) => Ending::Unheard(error),
+        Ok(()) => ProxyEnd::Exited(exited.get().unwrap_or(-1)),
+        Err(error) => ProxyEnd::OutputError(error),
     }
 }
 
 struct Printer<'a> {
-    sieve: Sieve,
+    filter: StdoutFilter,
     stdout: Stdout,
-    asides: &'a mut Asides,
+    stderr_writer: &'a mut StderrWriter,
 }
 
 impl Printer<'_> {
-    async fn output(&mut self, stream: StreamName, bytes: Bytes) -> io::Result<()> {
-        if stream == StreamName::Stderr {
-            self.asides.say(bytes);
+    async fn output(&mut self, stream: Stream, bytes: Bytes) -> io::Result<()> {
+        if stream == Stream::Stderr {
+            self.stderr_writer.write(bytes);
             return Ok(());
         }
-        self.sieve.push(bytes);
-        self.passages().await
+        self.filter.push(bytes);
+        self.write_lines().await
     }
 
     async fn finish(&mut self) -> io::Result<()> {
-        self.sieve.finish();
-        self.passages().await
+        self.filter.finish();
+        self.write_lines().await
     }
 
-    async fn passages(&mut self) -> io::Result<()> {
-        while let Some(passage) = self.sieve.pop() {
-            match passage {
-                Passage::Message(line) => {
+    async fn write_lines(&mut self) -> io::Result<()> {
+        while let Some(line) = self.filter.pop() {
+            match line {
+                FilteredLine::Message(line) => {
                     self.stdout.write_all(&line).await?;
                     self.stdout.write_all(b"\n").await?;
                 }
-                Passage::Aside(line) => self.asides.say([&line[..], b"\n"].concat().into()),
-                Passage::Lost { bytes } => {
-                    let words = format!("a line of {bytes} bytes was too long");
-                    self.asides.note(&words);
+                FilteredLine::Other(line) => {
+                    self.stderr_writer.write([&line[..], b"\n"].concat().into());
+                }
+                FilteredLine::TooLong { bytes } => {
+                    let message = format!("dropped a line of {bytes} bytes: too long");
+                    self.stderr_writer.note(&message);
                 }
             }
         }

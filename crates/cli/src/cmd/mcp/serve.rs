@@ -1,11 +1,16 @@
-//! `outpost mcp serve`: this program's own tools.
+//! `outpost mcp serve`: an MCP server with tools for commands and files.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
-use outpost_client::{Error, Local, Pending, Place, Remote, RemoteOptions, Standing};
+use outpost_client::{
+    ConnectionState, Error, Executor, LocalExecutor, Pending, RemoteExecutor, RemoteOptions,
+};
 use outpost_engine::sandbox::Level;
-use outpost_mcp::serve::{Confinement, Ground, Setup, Workbench};
+use outpost_mcp::{
+    ExecutorProvider,
+    serve::{Confinement, ToolServer, ToolServerConfig},
+};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -14,57 +19,56 @@ use crate::{
     cmd::sandbox,
     config::{self, Layer, Source},
     console::Signals,
-    exit,
-    farewell::{Remains, take_leave},
-    handed_on::handed_on,
-    target,
+    disconnect::{Leftovers, disconnect},
+    env_args::env_args,
+    exit, target,
 };
 
 pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let (confinement, level) = confinement(args)?;
-    let site = Arc::new(Site::of(args, level)?);
-    let setup = Setup {
+    let executor = Arc::new(ServeExecutor::new(args, level)?);
+    let setup = ToolServerConfig {
         cwd: args.cwd.clone(),
-        env: handed_on(&args.env, |name| std::env::var_os(name))?,
-        name: args.on.on.clone().map(|on| target::described(&on)),
+        env: env_args(&args.env, |name| std::env::var_os(name))?,
+        name: args.on.on.clone().map(|on| target::description(&on)),
         confinement,
-        ..Setup::default()
+        ..ToolServerConfig::default()
     };
-    let ground: Arc<dyn Ground> = Arc::clone(&site) as _;
+    let provider: Arc<dyn ExecutorProvider> = Arc::clone(&executor) as _;
     let opening = async {
-        let bench = Workbench::new(ground, setup).await;
-        let bench = bench.map_err(|error| {
+        let server = ToolServer::new(provider, setup).await;
+        let server = server.map_err(|error| {
             let needs = match error {
-                Error::NoDirectory => " needs an absolute --cwd to be confined to",
+                Error::NoDirectory => " needs an absolute --cwd for the sandbox",
                 _ => "",
             };
-            let words = match &args.on.on {
-                Some(on) => format!("--on {}{needs}", target::described(on)),
-                None => "cannot run anything here".to_owned(),
+            let message = match &args.on.on {
+                Some(on) => format!("--on {}{needs}", target::description(on)),
+                None => "cannot start the local executor".to_owned(),
             };
-            anyhow::Error::new(error).context(words)
+            anyhow::Error::new(error).context(message)
         })?;
-        let tried = bench.try_confinement().await;
-        tried.context("cannot confine what is to be confined")?;
-        Ok::<_, anyhow::Error>(bench)
+        let tried = server.check_confinement().await;
+        tried.context("cannot enforce the sandbox")?;
+        Ok::<_, anyhow::Error>(server)
     };
     let opened = match signals.unless_ended(opening).await {
         Ok(opened) => opened,
         Err(signal) => {
-            let _ = signals.unless_ended(site.leave()).await;
+            let _ = signals.unless_ended(executor.close()).await;
             return Ok(exit::of_signal(signal));
         }
     };
-    let bench = match opened {
-        Ok(bench) => Arc::new(bench),
+    let server = match opened {
+        Ok(server) => Arc::new(server),
         Err(error) => {
-            let _ = signals.unless_ended(site.leave()).await;
+            let _ = signals.unless_ended(executor.close()).await;
             return Err(error);
         }
     };
     let until = CancellationToken::new();
-    let speaking = bench.serve(tokio::io::stdin(), tokio::io::stdout(), until.clone());
+    let speaking = server.serve(tokio::io::stdin(), tokio::io::stdout(), until.clone());
     tokio::pin!(speaking);
     let (served, stopped) = tokio::select! {
         served = &mut speaking => (served, None),
@@ -73,97 +77,97 @@ pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
             (speaking.await, Some(signal))
         }
     };
-    let leaving = async {
-        site.leave().await;
-        bench.close().await;
+    let closing = async {
+        executor.close().await;
+        server.close().await;
     };
-    // Who can't wait needn't: what is here is killed when we are gone.
+    // A second signal skips the wait; local processes are killed with this program.
     tokio::select! {
-        () = leaving => {}
+        () = closing => {}
         _ = signals.ending() => {}
     }
     served?;
     Ok(stopped.map_or(ExitCode::SUCCESS, exit::of_signal))
 }
 
-/// What everything is confined to, and how that is enforced here.
+/// The sandbox of all tools, and its level.
 fn confinement(args: &McpServe) -> anyhow::Result<(Option<Confinement>, Level)> {
     let Some(profile) = &args.sandbox else {
         return Ok((None, Level::default()));
     };
     let layers = config::load(Layer::new(Source::CommandLine), None)?;
-    let in_force = layers.in_force()?;
-    // Which directory it is for is known where commands start.
-    let sandbox = sandbox::named(&in_force.settings.profiles, profile, Path::new("/"))
+    let config = layers.config()?;
+    // The working directory is set for each command.
+    let sandbox = sandbox::profile_sandbox(&config.profiles(), profile, Path::new("/"))
         .with_context(|| format!("--sandbox {profile}"))?;
     let confinement = sandbox.map(|sandbox| Confinement {
         profile: profile.clone(),
         sandbox,
     });
-    Ok((confinement, in_force.sandbox_level))
+    Ok((confinement, config.sandbox.level))
 }
 
-/// Where the tools work: here, or on a server that is connected to again if it
-/// was lost for good.
-enum Site {
-    Here(Local, Arc<dyn Place>),
-    There {
+/// Executor of the tools: local, or a server, which is reconnected after the connection has
+/// failed for good.
+enum ServeExecutor {
+    Local(LocalExecutor, Arc<dyn Executor>),
+    Remote {
         on: String,
-        remote: Mutex<Option<Arc<Remote>>>,
+        remote: Mutex<Option<Arc<RemoteExecutor>>>,
     },
 }
 
-impl Site {
-    fn of(args: &McpServe, level: Level) -> anyhow::Result<Self> {
+impl ServeExecutor {
+    fn new(args: &McpServe, level: Level) -> anyhow::Result<Self> {
         if let Some(on) = &args.on.on {
-            return Ok(Site::There {
+            return Ok(ServeExecutor::Remote {
                 on: on.clone(),
                 remote: Mutex::new(None),
             });
         }
-        let cwd = std::env::current_dir().context("cannot tell the current directory")?;
-        let here = target::here(cwd, level)?;
-        Ok(Site::Here(here.clone(), Arc::new(here)))
+        let cwd = std::env::current_dir().context("cannot determine the current directory")?;
+        let local = target::local(cwd, level)?;
+        Ok(ServeExecutor::Local(local.clone(), Arc::new(local)))
     }
 
-    /// Ends what still runs, in good order.
-    async fn leave(&self) {
+    /// Ends all processes and disconnects.
+    async fn close(&self) {
         match self {
-            Site::Here(here, _) => {
-                // What doesn't end in time is killed.
-                let _ = here.close().await;
+            ServeExecutor::Local(local, _) => {
+                // Processes that don't end in time are killed.
+                let _ = local.close().await;
             }
-            Site::There { remote, .. } => {
+            ServeExecutor::Remote { remote, .. } => {
                 if let Some(remote) = remote.lock().await.take() {
-                    // What is left there goes with the session.
-                    take_leave(&remote, Remains::Leftovers).await;
+                    // Leftover processes end with the session.
+                    disconnect(&remote, Leftovers::Processes).await;
                 }
             }
         }
     }
 }
 
-impl Ground for Site {
-    fn place(&self) -> Pending<'_, Arc<dyn Place>> {
+impl ExecutorProvider for ServeExecutor {
+    fn executor(&self) -> Pending<'_, Arc<dyn Executor>> {
         Box::pin(async move {
             let (on, remote) = match self {
-                Site::Here(_, place) => return Ok(Arc::clone(place)),
-                Site::There { on, remote } => (on, remote),
+                ServeExecutor::Local(_, place) => return Ok(Arc::clone(place)),
+                ServeExecutor::Remote { on, remote } => (on, remote),
             };
             let mut known = remote.lock().await;
             if let Some(remote) = &*known
-                && !matches!(*remote.standing().borrow(), Standing::Failed { .. })
+                && !matches!(
+                    *remote.connection_state().borrow(),
+                    ConnectionState::Failed { .. }
+                )
             {
-                let place: Arc<dyn Place> = Arc::clone(remote) as _;
+                let place: Arc<dyn Executor> = Arc::clone(remote) as _;
                 return Ok(place);
             }
-            let options = RemoteOptions {
-                client_name: "outpost mcp serve".to_owned(),
-                ..RemoteOptions::default()
-            };
+            let options = RemoteOptions::default().client_name("outpost mcp serve");
             let remote = Arc::new(target::reach(on, options).await?);
             *known = Some(Arc::clone(&remote));
-            let place: Arc<dyn Place> = remote;
+            let place: Arc<dyn Executor> = remote;
             Ok(place)
         })
     }

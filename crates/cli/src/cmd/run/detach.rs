@@ -1,4 +1,4 @@
-//! `outpost run --detach`: starts something that goes on alone.
+//! `outpost run --detach`: starts detached work.
 
 use std::{io::stdin, path::Path, process::ExitCode};
 
@@ -8,22 +8,22 @@ use super::{directory, environment};
 use crate::{
     args::{LAUNCHED, Run},
     console::window_size,
-    detached::{self, NotStarted, Site},
+    detached::{self, NotStarted, ServerTarget},
     exit,
     render::{command_line, out},
 };
 
-/// Starts it, and prints the id by which it is found again.
+/// Starts it, and prints its id.
 pub(super) async fn detach(args: &Run) -> anyhow::Result<ExitCode> {
     let on = args.on.on.as_deref();
     if on.is_some_and(|on| on.starts_with(LAUNCHED)) {
         return Ok(exit::misuse(
-            "--on stdio: can't be used with --detach: such a server ends with its command",
+            "cannot use --on stdio: with --detach: such a server ends with its command",
         ));
     }
-    let site = Site::of(on);
+    let server = ServerTarget::from_on(on);
     let label = command_line::quoted(&args.command);
-    let id = match detached::start(&site, start(args, &site)?, &label).await {
+    let id = match detached::start(&server, start(args, &server)?, &label).await {
         Ok(id) => id,
         Err(NotStarted::Command(error)) => {
             return Ok(exit::not_started(&args.command[0], &error));
@@ -31,27 +31,27 @@ pub(super) async fn detach(args: &Run) -> anyhow::Result<ExitCode> {
         Err(NotStarted::Server(error)) => return Err(error),
     };
     if has_input() {
-        out::note("what comes from standard input isn't passed on to detached work");
+        out::note("stdin is not forwarded to detached work");
     }
     out::lines([id])?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether somebody has sent something here, who may believe it will be read.
+/// Returns whether stdin has data, which the user may expect to be forwarded.
 fn has_input() -> bool {
     rustix::io::ioctl_fionread(stdin()).is_ok_and(|bytes| bytes > 0)
 }
 
-fn start(args: &Run, site: &Site) -> anyhow::Result<Start> {
+fn start(args: &Run, server: &ServerTarget) -> anyhow::Result<Start> {
     let start = Start::new(args.command.iter().cloned());
-    let start = match site {
-        // Our own server was started at another time and in another place.
-        Site::Home => {
+    let start = match server {
+        // The user's server has its own environment and working directory.
+        ServerTarget::User => {
             let cwd = directory(args.cwd.as_deref())?;
-            environment::exactly_ours(start, &args.env)?.cwd(cwd)
+            environment::copied(start, &args.env)?.cwd(cwd)
         }
-        Site::Url(_) => {
-            let start = environment::theirs(start, args.tty, &args.env)?;
+        ServerTarget::Url(_) => {
+            let start = environment::for_server(start, args.tty, &args.env)?;
             match &args.cwd {
                 Some(cwd) => start.cwd(Path::new(cwd)),
                 None => start,

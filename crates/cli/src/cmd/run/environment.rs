@@ -1,50 +1,52 @@
-//! What a command finds around it.
+//! The environment of a command.
 
 use outpost_client::{EnvPolicy, Start};
 
 use crate::{
     args::Variable,
-    handed_on::{NotText, handed_on, handed_on_beside_ours},
+    env_args::{NotUnicode, env_args, env_args_over_inherited},
 };
 
-/// What a terminal needs to be known by, also far away.
+/// Variables that describe the terminal.
 const TERMINAL: [&str; 2] = ["TERM", "COLORTERM"];
-/// What tells a person's language.
+/// Variables that describe the language.
 const LANGUAGE: [&str; 2] = ["LANG", "LANGUAGE"];
 const LOCALE: &str = "LC_";
 
-/// As if it had been started right here: everything of ours, also what a server
-/// would keep from strangers.
-pub(super) fn ours(start: Start, variables: &[Variable]) -> Result<Start, NotText> {
+/// For a local command: inherits the whole environment, including names that look like secrets.
+pub(super) fn inherited(start: Start, variables: &[Variable]) -> Result<Start, NotUnicode> {
     let all = EnvPolicy {
         ignore_default_excludes: true,
         ..EnvPolicy::default()
     };
-    let more = handed_on_beside_ours(variables, |name| std::env::var_os(name))?;
+    let more = env_args_over_inherited(variables, |name| std::env::var_os(name))?;
     Ok(start.env_policy(all).envs(more))
 }
 
-/// As if the person had come to the server: its environment, and the person's
-/// terminal and language.
-pub(super) fn theirs(start: Start, tty: bool, variables: &[Variable]) -> Result<Start, NotText> {
-    let persons = here().filter(|(name, _)| {
+/// For a command on a server: inherits the server's environment, plus the variables of the terminal
+/// and the language.
+pub(super) fn for_server(
+    start: Start,
+    tty: bool,
+    variables: &[Variable],
+) -> Result<Start, NotUnicode> {
+    let terminal_and_language = local_variables().filter(|(name, _)| {
         let name = name.as_str();
         let language = LANGUAGE.contains(&name) || name.starts_with(LOCALE);
         language || (tty && TERMINAL.contains(&name))
     });
-    let more = handed_on(variables, |name| std::env::var_os(name))?;
-    Ok(start.inherit_env().envs(persons).envs(more))
+    let more = env_args(variables, |name| std::env::var_os(name))?;
+    Ok(start.inherit_env().envs(terminal_and_language).envs(more))
 }
 
-/// Everything of ours by name and value, for a server of our own that was
-/// started at another time.
-pub(super) fn exactly_ours(start: Start, variables: &[Variable]) -> Result<Start, NotText> {
-    let more = handed_on(variables, |name| std::env::var_os(name))?;
-    Ok(start.envs(here()).envs(more))
+/// For a command on the user's own server: sends the whole local environment.
+pub(super) fn copied(start: Start, variables: &[Variable]) -> Result<Start, NotUnicode> {
+    let more = env_args(variables, |name| std::env::var_os(name))?;
+    Ok(start.envs(local_variables()).envs(more))
 }
 
-/// The wire carries text, so what isn't stays behind, unless somebody insists on it.
-fn here() -> impl Iterator<Item = (String, String)> {
+/// The local variables that are Unicode text; the wire carries nothing else.
+fn local_variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }

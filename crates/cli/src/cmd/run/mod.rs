@@ -1,4 +1,4 @@
-//! `outpost run`: a command, here or on a server, as if it were right here.
+//! `outpost run`: runs a command locally or on a server.
 
 mod detach;
 mod environment;
@@ -12,94 +12,94 @@ use std::{
 };
 
 use anyhow::Context;
-use outpost_client::{Place, Process, Remote, RemoteOptions, Sandbox, Start, Terminate};
+use outpost_client::{Executor, Process, RemoteExecutor, RemoteOptions, Sandbox, Start, Terminate};
 use outpost_engine::sandbox::Level;
 use tokio::time::{Instant, timeout};
 
-use super::task::perform;
+use super::runtime::run_command;
 use crate::{
     args::Run,
     console::{
-        Conversation, Ending, Key, Notice, Parting, RawMode, Signals, Typed, WayOut, converse,
-        window_size,
+        Attachment, EscapeKey, Key, Notice, OnLeave, Outcome, RawMode, Signals, StdinForwarder,
+        attach, window_size,
     },
+    disconnect::{Leftovers, disconnect},
+    env_args::NotUnicode,
     exit,
-    farewell::{Remains, take_leave},
-    handed_on::NotText,
-    render::{out::note, words},
+    render::{errors, out::note},
     target,
 };
 
-/// How long leaving the place may take once we were told twice to end.
-const LEAVE_WITHIN: Duration = Duration::from_millis(500);
+/// Timeout for disconnecting after a second signal.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A command that is over.
-struct Over {
+/// An ended command.
+struct Finished {
     code: ExitCode,
-    /// Whether an interrupt that we passed on has ended it.
+    /// Whether a forwarded SIGINT ended it.
     interrupted: bool,
 }
 
-/// Runs the command; the exit code is its own.
+/// Runs the command. The exit code is its own.
 pub(crate) fn run(args: &Run) -> ExitCode {
-    run_as(args, &Confinement::default())
+    run_in(args, &Confinement::default())
 }
 
-/// The same here, confined.
+/// Runs the command locally in a sandbox.
 pub(crate) fn confined(args: &Run, sandbox: Option<Sandbox>, level: Level) -> ExitCode {
-    run_as(args, &Confinement { sandbox, level })
+    run_in(args, &Confinement { sandbox, level })
 }
 
-/// What a command is confined to.
+/// The sandbox of a command.
 #[derive(Debug, Default)]
 struct Confinement {
-    /// None for nothing.
+    /// None for full access.
     sandbox: Option<Sandbox>,
     level: Level,
 }
 
-fn run_as(args: &Run, confinement: &Confinement) -> ExitCode {
+fn run_in(args: &Run, confinement: &Confinement) -> ExitCode {
     let mut interrupted = false;
-    let code = perform(async {
-        let ran = match args.detach {
-            true => detach::detach(args).await,
-            false => run_here(args, confinement).await.map(|over| {
-                interrupted = over.interrupted;
-                over.code
-            }),
+    let code = run_command(async {
+        let ran = if args.detach {
+            detach::detach(args).await
+        } else {
+            run_attached(args, confinement).await.map(|finished| {
+                interrupted = finished.interrupted;
+                finished.code
+            })
         };
         Ok(ran.unwrap_or_else(|error| exit::with_error(&error)))
     });
-    // A shell ends its loop if what it ran died of an interrupt, and goes on if it
-    // has merely exited.
-    if interrupted && outpost_engine::heed_interrupt().is_ok() {
+    // A shell stops a loop only if its child died of SIGINT, not if it exited.
+    if interrupted && outpost_engine::restore_sigint().is_ok() {
         let _ =
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
     }
     code
 }
 
-/// Runs it with our streams as its own.
-async fn run_here(args: &Run, confinement: &Confinement) -> anyhow::Result<Over> {
-    let without_a_start = |code| Over {
+/// Runs the command with this program's stdio.
+async fn run_attached(args: &Run, confinement: &Confinement) -> anyhow::Result<Finished> {
+    let not_started = |code| Finished {
         code,
         interrupted: false,
     };
-    // Before anything is started: what comes from now on is for the command.
+    // Before the start: later signals are for the command.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
-    // Before a server hears of us: what can't be said needn't be begun.
+    // Before connecting: an invalid argument needs no server.
     let start = program(args)?;
-    let (place, remote) = tokio::select! {
-        place = place(args, confinement.level) => place?,
-        signal = signals.ending() => return Ok(without_a_start(exit::of_signal(signal))),
+    let (executor, remote) = tokio::select! {
+        executor = executor(args, confinement.level) => executor?,
+        signal = signals.ending() => return Ok(not_started(exit::of_signal(signal))),
     };
-    let start = connected(args, start);
+    let start = with_stdio(args, start);
     let start = match confinement.sandbox.clone() {
         Some(sandbox) => start.sandbox(sandbox),
         None => start,
     };
     let started = tokio::select! {
-        started = place.start(start) => {
+        started = executor.start(start) => {
             started.map_err(|error| exit::not_started(&args.command[0], &error))
         }
         signal = signals.ending() => Err(exit::of_signal(signal)),
@@ -107,134 +107,131 @@ async fn run_here(args: &Run, confinement: &Confinement) -> anyhow::Result<Over>
     let process = match started {
         Ok(process) => process,
         Err(code) => {
-            // Whether the server has started it may be unknown: then it is ended there.
-            let leaving = leave(&*place, remote.as_ref(), Remains::Unknown);
+            // The result of the start may be unknown; disconnecting ends the process.
+            let leaving = leave(&*executor, remote.as_ref(), Leftovers::UnknownStart);
             let _ = signals.unless_ended(leaving).await;
-            return Ok(without_a_start(code));
+            return Ok(not_started(code));
         }
     };
-    let (code, interrupted, haste) = match talk(args, &process, remote.as_ref(), &mut signals).await
-    {
-        Ok(ending) => {
-            let died = matches!(ending, Ending::Exited(code) if exit::is_of_interrupt(code));
-            let haste = Haste::after(&ending);
-            let code = exit::after(&process, ending).await;
-            (code, died && signals.interrupted(), haste)
-        }
-        Err(error) => {
-            let _ = process.terminate().await;
-            (exit::with_error(&error), false, Haste::None)
-        }
-    };
-    if let Some(remote) = remote.as_ref().filter(|_| haste == Haste::None) {
+    let (code, interrupted, urgency) =
+        match attach_stdio(args, &process, remote.as_ref(), &mut signals).await {
+            Ok(outcome) => {
+                let died = matches!(outcome, Outcome::Exited(code) if exit::is_interrupted(code));
+                let urgency = ExitUrgency::after(&outcome);
+                let code = exit::after(&process, outcome).await;
+                (code, died && signals.interrupted(), urgency)
+            }
+            Err(error) => {
+                let _ = process.terminate().await;
+                (exit::with_error(&error), false, ExitUrgency::Normal)
+            }
+        };
+    if let Some(remote) = remote.as_ref().filter(|_| urgency == ExitUrgency::Normal) {
         end_tree(&process, remote).await;
     }
     drop(process);
-    // What the command has left running ends with us. Who can't wait needn't: here it
-    // is killed when we are gone, and on a server its session ends some time later.
+    // Leftover processes end here. A second signal skips the wait: local ones are killed with this
+    // program, remote ones end with the session's lease.
     let leaving = async {
-        match haste {
-            Haste::None | Haste::Told => {
-                leave(&*place, remote.as_ref(), Remains::Leftovers).await;
+        match urgency {
+            ExitUrgency::Normal | ExitUrgency::Immediate => {
+                leave(&*executor, remote.as_ref(), Leftovers::Processes).await;
             }
-            Haste::GivenUp => close(&*place).await,
+            ExitUrgency::Abandon => close(&*executor).await,
         }
     };
-    if haste == Haste::Told {
-        let _ = timeout(LEAVE_WITHIN, leaving).await;
+    if urgency == ExitUrgency::Immediate {
+        let _ = timeout(LEAVE_TIMEOUT, leaving).await;
     } else {
         let _ = signals.unless_ended(leaving).await;
     }
-    Ok(Over { code, interrupted })
+    Ok(Finished { code, interrupted })
 }
 
-/// How much of a hurry we are in once a command is over for us.
+/// Urgency of the exit after the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Haste {
-    None,
-    /// We were told twice to end.
-    Told,
-    /// Nobody wants to wait for a server that can't be reached.
-    GivenUp,
+enum ExitUrgency {
+    Normal,
+    /// After a second signal.
+    Immediate,
+    /// The server is unreachable, and the user gave up.
+    Abandon,
 }
 
-impl Haste {
-    fn after(ending: &Ending) -> Self {
-        match ending {
-            Ending::Stopped(_) => Haste::Told,
-            Ending::GivenUp(_) => Haste::GivenUp,
-            _ => Haste::None,
+impl ExitUrgency {
+    fn after(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Killed(_) => ExitUrgency::Immediate,
+            Outcome::Abandoned(_) => ExitUrgency::Abandon,
+            _ => ExitUrgency::Normal,
         }
     }
 }
 
-/// Leaves the place, and the server if it is on one.
-async fn leave(place: &dyn Place, remote: Option<&Remote>, remains: Remains) {
+/// Closes the executor, and disconnects from the server.
+async fn leave(executor: &dyn Executor, remote: Option<&RemoteExecutor>, leftovers: Leftovers) {
     match remote {
-        Some(remote) => take_leave(remote, remains).await,
-        None => close(place).await,
+        Some(remote) => disconnect(remote, leftovers).await,
+        None => close(executor).await,
     }
 }
 
-async fn close(place: &dyn Place) {
-    if let Err(error) = place.close().await {
-        note(&words::of_client(&error));
+async fn close(executor: &dyn Executor) {
+    if let Err(error) = executor.close().await {
+        note(&errors::client_message(&error));
     }
 }
 
-/// Ends what a command has left running, on a server that ends trees and no sessions.
-async fn end_tree(process: &Process, remote: &Remote) {
+/// Ends leftover processes on a server that can end trees but not sessions.
+async fn end_tree(process: &Process, remote: &RemoteExecutor) {
     let can = remote.capabilities();
     if can.terminate_tree && !can.process_list {
-        let tree = Terminate {
-            grace: None,
-            tree: true,
-        };
-        let _ = timeout(LEAVE_WITHIN, process.terminate_with(tree)).await;
+        let tree = Terminate::new().tree();
+        let _ = timeout(LEAVE_TIMEOUT, process.terminate_with(tree)).await;
     }
 }
 
-/// Where we are, for a command that is to run in the same place.
-fn here() -> anyhow::Result<PathBuf> {
+/// The working directory of this program.
+fn current_directory() -> anyhow::Result<PathBuf> {
     std::env::current_dir().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => anyhow::anyhow!(
-            "the current directory has been deleted; go elsewhere, or say where with --cwd"
+            "the current directory has been deleted; change to another one, or use --cwd"
         ),
-        _ => anyhow::Error::new(error).context("cannot tell the current directory"),
+        _ => anyhow::Error::new(error).context("cannot determine the current directory"),
     })
 }
 
-/// The directory to run in, as a path that means the same everywhere on this
-/// machine.
+/// The working directory of the command, as an absolute path.
 pub(super) fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
     let cwd = PathBuf::from(cwd.unwrap_or_default());
-    match cwd.is_absolute() {
-        true => Ok(cwd),
-        false => Ok(here()?.join(cwd).components().collect()),
+    if cwd.is_absolute() {
+        Ok(cwd)
+    } else {
+        Ok(current_directory()?.join(cwd).components().collect())
     }
 }
 
-/// Here, or on the server that was named.
-async fn place(args: &Run, level: Level) -> anyhow::Result<(Arc<dyn Place>, Option<Remote>)> {
+/// The local executor, or the server that `--on` names.
+async fn executor(
+    args: &Run,
+    level: Level,
+) -> anyhow::Result<(Arc<dyn Executor>, Option<RemoteExecutor>)> {
     let Some(on) = &args.on.on else {
-        let local = target::here(directory(args.cwd.as_deref())?, level)?;
+        let local = target::local(directory(args.cwd.as_deref())?, level)?;
         return Ok((Arc::new(local), None));
     };
-    let options = RemoteOptions {
-        client_name: "outpost run".to_owned(),
-        ..RemoteOptions::default()
-    };
+    let options = RemoteOptions::default().client_name("outpost run");
     let remote = target::connect(on, options).await?;
     Ok((Arc::new(remote.clone()), Some(remote)))
 }
 
-/// The command with what it finds around it.
-fn program(args: &Run) -> Result<Start, NotText> {
+/// The command with its environment and working directory.
+fn program(args: &Run) -> Result<Start, NotUnicode> {
     let start = Start::new(args.command.iter().cloned());
     let start = match args.on.on {
-        // Where we are is where the place is.
-        None => return environment::ours(start, &args.env),
-        Some(_) => environment::theirs(start, args.tty, &args.env)?,
+        // The local executor already has the working directory.
+        None => return environment::inherited(start, &args.env),
+        Some(_) => environment::for_server(start, args.tty, &args.env)?,
     };
     Ok(match &args.cwd {
         Some(cwd) => start.cwd(cwd),
@@ -242,12 +239,12 @@ fn program(args: &Run) -> Result<Start, NotText> {
     })
 }
 
-/// The same with streams like ours, as they are now.
-fn connected(args: &Run, start: Start) -> Start {
+/// Adds stdin, a terminal and a timeout.
+fn with_stdio(args: &Run, start: Start) -> Start {
     let start = match (args.tty, window_size()) {
         (true, Some((rows, cols))) => start.size(rows, cols),
         (true, None) => start.tty(),
-        (false, _) if Typed::is_wanted(args.interactive) => start.stdin(),
+        (false, _) if StdinForwarder::is_wanted(args.interactive) => start.stdin(),
         (false, _) => start,
     };
     match &args.timeout {
@@ -256,38 +253,38 @@ fn connected(args: &Run, start: Start) -> Start {
     }
 }
 
-/// Connects our streams with the command's until one side is done.
-async fn talk(
+/// Connects our stdio with the command's.
+async fn attach_stdio(
     args: &Run,
     process: &Process,
-    remote: Option<&Remote>,
+    remote: Option<&RemoteExecutor>,
     signals: &mut Signals,
-) -> anyhow::Result<Ending> {
-    // Keys are for the command's terminal only if its output is to be seen on ours.
-    let raw_mode = match args.tty && stdout().is_terminal() {
-        true => RawMode::set()?,
-        false => None,
+) -> anyhow::Result<Outcome> {
+    // In raw mode the output must be shown on this terminal.
+    let raw_mode = if args.tty && stdout().is_terminal() {
+        RawMode::set()?
+    } else {
+        None
     };
-    // On a terminal of its own Ctrl-C is the command's, which isn't there while the
-    // connection is lost.
-    let way_out = match (&raw_mode, remote) {
-        (Some(_), Some(remote)) => Some(WayOut::GiveUp(Key::DETACH, remote.standing())),
+    // In raw mode Ctrl-C goes to the command, which doesn't get it while the connection is lost.
+    let escape_key = match (&raw_mode, remote) {
+        (Some(_), Some(remote)) => Some(EscapeKey::GiveUp(Key::DETACH, remote.connection_state())),
         _ => None,
     };
-    let said = way_out.as_ref().map(|_| "Ctrl-] gives up");
-    let wanted = Typed::is_wanted(args.interactive || args.tty);
+    let hint = escape_key.as_ref().map(|_| "Ctrl-] gives up");
+    let wanted = StdinForwarder::is_wanted(args.interactive || args.tty);
     let until = args
         .timeout
         .and_then(|time| Instant::now().checked_add(time.0));
-    let conversation = Conversation {
+    let attachment = Attachment {
         process,
         remote,
         tty: args.tty,
-        typed: wanted.then(|| Typed::read(way_out)),
+        stdin: wanted.then(|| StdinForwarder::read(escape_key)),
         since: 0,
-        parting: Parting::Ends,
+        on_leave: OnLeave::Terminate,
         until,
-        notice: Notice::beside(raw_mode.as_ref()).with_way_out(said),
+        notice: Notice::next_to(raw_mode.as_ref()).with_escape_hint(hint),
     };
-    Ok(converse(conversation, signals).await)
+    Ok(attach(attachment, signals).await)
 }

@@ -1,64 +1,72 @@
-//! What a command would be confined to, and by what means.
+//! `outpost sandbox --explain`.
 
 use std::{io, path::PathBuf, process::ExitCode};
 
 use outpost_engine::sandbox::{
-    Level, Means, Mounter, Network, Plan,
-    planning::{Bounds, Child, Host, plan},
+    HostSupport, Level, Mounter, Network, Plan,
+    planning::{ChildPaths, HostFileSystem, PlanLimits, plan},
 };
 
-use super::policy::Wish;
+use super::policy::SandboxRequest;
 use crate::{
     args::Sandbox,
     cmd::confine,
     render::{
         explanation::{Explanation, Layer},
         out,
-        paint::Paint,
+        style::Styler,
     },
 };
 
-/// Prints the plan and the layers. The exit code says whether it can be
-/// enforced here.
-pub(super) fn explain(args: &Sandbox, wish: &Wish, level: Level) -> anyhow::Result<ExitCode> {
+/// Prints the plan and the enforcement layers. The exit code tells whether it can be enforced here.
+pub(super) fn explain(
+    args: &Sandbox,
+    request: &SandboxRequest,
+    level: Level,
+) -> anyhow::Result<ExitCode> {
     let tmpdir = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
     let tmpdir = tmpdir.map(PathBuf::from);
-    let child = Child {
-        cwd: &wish.cwd,
+    let context = ChildPaths {
+        cwd: &request.cwd,
         tmpdir: tmpdir.as_deref(),
     };
-    let plan = match &wish.sandbox {
+    let plan = match &request.sandbox {
         None => None,
-        Some(sandbox) => Some(plan(sandbox.policy(), &child, &Host, &Bounds::default())?),
+        Some(sandbox) => Some(plan(
+            sandbox.policy(),
+            &context,
+            &HostFileSystem,
+            &PlanLimits::default(),
+        )?),
     };
-    let (layers, refusal) = match &plan {
+    let (layers, unenforceable) = match &plan {
         None => (Vec::new(), None),
         Some(plan) => match confine::sandbox(level).preflight() {
-            Ok(means) => (layers(plan, &means, level), None),
+            Ok(support) => (layers(plan, &support, level), None),
             Err(reason) => (Vec::new(), Some(reason.to_string())),
         },
     };
     let explanation = Explanation {
-        profile: &wish.profile,
-        cwd: &wish.cwd,
+        profile: &request.profile,
+        cwd: &request.cwd,
         plan: plan.as_ref(),
         level,
         layers,
-        refusal,
+        unenforceable,
     };
     if args.json {
         out::lines([format!("{:#}", explanation.json())])?;
     } else {
-        out::lines(explanation.lines(out::width(), Paint::on(&io::stdout())))?;
+        out::lines(explanation.lines(out::width(), Styler::on(&io::stdout())))?;
     }
-    Ok(match explanation.refusal {
+    Ok(match explanation.unenforceable {
         None => ExitCode::SUCCESS,
         Some(_) => ExitCode::FAILURE,
     })
 }
 
-/// The walls around the process, from the outside in.
-fn layers(plan: &Plan, means: &Means, level: Level) -> Vec<Layer> {
+/// The enforcement layers, from the outside in.
+fn layers(plan: &Plan, support: &HostSupport, level: Level) -> Vec<Layer> {
     let layer = |name, what: &str| Layer {
         name,
         what: what.to_owned(),
@@ -72,24 +80,26 @@ fn layers(plan: &Plan, means: &Means, level: Level) -> Vec<Layer> {
     };
     let mut layers = Vec::new();
     if level == Level::Namespaces {
-        let what = format!("{spaces}, by {}", means.version);
+        let what = format!("{spaces}, by {}", support.version);
         layers.push(layer("namespaces", &what));
-        let mounter = match means.mounter {
-            Mounter::Stage => "the helper of outpost inside them",
-            Mounter::Bubblewrap => "bubblewrap: nobody else may mount here",
+        let mounter = match support.mounter {
+            Mounter::Helper => "the outpost helper",
+            Mounter::Bubblewrap => "bubblewrap, because only it may mount on this host",
         };
-        layers.push(layer("mounts", &format!("what is listed, by {mounter}")));
+        layers.push(layer("mounts", &format!("the listed paths, by {mounter}")));
     }
     let paths = match level {
         Level::Namespaces => "the same paths again",
         Level::Landlock => "the paths",
     };
-    layers.push(match means.landlock {
+    layers.push(match support.landlock {
         0 => layer("landlock", "none in this kernel"),
         version => layer("landlock", &format!("{paths}, by ABI {version}")),
     });
-    let calls = format!("{sockets}no io_uring, no foreign architectures, no typing for others");
+    let calls = format!(
+        "{sockets}no io_uring, no foreign architectures, no input into other terminals (TIOCSTI)"
+    );
     layers.push(layer("seccomp", &calls));
-    layers.push(layer("privileges", "none, and no way to gain any"));
+    layers.push(layer("privileges", "none, and none can be gained"));
     layers
 }

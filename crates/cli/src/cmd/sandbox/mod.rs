@@ -1,28 +1,27 @@
-//! `outpost sandbox`: a command, right here and confined.
+//! `outpost sandbox`: runs a command in a local sandbox.
 
 mod explain;
 mod policy;
 
 use std::process::ExitCode;
 
-pub(crate) use policy::named;
+pub(crate) use policy::profile_sandbox;
 
 use super::run;
 use crate::{
     args::{OnAny, Run, Sandbox},
-    config::{self, InForce, Layer, Source},
+    config::{self, Config, Layer, Source},
     render::out,
 };
 
-/// Runs the command; the exit code is its own. Or explains what it would be
-/// confined to.
+/// Runs the command, or explains its sandbox. The exit code is the command's.
 pub(crate) fn run(args: Sandbox) -> ExitCode {
     match prepare(&args) {
-        Err(error) => out::conclude(Err(error)),
-        Ok((in_force, wish)) if args.explain => {
-            out::conclude(explain::explain(&args, &wish, in_force.sandbox_level))
+        Err(error) => out::finish(Err(error)),
+        Ok((config, request)) if args.explain => {
+            out::finish(explain::explain(&args, &request, config.sandbox.level))
         }
-        Ok((in_force, wish)) => {
+        Ok((config, request)) => {
             let command = Run {
                 tty: args.tty,
                 interactive: false,
@@ -33,15 +32,15 @@ pub(crate) fn run(args: Sandbox) -> ExitCode {
                 on: OnAny { on: None },
                 command: args.command,
             };
-            run::confined(&command, wish.sandbox, in_force.sandbox_level)
+            run::confined(&command, request.sandbox, config.sandbox.level)
         }
     }
 }
 
-fn prepare(args: &Sandbox) -> anyhow::Result<(InForce, policy::Wish)> {
+fn prepare(args: &Sandbox) -> anyhow::Result<(Config, policy::SandboxRequest)> {
     let layers = config::load(Layer::new(Source::CommandLine), None)?;
-    let in_force = layers.in_force()?;
+    let config = layers.config()?;
     let cwd = run::directory(args.cwd.as_deref())?;
-    let wish = policy::wish(args, &in_force.settings.profiles, cwd)?;
-    Ok((in_force, wish))
+    let request = policy::request(args, &config.profiles(), cwd)?;
+    Ok((config, request))
 }

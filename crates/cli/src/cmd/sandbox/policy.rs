@@ -1,4 +1,4 @@
-//! What a command is confined to, from what was typed.
+//! The sandbox of a command, from its arguments.
 
 use std::path::{Path, PathBuf};
 
@@ -11,34 +11,38 @@ use outpost_engine::sandbox::{
 
 use crate::args::Sandbox;
 
-/// What was asked for.
+/// The requested sandbox.
 #[derive(Debug)]
-pub(super) struct Wish {
-    /// The profile it began with.
+pub(super) struct SandboxRequest {
+    /// Name of the profile.
     pub(super) profile: String,
     pub(super) cwd: PathBuf,
     /// None for full access.
     pub(super) sandbox: Option<client::Sandbox>,
 }
 
-/// The profile with what was said besides it.
-pub(super) fn wish(args: &Sandbox, profiles: &Profiles, cwd: PathBuf) -> anyhow::Result<Wish> {
+/// Combines the profile with the flags.
+pub(super) fn request(
+    args: &Sandbox,
+    profiles: &Profiles,
+    cwd: PathBuf,
+) -> anyhow::Result<SandboxRequest> {
     let profile = args.profile.as_ref().unwrap_or(&profiles.default).clone();
-    let sandbox = match named(profiles, &profile, &cwd)? {
-        // Whoever denies something wants to be confined that far.
-        None if !args.deny.is_empty() => Some(everything(&cwd)),
+    let sandbox = match profile_sandbox(profiles, &profile, &cwd)? {
+        // `--deny` confines even with full access.
+        None if !args.deny.is_empty() => Some(full_access(&cwd)),
         sandbox => sandbox,
     };
-    let sandbox = sandbox.map(|sandbox| with_more(sandbox, args, &cwd));
-    Ok(Wish {
+    let sandbox = sandbox.map(|sandbox| with_flags(sandbox, args, &cwd));
+    Ok(SandboxRequest {
         profile,
         cwd,
         sandbox,
     })
 }
 
-/// What the profile of this name confines to; none for full access.
-pub(crate) fn named(
+/// The sandbox of a profile; none for full access.
+pub(crate) fn profile_sandbox(
     profiles: &Profiles,
     name: &str,
     cwd: &Path,
@@ -55,7 +59,7 @@ fn names(profiles: &Profiles) -> String {
     names.join(", ")
 }
 
-fn everything(cwd: &Path) -> client::Sandbox {
+fn full_access(cwd: &Path) -> client::Sandbox {
     let policy = Policy {
         file_system: FileSystem::Unrestricted,
         network: Network::Enabled,
@@ -65,7 +69,7 @@ fn everything(cwd: &Path) -> client::Sandbox {
     policy.into()
 }
 
-fn with_more(mut sandbox: client::Sandbox, args: &Sandbox, cwd: &Path) -> client::Sandbox {
+fn with_flags(mut sandbox: client::Sandbox, args: &Sandbox, cwd: &Path) -> client::Sandbox {
     for path in &args.read {
         sandbox = sandbox.read(cwd.join(path));
     }
@@ -73,23 +77,20 @@ fn with_more(mut sandbox: client::Sandbox, args: &Sandbox, cwd: &Path) -> client
         sandbox = sandbox.write(cwd.join(path));
     }
     for place in &args.deny {
-        sandbox = match place.contains(['*', '?']) {
-            true => sandbox.deny_matching(pattern(place)),
-            false => sandbox.deny(cwd.join(place)),
+        sandbox = if place.contains(['*', '?']) {
+            sandbox.deny_matching(pattern(place))
+        } else {
+            sandbox.deny(cwd.join(place))
         };
     }
-    match args.net {
-        true => sandbox.network(),
-        false => sandbox,
-    }
+    if args.net { sandbox.network() } else { sandbox }
 }
 
-/// What was typed as a pattern of the engine. Names with brackets and braces are
-/// common, and one that were taken for a set would silently not be denied, so all
-/// but `*` and `?` stands for itself.
-fn pattern(typed: &str) -> String {
+/// Converts an argument to a pattern of the engine. Brackets and braces are common in file names,
+/// and taken as a set they would silently deny nothing. So only `*` and `?` are special.
+fn pattern(argument: &str) -> String {
     let mut pattern = String::new();
-    for letter in typed.chars() {
+    for letter in argument.chars() {
         if matches!(letter, '[' | ']' | '{' | '}' | ',' | '\\') {
             pattern.push('\\');
         }
@@ -103,46 +104,47 @@ mod tests {
     use clap::Parser as _;
     use outpost_engine::sandbox::{
         Access,
-        policy::{Entry, Place, Special},
+        policy::{Entry, SpecialPath},
     };
 
     use super::*;
     use crate::args::{Arguments, Subcommand};
 
-    fn typed(words: &str) -> Wish {
-        let line = format!("outpost sandbox {words} -- true");
+    fn parse(args: &str) -> SandboxRequest {
+        let line = format!("outpost sandbox {args} -- true");
         let Subcommand::Sandbox(args) = Arguments::parse_from(line.split_whitespace()).subcommand
         else {
             panic!("that is another command");
         };
-        wish(&args, &Profiles::default(), "/srv".into()).unwrap()
+        request(&args, &Profiles::default(), "/srv".into()).unwrap()
     }
 
-    fn entries(wish: &Wish) -> Vec<Entry> {
-        match &wish.sandbox.as_ref().unwrap().policy().file_system {
+    fn entries(request: &SandboxRequest) -> Vec<Entry> {
+        match &request.sandbox.as_ref().unwrap().policy().file_system {
             FileSystem::Restricted(files) => files.entries.clone(),
             FileSystem::Unrestricted => Vec::new(),
         }
     }
 
     #[test]
-    fn a_profile_is_where_it_begins() {
-        assert_eq!(typed("").profile, ":workspace");
-        let read_only = typed("--profile :read-only");
-        let all = Entry::new(Place::Special(Special::Root), Access::Read);
+    fn profile_is_the_starting_point() {
+        assert_eq!(parse("").profile, ":workspace");
+        let read_only = parse("--profile :read-only");
+        let all = Entry::special(SpecialPath::Root, Access::Read);
         assert_eq!(entries(&read_only), [all]);
-        assert!(typed("-p :danger-full-access").sandbox.is_none());
+        assert!(parse("-p :danger-full-access").sandbox.is_none());
     }
 
     #[test]
-    fn what_is_typed_is_seen_from_here() {
-        let wish = typed("-p :read-only --write out --write /var/x --deny secret --deny **/*.pem");
-        let said: Vec<_> = entries(&wish)[1..]
+    fn flags_resolve_against_the_working_directory() {
+        let request =
+            parse("-p :read-only --write out --write /var/x --deny secret --deny **/*.pem");
+        let shown: Vec<_> = entries(&request)[1..]
             .iter()
-            .map(|entry| format!("{} {}", entry.access.word(), entry.place))
+            .map(|entry| format!("{} {}", entry.access.as_str(), entry.path))
             .collect();
         assert_eq!(
-            said,
+            shown,
             [
                 "write /srv/out",
                 "write /var/x",
@@ -161,25 +163,25 @@ mod tests {
             ("x[1]/*.pem", "deny x\\[1\\]/*.pem"),
             ("{a,b}\\?", "deny \\{a\\,b\\}\\\\?"),
         ] {
-            let wish = typed(&format!("--deny {place}"));
-            let entries = entries(&wish);
+            let request = parse(&format!("--deny {place}"));
+            let entries = entries(&request);
             let last = entries.last().unwrap();
-            assert_eq!(format!("{} {}", last.access.word(), last.place), denied);
+            assert_eq!(format!("{} {}", last.access.as_str(), last.path), denied);
         }
     }
 
     #[test]
-    fn the_network_is_granted_by_name() {
-        let network = |words| typed(words).sandbox.unwrap().policy().network;
+    fn network_needs_flag() {
+        let network = |args| parse(args).sandbox.unwrap().policy().network;
         assert_eq!(network(""), Network::Restricted);
         assert_eq!(network("--net"), Network::Enabled);
     }
 
     #[test]
-    fn to_deny_something_is_to_confine() {
-        let wish = typed("-p :danger-full-access --deny /etc/shadow");
-        let everything = Entry::new(Place::Special(Special::Root), Access::Write);
-        assert_eq!(entries(&wish)[0], everything);
-        assert_eq!(entries(&wish).len(), 2);
+    fn deny_confines_full_access() {
+        let request = parse("-p :danger-full-access --deny /etc/shadow");
+        let everything = Entry::special(SpecialPath::Root, Access::Write);
+        assert_eq!(entries(&request)[0], everything);
+        assert_eq!(entries(&request).len(), 2);
     }
 }

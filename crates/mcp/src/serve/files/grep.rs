@@ -1,77 +1,85 @@
-//! The lines of a text that match.
+//! Finds matching lines.
 
 use regex::bytes::Regex;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use crate::serve::words;
+use crate::serve::text;
 
-/// How much of a file says whether it is text.
-const LOOKED_AT: usize = 8 * 1024;
+/// Number of bytes that decide whether a file is binary.
+const BINARY_CHECK_BYTES: usize = 8 * 1024;
 
-/// A line that matches, or that is beside one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::serve) struct Hit {
-    /// From 1.
-    pub(in crate::serve) line: u64,
+// A matching line, or a line of its context. Not a doc comment: that would become part of
+// the tool's schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(in crate::serve) struct FoundLine {
+    /// The line number, from 1.
+    pub(in crate::serve) number: u64,
     pub(in crate::serve) text: String,
-    /// It only stands beside one that does.
+    /// Whether the line doesn't match and is context of one that does.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
     pub(in crate::serve) context: bool,
 }
 
-/// How much is wanted.
+/// Limits of a search.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::serve) struct Wish {
-    /// Lines around each one that matches.
+pub(in crate::serve) struct SearchLimits {
+    /// Context lines before and after each match.
     pub(in crate::serve) context: usize,
-    /// Lines that match, at most.
-    pub(in crate::serve) most: usize,
-    /// Bytes of a line, at most.
+    /// Maximum number of matching lines.
+    pub(in crate::serve) matches: usize,
+    /// Maximum length of a line.
     pub(in crate::serve) line_bytes: usize,
-    /// Bytes in all, at which it is enough.
+    /// Total size of lines at which the search stops.
     pub(in crate::serve) bytes: usize,
 }
 
-/// What has a zero in its beginning is no text.
+/// Reports whether a file is binary: it has a NUL byte near its beginning.
 pub(in crate::serve) fn is_binary(content: &[u8]) -> bool {
-    let beginning = &content[..content.len().min(LOOKED_AT)];
+    let beginning = &content[..content.len().min(BINARY_CHECK_BYTES)];
     memchr::memchr(0, beginning).is_some()
 }
 
-/// The lines that match, in order, with what is around them. Says too whether
-/// there are more than are wanted.
-pub(in crate::serve) fn lines(content: &[u8], pattern: &Regex, wish: Wish) -> (Vec<Hit>, bool) {
+/// Returns the matching lines with their context, and whether there are more.
+pub(in crate::serve) fn lines(
+    content: &[u8],
+    pattern: &Regex,
+    limits: SearchLimits,
+) -> (Vec<FoundLine>, bool) {
     let lines: Vec<&[u8]> = lines_of(content).collect();
-    let mut hits: Vec<Hit> = Vec::new();
-    // The lines before this one are told already.
-    let mut told = 0;
-    let mut found = 0;
+    let mut found: Vec<FoundLine> = Vec::new();
+    // Lines before this index are in `found` already.
+    let mut next = 0;
+    let mut matches = 0;
     let mut bytes = 0;
     for (index, line) in lines.iter().enumerate() {
         if !pattern.is_match(line) {
             continue;
         }
-        if found == wish.most || bytes >= wish.bytes {
-            return (hits, true);
+        if matches == limits.matches || bytes >= limits.bytes {
+            return (found, true);
         }
-        found += 1;
-        // It may be told already, as what is around another one.
+        matches += 1;
+        // The line may be in `found` already, as context of an earlier match.
         let number = index as u64 + 1;
-        let mut lately = hits.iter_mut().rev().take(wish.context);
-        if let Some(hit) = lately.find(|hit| hit.line == number) {
-            hit.context = false;
+        let mut recent = found.iter_mut().rev().take(limits.context);
+        if let Some(line) = recent.find(|line| line.number == number) {
+            line.context = false;
         }
-        let first = index.saturating_sub(wish.context).max(told);
-        let last = (index + wish.context + 1).min(lines.len());
-        let around = lines.iter().enumerate().take(last).skip(first);
-        hits.extend(around.map(|(at, line)| Hit {
-            line: at as u64 + 1,
-            text: words::shortened(&words::text(line), wish.line_bytes).into_owned(),
+        let first = index.saturating_sub(limits.context).max(next);
+        let last = (index + limits.context + 1).min(lines.len());
+        let added = lines.iter().enumerate().take(last).skip(first);
+        found.extend(added.map(|(at, line)| FoundLine {
+            number: at as u64 + 1,
+            text: text::shorten(&text::decode(line), limits.line_bytes).into_owned(),
             context: at != index,
         }));
-        let new = hits.iter().rev().take(last.saturating_sub(first));
-        bytes += new.map(|hit| hit.text.len()).sum::<usize>();
-        told = told.max(last);
+        let added = found.iter().rev().take(last.saturating_sub(first));
+        bytes += added.map(|line| line.text.len()).sum::<usize>();
+        next = next.max(last);
     }
-    (hits, false)
+    (found, false)
 }
 
 fn lines_of(content: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -85,34 +93,37 @@ fn lines_of(content: &[u8]) -> impl Iterator<Item = &[u8]> {
 mod tests {
     use super::*;
 
-    const WISH: Wish = Wish {
+    const LIMITS: SearchLimits = SearchLimits {
         context: 0,
-        most: 10,
+        matches: 10,
         line_bytes: 100,
         bytes: 10_000,
     };
 
-    fn found(text: &str, pattern: &str, wish: Wish) -> (Vec<(u64, String, bool)>, bool) {
-        let (hits, more) = lines(text.as_bytes(), &Regex::new(pattern).unwrap(), wish);
-        let hits = hits
+    fn found(text: &str, pattern: &str, limits: SearchLimits) -> (Vec<(u64, String, bool)>, bool) {
+        let (lines, more) = lines(text.as_bytes(), &Regex::new(pattern).unwrap(), limits);
+        let lines = lines
             .into_iter()
-            .map(|hit| (hit.line, hit.text, hit.context))
+            .map(|line| (line.number, line.text, line.context))
             .collect();
-        (hits, more)
+        (lines, more)
     }
 
     #[test]
-    fn lines_are_found_with_their_numbers() {
-        let (hits, more) = found("one\ntwo\r\nthree\n", "^t.*[oe]$", WISH);
+    fn finds_lines_with_their_numbers() {
+        let (hits, more) = found("one\ntwo\r\nthree\n", "^t.*[oe]$", LIMITS);
         let expected = [(2, "two".to_owned(), false), (3, "three".to_owned(), false)];
         assert_eq!((hits.as_slice(), more), (&expected[..], false));
-        assert_eq!(found("", ".*", WISH).0, []);
+        assert_eq!(found("", ".*", LIMITS).0, []);
     }
 
     #[test]
-    fn what_is_around_is_told_once() {
-        let wish = Wish { context: 1, ..WISH };
-        let (hits, _) = found("a\nx\nb\nx\nx\nc\nd\n", "x", wish);
+    fn overlapping_context_is_returned_once() {
+        let limits = SearchLimits {
+            context: 1,
+            ..LIMITS
+        };
+        let (hits, _) = found("a\nx\nb\nx\nx\nc\nd\n", "x", limits);
         let lines: Vec<_> = hits
             .iter()
             .map(|(line, _, context)| (*line, *context))
@@ -131,23 +142,26 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_it() {
-        let wish = Wish { most: 2, ..WISH };
-        let (hits, more) = found("x\nx\nx\n", "x", wish);
+    fn stops_at_the_limits() {
+        let limits = SearchLimits {
+            matches: 2,
+            ..LIMITS
+        };
+        let (hits, more) = found("x\nx\nx\n", "x", limits);
         assert_eq!((hits.len(), more), (2, true));
-        let wish = Wish { bytes: 2, ..WISH };
-        let (hits, more) = found("x\nx\nx\n", "x", wish);
+        let limits = SearchLimits { bytes: 2, ..LIMITS };
+        let (hits, more) = found("x\nx\nx\n", "x", limits);
         assert_eq!((hits.len(), more), (2, true));
         let long = format!("{}x", "ä".repeat(100));
-        let wish = Wish {
+        let limits = SearchLimits {
             line_bytes: 5,
-            ..WISH
+            ..LIMITS
         };
-        assert_eq!(found(&long, "x", wish).0[0].1, "ää… (197 more bytes)");
+        assert_eq!(found(&long, "x", limits).0[0].1, "ää… (197 more bytes)");
     }
 
     #[test]
-    fn programs_are_no_text() {
+    fn nul_byte_means_binary() {
         assert!(is_binary(b"\x7fELF\0"));
         assert!(!is_binary("Grüße".as_bytes()));
     }

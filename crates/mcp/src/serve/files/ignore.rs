@@ -1,4 +1,4 @@
-//! What a search leaves alone.
+//! Files that a search skips: hidden ones and those in `.gitignore`.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,38 +7,35 @@ use ignore::{
     gitignore::{Gitignore, GitignoreBuilder},
 };
 
-/// Where the history is, and nothing that anybody looks for.
-const HISTORY: &str = ".git";
-/// Where a directory says what in it isn't worth looking at.
-pub(in crate::serve) const RULES: &str = ".gitignore";
+/// Skipped always.
+const GIT_DIRECTORY: &str = ".git";
+pub(in crate::serve) const GITIGNORE: &str = ".gitignore";
 
-/// What is left alone in a directory: what it says itself, and what those above
-/// it say.
+/// The ignore rules of a directory, including those of its parents.
 #[derive(Clone, Debug)]
-pub(in crate::serve) struct Rules {
-    hidden: bool,
+pub(in crate::serve) struct IgnoreRules {
+    include_hidden: bool,
     innermost: Option<Arc<Layer>>,
 }
 
 #[derive(Debug)]
 struct Layer {
     rules: Gitignore,
-    above: Option<Arc<Layer>>,
+    parent: Option<Arc<Layer>>,
 }
 
-impl Rules {
-    /// Nothing is said yet; with `hidden`, what begins with a dot is looked at.
-    pub(in crate::serve) fn new(hidden: bool) -> Self {
-        Rules {
-            hidden,
+impl IgnoreRules {
+    /// Returns rules without any `.gitignore`.
+    pub(in crate::serve) fn new(include_hidden: bool) -> Self {
+        IgnoreRules {
+            include_hidden,
             innermost: None,
         }
     }
 
-    /// The same for a directory that says more. Lines that make no sense say
-    /// nothing, as git has it.
+    /// Adds the `.gitignore` of a directory. Invalid lines are ignored, as in git.
     #[must_use]
-    pub(in crate::serve) fn below(&self, directory: &Path, text: &str) -> Self {
+    pub(in crate::serve) fn with_gitignore(&self, directory: &Path, text: &str) -> Self {
         let mut builder = GitignoreBuilder::new(directory);
         for line in text.lines() {
             let _ = builder.add_line(None, line);
@@ -46,27 +43,27 @@ impl Rules {
         let Ok(rules) = builder.build() else {
             return self.clone();
         };
-        Rules {
-            hidden: self.hidden,
+        IgnoreRules {
+            include_hidden: self.include_hidden,
             innermost: Some(Arc::new(Layer {
                 rules,
-                above: self.innermost.clone(),
+                parent: self.innermost.clone(),
             })),
         }
     }
 
-    /// Whether something that was found is left alone.
-    pub(in crate::serve) fn skip(&self, path: &Path, is_directory: bool) -> bool {
+    /// Reports whether an entry is skipped.
+    pub(in crate::serve) fn ignores(&self, path: &Path, is_directory: bool) -> bool {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-        if name == HISTORY.as_bytes() || (!self.hidden && name.starts_with(b".")) {
+        if name == GIT_DIRECTORY.as_bytes() || (!self.include_hidden && name.starts_with(b".")) {
             return true;
         }
         let mut layer = self.innermost.as_ref();
-        while let Some(Layer { rules, above }) = layer.map(Arc::as_ref) {
+        while let Some(Layer { rules, parent }) = layer.map(Arc::as_ref) {
             match rules.matched(path, is_directory) {
                 Match::Ignore(_) => return true,
                 Match::Whitelist(_) => return false,
-                Match::None => layer = above.as_ref(),
+                Match::None => layer = parent.as_ref(),
             }
         }
         false
@@ -77,37 +74,38 @@ impl Rules {
 mod tests {
     use super::*;
 
-    fn skipped(rules: &Rules, path: &str, is_directory: bool) -> bool {
-        rules.skip(Path::new(path), is_directory)
+    fn ignores(rules: &IgnoreRules, path: &str, is_directory: bool) -> bool {
+        rules.ignores(Path::new(path), is_directory)
     }
 
     #[test]
-    fn history_is_left_alone_and_hidden_things_unless_asked_for() {
-        let plain = Rules::new(false);
-        assert!(skipped(&plain, "/r/.git", true));
-        assert!(skipped(&plain, "/r/.env", false));
-        assert!(!skipped(&plain, "/r/a.git", false));
-        let hidden = Rules::new(true);
-        assert!(skipped(&hidden, "/r/.git", true));
-        assert!(!skipped(&hidden, "/r/.env", false));
+    fn skips_git_directory_and_hidden_files() {
+        let default = IgnoreRules::new(false);
+        assert!(ignores(&default, "/r/.git", true));
+        assert!(ignores(&default, "/r/.env", false));
+        assert!(!ignores(&default, "/r/a.git", false));
+        let hidden = IgnoreRules::new(true);
+        assert!(ignores(&hidden, "/r/.git", true));
+        assert!(!ignores(&hidden, "/r/.env", false));
     }
 
     #[test]
-    fn whoever_is_nearest_decides() {
-        let root = Rules::new(false).below(Path::new("/r"), "target/\n*.log\n/only-here\n");
-        assert!(skipped(&root, "/r/target", true));
-        assert!(!skipped(&root, "/r/target", false), "a file of that name");
-        assert!(skipped(&root, "/r/only-here", false));
-        let sub = root.below(Path::new("/r/sub"), "!keep.log\n");
-        assert!(skipped(&sub, "/r/sub/other.log", false));
-        assert!(!skipped(&sub, "/r/sub/keep.log", false));
-        assert!(!skipped(&sub, "/r/sub/only-here", false));
+    fn innermost_gitignore_decides() {
+        let root =
+            IgnoreRules::new(false).with_gitignore(Path::new("/r"), "target/\n*.log\n/only-here\n");
+        assert!(ignores(&root, "/r/target", true));
+        assert!(!ignores(&root, "/r/target", false), "a file of that name");
+        assert!(ignores(&root, "/r/only-here", false));
+        let sub = root.with_gitignore(Path::new("/r/sub"), "!keep.log\n");
+        assert!(ignores(&sub, "/r/sub/other.log", false));
+        assert!(!ignores(&sub, "/r/sub/keep.log", false));
+        assert!(!ignores(&sub, "/r/sub/only-here", false));
     }
 
     #[test]
-    fn nonsense_says_nothing() {
-        let rules = Rules::new(false).below(Path::new("/r"), "a[\n# words\n\nb\n");
-        assert!(skipped(&rules, "/r/b", false));
-        assert!(!skipped(&rules, "/r/words", false));
+    fn invalid_lines_are_ignored() {
+        let rules = IgnoreRules::new(false).with_gitignore(Path::new("/r"), "a[\n# words\n\nb\n");
+        assert!(ignores(&rules, "/r/b", false));
+        assert!(!ignores(&rules, "/r/words", false));
     }
 }

@@ -1,11 +1,11 @@
-//! What the file tools decide, without any file.
+//! The pure part of the file tools.
 //!
-//! - [`view`] is a part of a file, by lines or by bytes
-//! - [`edit`] is an exact replacement
-//! - [`ignore`] says what a search leaves alone
-//! - [`grep`] finds lines
+//! - [`line_range`]: reads a range of lines
+//! - [`edit`]: exact text replacement
+//! - [`grep`]: finds matching lines
+//! - [`ignore`]: files that a search skips
 
 pub(super) mod edit;
 pub(super) mod grep;
 pub(super) mod ignore;
-pub(super) mod view;
+pub(super) mod line_range;

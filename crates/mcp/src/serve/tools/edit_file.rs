@@ -1,94 +1,95 @@
-//! A change in a file.
+//! The tool `edit_file`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::replacement::replace;
-use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench, files::edit, words};
+use super::write_file::replace_content;
+use crate::serve::{
+    CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer, files::edit, text,
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditFile {
-    /// Which file, absolute or relative to the default directory.
+    /// The file, absolute or relative to the default working directory.
     path: String,
-    /// What is to be replaced, exactly as it is in the file, without the line numbers that
-    /// read_file shows. It has to be there once only, so give enough of what is around it.
+    /// The text to replace, exactly as it is in the file, without the line numbers that
+    /// read_file shows. It must occur exactly once, so include enough surrounding text.
     old_text: String,
-    /// What is to be there instead.
+    /// The replacement.
     new_text: String,
-    /// Replace it wherever it is, instead of insisting that it is there once.
+    /// Replace all occurrences, instead of requiring exactly one.
     replace_all: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Changed {
+pub(super) struct Edited {
     path: String,
-    /// How many places were changed.
+    /// The number of replacements.
     replaced: u64,
     /// The line of the first one.
     line: u64,
-    /// The first change with the lines around it, as they are now.
+    /// The first change with its surrounding lines, after the edit.
     around: String,
 }
 
 impl Tool for EditFile {
     const NAME: &'static str = "edit_file";
     const TITLE: &'static str = "Edit a file";
-    const DESCRIPTION: &'static str = "Replaces a piece of text in a file by another. The old text \
-        has to be exactly what is there, and there once, unless all of them are meant. The rest of \
-        the file stays as it is, with its permissions, and on all but older servers nobody sees \
-        half of the change.";
-    const EFFECT: Effect = Effect::Changes;
+    const DESCRIPTION: &'static str = "Replaces text in a file. The old text must match exactly \
+        and occur exactly once, unless replace_all is set. The rest of the file and its \
+        permissions are preserved. The change is atomic, except on older servers.";
+    const EFFECT: Effect = Effect::Destructive;
 
-    type Answer = Changed;
+    type Output = Edited;
 
-    async fn perform(self, bench: &Workbench, call: &Call) -> Result<Changed, Mishap> {
-        let most = bench.bounds().file_whole;
-        let footing = bench.footing().await?;
-        let path = bench.path(&footing, Some(&self.path));
-        let files = bench.files(&footing);
+    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Edited, ToolError> {
+        let max = server.limits().file_whole;
+        let executor = server.executor().await?;
+        let path = server.path(&executor, Some(&self.path));
+        let files = server.files(&executor);
         let work = async {
-            let _turn = bench.turns.of(&files, path.clone()).await;
-            let known = files.metadata(&path).await?;
-            let (path, size) = (path.clone(), known.size);
-            if known.is_directory {
-                return Err(Mishap::IsDirectory { path });
+            let _lock = server.file_locks.lock(&files, path.clone()).await;
+            let metadata = files.metadata(&path).await?;
+            let (path, size) = (path.clone(), metadata.size);
+            if metadata.is_directory {
+                return Err(ToolError::IsDirectory { path });
             }
-            if size > most {
-                return Err(Mishap::TooLarge { path, size, most });
+            if size > max {
+                return Err(ToolError::TooLarge { path, size, max });
             }
-            let text = String::from_utf8(files.read(&path).await?.into());
-            let Ok(text) = text else {
-                return Err(Mishap::NotText { path });
+            let Ok(content) = String::from_utf8(files.read(&path).await?.into()) else {
+                return Err(ToolError::NotUtf8 { path });
             };
             let all = self.replace_all.unwrap_or(false);
-            let edited = match edit::replace(&text, &self.old_text, &self.new_text, all, most) {
+            let edited = match edit::replace(&content, &self.old_text, &self.new_text, all, max) {
                 Ok(edited) => edited,
-                Err(why) => return Err(Mishap::Unedited { path, why }),
+                Err(why) => return Err(ToolError::Edit { path, why }),
             };
-            let around = edited.around(&self.new_text, bench.bounds().line_bytes);
-            replace(&files, &path, edited.text.into_bytes()).await?;
-            Ok(Changed {
+            let around = edited.context(&self.new_text, server.limits().line_bytes);
+            replace_content(&files, &path, edited.text.into_bytes()).await?;
+            Ok(Edited {
                 path: path.display().to_string(),
                 replaced: edited.count as u64,
                 line: edited.line as u64,
                 around,
             })
         };
-        let say = || "editing".to_owned();
-        call.wait(bench.bounds().search, say, work).await?
+        let message = || "editing".to_owned();
+        context.run(server.limits().search, message, work).await?
     }
 }
 
-impl Answer for Changed {
-    fn words(&self) -> String {
-        let places = words::count(self.replaced, "place", "places");
-        let first = match self.replaced {
-            1 => "",
-            _ => "the first of them ",
+impl ToolOutput for Edited {
+    fn to_text(&self) -> String {
+        let replaced = text::count(self.replaced, "occurrence", "occurrences");
+        let first = if self.replaced == 1 {
+            ""
+        } else {
+            "the first one "
         };
         format!(
-            "changed {places} in {}, {first}on line {}:\n{}",
+            "replaced {replaced} in {}, {first}on line {}:\n{}",
             self.path, self.line, self.around
         )
     }

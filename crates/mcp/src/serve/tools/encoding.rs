@@ -1,12 +1,12 @@
-//! How bytes are written in an answer or an argument.
+//! The encoding of bytes in arguments and results.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::serve::Mishap;
+use crate::serve::ToolError;
 
-/// As text, or as base64 where they are none.
+/// Text, or base64 for anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Encoding {
@@ -15,19 +15,19 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// What was written like this.
-    pub(super) fn decode(self, name: &'static str, text: String) -> Result<Vec<u8>, Mishap> {
+    /// Decodes the argument `name`. White space in base64 is ignored.
+    pub(super) fn decode(self, name: &'static str, text: String) -> Result<Vec<u8>, ToolError> {
         match self {
             Encoding::Utf8 => Ok(text.into_bytes()),
             Encoding::Base64 => {
-                let lines: String = text.split_whitespace().collect();
-                let bytes = STANDARD.decode(lines);
-                bytes.map_err(|_| Mishap::NotBase64 { name })
+                let compact: String = text.split_whitespace().collect();
+                let bytes = STANDARD.decode(compact);
+                bytes.map_err(|_| ToolError::NotBase64 { name })
             }
         }
     }
 
-    /// Writes bytes as text if they are, and says how it was done.
+    /// Encodes bytes: as text if they are UTF-8, and as base64 otherwise.
     pub(super) fn encode(bytes: &[u8]) -> (String, Self) {
         match std::str::from_utf8(bytes) {
             Ok(text) => (text.to_owned(), Encoding::Utf8),
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_text_is_written_as_base64() {
+    fn bytes_that_are_not_utf8_are_encoded_as_base64() {
         assert_eq!(
             Encoding::encode("Grüße".as_bytes()),
             ("Grüße".to_owned(), Encoding::Utf8)

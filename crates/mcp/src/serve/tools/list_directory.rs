@@ -1,4 +1,4 @@
-//! What is in a directory.
+//! The tool `list_directory`.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -8,33 +8,31 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    ranged,
-    strays::{Nature, Target},
-    survey::{Seen, Sight, Survey},
-    together::together,
+    concurrent::concurrent,
+    in_range,
+    list::{DirectoryScan, EntryDetail, EntryKind, EntryType, LinkTarget, ScannedEntry},
 };
-use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench, words};
+use crate::serve::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer, text};
 
-/// The deepest that a listing goes.
-const DEEPEST: u64 = 20;
+const MAX_DEPTH: u64 = 20;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListDirectory {
-    /// Which directory, absolute or relative to the default one, which is what is listed if none is
-    /// given.
+    /// The directory, absolute or relative to the default working directory, which is listed if
+    /// this is not given.
     path: Option<String>,
-    /// How many levels to list: 1 is what is directly in it.
+    /// The number of levels to list: 1 lists only the direct entries.
     #[schemars(range(min = 1, max = 20), extend("default" = 1))]
     depth: Option<u64>,
-    /// Look into directories whose name begins with a dot as well, when several levels are listed.
+    /// Descend into hidden directories as well, if depth is greater than 1.
     include_hidden: Option<bool>,
-    /// Tell the size of each file, which takes a little longer.
+    /// Return the size of each file, which takes a little longer.
     sizes: Option<bool>,
-    /// How many entries the answer has at most.
+    /// The maximum number of entries in the response.
     #[schemars(range(min = 1, max = 5000), extend("default" = 300))]
     max_entries: Option<u64>,
-    /// How many entries to leave out at the beginning, to read on after an answer that was cut.
+    /// The number of entries to skip, to continue after a truncated response.
     #[schemars(range(min = 0), extend("default" = 0))]
     skip_entries: Option<u64>,
 }
@@ -42,72 +40,35 @@ pub(super) struct ListDirectory {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Listing {
     path: String,
-    /// What is there, level by level and by name.
+    /// The entries, by depth and name.
     entries: Vec<Entry>,
-    /// How many entries there are in all, as far as they were looked at.
+    /// The total number of entries found.
     total_entries: u64,
-    /// The skip_entries to read on with, if there are more.
+    /// The skip_entries to continue with, if there are more entries.
     next_skip: Option<u64>,
-    /// Whether there was too much to look at all of it, or it took too long.
+    /// Whether there were too many entries to list all of them, or the listing timed out.
     incomplete: bool,
-    /// How many directories could not be looked into.
+    /// The number of directories that could not be read.
     unreadable: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Entry {
-    /// Relative to the directory that was listed.
+    /// The path relative to the listed directory.
     name: String,
-    kind: Kind,
-    /// What a link leads to, which isn't looked into; nothing if that can't be seen.
-    leads_to: Option<Goal>,
-    /// How large it is, if that was asked for.
+    kind: EntryKind,
+    /// The type of a link's target; null if it is not accessible. Links are not followed.
+    leads_to: Option<LinkTarget>,
+    /// The size, if requested.
     size_bytes: Option<u64>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Directory,
-    File,
-    /// A symbolic link.
-    Link,
-    Other,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Goal {
-    Directory,
-    File,
-    Other,
-    /// What it leads to isn't there.
-    Nothing,
-}
-
-impl From<Target> for Goal {
-    fn from(target: Target) -> Self {
-        match target {
-            Target::Directory => Goal::Directory,
-            Target::File => Goal::File,
-            Target::Other => Goal::Other,
-            Target::Nothing => Goal::Nothing,
-        }
-    }
-}
-
 impl Entry {
-    fn new(name: String, nature: Nature) -> Self {
-        let (kind, leads_to) = match nature {
-            Nature::Directory => (Kind::Directory, None),
-            Nature::File => (Kind::File, None),
-            Nature::Link(target) => (Kind::Link, target.map(Goal::from)),
-            Nature::Other => (Kind::Other, None),
-        };
+    fn new(name: String, entry_type: EntryType) -> Self {
         Entry {
             name,
-            kind,
-            leads_to,
+            kind: entry_type.kind,
+            leads_to: entry_type.target,
             size_bytes: None,
         }
     }
@@ -116,75 +77,78 @@ impl Entry {
 impl Tool for ListDirectory {
     const NAME: &'static str = "list_directory";
     const TITLE: &'static str = "List a directory";
-    const DESCRIPTION: &'static str = "Lists what is in a directory, and in those below it if \
-        depth says so. Symbolic links are listed as what they are, and not followed. To find files by name or by what is in them, use search_files.";
-    const EFFECT: Effect = Effect::Looks;
+    const DESCRIPTION: &'static str = "Lists the entries of a directory, and of its subdirectories \
+        if depth is greater than 1. Symbolic links are listed but not followed. To find files by \
+        name or content, use search_files.";
+    const EFFECT: Effect = Effect::ReadOnly;
 
-    type Answer = Listing;
+    type Output = Listing;
 
-    async fn perform(self, bench: &Workbench, call: &Call) -> Result<Listing, Mishap> {
-        let bounds = bench.bounds();
-        let depth = ranged("depth", self.depth, 1, (1, DEEPEST))?;
-        let range = (1, bounds.entries_max as u64);
-        let most = ranged(
+    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Listing, ToolError> {
+        let limits = server.limits();
+        let depth = in_range("depth", self.depth, 1, (1, MAX_DEPTH))?;
+        let max_entries = in_range(
             "max_entries",
             self.max_entries,
-            bounds.entries as u64,
-            range,
+            limits.entries as u64,
+            (1, limits.entries_max as u64),
         )?;
-        let footing = bench.footing().await?;
-        let path = bench.path(&footing, self.path.as_deref());
-        let files = bench.files(&footing);
-        let deadline = Instant::now() + bounds.search;
+        let executor = server.executor().await?;
+        let path = server.path(&executor, self.path.as_deref());
+        let files = server.files(&executor);
+        let deadline = Instant::now() + limits.search;
         let work = async {
-            let known = files.metadata(&path).await?;
-            if !known.is_directory {
-                return Err(Mishap::NotDirectory { path: path.clone() });
+            let metadata = files.metadata(&path).await?;
+            if !metadata.is_directory {
+                return Err(ToolError::NotDirectory { path: path.clone() });
             }
-            // A walk doesn't follow links, and who names one means what it leads to.
-            let root = match known.is_symlink {
-                true => files.canonicalize(&path).await?,
-                false => path.clone(),
+            // A walk doesn't follow links, but a link given as the path stands for its target.
+            let root = if metadata.is_symlink {
+                files.canonicalize(&path).await?
+            } else {
+                path.clone()
             };
-            let survey = Survey {
+            let scan = DirectoryScan {
                 files: &files,
                 root: &root,
                 depth,
                 hidden: self.include_hidden.unwrap_or(false),
-                at_once: bounds.search_at_once,
+                concurrency: limits.concurrency,
                 deadline,
             };
-            let found = survey.take().await?;
-            let total = found.sights.len() as u64;
+            let found = scan.run().await?;
+            let total = found.entries.len() as u64;
             let skip = self.skip_entries.unwrap_or(0).min(total);
             let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-            let shown = found.sights.into_iter().skip(index(skip));
-            let shown = shown.take(index(most));
-            // Names are bounded together, since each of them may be a long path.
+            let page = found.entries.into_iter().skip(index(skip));
+            let page = page.take(index(max_entries));
+            // Each name may be a long path, so their total size is bounded.
             let mut bytes = 0;
-            let shown = shown.take_while(|sight| {
-                let fits = bytes < bounds.listed_bytes;
-                bytes += sight.name.len();
+            let page = page.take_while(|entry| {
+                let fits = bytes < limits.listed_bytes;
+                bytes += entry.name.len();
                 fits
             });
-            let shown: Vec<Sight> = shown.collect();
-            let end = skip + shown.len() as u64;
-            let look = Look {
+            let page: Vec<ScannedEntry> = page.collect();
+            let end = skip + page.len() as u64;
+            let inspector = Inspector {
                 files: files.clone(),
                 root,
                 sizes: self.sizes.unwrap_or(false),
                 deadline,
             };
-            let looked = together(shown, bounds.search_at_once, |sight| look.clone().at(sight));
-            let (mut entries, mut late) = (Vec::new(), false);
-            for glance in looked.await {
-                match glance? {
-                    Glance::Entry(entry) => entries.push(entry),
-                    Glance::Late(entry) => {
+            let inspected = concurrent(page, limits.concurrency, |entry| {
+                inspector.clone().inspect(entry)
+            });
+            let (mut entries, mut timed_out) = (Vec::new(), false);
+            for entry in inspected.await {
+                match entry? {
+                    Inspected::Entry(entry) => entries.push(entry),
+                    Inspected::TimedOut(entry) => {
                         entries.push(entry);
-                        late = true;
+                        timed_out = true;
                     }
-                    Glance::Gone => {}
+                    Inspected::Gone => {}
                 }
             }
             Ok(Listing {
@@ -192,94 +156,95 @@ impl Tool for ListDirectory {
                 entries,
                 total_entries: total,
                 next_skip: (end < total).then_some(end),
-                incomplete: found.incomplete || late,
+                incomplete: found.incomplete || timed_out,
                 unreadable: found.unreadable,
             })
         };
-        let say = || "listing".to_owned();
-        call.wait(bounds.search, say, work).await?
+        let message = || "listing".to_owned();
+        context.run(limits.search, message, work).await?
     }
 }
 
-/// Looks at what is shown, as far as that is needed.
+/// Determines the type and size of the entries in the response.
 #[derive(Clone)]
-struct Look {
+struct Inspector {
     files: Files,
     root: PathBuf,
     sizes: bool,
     deadline: Instant,
 }
 
-/// What a look has shown.
-enum Glance {
+enum Inspected {
     Entry(Entry),
-    /// There was no time to see what it is.
-    Late(Entry),
-    /// It isn't there any more.
+    /// The deadline passed before everything was known.
+    TimedOut(Entry),
+    /// The entry no longer exists.
     Gone,
 }
 
-impl Look {
-    /// This fails only with the place.
-    async fn at(self, sight: Sight) -> Result<Glance, FileError> {
-        let nature = match sight.seen {
-            Seen::As(nature) => nature,
-            Seen::Unlooked(stray) => {
-                match timeout_at(self.deadline, stray.nature(&self.files)).await {
-                    Ok(looked) => match looked? {
-                        Some(nature) => nature,
-                        None => return Ok(Glance::Gone),
+impl Inspector {
+    /// Fails only if the executor is lost.
+    async fn inspect(self, scanned: ScannedEntry) -> Result<Inspected, FileError> {
+        let entry_type = match scanned.detail {
+            EntryDetail::Known(entry_type) => entry_type,
+            EntryDetail::Unlisted(unlisted) => {
+                match timeout_at(self.deadline, unlisted.inspect(&self.files)).await {
+                    Ok(inspected) => match inspected? {
+                        Some(entry_type) => entry_type,
+                        None => return Ok(Inspected::Gone),
                     },
                     Err(_) => {
-                        return Ok(Glance::Late(Entry::new(sight.name, Nature::Link(None))));
+                        let entry = Entry::new(scanned.name, EntryType::link(None));
+                        return Ok(Inspected::TimedOut(entry));
                     }
                 }
             }
         };
-        let mut entry = Entry::new(sight.name, nature);
-        if self.sizes && entry.kind == Kind::File {
-            let known = self.files.metadata(self.root.join(&entry.name));
-            let Ok(known) = timeout_at(self.deadline, known).await else {
-                return Ok(Glance::Late(entry));
+        let mut entry = Entry::new(scanned.name, entry_type);
+        if self.sizes && entry.kind == EntryKind::File {
+            let metadata = self.files.metadata(self.root.join(&entry.name));
+            let Ok(metadata) = timeout_at(self.deadline, metadata).await else {
+                return Ok(Inspected::TimedOut(entry));
             };
-            entry.size_bytes = known.ok().map(|known| known.size);
+            entry.size_bytes = metadata.ok().map(|metadata| metadata.size);
         }
-        Ok(Glance::Entry(entry))
+        Ok(Inspected::Entry(entry))
     }
 }
 
-impl Answer for Listing {
-    fn words(&self) -> String {
-        let count = words::count(self.total_entries, "entry", "entries");
-        let mut said = format!("{} ({count})", self.path);
+impl ToolOutput for Listing {
+    fn to_text(&self) -> String {
+        let count = text::count(self.total_entries, "entry", "entries");
+        let mut text = format!("{} ({count})", self.path);
         if self.incomplete {
-            said.push_str("; there is more below, too much to look at: list a part of it");
+            text.push_str("; incomplete: too many entries, or timed out; list a subdirectory");
         }
         if self.unreadable > 0 {
-            let _ = write!(said, "; {} could not be looked into", self.unreadable);
+            let count = text::count(self.unreadable, "directory", "directories");
+            let _ = write!(text, "; {count} could not be read");
         }
         if let Some(next) = self.next_skip {
             let _ = write!(
-                said,
-                "; there is more, read on with \"skip_entries\": {next}"
+                text,
+                "; there are more, continue with \"skip_entries\": {next}"
             );
         }
         for entry in &self.entries {
-            let end = match (entry.kind, entry.leads_to) {
-                (Kind::Directory, _) => "/",
-                (Kind::File, _) => "",
-                (Kind::Link, Some(Goal::Directory)) => "  (link to a directory)",
-                (Kind::Link, Some(Goal::File)) => "  (link to a file)",
-                (Kind::Link, Some(Goal::Other)) => "  (link)",
-                (Kind::Link, Some(Goal::Nothing)) => "  (link that leads nowhere)",
-                (Kind::Link, None) => "  (link to something that can't be seen)",
-                (Kind::Other, _) => "  (neither file nor directory)",
+            let suffix = match (entry.kind, entry.leads_to) {
+                (EntryKind::Directory, _) => "/",
+                (EntryKind::File, _) => "",
+                (EntryKind::Link, Some(LinkTarget::Directory)) => "  (link to a directory)",
+                (EntryKind::Link, Some(LinkTarget::File)) => "  (link to a file)",
+                (EntryKind::Link, Some(LinkTarget::Other)) => "  (link)",
+                (EntryKind::Link, Some(LinkTarget::Nothing)) => "  (broken link)",
+                (EntryKind::Link, None) => "  (link with an inaccessible target)",
+                (EntryKind::Other, _) => "  (neither file nor directory)",
             };
             let size = entry
                 .size_bytes
-                .map(|size| format!("  {}", words::bytes(size)));
-            let _ = write!(said, "\n{}{end}{}", entry.name, size.unwrap_or_default());
+                .map(|size| format!("  {}", text::bytes(size)));
+            let _ = write!(text, "\n{}{suffix}{}", entry.name, size.unwrap_or_default());
         }
-        said
+        text
     }
 }

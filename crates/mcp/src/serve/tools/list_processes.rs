@@ -1,34 +1,36 @@
-//! The processes there are.
+//! The tool `list_processes`.
 
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::serve::{Answer, Call, Effect, Job, Mishap, Tool, Workbench, words};
+use crate::serve::{
+    CallContext, Effect, Tool, ToolError, ToolOutput, ToolProcess, ToolServer, text,
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListProcesses {}
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Listing {
-    /// Oldest first.
-    processes: Vec<Listed>,
+pub(super) struct ProcessList {
+    /// The processes, oldest first.
+    processes: Vec<ListedProcess>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Listed {
+struct ListedProcess {
     process_id: String,
-    /// What it runs, shortened.
+    /// The command, shortened.
     command: String,
     running: bool,
     exit_code: Option<i32>,
-    /// Whether it has a terminal.
+    /// Whether the process has a terminal.
     tty: bool,
-    /// How long it has run, or did.
+    /// How long the process has run, until its exit.
     duration_ms: u64,
-    /// How much it has written; as a cursor this is the end of its output.
+    /// The size of its output; as a cursor, this is the end of its output.
     output_bytes: u64,
     #[serde(skip)]
     state: String,
@@ -37,53 +39,55 @@ struct Listed {
 impl Tool for ListProcesses {
     const NAME: &'static str = "list_processes";
     const TITLE: &'static str = "List processes";
-    const DESCRIPTION: &'static str = "Lists the processes that were started in this session: \
-        those that run, and those that have ended and whose output can still be read.";
-    const EFFECT: Effect = Effect::Looks;
+    const DESCRIPTION: &'static str = "Lists the processes of this session: the running ones, and \
+        the exited ones whose output can still be read.";
+    const EFFECT: Effect = Effect::ReadOnly;
 
-    type Answer = Listing;
+    type Output = ProcessList;
 
-    async fn perform(self, bench: &Workbench, _call: &Call) -> Result<Listing, Mishap> {
-        let jobs = bench.roster.jobs();
-        Ok(Listing {
-            processes: jobs.iter().map(|job| Listed::of(job)).collect(),
+    async fn call(
+        self,
+        server: &ToolServer,
+        _context: &CallContext,
+    ) -> Result<ProcessList, ToolError> {
+        let processes = server.processes.list();
+        Ok(ProcessList {
+            processes: processes.iter().map(|process| listed(process)).collect(),
         })
     }
 }
 
-impl Listed {
-    fn of(job: &Job) -> Self {
-        let ran = job.follow.ran();
-        let known = job.follow.known();
-        Listed {
-            process_id: job.id.clone(),
-            command: job.command.clone(),
-            running: known.state.is_running(),
-            exit_code: known.state.exit_code(),
-            tty: job.tty,
-            duration_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
-            output_bytes: known.transcript.end(),
-            state: words::state(&known.state, ran),
-        }
+fn listed(process: &ToolProcess) -> ListedProcess {
+    let duration = process.monitor.duration();
+    let record = process.monitor.lock();
+    ListedProcess {
+        process_id: process.id.clone(),
+        command: process.command.clone(),
+        running: record.state.is_running(),
+        exit_code: record.state.exit_code(),
+        tty: process.tty,
+        duration_ms: text::millis(duration),
+        output_bytes: record.log.end(),
+        state: text::state(&record.state, duration),
     }
 }
 
-impl Answer for Listing {
-    fn words(&self) -> String {
+impl ToolOutput for ProcessList {
+    fn to_text(&self) -> String {
         if self.processes.is_empty() {
             return "there are no processes".to_owned();
         }
-        let mut said = String::new();
-        for listed in &self.processes {
+        let mut text = String::new();
+        for process in &self.processes {
             let _ = writeln!(
-                said,
+                text,
                 "{}: {}, {} of output: {}",
-                listed.process_id,
-                listed.state,
-                words::bytes(listed.output_bytes),
-                listed.command,
+                process.process_id,
+                process.state,
+                text::bytes(process.output_bytes),
+                process.command,
             );
         }
-        said
+        text
     }
 }

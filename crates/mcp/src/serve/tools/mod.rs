@@ -1,92 +1,90 @@
 //! The tools, one file each.
 
-mod command_line;
+mod concurrent;
 mod edit_file;
 mod encoding;
-mod glimpse;
-mod hunt;
+mod list;
 mod list_directory;
 mod list_processes;
 mod read_file;
 mod read_output;
-mod replacement;
 mod resize_terminal;
 mod run_command;
+mod search;
 mod search_files;
+mod search_result;
 mod send_signal;
-mod shortfall;
+mod snapshot;
 mod start_process;
 mod stop_process;
-mod strays;
-mod survey;
-mod together;
 mod write_file;
 mod write_input;
 
-pub(super) use command_line::CommandLine;
-use glimpse::Glimpse;
+use std::time::Duration;
 
-use super::{Mishap, Row};
+pub(super) use run_command::CommandLine;
+use snapshot::ProcessSnapshot;
 
-/// All of them, in the order in which they are told.
-pub(super) const TABLE: &[Row] = &[
-    Row::of::<run_command::RunCommand>(),
-    Row::of::<start_process::StartProcess>(),
-    Row::of::<read_output::ReadOutput>(),
-    Row::of::<write_input::WriteInput>(),
-    Row::of::<send_signal::SendSignal>(),
-    Row::of::<resize_terminal::ResizeTerminal>(),
-    Row::of::<stop_process::StopProcess>(),
-    Row::of::<list_processes::ListProcesses>(),
-    Row::of::<read_file::ReadFile>(),
-    Row::of::<write_file::WriteFile>(),
-    Row::of::<edit_file::EditFile>(),
-    Row::of::<list_directory::ListDirectory>(),
-    Row::of::<search_files::SearchFiles>(),
+use super::{ToolEntry, ToolError, text::millis};
+
+/// All tools, in the order of `tools/list`.
+pub(super) const TABLE: &[ToolEntry] = &[
+    ToolEntry::of::<run_command::RunCommand>(),
+    ToolEntry::of::<start_process::StartProcess>(),
+    ToolEntry::of::<read_output::ReadOutput>(),
+    ToolEntry::of::<write_input::WriteInput>(),
+    ToolEntry::of::<send_signal::SendSignal>(),
+    ToolEntry::of::<resize_terminal::ResizeTerminal>(),
+    ToolEntry::of::<stop_process::StopProcess>(),
+    ToolEntry::of::<list_processes::ListProcesses>(),
+    ToolEntry::of::<read_file::ReadFile>(),
+    ToolEntry::of::<write_file::WriteFile>(),
+    ToolEntry::of::<edit_file::EditFile>(),
+    ToolEntry::of::<list_directory::ListDirectory>(),
+    ToolEntry::of::<search_files::SearchFiles>(),
 ];
 
-/// A number that was given, or what it is otherwise, if it is within its range.
-fn ranged(
+/// Returns an argument or its default, if it is within the range.
+fn in_range(
     name: &'static str,
     value: Option<u64>,
-    otherwise: u64,
-    (least, most): (u64, u64),
-) -> Result<u64, Mishap> {
-    let value = value.unwrap_or(otherwise);
-    if value < least || value > most {
-        return Err(Mishap::OutOfRange {
+    default: u64,
+    (min, max): (u64, u64),
+) -> Result<u64, ToolError> {
+    let value = value.unwrap_or(default);
+    if value < min || value > max {
+        return Err(ToolError::OutOfRange {
             name,
             value,
-            least,
-            most,
+            min,
+            max,
         });
     }
     Ok(value)
 }
 
-/// The same, for sizes.
-fn sized(
+/// Returns a size argument or its default, if it is within the range.
+fn size_in_range(
     name: &'static str,
     value: Option<u64>,
-    otherwise: usize,
-    most: usize,
-) -> Result<usize, Mishap> {
-    /// Less than that isn't worth an answer, and may be less than a character.
-    const LEAST: u64 = 100;
-    let value = ranged(name, value, otherwise as u64, (LEAST, most as u64))?;
-    Ok(usize::try_from(value).unwrap_or(most))
+    default: usize,
+    max: usize,
+) -> Result<usize, ToolError> {
+    /// Large enough for any character.
+    const MIN: u64 = 100;
+    let value = in_range(name, value, default as u64, (MIN, max as u64))?;
+    Ok(usize::try_from(value).unwrap_or(max))
 }
 
-/// The same, for times.
-fn timed(
+/// Returns an argument in milliseconds or its default, if it is within the range.
+fn duration_in_range(
     name: &'static str,
-    millis: Option<u64>,
-    otherwise: std::time::Duration,
-    (least, most): (u64, std::time::Duration),
-) -> Result<std::time::Duration, Mishap> {
-    let of = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let millis = ranged(name, millis, of(otherwise), (least, of(most)))?;
-    Ok(std::time::Duration::from_millis(millis))
+    value: Option<u64>,
+    default: Duration,
+    (min, max): (u64, Duration),
+) -> Result<Duration, ToolError> {
+    let value = in_range(name, value, millis(default), (min, millis(max)))?;
+    Ok(Duration::from_millis(value))
 }
 
 #[cfg(test)]
@@ -94,79 +92,78 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::serve::Bounds;
+    use crate::serve::ToolLimits;
 
-    fn described(tool: &str, name: &str) -> Value {
-        let row = TABLE.iter().find(|row| row.name == tool).expect("a tool");
-        (row.describe)().input_schema["properties"][name].clone()
+    fn property(tool: &str, name: &str) -> Value {
+        let entry = TABLE.iter().find(|entry| entry.name == tool).unwrap();
+        (entry.describe)().input_schema["properties"][name].clone()
     }
 
-    /// Schemas say numbers that are decided elsewhere.
     #[test]
-    fn schemas_say_what_is_so() {
-        let bounds = Bounds::default();
-        let millis = |time: std::time::Duration| json!(time.as_millis() as u64);
-        for (tool, name, most, otherwise) in [
+    fn schemas_match_the_limits() {
+        let limits = ToolLimits::default();
+        let millis = |time: Duration| json!(time.as_millis() as u64);
+        for (tool, name, max, default) in [
             (
                 "run_command",
                 "timeout_ms",
-                millis(bounds.run_max),
-                millis(bounds.run),
+                millis(limits.run_max),
+                millis(limits.run),
             ),
             (
                 "run_command",
                 "max_output_bytes",
-                json!(bounds.output_max),
-                json!(bounds.output),
+                json!(limits.output_max),
+                json!(limits.output),
             ),
             (
                 "start_process",
                 "max_output_bytes",
-                json!(bounds.output_max),
-                json!(bounds.output),
+                json!(limits.output_max),
+                json!(limits.output),
             ),
             (
                 "start_process",
                 "wait_ms",
-                millis(bounds.wait_max),
-                millis(bounds.first_words),
+                millis(limits.wait_max),
+                millis(limits.first_output),
             ),
             (
                 "read_output",
                 "max_output_bytes",
-                json!(bounds.output_max),
-                json!(bounds.output),
+                json!(limits.output_max),
+                json!(limits.output),
             ),
-            ("read_output", "wait_ms", millis(bounds.wait_max), json!(0)),
+            ("read_output", "wait_ms", millis(limits.wait_max), json!(0)),
             (
                 "stop_process",
                 "grace_ms",
-                millis(bounds.grace_max),
-                millis(bounds.grace),
+                millis(limits.grace_max),
+                millis(limits.grace),
             ),
             (
                 "read_file",
                 "max_bytes",
-                json!(bounds.file_max),
-                json!(bounds.file),
+                json!(limits.file_max),
+                json!(limits.file),
             ),
-            ("read_file", "max_lines", Value::Null, json!(bounds.lines)),
+            ("read_file", "max_lines", Value::Null, json!(limits.lines)),
             (
                 "list_directory",
                 "max_entries",
-                json!(bounds.entries_max),
-                json!(bounds.entries),
+                json!(limits.entries_max),
+                json!(limits.entries),
             ),
             (
                 "search_files",
                 "max_matches",
-                json!(bounds.matches_max),
-                json!(bounds.matches),
+                json!(limits.matches_max),
+                json!(limits.matches),
             ),
         ] {
-            let property = described(tool, name);
-            assert_eq!(property["maximum"], most, "{tool}: {name}");
-            assert_eq!(property["default"], otherwise, "{tool}: {name}");
+            let property = property(tool, name);
+            assert_eq!(property["maximum"], max, "{tool}: {name}");
+            assert_eq!(property["default"], default, "{tool}: {name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is in a file.
+//! The tool `read_file`.
 
 use std::path::Path;
 
@@ -6,27 +6,28 @@ use outpost_client::{FileReader, Files};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{encoding::Encoding, ranged, sized};
+use super::{encoding::Encoding, in_range, size_in_range};
 use crate::serve::{
-    Answer, Call, Effect, Mishap, Tool, Workbench,
-    files::view::{End, Seen, View, Wanted, numbered},
-    words,
+    CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer,
+    files::line_range::{LineEnd, LinePage, LineRange, LineReader, write_numbered},
+    text,
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadFile {
-    /// Which file, absolute or relative to the default directory.
+    /// The file, absolute or relative to the default working directory.
     path: String,
     /// The first line to read, from 1.
     #[schemars(range(min = 1), extend("default" = 1))]
     start_line: Option<u64>,
-    /// How many lines to read.
+    /// The maximum number of lines to read.
     #[schemars(range(min = 1), extend("default" = 1000))]
     max_lines: Option<u64>,
-    /// Read bytes from this offset on instead of lines. What isn't UTF-8 comes as base64.
+    /// Read bytes from this offset instead of lines. They are returned as base64 if they are not
+    /// UTF-8.
     byte_offset: Option<u64>,
-    /// How much the answer has at most, in bytes.
+    /// The maximum size of content in the response, in bytes.
     #[schemars(range(min = 100, max = 400000), extend("default" = 50000))]
     max_bytes: Option<u64>,
 }
@@ -34,115 +35,117 @@ pub(super) struct ReadFile {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Content {
     path: String,
-    /// What is in this part of the file: its lines without numbers, or its bytes.
+    /// The content of this part of the file: lines without numbers, or bytes.
     content: String,
-    /// How the content is written.
+    /// The encoding of the content.
     encoding: Encoding,
-    /// How large the whole file is.
+    /// The size of the whole file.
     size_bytes: u64,
-    /// The line the content begins with, if lines were read.
+    /// The first line of the content, if lines were read.
     start_line: Option<u64>,
-    /// How many lines the whole file has, if its end was seen.
+    /// The number of lines of the whole file, if its end was reached.
     total_lines: Option<u64>,
-    /// The line to read on with, if there is more: give it as start_line.
+    /// The start_line to continue with, if there is more.
     next_line: Option<u64>,
-    /// The offset the content begins at, if bytes were read.
+    /// The offset of the content, if bytes were read.
     byte_offset: Option<u64>,
-    /// The offset to read on with, if there is more: give it as byte_offset.
+    /// The byte_offset to continue with, if there is more.
     next_byte_offset: Option<u64>,
-    /// Whether lines were too long to be shown whole.
+    /// Whether long lines were cut.
     lines_cut: bool,
-    /// Whether some bytes of these lines are no UTF-8. They are shown as marks; byte_offset gives
-    /// them as they are.
+    /// Whether some bytes are not UTF-8 and were replaced by U+FFFD; read them with byte_offset.
     not_utf8: bool,
-    /// Whether some of these lines end with "\r\n", which edit_file has to be given too.
+    /// Whether some lines end with "\r\n", which edit_file must match.
     crlf: bool,
     #[serde(skip)]
-    shown: String,
+    display: String,
 }
 
 impl Tool for ReadFile {
     const NAME: &'static str = "read_file";
     const TITLE: &'static str = "Read a file";
-    const DESCRIPTION: &'static str = "Reads a file, or a part of a large one: by lines, which are \
-        shown with their numbers, or by bytes. If there is more than fits, the answer says where \
-        to read on.";
-    const EFFECT: Effect = Effect::Looks;
+    const DESCRIPTION: &'static str = "Reads a file or a part of it: by lines, with line numbers, or \
+        by bytes. If the content exceeds the limit, the response says where to continue.";
+    const EFFECT: Effect = Effect::ReadOnly;
 
-    type Answer = Content;
+    type Output = Content;
 
-    async fn perform(self, bench: &Workbench, call: &Call) -> Result<Content, Mishap> {
-        let bounds = bench.bounds();
-        let most = sized("max_bytes", self.max_bytes, bounds.file, bounds.file_max)?;
-        let footing = bench.footing().await?;
-        let path = bench.path(&footing, Some(&self.path));
-        let files = bench.files(&footing);
+    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Content, ToolError> {
+        let limits = server.limits();
+        let max_bytes = size_in_range("max_bytes", self.max_bytes, limits.file, limits.file_max)?;
+        let executor = server.executor().await?;
+        let path = server.path(&executor, Some(&self.path));
+        let files = server.files(&executor);
         let by_lines = self.start_line.is_some() || self.max_lines.is_some();
-        let lines = Wanted {
-            first: ranged("start_line", self.start_line, 1, (1, u64::MAX))?,
-            lines: ranged("max_lines", self.max_lines, bounds.lines, (1, u64::MAX))?,
-            bytes: most,
-            line_bytes: bounds.line_bytes,
+        let range = LineRange {
+            first: in_range("start_line", self.start_line, 1, (1, u64::MAX))?,
+            lines: in_range("max_lines", self.max_lines, limits.lines, (1, u64::MAX))?,
+            bytes: max_bytes,
+            line_bytes: limits.line_bytes,
         };
         let work = async {
             match self.byte_offset {
-                Some(_) if by_lines => Err(Mishap::LinesOrBytes),
-                Some(offset) => bytes(&files, &path, offset, most).await,
-                None => by_line(&files, &path, lines).await,
+                Some(_) if by_lines => Err(ToolError::LinesOrBytes),
+                Some(offset) => read_bytes(&files, &path, offset, max_bytes).await,
+                None => read_lines(&files, &path, range).await,
             }
         };
-        let say = || "reading".to_owned();
-        call.wait(bounds.search, say, work).await?
+        let message = || "reading".to_owned();
+        context.run(limits.search, message, work).await?
     }
 }
 
-/// Opens a file to be read; a directory is told what it is.
-async fn open(files: &Files, path: &Path) -> Result<FileReader, Mishap> {
-    let known = files.metadata(path).await?;
-    if known.is_directory {
-        return Err(Mishap::IsDirectory {
+/// Opens a file, with a helpful error for a directory.
+async fn open(files: &Files, path: &Path) -> Result<FileReader, ToolError> {
+    if files.metadata(path).await?.is_directory {
+        return Err(ToolError::IsDirectory {
             path: path.to_owned(),
         });
     }
     Ok(files.open(path).await?)
 }
 
-async fn by_line(files: &Files, path: &Path, wanted: Wanted) -> Result<Content, Mishap> {
+async fn read_lines(files: &Files, path: &Path, range: LineRange) -> Result<Content, ToolError> {
     let mut file = open(files, path).await?;
-    let mut view = View::new(wanted);
+    let mut reader = LineReader::new(range);
     let ended = loop {
         let block = file.next_bytes().await?;
         if block.is_empty() {
             break true;
         }
-        if !view.take(&block) {
+        if !reader.push(&block) {
             break false;
         }
     };
     let size = file.metadata().size;
-    if view.is_binary() {
-        return Err(Mishap::Binary {
+    if reader.is_binary() {
+        return Err(ToolError::Binary {
             path: path.to_owned(),
             size,
         });
     }
-    Ok(Content::of_lines(path, size, wanted, view.finish(ended)))
+    Ok(Content::of_lines(path, size, range, reader.finish(ended)))
 }
 
-async fn bytes(files: &Files, path: &Path, offset: u64, most: usize) -> Result<Content, Mishap> {
+async fn read_bytes(
+    files: &Files,
+    path: &Path,
+    offset: u64,
+    max_bytes: usize,
+) -> Result<Content, ToolError> {
     let file = open(files, path).await?;
-    let bytes = file.read_at(offset, most as u64).await?;
+    let bytes = file.read_at(offset, max_bytes as u64).await?;
     let size = file.metadata().size.max(offset + bytes.len() as u64);
-    // A character that is cut off at the end is left for the next part.
-    let whole = match std::str::from_utf8(&bytes) {
+    // An incomplete character at the end is left for the next part.
+    let length = match std::str::from_utf8(&bytes) {
         Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => error.valid_up_to(),
         _ => bytes.len(),
     };
-    let (content, encoding) = Encoding::encode(&bytes[..whole]);
-    let next = offset + whole as u64;
+    let (content, encoding) = Encoding::encode(&bytes[..length]);
+    let next = offset + length as u64;
     Ok(Content {
         path: path.display().to_string(),
-        shown: content.clone(),
+        display: content.clone(),
         content,
         encoding,
         size_bytes: size,
@@ -150,7 +153,7 @@ async fn bytes(files: &Files, path: &Path, offset: u64, most: usize) -> Result<C
         total_lines: None,
         next_line: None,
         byte_offset: Some(offset),
-        next_byte_offset: (next < size && whole > 0).then_some(next),
+        next_byte_offset: (next < size && length > 0).then_some(next),
         lines_cut: false,
         not_utf8: false,
         crlf: false,
@@ -158,80 +161,77 @@ async fn bytes(files: &Files, path: &Path, offset: u64, most: usize) -> Result<C
 }
 
 impl Content {
-    fn of_lines(path: &Path, size: u64, wanted: Wanted, seen: Seen) -> Self {
-        let (mut content, mut shown) = (String::new(), String::new());
-        for line in &seen.lines {
+    fn of_lines(path: &Path, size: u64, range: LineRange, page: LinePage) -> Self {
+        let (mut content, mut display) = (String::new(), String::new());
+        for line in &page.lines {
             content.push_str(&line.text);
-            let mut text = line.text.clone();
-            if line.cut > 0 {
-                text = format!("{text}… ({} more bytes in this line)", line.cut);
-            }
             content.push_str(line.end.as_str());
-            numbered(&mut shown, line.number, &text);
+            let mut text = line.text.clone();
+            if line.omitted > 0 {
+                text.push_str(&format!("… ({} more bytes in this line)", line.omitted));
+            }
+            write_numbered(&mut display, line.number, &text);
         }
         Content {
             path: path.display().to_string(),
             content,
             encoding: Encoding::Utf8,
             size_bytes: size,
-            start_line: Some(wanted.first),
-            total_lines: seen.total,
-            next_line: seen.next,
+            start_line: Some(range.first),
+            total_lines: page.total,
+            next_line: page.next,
             byte_offset: None,
             next_byte_offset: None,
-            lines_cut: seen.lines.iter().any(|line| line.cut > 0),
-            not_utf8: seen.lines.iter().any(|line| line.marred),
-            crlf: seen.lines.iter().any(|line| line.end == End::CrLf),
-            shown,
+            lines_cut: page.lines.iter().any(|line| line.omitted > 0),
+            not_utf8: page.lines.iter().any(|line| line.lossy),
+            crlf: page.lines.iter().any(|line| line.end == LineEnd::CrLf),
+            display,
         }
     }
 }
 
-impl Answer for Content {
-    fn words(&self) -> String {
-        let size = words::bytes(self.size_bytes);
-        let mut said = format!("{} ({size})", self.path);
-        if let Some(total) = self.total_lines {
-            said = format!(
-                "{} ({}, {size})",
-                self.path,
-                words::count(total, "line", "lines")
-            );
-        }
+impl ToolOutput for Content {
+    fn to_text(&self) -> String {
+        let size = text::bytes(self.size_bytes);
+        let mut text = match self.total_lines {
+            Some(total) => {
+                let lines = text::count(total, "line", "lines");
+                format!("{} ({lines}, {size})", self.path)
+            }
+            None => format!("{} ({size})", self.path),
+        };
         if self.encoding == Encoding::Base64 {
-            said.push_str(", as base64");
+            text.push_str(", as base64");
         }
         if let Some(next) = self.next_line {
-            said.push_str(&format!(
-                "; there is more, read on with \"start_line\": {next}"
+            text.push_str(&format!(
+                "; there is more, continue with \"start_line\": {next}"
             ));
         }
         if let Some(next) = self.next_byte_offset {
-            said.push_str(&format!(
-                "; there is more, read on with \"byte_offset\": {next}"
+            text.push_str(&format!(
+                "; there is more, continue with \"byte_offset\": {next}"
             ));
         }
         if self.lines_cut {
-            said.push_str("; long lines are cut, read them with \"byte_offset\"");
+            text.push_str("; long lines are cut, read them with \"byte_offset\"");
         }
         if self.not_utf8 {
-            said.push_str(
-                "; some of it isn't UTF-8 and shown as \u{fffd}, read it with \"byte_offset\"",
-            );
+            text.push_str("; invalid UTF-8 is shown as \u{fffd}, read it with \"byte_offset\"");
         }
         if self.crlf {
-            said.push_str("; lines end with \"\\r\\n\"");
+            text.push_str("; lines end with \"\\r\\n\"");
         }
-        let is_open = !self.content.is_empty() && !self.content.ends_with('\n');
-        if self.total_lines.is_some() && is_open {
-            said.push_str("; there is no line break at the end");
+        let unterminated = !self.content.is_empty() && !self.content.ends_with('\n');
+        if self.total_lines.is_some() && unterminated {
+            text.push_str("; no line break at the end of the file");
         }
-        if self.shown.is_empty() {
-            said.push_str(match self.size_bytes {
-                0 => "; it is empty",
-                _ => "; there is nothing in this part",
+        if self.display.is_empty() {
+            text.push_str(match self.size_bytes {
+                0 => "; the file is empty",
+                _ => "; this part is empty",
             });
         }
-        format!("{said}\n{}", self.shown)
+        format!("{text}\n{}", self.display)
     }
 }

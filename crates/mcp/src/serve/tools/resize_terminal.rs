@@ -1,19 +1,20 @@
-//! The size of a process's terminal.
+//! The tool `resize_terminal`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench};
+use super::in_range;
+use crate::serve::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ResizeTerminal {
-    /// Which process.
+    /// The id of the process.
     process_id: String,
-    /// Lines.
+    /// The height in lines.
     #[schemars(range(min = 1))]
     rows: u16,
-    /// Characters in a line.
+    /// The width in characters.
     #[schemars(range(min = 1))]
     cols: u16,
 }
@@ -28,34 +29,26 @@ pub(super) struct Resized {
 impl Tool for ResizeTerminal {
     const NAME: &'static str = "resize_terminal";
     const TITLE: &'static str = "Resize a process's terminal";
-    const DESCRIPTION: &'static str = "Gives the terminal of a process another size. Only one \
-        that was started with \"tty\": true has one.";
-    const EFFECT: Effect = Effect::Sets;
+    const DESCRIPTION: &'static str = "Resizes the terminal of a process that was started with \
+        \"tty\": true.";
+    const EFFECT: Effect = Effect::Idempotent;
 
-    type Answer = Resized;
+    type Output = Resized;
 
-    async fn perform(self, bench: &Workbench, _call: &Call) -> Result<Resized, Mishap> {
+    async fn call(self, server: &ToolServer, _context: &CallContext) -> Result<Resized, ToolError> {
         let ResizeTerminal {
             process_id,
             rows,
             cols,
         } = self;
-        let most = u64::from(u16::MAX);
-        for (name, side) in [("rows", rows), ("cols", cols)] {
-            super::ranged(name, Some(side.into()), 0, (1, most))?;
+        for (name, value) in [("rows", rows), ("cols", cols)] {
+            in_range(name, Some(value.into()), 0, (1, u64::from(u16::MAX)))?;
         }
-        let job = bench.roster.find(&process_id)?;
-        if !job.tty {
-            return Err(Mishap::NoTerminal { id: process_id });
+        if !server.processes.find(&process_id)?.tty {
+            return Err(ToolError::NoTerminal { id: process_id });
         }
-        let state = job.follow.state();
-        if !state.is_running() {
-            return Err(Mishap::HasEnded {
-                id: process_id,
-                code: state.exit_code(),
-            });
-        }
-        job.process.resize(rows, cols).await?;
+        let process = server.processes.find_running(&process_id)?;
+        process.handle.resize(rows, cols).await?;
         Ok(Resized {
             process_id,
             rows,
@@ -64,8 +57,8 @@ impl Tool for ResizeTerminal {
     }
 }
 
-impl Answer for Resized {
-    fn words(&self) -> String {
+impl ToolOutput for Resized {
+    fn to_text(&self) -> String {
         let Resized {
             process_id,
             rows,

@@ -1,4 +1,4 @@
-//! A command, run to its end.
+//! The tool `run_command`.
 
 use std::{collections::BTreeMap, convert::Infallible, fmt::Write as _};
 
@@ -6,60 +6,63 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use super::{CommandLine, sized, timed};
+use super::{duration_in_range, size_in_range};
 use crate::serve::{
-    Answer, Call, Digest, Effect, Job, Mishap, State, Stream, Tool, Workbench, words,
+    CallContext, Effect, OutputSummary, ProcessState, Stream, Tool, ToolError, ToolOutput,
+    ToolProcess, ToolServer, text,
 };
 
-/// The exit code of what was ended because its time was over, as everywhere.
+/// The exit code of a command that timed out, as of `timeout(1)`.
 const TIMED_OUT: i32 = 124;
+/// Length limit of a command in a list.
+const SUMMARY_CHARS: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunCommand {
-    /// A command line for the shell, with pipes, redirections, several lines: whatever it
-    /// understands. Give this or argv.
+    /// A shell command line, with pipes, redirections or several lines. Give this or argv.
     command: Option<String>,
-    /// A program and its arguments, started without a shell, so that nothing needs quoting.
+    /// A program with its arguments, started without a shell, so that nothing needs quoting.
     argv: Option<Vec<String>>,
-    /// The directory to run it in, absolute or relative to the default one.
+    /// The working directory, absolute or relative to the default one.
     cwd: Option<String>,
-    /// Variables to set, on top of the environment there.
+    /// Environment variables to set, in addition to the executor's environment.
     env: Option<BTreeMap<String, String>>,
-    /// What it reads from stdin, which is empty otherwise.
+    /// The input on stdin; empty if not given.
     stdin: Option<String>,
-    /// How long it may take, in milliseconds. Then it is ended with
-    /// everything it has started, and the answer has what it wrote until then.
+    /// The timeout in milliseconds. After it, the command and everything it started are
+    /// terminated, and the response has the output so far.
     #[schemars(range(min = 1, max = 86400000), extend("default" = 120000))]
     timeout_ms: Option<u64>,
-    /// How much of stdout and of stderr the answer has at most, in bytes each. The
-    /// beginning and the end are kept.
+    /// The maximum size of stdout and of stderr in the response, in bytes each. The beginning
+    /// and the end are kept.
     #[schemars(range(min = 100, max = 200000), extend("default" = 20000))]
     max_output_bytes: Option<u64>,
-    /// Give stderr among stdout, in the order of arrival, instead of beside it.
+    /// Merge stderr into stdout, in the order of arrival.
     merge_stderr: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Outcome {
-    /// Its exit code: 128 + N if signal N ended it, 124 if its time was over. Anything but 0 is
-    /// usually a failure. Null if it isn't known.
+pub(super) struct CommandResult {
+    /// The exit code: 128 + N if it was killed by signal N, 124 after a timeout. Anything but 0
+    /// usually means failure. Null if unknown.
     exit_code: Option<i32>,
-    /// Whether it was ended because it took too long.
+    /// Whether the command was terminated because of the timeout.
     timed_out: bool,
-    /// How long it ran.
+    /// How long the command ran.
     duration_ms: u64,
-    /// What it wrote to stdout, or to both if they were merged.
+    /// The output on stdout, or on both streams if they were merged.
     stdout: String,
-    /// What it wrote to stderr.
+    /// The output on stderr.
     stderr: String,
-    /// Whether something was left out of the output; a line in it says where, and how to get it.
+    /// Whether a part of the output was omitted; a line in it says how to read that part.
     truncated: bool,
-    /// Something that it started still runs and holds its output. stop_process ends it.
+    /// Whether a process that the command started is still running and holds its output open.
+    /// Terminate it with stop_process.
     left_running: bool,
-    /// For read_output or stop_process, where there is something left to read or to end.
+    /// The id for read_output or stop_process, if there is something left to read or to stop.
     process_id: Option<String>,
-    /// Why its end isn't known, if that is so.
+    /// Why the state of the command is unknown, if it is.
     lost: Option<String>,
     #[serde(skip)]
     state: String,
@@ -68,165 +71,259 @@ pub(super) struct Outcome {
 impl Tool for RunCommand {
     const NAME: &'static str = "run_command";
     const TITLE: &'static str = "Run a command";
-    const DESCRIPTION: &'static str = "Runs a command, waits for its end, and gives its exit code \
-        with what it wrote to stdout and stderr. A command that fails is no error of this tool: \
-        look at exit_code. Use it for everything that ends by itself: builds, tests, searches, \
-        git. Each call has a fresh shell, so give cwd instead of a `cd` before. For servers, \
-        watchers, and programs to talk to, use start_process.";
-    const EFFECT: Effect = Effect::Anything;
+    const DESCRIPTION: &'static str = "Runs a command, waits for its exit, and returns its exit \
+        code, stdout and stderr. A command that fails is not a tool error: check exit_code. Use it \
+        for everything that exits by itself: builds, tests, searches, git. Each call starts a new \
+        shell, so give cwd instead of using `cd`. For servers, watchers and interactive programs, \
+        use start_process.";
+    const EFFECT: Effect = Effect::OpenWorld;
 
-    type Answer = Outcome;
+    type Output = CommandResult;
 
-    async fn perform(self, bench: &Workbench, call: &Call) -> Result<Outcome, Mishap> {
-        let bounds = bench.bounds();
-        let time = timed(
-            "timeout_ms",
-            self.timeout_ms,
-            bounds.run,
-            (1, bounds.run_max),
-        )?;
-        let most = sized(
+    async fn call(
+        self,
+        server: &ToolServer,
+        context: &CallContext,
+    ) -> Result<CommandResult, ToolError> {
+        let limits = server.limits();
+        let range = (1, limits.run_max);
+        let time_limit = duration_in_range("timeout_ms", self.timeout_ms, limits.run, range)?;
+        let max_output = size_in_range(
             "max_output_bytes",
             self.max_output_bytes,
-            bounds.output,
-            bounds.output_max,
+            limits.output,
+            limits.output_max,
         )?;
-        let line = CommandLine::of(self.command, self.argv, self.cwd, self.env)?;
-        let job = bench.start(line, None, self.stdin.is_some()).await?;
-        let ending = async {
-            let exited = job.follow.until(|known| !known.state.is_running());
-            let timed_out = timeout(time, exited).await.is_err();
+        let line = CommandLine::new(self.command, self.argv, self.cwd, self.env)?;
+        let process = server.start(line, None, self.stdin.is_some()).await?;
+        let monitor = &process.monitor;
+        let exit = async {
+            let exited = monitor.wait_until(|record| !record.state.is_running());
+            let timed_out = timeout(time_limit, exited).await.is_err();
             if !timed_out {
-                // What it has left behind has no part in its time.
-                job.follow.settled(bounds.drain).await;
+                // Draining the output doesn't count against the timeout.
+                monitor.wait_exited(limits.drain).await;
             }
             timed_out
         };
         let work = async {
             tokio::select! {
-                timed_out = ending => timed_out,
-                never = feed(&job, self.stdin) => match never {},
+                timed_out = exit => timed_out,
+                never = write_stdin(&process, self.stdin) => match never {},
             }
         };
-        let timed_out = match call.wait(time, || so_far(&job), work).await {
+        let timed_out = match context.run(time_limit, || progress(&process), work).await {
             Ok(timed_out) => timed_out,
-            Err(mishap) => {
-                if matches!(mishap, Mishap::Cancelled) {
-                    // Where it can't be ended its place is lost, and nobody asks.
-                    let _ = job.end(bounds.grace, bounds).await;
+            Err(error) => {
+                if matches!(error, ToolError::Cancelled) {
+                    // Fails only if the executor is lost.
+                    let _ = process.terminate(limits.grace, limits).await;
                 }
-                bench.roster.forget(&job);
-                return Err(mishap);
+                server.processes.remove(&process);
+                return Err(error);
             }
         };
-        let ended = match timed_out {
-            true => job.end(bounds.grace, bounds).await,
-            false => Ok(false),
+        let terminated = if timed_out {
+            process.terminate(limits.grace, limits).await.map(|_| ())
+        } else {
+            Ok(())
         };
         let merged = self.merge_stderr.unwrap_or(false);
-        let mut outcome = Outcome::of(&job, timed_out, most, merged);
-        if let Err(error) = ended {
-            // What it wrote until then is worth an answer all the same.
-            outcome.process_id = Some(job.id.clone());
-            outcome.lost.get_or_insert_with(|| error.to_string());
+        let mut result = CommandResult::new(&process, timed_out, max_output, merged);
+        if let Err(error) = terminated {
+            // The output so far is still useful.
+            result.process_id = Some(process.id.clone());
+            result.lost.get_or_insert_with(|| error.to_string());
         }
-        if outcome.process_id.is_none() {
-            bench.roster.forget(&job);
+        if result.process_id.is_none() {
+            server.processes.remove(&process);
         }
-        Ok(outcome)
+        Ok(result)
     }
 }
 
-/// Gives it what it is to read. What it doesn't take it doesn't want.
-async fn feed(job: &Job, stdin: Option<String>) -> Infallible {
+/// Writes the input and closes stdin. Ignores a process that doesn't read it.
+async fn write_stdin(process: &ToolProcess, stdin: Option<String>) -> Infallible {
     if let Some(stdin) = stdin
-        && job.process.write(stdin).await.is_ok()
+        && process.handle.write(stdin).await.is_ok()
     {
-        let _ = job.process.close_stdin().await;
+        let _ = process.handle.close_stdin().await;
     }
     std::future::pending().await
 }
 
-fn so_far(job: &Job) -> String {
-    let ran = job.follow.ran();
-    let known = job.follow.known();
-    let written = known.transcript.total(None);
-    let last = Digest::of(&known.transcript, None, 400);
-    drop(known);
-    let mut said = format!(
+/// Returns the message of a progress notification.
+fn progress(process: &ToolProcess) -> String {
+    let duration = process.monitor.duration();
+    let record = process.monitor.lock();
+    let written = record.log.total(None);
+    let summary = OutputSummary::read(&record.log, None, 400);
+    drop(record);
+    let mut message = format!(
         "running for {}, {}",
-        words::time(ran),
-        words::bytes(written)
+        text::time(duration),
+        text::bytes(written)
     );
-    let end = match last.cut {
-        Some(_) => &last.tail,
-        None => &last.head,
+    let end = match summary.gap {
+        Some(_) => &summary.tail,
+        None => &summary.head,
     };
-    if let Some(line) = words::last_line(end) {
-        let _ = write!(said, ": {line}");
+    if let Some(line) = text::last_line(end) {
+        let _ = write!(message, ": {line}");
     }
-    said
+    message
 }
 
-impl Outcome {
-    fn of(job: &Job, timed_out: bool, most: usize, merged: bool) -> Self {
-        let ran = job.follow.ran();
-        let known = job.follow.known();
-        let state = match (known.state.clone(), timed_out) {
-            (State::Exited(_), true) => State::Exited(TIMED_OUT),
-            (State::Closed(_), true) => State::Closed(TIMED_OUT),
+impl CommandResult {
+    fn new(process: &ToolProcess, timed_out: bool, max_output: usize, merged: bool) -> Self {
+        let duration = process.monitor.duration();
+        let record = process.monitor.lock();
+        let state = match (record.state.clone(), timed_out) {
+            (ProcessState::Exited(_), true) => ProcessState::Exited(TIMED_OUT),
+            (ProcessState::Closed(_), true) => ProcessState::Closed(TIMED_OUT),
             (state, _) => state,
         };
-        let digest = |stream| Digest::of(&known.transcript, stream, most);
-        let (out, err) = match merged {
-            true => (digest(None), None),
-            false => (
-                digest(Some(Stream::Stdout)),
-                Some(digest(Some(Stream::Stderr))),
-            ),
+        let summary = |stream| OutputSummary::read(&record.log, stream, max_output);
+        let (stdout, stderr) = if merged {
+            (summary(None), None)
+        } else {
+            let stderr = summary(Some(Stream::Stderr));
+            (summary(Some(Stream::Stdout)), Some(stderr))
         };
-        drop(known);
-        let truncated = out.cut.is_some() || err.as_ref().is_some_and(|err| err.cut.is_some());
-        let left_running = matches!(state, State::Exited(_));
-        let stdout = words::digest(&out, &job.id, (!merged).then_some("stdout"));
-        let stderr = err.map(|err| words::digest(&err, &job.id, Some("stderr")));
-        Outcome {
+        drop(record);
+        let is_truncated = |output: &OutputSummary| output.gap.is_some();
+        let truncated = is_truncated(&stdout) || stderr.as_ref().is_some_and(is_truncated);
+        let left_running = matches!(state, ProcessState::Exited(_));
+        let stdout = text::summary(&stdout, &process.id, (!merged).then_some("stdout"));
+        let stderr = stderr.map(|stderr| text::summary(&stderr, &process.id, Some("stderr")));
+        CommandResult {
             exit_code: state.exit_code(),
             timed_out,
-            duration_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: text::millis(duration),
             stdout,
             stderr: stderr.unwrap_or_default(),
             truncated,
             left_running,
-            process_id: (truncated || left_running).then(|| job.id.clone()),
-            state: words::state(&state, ran),
-            lost: match state {
-                State::Lost(why) => Some(why),
-                _ => None,
-            },
+            process_id: (truncated || left_running).then(|| process.id.clone()),
+            state: text::state(&state, duration),
+            lost: state.lost_reason(),
         }
     }
 }
 
-impl Answer for Outcome {
-    fn words(&self) -> String {
-        let mut said = self.state.clone();
+impl ToolOutput for CommandResult {
+    fn to_text(&self) -> String {
+        let mut text = self.state.clone();
         if self.timed_out {
-            said.push_str(match self.lost {
-                None => "; it took too long and was ended",
-                Some(_) => "; it took too long, and whether it could be ended isn't known",
+            text.push_str(match self.lost {
+                None => "; it timed out and was terminated",
+                Some(_) => "; it timed out, and it is unknown whether it was terminated",
             });
         }
         if self.left_running
             && let Some(id) = &self.process_id
         {
-            let _ = write!(said, " (stop_process {{\"process_id\": \"{id}\"}} ends it)");
+            let _ = write!(
+                text,
+                " (terminate it with stop_process {{\"process_id\": \"{id}\"}})"
+            );
         }
         if self.stdout.is_empty() && self.stderr.is_empty() {
-            said.push_str("; it wrote nothing");
+            text.push_str("; no output");
         }
-        said.push_str(&words::part("stdout", &self.stdout));
-        said.push_str(&words::part("stderr", &self.stderr));
-        said
+        text.push_str(&text::section("stdout", &self.stdout));
+        text.push_str(&text::section("stderr", &self.stderr));
+        text
+    }
+}
+
+/// A command with its working directory and environment.
+#[derive(Debug)]
+pub(in crate::serve) struct CommandLine {
+    program: Program,
+    pub(in crate::serve) cwd: Option<String>,
+    pub(in crate::serve) env: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+enum Program {
+    Shell(String),
+    Argv(Vec<String>),
+}
+
+impl CommandLine {
+    /// Builds a command from a tool's arguments.
+    pub(super) fn new(
+        command: Option<String>,
+        argv: Option<Vec<String>>,
+        cwd: Option<String>,
+        env: Option<BTreeMap<String, String>>,
+    ) -> Result<Self, ToolError> {
+        let program = match (command, argv) {
+            (Some(line), None) => Program::Shell(line),
+            (None, Some(argv)) if argv.is_empty() => return Err(ToolError::EmptyArgv),
+            (None, Some(argv)) => Program::Argv(argv),
+            (None, None) => return Err(ToolError::NoCommand),
+            (Some(_), Some(_)) => return Err(ToolError::TwoCommands),
+        };
+        Ok(CommandLine {
+            program,
+            cwd,
+            env: env.unwrap_or_default(),
+        })
+    }
+
+    /// Returns the program and its arguments.
+    pub(in crate::serve) fn argv(&self, shell: &str) -> Vec<String> {
+        match &self.program {
+            Program::Shell(line) => vec![shell.to_owned(), "-c".to_owned(), line.clone()],
+            Program::Argv(argv) => argv.clone(),
+        }
+    }
+
+    /// Returns the command on one line, shortened.
+    pub(in crate::serve) fn summary(&self) -> String {
+        let command = match &self.program {
+            Program::Shell(line) => line.clone(),
+            Program::Argv(argv) => argv.join(" "),
+        };
+        let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
+        match line.char_indices().nth(SUMMARY_CHARS) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(line: Option<&str>, argv: Option<&[&str]>) -> Result<CommandLine, ToolError> {
+        let argv = argv.map(|argv| argv.iter().map(|&arg| arg.to_owned()).collect());
+        CommandLine::new(line.map(str::to_owned), argv, None, None)
+    }
+
+    #[test]
+    fn command_is_either_a_line_or_argv() {
+        let line = command(Some("ls | wc"), None).unwrap();
+        assert_eq!(line.argv("/bin/bash"), ["/bin/bash", "-c", "ls | wc"]);
+        let program = command(None, Some(&["ls", "a b"])).unwrap();
+        assert_eq!(program.argv("/bin/bash"), ["ls", "a b"]);
+        assert!(matches!(command(None, None), Err(ToolError::NoCommand)));
+        assert!(matches!(
+            command(None, Some(&[])),
+            Err(ToolError::EmptyArgv)
+        ));
+        let both = command(Some("ls"), Some(&["ls"]));
+        assert!(matches!(both, Err(ToolError::TwoCommands)));
+    }
+
+    #[test]
+    fn summary_is_one_short_line() {
+        let script = command(Some("cd x &&\n  make"), None).unwrap();
+        assert_eq!(script.summary(), "cd x && make");
+        let long = command(Some(&"ä".repeat(1000)), None).unwrap();
+        assert_eq!(long.summary().chars().count(), SUMMARY_CHARS + 1);
     }
 }

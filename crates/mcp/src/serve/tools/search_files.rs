@@ -1,4 +1,4 @@
-//! What is found in files.
+//! The tool `search_files`.
 
 use std::fmt::Write as _;
 
@@ -8,220 +8,188 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    hunt::{Found, Hunt},
-    ranged,
+    in_range,
+    search::Search,
+    search_result::{FoundFile, SearchResult},
 };
-use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench, files::grep::Wish, words};
+use crate::serve::{
+    CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer, files::grep::SearchLimits, text,
+};
 
-/// The most lines around one that matches.
-const MOST_CONTEXT: u64 = 20;
-/// What a pattern may become when it is prepared.
+/// Maximum number of context lines.
+const MAX_CONTEXT: u64 = 20;
+/// Maximum size of a compiled pattern.
 const PATTERN_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchFiles {
-    /// A regular expression for lines, in the syntax of Rust and ripgrep. Without it the files
-    /// themselves are found, by glob.
+    /// A regular expression for lines, in the syntax of Rust and ripgrep. Without it, files are
+    /// found by glob.
     pattern: Option<String>,
-    /// Which files, by name ("*.rs") or by path below the directory ("src/**/*.ts"). All if not
-    /// given.
+    /// A glob for file names ("*.rs") or paths below the directory ("src/**/*.ts"). All files if
+    /// not given.
     glob: Option<String>,
-    /// The directory to search, or a single file; the default directory if not given.
+    /// The directory or file to search; the default working directory if not given.
     path: Option<String>,
-    /// Take the pattern as it is written, not as a regular expression.
+    /// Use the pattern literally, not as a regular expression.
     literal: Option<bool>,
-    /// Make no difference between upper and lower case.
+    /// Ignore upper and lower case.
     ignore_case: Option<bool>,
-    /// How many lines to show before and after each one that matches.
+    /// The number of lines to show before and after each match.
     #[schemars(range(min = 0, max = 20), extend("default" = 0))]
     context_lines: Option<u64>,
-    /// Tell only which files have a match.
+    /// Return only the names of files with a match.
     files_only: Option<bool>,
-    /// Search what begins with a dot as well; .git is always left alone.
+    /// Search hidden files and directories as well; .git is always skipped.
     include_hidden: Option<bool>,
-    /// Search what a .gitignore leaves out as well.
+    /// Search files that .gitignore excludes as well.
     include_ignored: Option<bool>,
-    /// How many matches, or files, the answer has at most.
+    /// The maximum number of matches or files in the response.
     #[schemars(range(min = 1, max = 1000), extend("default" = 100))]
     max_matches: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Finds {
+pub(super) struct Found {
     path: String,
-    /// The files with something in them, in the order they were found.
-    files: Vec<InFile>,
-    /// How many lines match, or how many files there are where lines were not asked for.
+    /// The files with matches, in the order they were found.
+    files: Vec<FoundFile>,
+    /// The number of matching lines, or of files if there is no pattern.
     match_count: u64,
-    /// How many files were looked at.
+    /// The number of files searched.
     searched_files: u64,
-    /// Whether there is more than the answer has: give a narrower path, glob or pattern, or a larger
+    /// Whether there are more matches: give a narrower path, glob or pattern, or a larger
     /// max_matches.
     more: bool,
-    /// Why not everything was searched, if that is so.
+    /// Why the search is incomplete, if it is.
     incomplete: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct InFile {
-    /// Relative to the directory that was searched.
-    path: String,
-    /// Whether it is a symbolic link.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    #[schemars(default)]
-    link: bool,
-    /// The lines that match, and those around them.
-    lines: Vec<Line>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Line {
-    /// From 1.
-    number: u64,
-    text: String,
-    /// Whether it doesn't match itself and is only beside one that does.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    #[schemars(default)]
-    context: bool,
 }
 
 impl Tool for SearchFiles {
     const NAME: &'static str = "search_files";
     const TITLE: &'static str = "Search files";
-    const DESCRIPTION: &'static str = "Finds lines in files by a regular expression, or files by \
-        their name, below a directory. Leaves alone what is no text, what begins with a dot, and \
-        what a .gitignore leaves out. Symbolic links are found by their name, and not followed. The \
-        lines come with their numbers, for read_file.";
-    const EFFECT: Effect = Effect::Looks;
+    const DESCRIPTION: &'static str = "Finds lines by a regular expression, or files by name, below \
+        a directory. Skips binary files, hidden files, and files that .gitignore excludes. \
+        Symbolic links are found by name but not followed. Lines are returned with their \
+        numbers, for read_file.";
+    const EFFECT: Effect = Effect::ReadOnly;
 
-    type Answer = Finds;
+    type Output = Found;
 
-    async fn perform(self, bench: &Workbench, call: &Call) -> Result<Finds, Mishap> {
-        let bounds = bench.bounds();
-        let range = (1, bounds.matches_max as u64);
-        let most = ranged(
+    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Found, ToolError> {
+        let limits = server.limits();
+        let max_matches = in_range(
             "max_matches",
             self.max_matches,
-            bounds.matches as u64,
-            range,
+            limits.matches as u64,
+            (1, limits.matches_max as u64),
         )?;
-        let context = ranged("context_lines", self.context_lines, 0, (0, MOST_CONTEXT))?;
+        let context_lines = in_range("context_lines", self.context_lines, 0, (0, MAX_CONTEXT))?;
         let pattern = self.pattern()?;
         let glob = self.glob()?;
         if pattern.is_none() && glob.is_none() {
-            return Err(Mishap::NothingToSearch);
+            return Err(ToolError::NothingToSearch);
         }
-        let footing = bench.footing().await?;
-        let path = bench.path(&footing, self.path.as_deref());
-        let hunt = Hunt {
-            files: bench.files(&footing),
+        let executor = server.executor().await?;
+        let path = server.path(&executor, self.path.as_deref());
+        let search = Search {
+            files: server.files(&executor),
             root: path.clone(),
             pattern,
             glob,
-            hidden: self.include_hidden.unwrap_or(false),
-            ignored: self.include_ignored.unwrap_or(false),
+            include_hidden: self.include_hidden.unwrap_or(false),
+            include_ignored: self.include_ignored.unwrap_or(false),
             files_only: self.files_only.unwrap_or(false),
-            wish: Wish {
-                context: usize::try_from(context).unwrap_or(0),
-                most: usize::try_from(most).unwrap_or(bounds.matches_max),
-                line_bytes: bounds.line_bytes / 4,
-                bytes: bounds.listed_bytes,
+            limits: SearchLimits {
+                context: usize::try_from(context_lines).unwrap_or(0),
+                matches: usize::try_from(max_matches).unwrap_or(limits.matches_max),
+                line_bytes: limits.line_bytes / 4,
+                bytes: limits.listed_bytes,
             },
         };
-        let say = || "searching".to_owned();
-        let found = call.wait(bounds.search, say, hunt.run(bounds)).await??;
-        Ok(Finds::of(path.display().to_string(), found))
+        let message = || "searching".to_owned();
+        let search = search.run(limits);
+        let result = context.run(limits.search, message, search).await??;
+        Ok(Found::new(path.display().to_string(), result))
     }
 }
 
 impl SearchFiles {
-    fn pattern(&self) -> Result<Option<Regex>, Mishap> {
+    fn pattern(&self) -> Result<Option<Regex>, ToolError> {
         let Some(pattern) = &self.pattern else {
             return Ok(None);
         };
-        let pattern = match self.literal.unwrap_or(false) {
-            true => regex::escape(pattern),
-            false => pattern.clone(),
+        let pattern = if self.literal.unwrap_or(false) {
+            regex::escape(pattern)
+        } else {
+            pattern.clone()
         };
         let regex = RegexBuilder::new(&pattern)
             .case_insensitive(self.ignore_case.unwrap_or(false))
             .size_limit(PATTERN_BYTES)
             .build();
-        let regex = regex.map_err(|error| Mishap::Pattern(Box::new(error)))?;
+        let regex = regex.map_err(|error| ToolError::Pattern(Box::new(error)))?;
         Ok(Some(regex))
     }
 
-    /// A name alone may be anywhere, as everybody expects of it.
-    fn glob(&self) -> Result<Option<GlobMatcher>, Mishap> {
+    /// Compiles the glob. One without a slash matches at any depth.
+    fn glob(&self) -> Result<Option<GlobMatcher>, ToolError> {
         let Some(glob) = &self.glob else {
             return Ok(None);
         };
         let glob = glob.trim_start_matches("./");
-        let anywhere = match glob.contains('/') {
-            true => glob.trim_start_matches('/').to_owned(),
-            false => format!("**/{glob}"),
+        let glob = if glob.contains('/') {
+            glob.trim_start_matches('/').to_owned()
+        } else {
+            format!("**/{glob}")
         };
-        let glob = GlobBuilder::new(&anywhere).literal_separator(true).build();
-        Ok(Some(glob.map_err(Mishap::Glob)?.compile_matcher()))
+        let glob = GlobBuilder::new(&glob).literal_separator(true).build();
+        Ok(Some(glob.map_err(ToolError::Glob)?.compile_matcher()))
     }
 }
 
-impl Finds {
-    fn of(path: String, found: Found) -> Self {
-        let files = found.files.into_iter().map(|file| InFile {
-            path: file.path,
-            link: file.link,
-            lines: file
-                .hits
-                .into_iter()
-                .map(|hit| Line {
-                    number: hit.line,
-                    text: hit.text,
-                    context: hit.context,
-                })
-                .collect(),
-        });
-        Finds {
+impl Found {
+    fn new(path: String, result: SearchResult) -> Self {
+        Found {
             path,
-            files: files.collect(),
-            match_count: found.matches as u64,
-            searched_files: found.searched as u64,
-            more: found.more,
-            incomplete: found.shortfall.words(),
+            incomplete: result.incomplete.reasons(),
+            match_count: result.matches as u64,
+            searched_files: result.searched as u64,
+            more: result.more,
+            files: result.files,
         }
     }
 }
 
-impl Answer for Finds {
-    fn words(&self) -> String {
-        let found = match self.match_count {
-            0 => "nothing was found".to_owned(),
-            _ => {
-                let matches = words::count(self.match_count, "match", "matches");
-                let files = words::count(self.files.len() as u64, "file", "files");
-                format!("{matches} in {files}")
-            }
+impl ToolOutput for Found {
+    fn to_text(&self) -> String {
+        let found = if self.match_count == 0 {
+            "no matches".to_owned()
+        } else {
+            let matches = text::count(self.match_count, "match", "matches");
+            let files = text::count(self.files.len() as u64, "file", "files");
+            format!("{matches} in {files}")
         };
-        let searched = words::count(self.searched_files, "file", "files");
-        let mut said = format!("{found} below {} ({searched} looked at)", self.path);
+        let searched = text::count(self.searched_files, "file", "files");
+        let mut text = format!("{found} below {} ({searched} searched)", self.path);
         if self.more {
-            said.push_str(
-                "; there is more: give a narrower path, glob or pattern, or more max_matches",
+            text.push_str(
+                "; there are more: give a narrower path, glob or pattern, or a larger max_matches",
             );
         }
-        if let Some(why) = &self.incomplete {
-            let _ = write!(said, "; not everything was searched: {why}");
+        if let Some(reasons) = &self.incomplete {
+            let _ = write!(text, "; the search is incomplete: {reasons}");
         }
         for file in &self.files {
-            let end = if file.link { "  (link)" } else { "" };
-            let _ = write!(said, "\n{}{end}", file.path);
+            let suffix = if file.link { "  (link)" } else { "" };
+            let _ = write!(text, "\n{}{suffix}", file.path);
             for line in &file.lines {
-                let mark = if line.context { '-' } else { ':' };
-                let _ = write!(said, "\n{:>6}{mark}\t{}", line.number, line.text);
+                let separator = if line.context { '-' } else { ':' };
+                let _ = write!(text, "\n{:>6}{separator}\t{}", line.number, line.text);
             }
         }
-        said
+        text
     }
 }
 
@@ -229,14 +197,14 @@ impl Answer for Finds {
 mod tests {
     use super::*;
 
-    fn asked(arguments: serde_json::Value) -> SearchFiles {
+    fn arguments(arguments: serde_json::Value) -> SearchFiles {
         serde_json::from_value(arguments).unwrap()
     }
 
     #[test]
-    fn a_name_is_meant_anywhere_and_a_path_from_the_top() {
+    fn name_matches_at_any_depth_and_path_from_the_root() {
         let matches = |glob: &str, path: &str| {
-            let matcher = asked(serde_json::json!({"glob": glob})).glob().unwrap();
+            let matcher = arguments(serde_json::json!({"glob": glob})).glob().unwrap();
             matcher.unwrap().is_match(path)
         };
         assert!(matches("*.rs", "main.rs") && matches("*.rs", "src/a/b.rs"));
@@ -246,9 +214,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_what_it_says() {
-        let found = |arguments, line: &str| {
-            let pattern = asked(arguments).pattern().unwrap().unwrap();
+    fn pattern_is_a_regex_unless_literal() {
+        let found = |json, line: &str| {
+            let pattern = arguments(json).pattern().unwrap().unwrap();
             pattern.is_match(line.as_bytes())
         };
         assert!(found(serde_json::json!({"pattern": "a.c"}), "abc"));
@@ -256,7 +224,7 @@ mod tests {
         assert!(!found(literal.clone(), "abc") && found(literal, "a.c"));
         let any_case = serde_json::json!({"pattern": "straße", "ignore_case": true});
         assert!(found(any_case, "STRAßE"));
-        let wrong = asked(serde_json::json!({"pattern": "("}));
-        assert!(matches!(wrong.pattern(), Err(Mishap::Pattern(_))));
+        let invalid = arguments(serde_json::json!({"pattern": "("}));
+        assert!(matches!(invalid.pattern(), Err(ToolError::Pattern(_))));
     }
 }

@@ -1,29 +1,28 @@
-//! A signal for a process.
+//! The tool `send_signal`.
 
-use outpost_client::SignalName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::IntoDeserializer as _};
 
-use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench};
+use crate::serve::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SendSignal {
-    /// Which process.
+    /// The id of the process.
     process_id: String,
-    /// Which signal.
-    #[serde(deserialize_with = "by_any_name")]
+    /// The signal.
+    #[serde(deserialize_with = "parse_signal")]
     signal: Signal,
 }
 
-/// Whoever writes `SIGINT` or `int` means the same.
-fn by_any_name<'de, D: Deserializer<'de>>(from: D) -> Result<Signal, D::Error> {
-    let name = String::deserialize(from)?.to_uppercase();
+/// Accepts `SIGINT` and `int` as well as `INT`.
+fn parse_signal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Signal, D::Error> {
+    let name = String::deserialize(deserializer)?.to_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);
     Signal::deserialize(name.into_deserializer())
 }
 
-/// As the system calls them.
+// No doc comment: it would become part of the tool's schema.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 enum Signal {
@@ -48,49 +47,42 @@ pub(super) struct Sent {
 impl Tool for SendSignal {
     const NAME: &'static str = "send_signal";
     const TITLE: &'static str = "Signal a process";
-    const DESCRIPTION: &'static str = "Sends a signal to a running process and its whole process \
-        group: INT is what Ctrl-C does, HUP makes many servers read their configuration again. To \
-        end a process with everything it has started, use stop_process.";
-    const EFFECT: Effect = Effect::Changes;
+    const DESCRIPTION: &'static str = "Sends a signal to a running process and its process group: \
+        INT is Ctrl-C, HUP makes many servers reload their configuration. To terminate a process \
+        with everything it started, use stop_process.";
+    const EFFECT: Effect = Effect::Destructive;
 
-    type Answer = Sent;
+    type Output = Sent;
 
-    async fn perform(self, bench: &Workbench, _call: &Call) -> Result<Sent, Mishap> {
-        let job = bench.roster.find(&self.process_id)?;
-        let state = job.follow.state();
-        if !state.is_running() {
-            return Err(Mishap::HasEnded {
-                id: job.id.clone(),
-                code: state.exit_code(),
-            });
-        }
-        job.process.signal(self.signal.into()).await?;
+    async fn call(self, server: &ToolServer, _context: &CallContext) -> Result<Sent, ToolError> {
+        let process = server.processes.find_running(&self.process_id)?;
+        process.handle.signal(self.signal.into()).await?;
         Ok(Sent {
-            process_id: job.id.clone(),
+            process_id: self.process_id,
             signal: self.signal,
         })
     }
 }
 
-impl From<Signal> for SignalName {
+impl From<Signal> for outpost_client::Signal {
     fn from(signal: Signal) -> Self {
         match signal {
-            Signal::Int => SignalName::Interrupt,
-            Signal::Term => SignalName::Terminate,
-            Signal::Kill => SignalName::Kill,
-            Signal::Hup => SignalName::Hangup,
-            Signal::Quit => SignalName::Quit,
-            Signal::Stop => SignalName::Stop,
-            Signal::Cont => SignalName::Continue,
-            Signal::Usr1 => SignalName::User1,
-            Signal::Usr2 => SignalName::User2,
-            Signal::Winch => SignalName::WindowChange,
+            Signal::Int => outpost_client::Signal::Interrupt,
+            Signal::Term => outpost_client::Signal::Terminate,
+            Signal::Kill => outpost_client::Signal::Kill,
+            Signal::Hup => outpost_client::Signal::Hangup,
+            Signal::Quit => outpost_client::Signal::Quit,
+            Signal::Stop => outpost_client::Signal::Stop,
+            Signal::Cont => outpost_client::Signal::Continue,
+            Signal::Usr1 => outpost_client::Signal::User1,
+            Signal::Usr2 => outpost_client::Signal::User2,
+            Signal::Winch => outpost_client::Signal::WindowChange,
         }
     }
 }
 
-impl Answer for Sent {
-    fn words(&self) -> String {
+impl ToolOutput for Sent {
+    fn to_text(&self) -> String {
         let signal = format!("{:?}", self.signal).to_uppercase();
         format!("sent {signal} to process {}", self.process_id)
     }

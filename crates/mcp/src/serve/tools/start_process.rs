@@ -1,41 +1,40 @@
-//! A process that goes on.
+//! The tool `start_process`.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{CommandLine, Glimpse, ranged, sized, timed};
-use crate::serve::{Call, Effect, Mishap, Tool, Workbench};
+use super::{CommandLine, ProcessSnapshot, duration_in_range, in_range, size_in_range};
+use crate::serve::{CallContext, Effect, Tool, ToolError, ToolServer};
 
-/// The size of a terminal that nobody gave one.
-const ROWS: u64 = 24;
-const COLS: u64 = 80;
+const DEFAULT_ROWS: u64 = 24;
+const DEFAULT_COLS: u64 = 80;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StartProcess {
-    /// A command line for the shell. Give this or argv.
+    /// A shell command line. Give this or argv.
     command: Option<String>,
-    /// A program and its arguments, started without a shell.
+    /// A program with its arguments, started without a shell.
     argv: Option<Vec<String>>,
-    /// The directory to run it in, absolute or relative to the default one.
+    /// The working directory, absolute or relative to the default one.
     cwd: Option<String>,
-    /// Variables to set, on top of the environment there.
+    /// Environment variables to set, in addition to the executor's environment.
     env: Option<BTreeMap<String, String>>,
-    /// Run it on a terminal, for programs that behave differently without one. Their output has
-    /// escape sequences then, and what is written to them is echoed.
+    /// Run the process on a terminal, for programs that behave differently without one. The
+    /// output then has escape sequences and echoes the input.
     tty: Option<bool>,
-    /// Lines of the terminal.
+    /// The height of the terminal in lines.
     #[schemars(range(min = 1, max = 65535), extend("default" = 24))]
     rows: Option<u64>,
-    /// Characters in a line of the terminal.
+    /// The width of the terminal in characters.
     #[schemars(range(min = 1, max = 65535), extend("default" = 80))]
     cols: Option<u64>,
-    /// How long to wait for its first output or its end, in milliseconds.
+    /// How long to wait for the first output or the exit, in milliseconds.
     #[schemars(range(min = 0, max = 600000), extend("default" = 1000))]
     wait_ms: Option<u64>,
-    /// How much output the answer has at most, in bytes.
+    /// The maximum size of output in the response, in bytes.
     #[schemars(range(min = 100, max = 200000), extend("default" = 20000))]
     max_output_bytes: Option<u64>,
 }
@@ -43,50 +42,50 @@ pub(super) struct StartProcess {
 impl Tool for StartProcess {
     const NAME: &'static str = "start_process";
     const TITLE: &'static str = "Start a process";
-    const DESCRIPTION: &'static str = "Starts a command that goes on while you do other things, \
-        and gives its process_id with what it says first. Follow it with read_output, talk to it \
-        with write_input, end it with stop_process; whatever still runs is ended with this \
-        session. For a command that ends by itself, run_command is simpler.";
-    const EFFECT: Effect = Effect::Anything;
+    const DESCRIPTION: &'static str = "Starts a command that keeps running in the background, and \
+        returns its process_id and first output. Follow it with read_output, write to it with \
+        write_input, and terminate it with stop_process. Running processes are terminated when \
+        this session ends. For a command that exits by itself, run_command is simpler.";
+    const EFFECT: Effect = Effect::OpenWorld;
 
-    type Answer = Glimpse;
+    type Output = ProcessSnapshot;
 
-    async fn perform(self, bench: &Workbench, call: &Call) -> Result<Glimpse, Mishap> {
-        let bounds = bench.bounds();
-        let wait = timed(
-            "wait_ms",
-            self.wait_ms,
-            bounds.first_words,
-            (0, bounds.wait_max),
-        )?;
-        let most = sized(
+    async fn call(
+        self,
+        server: &ToolServer,
+        context: &CallContext,
+    ) -> Result<ProcessSnapshot, ToolError> {
+        let limits = server.limits();
+        let range = (0, limits.wait_max);
+        let wait = duration_in_range("wait_ms", self.wait_ms, limits.first_output, range)?;
+        let max_output = size_in_range(
             "max_output_bytes",
             self.max_output_bytes,
-            bounds.output,
-            bounds.output_max,
+            limits.output,
+            limits.output_max,
         )?;
-        let side = |name, given, otherwise| {
-            let side = ranged(name, given, otherwise, (1, u64::from(u16::MAX)))?;
-            Ok::<_, Mishap>(u16::try_from(side).unwrap_or(u16::MAX))
+        let dimension = |name, value, default| {
+            let value = in_range(name, value, default, (1, u64::from(u16::MAX)))?;
+            Ok::<_, ToolError>(u16::try_from(value).unwrap_or(u16::MAX))
         };
-        let rows = side("rows", self.rows, ROWS)?;
-        let cols = side("cols", self.cols, COLS)?;
+        let rows = dimension("rows", self.rows, DEFAULT_ROWS)?;
+        let cols = dimension("cols", self.cols, DEFAULT_COLS)?;
         let tty = self.tty.unwrap_or(false).then_some((rows, cols));
-        let line = CommandLine::of(self.command, self.argv, self.cwd, self.env)?;
-        let job = bench.start(line, tty, true).await?;
-        let first = job
-            .follow
-            .until(|known| known.transcript.end() > 0 || known.state.is_over());
-        let work = tokio::time::timeout(wait, first);
-        let waited = call.wait(wait, || "starting".to_owned(), work).await;
-        if let Err(mishap) = waited {
-            // Nobody knows its id.
-            if matches!(mishap, Mishap::Cancelled) {
-                job.end(bounds.grace, bounds).await?;
+        let line = CommandLine::new(self.command, self.argv, self.cwd, self.env)?;
+        let process = server.start(line, tty, true).await?;
+        let first_output = process
+            .monitor
+            .wait_until(|record| record.log.end() > 0 || record.state.is_closed());
+        let work = tokio::time::timeout(wait, first_output);
+        let waited = context.run(wait, || "starting".to_owned(), work).await;
+        if let Err(error) = waited {
+            // The client never learns the id, so the process is of no use.
+            if matches!(error, ToolError::Cancelled) {
+                process.terminate(limits.grace, limits).await?;
             }
-            bench.roster.forget(&job);
-            return Err(mishap);
+            server.processes.remove(&process);
+            return Err(error);
         }
-        Ok(Glimpse::of(&job, None, 0, most))
+        Ok(ProcessSnapshot::take(&process, None, 0, max_output))
     }
 }

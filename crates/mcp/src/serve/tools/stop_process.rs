@@ -1,18 +1,17 @@
-//! The end of a process.
+//! The tool `stop_process`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::timed;
-use crate::serve::{Answer, Call, Effect, Mishap, State, Tool, Workbench, words};
+use super::duration_in_range;
+use crate::serve::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer, text};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StopProcess {
-    /// Which process.
+    /// The id of the process.
     process_id: String,
-    /// How long it has to end by itself after it was asked to, in milliseconds;
-    /// 0 to kill it at once.
+    /// The grace period between SIGTERM and SIGKILL, in milliseconds; 0 kills at once.
     #[schemars(range(min = 0, max = 60000), extend("default" = 2000))]
     grace_ms: Option<u64>,
 }
@@ -20,13 +19,13 @@ pub(super) struct StopProcess {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Stopped {
     process_id: String,
-    /// Whether it was running until now.
+    /// Whether the process was running.
     was_running: bool,
-    /// Its exit code: 128 + N if signal N ended it.
+    /// The exit code: 128 + N if it was killed by signal N.
     exit_code: Option<i32>,
-    /// How long it ran.
+    /// How long the process ran.
     duration_ms: u64,
-    /// The end of its output: what read_output gives before it is still there.
+    /// The end of its output. Output before it can still be read with read_output.
     cursor: u64,
     #[serde(skip)]
     state: String,
@@ -35,50 +34,48 @@ pub(super) struct Stopped {
 impl Tool for StopProcess {
     const NAME: &'static str = "stop_process";
     const TITLE: &'static str = "Stop a process";
-    const DESCRIPTION: &'static str = "Ends a process with everything it has started: asks first, \
-        kills when the grace is over, and waits for the end. Of a process that has exited it ends \
-        what that has left running. Its output stays readable.";
-    const EFFECT: Effect = Effect::Replaces;
+    const DESCRIPTION: &'static str = "Terminates a process and everything it started: sends \
+        SIGTERM, kills after the grace period, and waits for the exit. If the process has exited, \
+        this terminates the processes it left running. Its output remains readable.";
+    const EFFECT: Effect = Effect::DestructiveIdempotent;
 
-    type Answer = Stopped;
+    type Output = Stopped;
 
-    async fn perform(self, bench: &Workbench, call: &Call) -> Result<Stopped, Mishap> {
-        let bounds = bench.bounds();
-        let grace = timed(
-            "grace_ms",
-            self.grace_ms,
-            bounds.grace,
-            (0, bounds.grace_max),
-        )?;
-        let job = bench.roster.find(&self.process_id)?;
-        let within = grace + bounds.last_words;
-        let say = || "waiting for its end".to_owned();
-        let was_running = call.wait(within, say, job.end(grace, bounds)).await??;
-        let ran = job.follow.ran();
-        let known = job.follow.known();
-        if known.state == State::Running {
-            return Err(Mishap::DoesNotEnd {
-                id: job.id.clone(),
+    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Stopped, ToolError> {
+        let limits = server.limits();
+        let range = (0, limits.grace_max);
+        let grace = duration_in_range("grace_ms", self.grace_ms, limits.grace, range)?;
+        let process = server.processes.find(&self.process_id)?;
+        let within = grace + limits.kill_wait;
+        let message = || "waiting for the process to exit".to_owned();
+        let termination = process.terminate(grace, limits);
+        let was_running = context.run(within, message, termination).await??;
+        let duration = process.monitor.duration();
+        let record = process.monitor.lock();
+        if record.state.is_running() {
+            return Err(ToolError::NotTerminated {
+                id: process.id.clone(),
                 within,
             });
         }
         Ok(Stopped {
-            process_id: job.id.clone(),
+            process_id: process.id.clone(),
             was_running,
-            exit_code: known.state.exit_code(),
-            duration_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
-            cursor: known.transcript.end(),
-            state: words::state(&known.state, ran),
+            exit_code: record.state.exit_code(),
+            duration_ms: text::millis(duration),
+            cursor: record.log.end(),
+            state: text::state(&record.state, duration),
         })
     }
 }
 
-impl Answer for Stopped {
-    fn words(&self) -> String {
-        let already = match self.was_running {
-            true => "",
-            false => " had ended before",
+impl ToolOutput for Stopped {
+    fn to_text(&self) -> String {
+        let earlier = if self.was_running {
+            ""
+        } else {
+            " had exited before"
         };
-        format!("process {}{already}: {}", self.process_id, self.state)
+        format!("process {}{earlier}: {}", self.process_id, self.state)
     }
 }

@@ -1,23 +1,26 @@
-//! What is to be in a file.
+//! The tool `write_file`.
 
-use outpost_client::FileErrorKind;
+use std::path::Path;
+
+use bytes::Bytes;
+use outpost_client::{Error, FileError, FileErrorKind, Files};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{encoding::Encoding, replacement::replace};
-use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench, words};
+use super::encoding::Encoding;
+use crate::serve::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer, text};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteFile {
-    /// Which file, absolute or relative to the default directory. Directories above it that are
-    /// missing are made.
+    /// The file, absolute or relative to the default working directory. Missing parent
+    /// directories are created.
     path: String,
-    /// All that is to be in it.
+    /// The whole content of the file.
     content: String,
-    /// How the content is written here; utf8 if not given.
+    /// The encoding of the content; utf8 if not given.
     encoding: Option<Encoding>,
-    /// What to do if the file is there already: replace it, which is the default, or fail.
+    /// The action if the file exists: replace it, which is the default, or fail.
     if_exists: Option<IfExists>,
 }
 
@@ -32,53 +35,53 @@ enum IfExists {
 pub(super) struct Written {
     path: String,
     size_bytes: u64,
-    /// Whether there was no such file before.
+    /// Whether the file did not exist before.
     created: bool,
 }
 
 impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
     const TITLE: &'static str = "Write a file";
-    const DESCRIPTION: &'static str = "Makes a file, or replaces all that is in one; it keeps its \
-        permissions, and on all but older servers nobody sees half of it. To change a part of a \
-        file, use edit_file.";
-    const EFFECT: Effect = Effect::Replaces;
+    const DESCRIPTION: &'static str = "Creates a file, or replaces the whole content of an \
+        existing one, whose permissions are preserved. The change is atomic, except on older \
+        servers. To change a part of a file, use edit_file.";
+    const EFFECT: Effect = Effect::DestructiveIdempotent;
 
-    type Answer = Written;
+    type Output = Written;
 
-    async fn perform(self, bench: &Workbench, call: &Call) -> Result<Written, Mishap> {
+    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Written, ToolError> {
         let encoding = self.encoding.unwrap_or(Encoding::Utf8);
         let bytes = encoding.decode("content", self.content)?;
-        let footing = bench.footing().await?;
-        let path = bench.path(&footing, Some(&self.path));
-        let files = bench.files(&footing);
+        let executor = server.executor().await?;
+        let path = server.path(&executor, Some(&self.path));
+        let files = server.files(&executor);
         let size_bytes = bytes.len() as u64;
         let work = async {
-            let _turn = bench.turns.of(&files, path.clone()).await;
-            let known = match files.metadata(&path).await {
-                Ok(known) => Some(known),
+            let _lock = server.file_locks.lock(&files, path.clone()).await;
+            let existing = match files.metadata(&path).await {
+                Ok(metadata) => Some(metadata),
                 Err(error) if error.kind() == FileErrorKind::NotFound => None,
                 Err(error) => return Err(error.into()),
             };
-            match known {
-                Some(known) if known.is_directory => {
-                    return Err(Mishap::IsDirectory { path: path.clone() });
+            match existing {
+                Some(metadata) if metadata.is_directory => {
+                    return Err(ToolError::IsDirectory { path: path.clone() });
                 }
                 Some(_) if self.if_exists == Some(IfExists::Fail) => {
-                    return Err(Mishap::Exists { path: path.clone() });
+                    return Err(ToolError::Exists { path: path.clone() });
                 }
                 Some(_) => {}
                 None => {
-                    if let Some(above) = path.parent() {
-                        files.create_directory(above, true).await?;
+                    if let Some(parent) = path.parent() {
+                        files.create_directory(parent, true).await?;
                     }
                 }
             }
-            replace(&files, &path, bytes).await?;
-            Ok(known.is_none())
+            replace_content(&files, &path, bytes).await?;
+            Ok(existing.is_none())
         };
-        let say = || "writing".to_owned();
-        let created = call.wait(bench.bounds().search, say, work).await??;
+        let message = || "writing".to_owned();
+        let created = context.run(server.limits().search, message, work).await??;
         Ok(Written {
             path: path.display().to_string(),
             size_bytes,
@@ -87,12 +90,28 @@ impl Tool for WriteFile {
     }
 }
 
-impl Answer for Written {
-    fn words(&self) -> String {
-        let done = match self.created {
-            true => "made",
-            false => "replaced",
-        };
-        format!("{done} {} ({})", self.path, words::bytes(self.size_bytes))
+/// Replaces the content of a file atomically, preserving its mode.
+pub(super) async fn replace_content(
+    files: &Files,
+    path: &Path,
+    bytes: Vec<u8>,
+) -> Result<(), FileError> {
+    match files.create(path).await {
+        Ok(mut writer) => {
+            writer.put(Bytes::from(bytes)).await?;
+            writer.commit().await
+        }
+        // Older servers can only write in place.
+        Err(error) if matches!(error.executor_error(), Some(Error::Unsupported { .. })) => {
+            files.write(path, bytes).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl ToolOutput for Written {
+    fn to_text(&self) -> String {
+        let action = if self.created { "created" } else { "replaced" };
+        format!("{action} {} ({})", self.path, text::bytes(self.size_bytes))
     }
 }

@@ -1,94 +1,85 @@
-//! What a process reads.
+//! The tool `write_input`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::serve::{Answer, Call, Effect, Mishap, Tool, Workbench, words};
+use crate::serve::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer, text};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteInput {
-    /// Which process.
+    /// The id of the process.
     process_id: String,
-    /// What to write, exactly: a line needs its "\n", and on a terminal control characters are
+    /// The exact text to write: a line needs its "\n"; on a terminal, control characters are
     /// keys ("\u0003" is Ctrl-C, "\u001b[A" the key up).
     text: Option<String>,
-    /// End its input after that, as Ctrl-D does.
+    /// Close the input afterwards, like Ctrl-D.
     end_input: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Written {
     process_id: String,
-    /// How many bytes were accepted.
+    /// The number of bytes accepted.
     written_bytes: u64,
-    /// Where its output was before: what read_output gives behind this cursor came after the
-    /// input.
+    /// The end of its output before the write. Output after this cursor followed the input.
     cursor: u64,
-    /// Whether its input has been ended.
+    /// Whether the input was closed.
     input_ended: bool,
 }
 
 impl Tool for WriteInput {
     const NAME: &'static str = "write_input";
     const TITLE: &'static str = "Write to a process";
-    const DESCRIPTION: &'static str = "Writes to the stdin or the terminal of a process that \
-        start_process has started, and can end its input. The answer has the cursor to give to \
-        read_output, with wait_ms, to see what the process says to it.";
-    const EFFECT: Effect = Effect::Anything;
+    const DESCRIPTION: &'static str = "Writes to the stdin or terminal of a process that was \
+        started with start_process, and can close its input. To see its reaction, call \
+        read_output with wait_ms and the cursor in the response.";
+    const EFFECT: Effect = Effect::OpenWorld;
 
-    type Answer = Written;
+    type Output = Written;
 
-    async fn perform(self, bench: &Workbench, call: &Call) -> Result<Written, Mishap> {
-        let job = bench.roster.find(&self.process_id)?;
-        let state = job.follow.state();
-        if !state.is_running() {
-            return Err(Mishap::HasEnded {
-                id: job.id.clone(),
-                code: state.exit_code(),
-            });
-        }
-        let cursor = job.follow.known().transcript.end();
+    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Written, ToolError> {
+        let process = server.processes.find_running(&self.process_id)?;
+        let cursor = process.monitor.lock().log.end();
         let text = self.text.unwrap_or_default();
         let written_bytes = text.len() as u64;
-        let end = self.end_input.unwrap_or(false);
+        let end_input = self.end_input.unwrap_or(false);
         let work = async {
-            job.process.write(text).await?;
-            if end {
-                job.process.close_stdin().await?;
+            process.handle.write(text).await?;
+            if end_input {
+                process.handle.close_stdin().await?;
             }
             Ok::<_, outpost_client::Error>(())
         };
-        let say = || "waiting for the process to read its input".to_owned();
-        let most = bench.bounds().wait_max;
-        let written = call.wait(most, say, tokio::time::timeout(most, work));
-        match written.await? {
+        let message = || "waiting for the process to read its input".to_owned();
+        let within = server.limits().wait_max;
+        let writing = context.run(within, message, tokio::time::timeout(within, work));
+        match writing.await? {
             Ok(written) => written?,
             Err(_) => {
-                return Err(Mishap::NotRead {
-                    id: job.id.clone(),
-                    within: most,
-                });
+                let id = self.process_id;
+                return Err(ToolError::NotRead { id, within });
             }
         }
         Ok(Written {
-            process_id: job.id.clone(),
+            process_id: self.process_id,
             written_bytes,
             cursor,
-            input_ended: end,
+            input_ended: end_input,
         })
     }
 }
 
-impl Answer for Written {
-    fn words(&self) -> String {
-        let ended = match self.input_ended {
-            true => ", and ended its input",
-            false => "",
+impl ToolOutput for Written {
+    fn to_text(&self) -> String {
+        let closed = if self.input_ended {
+            " and closed its input"
+        } else {
+            ""
         };
         format!(
-            "wrote {} to process {}{ended}; what it says to that is behind cursor {}",
-            words::bytes(self.written_bytes),
+            "wrote {} to process {}{closed}; its reaction starts at cursor {}",
+            text::bytes(self.written_bytes),
             self.process_id,
             self.cursor,
         )

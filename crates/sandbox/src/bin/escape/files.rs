@@ -1,4 +1,4 @@
-//! What can be done to a path.
+//! File operations.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -22,7 +22,7 @@ pub(crate) fn create(path: &str) -> io::Result<()> {
     File::create_new(path).map(drop)
 }
 
-/// Nothing is written, so it can be tried on what must not be changed.
+/// Opens a file for writing without changing it.
 pub(crate) fn open_to_write(path: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path).map(drop)
 }
@@ -31,13 +31,13 @@ pub(crate) fn chmod(path: &str) -> io::Result<()> {
     std::fs::set_permissions(path, Permissions::from_mode(0o640))
 }
 
-/// To whoever has it already, which every owner may.
+/// Sets the group that the file already has, which any owner may.
 pub(crate) fn chown(path: &str) -> io::Result<()> {
-    let own = rustix::process::getgid().as_raw();
-    change_owner(path, None, Some(own))
+    let group = rustix::process::getgid().as_raw();
+    change_owner(path, None, Some(group))
 }
 
-/// By its path alone: nothing is opened.
+/// Sets the times by path, without opening the file.
 pub(crate) fn touch(path: &str) -> io::Result<()> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = now.map_err(io::Error::other)?;
@@ -68,7 +68,7 @@ pub(crate) fn symlink_and_write(from: &str, to: &str) -> io::Result<()> {
     write(to)
 }
 
-/// The device behind `/dev/null`, under another name.
+/// Creates a null device.
 pub(crate) fn make_device(path: &str) -> io::Result<()> {
     let device = rustix::fs::makedev(1, 3);
     let mode = Mode::from_raw_mode(0o600);

@@ -1,10 +1,10 @@
-//! A program that tries to get out, for the tests of this crate; it is also its own stage. Each
-//! attempt ends with 0 if it has worked, and otherwise says what it was told instead.
+//! Escape attempts for the tests of this crate. Also serves as the sandbox helper. Exits with 0 if the attempt
+//! succeeded; otherwise prints the error.
 
-mod calls;
+mod file_modes;
 mod files;
-mod modes;
 mod sockets;
+mod syscalls;
 mod terminal;
 
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "confine") {
-        return outpost_sandbox::stage(arguments.into_iter().skip(1), drop);
+        return outpost_sandbox::run_helper(arguments.into_iter().skip(1), drop);
     }
-    let words: Vec<_> = arguments.iter().filter_map(|word| word.to_str()).collect();
-    match attempt(&words) {
+    let arguments: Vec<_> = arguments.iter().filter_map(|one| one.to_str()).collect();
+    match attempt(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "{error}");
@@ -25,8 +25,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn attempt(words: &[&str]) -> io::Result<()> {
-    match words {
+fn attempt(arguments: &[&str]) -> io::Result<()> {
+    match arguments {
         ["write", path] => files::write(path),
         ["read", path] => files::read(path),
         ["list", path] => std::fs::read_dir(path).map(drop),
@@ -34,7 +34,7 @@ fn attempt(words: &[&str]) -> io::Result<()> {
         ["make-directory", path] => std::fs::create_dir(path),
         ["remove", path] => std::fs::remove_file(path),
         ["chmod", path] => files::chmod(path),
-        ["mode", way, mode, path] => modes::give(way, mode, path),
+        ["mode", call, mode, path] => file_modes::set(call, mode, path),
         ["chown", path] => files::chown(path),
         ["touch", path] => files::touch(path),
         ["label", path] => files::label(path),
@@ -43,7 +43,7 @@ fn attempt(words: &[&str]) -> io::Result<()> {
         ["link-and-write", from, to] => files::link_and_write(from, to),
         ["symlink-and-write", from, to] => files::symlink_and_write(from, to),
         ["make-device", path] => files::make_device(path),
-        ["by-handle", path] => calls::by_handle(path),
+        ["by-handle", path] => syscalls::by_handle(path),
         ["unix-stream", path] => sockets::unix_stream(path),
         ["unix-abstract", name] => sockets::unix_abstract(name),
         ["unix-datagram", path] => sockets::unix_datagram(path),
@@ -52,20 +52,20 @@ fn attempt(words: &[&str]) -> io::Result<()> {
         ["tcp", port] => sockets::tcp(port),
         ["udp", port] => sockets::udp(port),
         ["raw"] => sockets::raw(),
-        ["signal", pid] => calls::signal(pid),
-        ["trace"] => calls::trace(),
-        ["memory"] => calls::memory(),
-        ["ring"] => calls::ring(),
-        ["keys"] => calls::keys(),
-        ["user-namespace"] => calls::user_namespace(),
-        ["clone-namespace"] => calls::clone_namespace(),
-        ["mount", path] => calls::mount(path),
-        ["tree"] => calls::tree(),
-        ["quota"] => calls::quota(),
-        ["shared-memory", key] => calls::shared_memory(key),
-        ["foreign"] => calls::foreign(),
-        ["type"] => terminal::type_for_others(),
-        ["type-elsewhere"] => terminal::type_with_high_bits(),
+        ["signal", pid] => syscalls::signal(pid),
+        ["trace"] => syscalls::trace(),
+        ["memory"] => syscalls::memory(),
+        ["ring"] => syscalls::ring(),
+        ["keys"] => syscalls::keys(),
+        ["user-namespace"] => syscalls::user_namespace(),
+        ["clone-namespace"] => syscalls::clone_namespace(),
+        ["mount", path] => syscalls::mount(path),
+        ["tree"] => syscalls::tree(),
+        ["quota"] => syscalls::quota(),
+        ["shared-memory", key] => syscalls::shared_memory(key),
+        ["foreign"] => syscalls::foreign(),
+        ["type"] => terminal::inject(),
+        ["type-elsewhere"] => terminal::inject_with_high_bits(),
         _ => Err(io::Error::other("no such attempt")),
     }
 }

@@ -1,4 +1,4 @@
-//! Ways to somebody who listens on the host.
+//! Connections to sockets.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, ipproto};
 
-/// Whoever listens answers, so no answer after so long is none.
-const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
+/// How long to wait for the test's UDP server to answer.
+const UDP_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) fn unix_stream(path: &str) -> io::Result<()> {
     UnixStream::connect(path)?.write_all(b"x")
@@ -24,7 +24,7 @@ pub(crate) fn unix_datagram(path: &str) -> io::Result<()> {
     UnixDatagram::unbound()?.send_to(b"x", path).map(drop)
 }
 
-/// Through one end of a pair, which needs no socket of its own.
+/// Sends through one end of a socket pair.
 pub(crate) fn unix_pair(path: &str) -> io::Result<()> {
     let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
     let (one, _other) = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
@@ -33,7 +33,7 @@ pub(crate) fn unix_pair(path: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Two ends that are connected, of any domain that has such.
+/// Creates a socket pair of any domain.
 pub(crate) fn pair(domain: &str) -> io::Result<()> {
     let domain = domain.parse().map_err(io::Error::other)?;
     let (family, kind) = (AddressFamily::from_raw(domain), SocketType::STREAM);
@@ -50,7 +50,7 @@ pub(crate) fn tcp(port: &str) -> io::Result<()> {
 pub(crate) fn udp(port: &str) -> io::Result<()> {
     let port: u16 = port.parse().map_err(io::Error::other)?;
     let socket = UdpSocket::bind("127.0.0.1:0")?;
-    socket.set_read_timeout(Some(ANSWERS_WITHIN))?;
+    socket.set_read_timeout(Some(UDP_TIMEOUT))?;
     socket.send_to(b"x", ("127.0.0.1", port))?;
     socket.recv(&mut [0]).map(drop)
 }

@@ -1,5 +1,5 @@
-//! Typing into a terminal as if somebody sat there.
-#![expect(unsafe_code, reason = "nobody wraps these calls")]
+//! Injects input into a terminal.
+#![expect(unsafe_code, reason = "the request has no safe wrapper")]
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -7,17 +7,17 @@ use std::os::fd::AsRawFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
 
-pub(crate) fn type_for_others() -> io::Result<()> {
-    type_with(libc::TIOCSTI)
+pub(crate) fn inject() -> io::Result<()> {
+    inject_with(libc::TIOCSTI)
 }
 
-/// The kernel looks at the lower half of the number alone.
-pub(crate) fn type_with_high_bits() -> io::Result<()> {
-    type_with(libc::TIOCSTI | 1 << 40)
+/// Sets upper bits of the request, which the kernel ignores.
+pub(crate) fn inject_with_high_bits() -> io::Result<()> {
+    inject_with(libc::TIOCSTI | 1 << 40)
 }
 
-/// On a terminal of its own, so that whoever runs the tests gets no letters.
-fn type_with(command: libc::c_ulong) -> io::Result<()> {
+/// Uses a new terminal, so that the one that runs the tests gets no input.
+fn inject_with(command: libc::c_ulong) -> io::Result<()> {
     let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     rustix::pty::grantpt(&master)?;
     rustix::pty::unlockpt(&master)?;
@@ -25,17 +25,17 @@ fn type_with(command: libc::c_ulong) -> io::Result<()> {
     let _ = rustix::process::setsid();
     let slave = rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
     rustix::process::ioctl_tiocsctty(&slave)?;
-    let letter = b'x';
-    // SAFETY: the letter is valid for reads.
+    let character = b'x';
+    // SAFETY: `character` is valid for reads.
     let result = unsafe {
         libc::syscall(
             libc::SYS_ioctl,
             slave.as_raw_fd(),
             command,
-            &raw const letter,
+            &raw const character,
         )
     };
-    // Closing it before we end would hang up on us.
+    // Closing it would send SIGHUP to this process.
     std::mem::forget(master);
     match result {
         -1 => Err(io::Error::last_os_error()),

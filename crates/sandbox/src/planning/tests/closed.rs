@@ -1,4 +1,4 @@
-//! Directories that let nobody through who runs as we do.
+//! Closed directories, which the server's user can't enter.
 
 use super::*;
 
@@ -8,22 +8,22 @@ fn entries(more: impl IntoIterator<Item = Entry>) -> Policy {
     policy(entries)
 }
 
-fn tree() -> MadeUp {
-    MadeUp::new("/ws/a/d/secret /ws/a/open /ws/.git/ /ws/.agents/ /ws/.codex/ /ws/.aws/")
+fn tree() -> FakeFileSystem {
+    FakeFileSystem::new("/ws/a/d/secret /ws/a/open /ws/.git/ /ws/.agents/ /ws/.codex/ /ws/.aws/")
 }
 
-/// Without the names that are protected anyway.
+/// Returns the summary without protected names.
 fn lines(plan: &Plan) -> Vec<String> {
-    let told = told(plan);
-    let lines = told.lines().filter(|line| !line.ends_with("Protected"));
+    let summary = summary(plan);
+    let lines = summary.lines().filter(|line| !line.ends_with("Protected"));
     lines.map(str::to_owned).collect()
 }
 
 #[test]
-fn what_is_denied_in_one_of_ours_is_denied_with_all_of_it() {
+fn denial_in_own_closed_directory_denies_the_directory() {
     let tree = tree().closed("/ws/a/d").ours("/ws/a/d");
     let below = project_roots("a/d/secret");
-    for (entry, why, path) in [
+    for (entry, origin, path) in [
         (deny("/ws/a/d/secret"), "Entry", "/ws/a/d/secret"),
         (deny("/ws/a/d/x/y"), "Entry", "/ws/a/d/x/y"),
         (special(below, Access::Deny), "Entry", "/ws/a/d/secret"),
@@ -32,11 +32,11 @@ fn what_is_denied_in_one_of_ours_is_denied_with_all_of_it() {
         (pattern("a/d/*"), "Glob", "/ws/a/d"),
         (pattern("**/secret"), "Glob", "/ws/a/d"),
     ] {
-        let told = format!("{entry:?}");
+        let described = format!("{entry:?}");
         let plan = planned(&tree, &entries([entry]));
-        let denied = format!("Deny /ws/a/d dir {why}");
+        let denied = format!("Deny /ws/a/d dir {origin}");
         let warning = format!(
-            "! {path:?} can't be looked at, so what holds for it holds for all of \"/ws/a/d\""
+            "! {path:?} cannot be inspected: its entry applies to the whole directory \"/ws/a/d\""
         );
         assert_eq!(
             lines(&plan),
@@ -47,25 +47,24 @@ fn what_is_denied_in_one_of_ours_is_denied_with_all_of_it() {
                 &denied,
                 &warning,
             ],
-            "{told}"
+            "{described}"
         );
     }
 }
 
 #[test]
-fn what_is_read_only_in_one_of_ours_makes_it_so() {
+fn read_only_path_in_own_closed_directory_makes_it_read_only() {
     let tree = tree().closed("/ws/a/d").ours("/ws/a/d");
     let plan = planned(&tree, &entries([read("/ws/a/d/secret")]));
     assert_eq!(plan.access(Path::new("/ws/a/d")), Access::Read);
-    // The stricter one goes first.
+    // The stricter entry has precedence.
     let both = [read("/ws/a/d/secret"), deny("/ws/a/d/x")];
     let plan = planned(&tree, &entries(both));
     assert_eq!(plan.access(Path::new("/ws/a/d")), Access::Deny);
 }
 
-/// Names can be listed that can't be looked at, and the other way round.
 #[test]
-fn half_closed_is_closed_to_patterns() {
+fn unlistable_directory_is_closed_to_patterns_only() {
     let unlisted = tree().unlisted("/ws/a/d").ours("/ws/a/d");
     let plan = planned(&unlisted, &entries([pattern("**/secret")]));
     assert_eq!(plan.access(Path::new("/ws/a/d")), Access::Deny);
@@ -75,8 +74,8 @@ fn half_closed_is_closed_to_patterns() {
 }
 
 #[test]
-fn the_first_that_is_closed_is_kept() {
-    let tree = MadeUp::new("/ws/a/b/c/secret")
+fn outermost_closed_directory_is_denied() {
+    let tree = FakeFileSystem::new("/ws/a/b/c/secret")
         .closed("/ws/a")
         .ours("/ws/a")
         .ours("/ws/a/b");
@@ -87,7 +86,7 @@ fn the_first_that_is_closed_is_kept() {
 }
 
 #[test]
-fn one_of_somebody_else_s_is_left_alone_unless_it_could_be_replaced() {
+fn closed_directory_of_another_user_is_ignored_unless_replaceable() {
     let theirs = tree().closed("/ws/a/d");
     let plan = planned(&theirs, &entries([deny("/ws/a/d/secret")]));
     assert_eq!(plan.access(Path::new("/ws/a/d")), Access::Deny);
@@ -95,22 +94,22 @@ fn one_of_somebody_else_s_is_left_alone_unless_it_could_be_replaced() {
     assert_eq!(
         lines(&plan),
         ["Read / dir Entry", "Write /ws dir Entry"],
-        "patterns are about what is there"
+        "patterns match only existing files"
     );
-    let elsewhere = MadeUp::new("/ws/ /theirs/key").closed("/theirs");
+    let elsewhere = FakeFileSystem::new("/ws/ /theirs/key").closed("/theirs");
     let plan = planned(&elsewhere, &entries([deny("/theirs/key")]));
     assert_eq!(plan.access(Path::new("/theirs")), Access::Read);
-    let told = told(&plan);
+    let summary = summary(&plan);
     assert!(
-        told.contains("! \"/theirs/key\" is out of reach for the user of this server"),
-        "{told}"
+        summary.contains("! \"/theirs/key\" is ignored"),
+        "{summary}"
     );
 }
 
 /// Another process may open it while this one runs.
 #[test]
-fn one_of_ours_is_denied_where_it_can_only_be_read_as_well() {
-    let tree = MadeUp::new("/ws/ /srv/d/key")
+fn own_closed_directory_is_denied_below_a_read_only_path() {
+    let tree = FakeFileSystem::new("/ws/ /srv/d/key")
         .closed("/srv/d")
         .ours("/srv/d");
     for entry in [deny("/srv/d/key"), pattern("/srv/**/key")] {
@@ -122,35 +121,38 @@ fn one_of_ours_is_denied_where_it_can_only_be_read_as_well() {
 }
 
 #[test]
-fn one_that_is_granted_itself_can_not_be_kept_from_anybody() {
-    let tree = MadeUp::new("/ws/a/secret").closed("/ws/a").ours("/ws/a");
+fn denial_in_granted_closed_directory_is_rejected() {
+    let tree = FakeFileSystem::new("/ws/a/secret")
+        .closed("/ws/a")
+        .ours("/ws/a");
     for entry in [deny("/ws/a/secret"), pattern("**/secret")] {
-        let (failing, words) = refused(&tree, &entries([write("/ws/a"), entry]));
-        assert_eq!(failing, Failing::Intent);
+        let (kind, message) = rejected(&tree, &entries([write("/ws/a"), entry]));
+        assert_eq!(kind, FailureKind::Intent);
         assert_eq!(
-            words,
-            "/ws/a is closed to the user of this server, \
-             so what is asked for in it can't be kept"
+            message,
+            "the server's user can't enter /ws/a, so the entries for paths in it can't be enforced"
         );
     }
 }
 
-/// Its protected names can't be seen to.
+/// Its protected names can't be inspected.
 #[test]
-fn a_root_in_one_of_ours_is_not_granted() {
-    let tree = MadeUp::new("/ws/a/sub/.git/").closed("/ws/a").ours("/ws/a");
-    let (failing, _) = refused(&tree, &entries([write("/ws/a/sub")]));
-    assert_eq!(failing, Failing::Preparation);
-    let skipped = write("/ws/a/sub").skipping_missing();
+fn writable_root_in_own_closed_directory_is_rejected() {
+    let tree = FakeFileSystem::new("/ws/a/sub/.git/")
+        .closed("/ws/a")
+        .ours("/ws/a");
+    let (kind, _) = rejected(&tree, &entries([write("/ws/a/sub")]));
+    assert_eq!(kind, FailureKind::Preparation);
+    let skipped = write("/ws/a/sub").skip_missing();
     let plan = planned(&tree, &entries([skipped]));
     assert_eq!(plan.access(Path::new("/ws/a/sub/.git")), Access::Read);
 }
 
 #[test]
-fn a_pattern_that_can_not_look_is_no_pattern_for_what_is_granted_below() {
-    let tree = MadeUp::new("/ws/d/sub/x.pem /ws/.git/ /ws/.agents/ /ws/.codex/ /ws/.aws/")
+fn pattern_over_unlistable_directory_with_grants_is_rejected() {
+    let tree = FakeFileSystem::new("/ws/d/sub/x.pem /ws/.git/ /ws/.agents/ /ws/.codex/ /ws/.aws/")
         .unlisted("/ws/d");
-    let (failing, words) = refused(&tree, &entries([write("/ws/d/sub"), pattern("**/*.pem")]));
-    assert_eq!(failing, Failing::Intent);
-    assert!(words.starts_with("/ws/d is closed"), "{words}");
+    let (kind, message) = rejected(&tree, &entries([write("/ws/d/sub"), pattern("**/*.pem")]));
+    assert_eq!(kind, FailureKind::Intent);
+    assert!(message.contains("enter /ws/d,"), "{message}");
 }

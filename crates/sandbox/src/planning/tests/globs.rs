@@ -1,4 +1,4 @@
-//! Patterns: they deny what is there when the plan is made.
+//! Patterns deny the files that exist when the plan is made.
 
 use std::{path::Path, time::Duration};
 
@@ -7,12 +7,12 @@ use proptest::prelude::*;
 use super::{
     super::{
         pattern::Pattern,
-        walk::{Bearing, Walk},
+        pattern_matcher::{NameMatch, PatternMatcher},
     },
     *,
 };
 
-fn denied(tree: &MadeUp, policy: &Policy) -> Vec<String> {
+fn denied(tree: &FakeFileSystem, policy: &Policy) -> Vec<String> {
     let plan = planned(tree, policy);
     let denied = plan.rules.iter().filter(|rule| rule.access == Access::Deny);
     denied.map(|rule| rule.path.display().to_string()).collect()
@@ -23,15 +23,15 @@ fn globbed(patterns: &[&str]) -> Policy {
     policy(entries.chain([write("/ws"), read("/data")]).collect())
 }
 
-fn tree() -> MadeUp {
-    MadeUp::new(
+fn tree() -> FakeFileSystem {
+    FakeFileSystem::new(
         "/ws/a.pem /ws/sub/b.pem /ws/sub/deep/c.pem /ws/sub/c.key /data/d.pem /other/e.pem \
          /ws/private/x /ws/private/y/z",
     )
 }
 
 #[test]
-fn relative_ones_start_at_the_working_directory_of_the_sandbox() {
+fn relative_pattern_starts_at_the_policys_cwd() {
     let all = ["/ws/a.pem", "/ws/sub/b.pem", "/ws/sub/deep/c.pem"];
     assert_eq!(denied(&tree(), &globbed(&["**/*.pem"])), all);
     assert_eq!(denied(&tree(), &globbed(&["*.pem"])), ["/ws/a.pem"]);
@@ -45,7 +45,7 @@ fn relative_ones_start_at_the_working_directory_of_the_sandbox() {
 }
 
 #[test]
-fn absolute_ones_start_at_the_root_and_hide_only_what_is_seen() {
+fn absolute_pattern_starts_at_the_root() {
     let all = [
         "/data/d.pem",
         "/ws/a.pem",
@@ -57,7 +57,7 @@ fn absolute_ones_start_at_the_root_and_hide_only_what_is_seen() {
 }
 
 #[test]
-fn one_prefix_means_each_project_root() {
+fn project_roots_prefix_applies_to_each_root() {
     let mut policy = globbed(&[
         "codex-project-roots://*.pem",
         "codex-project-roots:///*/b.*",
@@ -68,7 +68,7 @@ fn one_prefix_means_each_project_root() {
 }
 
 #[test]
-fn a_directory_that_matches_is_denied_with_all_that_is_in_it() {
+fn matching_directory_is_denied_with_its_contents() {
     let only = denied(&tree(), &globbed(&["private", "private/**"]));
     assert_eq!(only, ["/ws/private"]);
     let inside = denied(&tree(), &globbed(&["private/**"]));
@@ -83,7 +83,7 @@ fn a_directory_that_matches_is_denied_with_all_that_is_in_it() {
 }
 
 #[test]
-fn the_depth_of_the_scan_counts_from_where_it_starts() {
+fn scan_depth_counts_from_the_base() {
     let deep = |depth| denied(&tree(), &with_depth(globbed(&["**/*.pem"]), depth));
     assert_eq!(deep(0), [""; 0]);
     assert_eq!(deep(1), ["/ws/a.pem"]);
@@ -92,104 +92,107 @@ fn the_depth_of_the_scan_counts_from_where_it_starts() {
 }
 
 #[test]
-fn a_link_that_matches_denies_what_it_leads_to_and_is_not_walked_through() {
-    let tree = MadeUp::new(
+fn matching_link_denies_its_target_and_is_not_descended() {
+    let tree = FakeFileSystem::new(
         "/ws/a.pem>/ws/real /ws/real /ws/gone.pem>/nowhere /ws/dir>/other /other/e.pem",
     );
     assert_eq!(denied(&tree, &globbed(&["**/*.pem"])), ["/ws/real"]);
 }
 
 #[test]
-fn the_way_to_a_match_is_pinned_where_the_pattern_names_it() {
+fn directories_to_a_match_are_pinned_if_the_pattern_names_them() {
     let pinned = |text| {
         let plan = planned(&tree(), &globbed(&[text]));
         let pinned = plan
             .rules
             .iter()
-            .filter(|rule| rule.why == crate::Why::Pinned);
+            .filter(|rule| rule.origin == crate::Origin::Pinned);
         pinned
             .map(|rule| rule.path.display().to_string())
             .collect::<Vec<_>>()
     };
     assert_eq!(pinned("sub/deep/*"), ["/ws/sub", "/ws/sub/deep"]);
     assert_eq!(pinned("**/deep/*"), ["/ws/sub", "/ws/sub/deep"]);
-    // Wherever these are moved, they are found again.
+    // Moved matches are found by the next scan.
     assert_eq!(pinned("**/*.pem"), [""; 0]);
 }
 
 #[test]
-fn they_can_only_deny() {
+fn granting_pattern_is_rejected() {
     for access in [Access::Read, Access::Write] {
-        let entry = Entry::new(Place::Pattern("**/*.rs".into()), access);
-        let (failing, words) = refused(&tree(), &policy(vec![entry]));
-        assert_eq!(failing, Failing::Intent);
-        assert_eq!(words, "the pattern \"**/*.rs\" can only deny");
+        let entry = Entry::pattern("**/*.rs", access);
+        let (kind, message) = rejected(&tree(), &policy(vec![entry]));
+        assert_eq!(kind, FailureKind::Intent);
+        assert_eq!(message, "the pattern \"**/*.rs\" can only deny");
     }
 }
 
 #[test]
-fn a_scan_that_does_not_end_is_refused_with_advice() {
-    let bounds = Bounds {
+fn scan_of_too_many_files_is_rejected_with_advice() {
+    let limits = PlanLimits {
         visited: 5,
-        ..Bounds::default()
+        ..PlanLimits::default()
     };
     let policy = globbed(&["**/*.pem"]);
-    let error = plan(&policy, &child(), &tree(), &bounds).unwrap_err();
-    assert_eq!(error.failing(), Failing::Intent);
+    let error = plan(&policy, &context(), &tree(), &limits).unwrap_err();
+    assert_eq!(error.failure_kind(), FailureKind::Intent);
     assert!(error.to_string().contains("glob_scan_max_depth"), "{error}");
     let long = "a".repeat(2000);
-    let (failing, words) = refused(&tree(), &globbed(&[&long]));
-    assert_eq!(failing, Failing::Intent);
-    assert!(words.contains("longer than 1024 bytes"), "{words}");
+    let (kind, message) = rejected(&tree(), &globbed(&[&long]));
+    assert_eq!(kind, FailureKind::Intent);
+    assert!(message.contains("longer than 1024 bytes"), "{message}");
 }
 
 #[test]
-fn a_scan_that_takes_long_is_refused_with_advice() {
+fn slow_scan_is_rejected_with_advice() {
     let policy = globbed(&["**/*.pem"]);
     let slow = tree().slow(Duration::from_secs(1));
-    let (failing, words) = refused(&slow, &policy);
-    assert_eq!(failing, Failing::Intent);
-    assert!(words.contains("takes longer than 5s"), "{words}");
-    assert!(words.contains("glob_scan_max_depth"), "{words}");
+    let (kind, message) = rejected(&slow, &policy);
+    assert_eq!(kind, FailureKind::Intent);
+    assert!(message.contains("takes longer than 5s"), "{message}");
+    assert!(message.contains("glob_scan_max_depth"), "{message}");
     planned(&tree().slow(Duration::from_millis(1)), &policy);
 }
 
 #[test]
-fn plain_patterns_empty_directories_and_alternatives_count() {
-    let bounds = Bounds {
+fn literal_patterns_empty_directories_and_alternatives_count() {
+    let limits = PlanLimits {
         visited: 3,
         entries: 8,
-        ..Bounds::default()
+        ..PlanLimits::default()
     };
-    let refusal = |tree: &MadeUp, policy: &Policy| {
-        let error = plan(policy, &child(), tree, &bounds).unwrap_err();
+    let rejection = |tree: &FakeFileSystem, policy: &Policy| {
+        let error = plan(policy, &context(), tree, &limits).unwrap_err();
         error.to_string()
     };
     let plain = globbed(&["a", "b", "c", "d"]);
-    let said = refusal(&tree(), &plain);
-    assert!(said.contains("more than 3 files"), "{said}");
-    let empty = MadeUp::new("/ws/a/ /data/");
-    let said = refusal(&empty, &globbed(&["*/*", "a/*"]));
-    assert!(said.contains("more than 3 files"), "{said}");
-    let said = refusal(&tree(), &globbed(&["{1,2,3,4,5}", "{1,2,3,4,5}"]));
-    assert!(said.contains("10 entries and 8 is the limit"), "{said}");
+    let message = rejection(&tree(), &plain);
+    assert!(message.contains("more than 3 files"), "{message}");
+    let empty = FakeFileSystem::new("/ws/a/ /data/");
+    let message = rejection(&empty, &globbed(&["*/*", "a/*"]));
+    assert!(message.contains("more than 3 files"), "{message}");
+    let message = rejection(&tree(), &globbed(&["{1,2,3,4,5}", "{1,2,3,4,5}"]));
+    assert!(
+        message.contains("10 entries, and the limit is 8"),
+        "{message}"
+    );
 }
 
-/// What a pattern says about a path below its base.
-fn bearing(pattern: &Pattern, path: &Path) -> Option<Bearing> {
-    let mut walk = Walk::new(pattern);
+/// Matches a path relative to the pattern's base.
+fn name_match(pattern: &Pattern, path: &Path) -> Option<NameMatch> {
+    let mut walk = PatternMatcher::new(pattern);
     walk.enter(path.parent()?);
-    Some(walk.look_at(path.file_name()?))
+    Some(walk.match_name(path.file_name()?))
 }
 
 pub(super) fn matches(pattern: &Pattern, path: &Path) -> bool {
-    bearing(pattern, path).is_some_and(|bearing| bearing.matches)
+    name_match(pattern, path).is_some_and(|name_match| name_match.matches)
 }
 
-fn leads_below(pattern: &Pattern, path: &Path) -> bool {
-    match bearing(pattern, path) {
-        Some(bearing) => bearing.leads_below,
-        // The base itself.
+fn may_match_below(pattern: &Pattern, path: &Path) -> bool {
+    match name_match(pattern, path) {
+        Some(name_match) => name_match.may_match_below,
+        // The base.
         None => true,
     }
 }
@@ -200,7 +203,7 @@ fn is_match(text: &str, path: &str) -> bool {
     all.iter().any(|one| {
         let path = Path::new(path);
         match path.strip_prefix(&one.base) {
-            Ok(rest) if one.is_plain() => rest.as_os_str().is_empty(),
+            Ok(rest) if one.is_literal() => rest.as_os_str().is_empty(),
             Ok(rest) => matches(one, rest),
             Err(_) => false,
         }
@@ -208,7 +211,7 @@ fn is_match(text: &str, path: &str) -> bool {
 }
 
 #[test]
-fn what_the_signs_mean() {
+fn wildcards_sets_and_escapes_match() {
     let cases = [
         ("*", "/a", true),
         ("*", "/a/b", false),
@@ -243,7 +246,7 @@ fn what_the_signs_mean() {
     }
 }
 
-/// The same meaning, said by trying everything.
+/// Reference implementation with backtracking.
 fn naive(text: &[char], path: &[char]) -> bool {
     match text {
         ['*', '*', '/', rest @ ..] => {
@@ -255,7 +258,7 @@ fn naive(text: &[char], path: &[char]) -> bool {
             .take_while(|at| !path[..*at].contains(&'/'))
             .any(|at| naive(rest, &path[at..])),
         ['?', rest @ ..] => !path.is_empty() && path[0] != '/' && naive(rest, &path[1..]),
-        [letter, rest @ ..] => path.first() == Some(letter) && naive(rest, &path[1..]),
+        [character, rest @ ..] => path.first() == Some(character) && naive(rest, &path[1..]),
         [] => path.is_empty(),
     }
 }
@@ -263,25 +266,25 @@ fn naive(text: &[char], path: &[char]) -> bool {
 fn pattern_text() -> impl Strategy<Value = String> {
     let name = prop_oneof![
         Just("**".to_owned()),
-        "[ab*?]{1,3}".prop_filter("one noun", |name| { !name.contains("**") })
+        "[ab*?]{1,3}".prop_filter("no double star", |name| { !name.contains("**") })
     ];
     prop::collection::vec(name, 1..4).prop_map(|names| names.join("/"))
 }
 
 proptest! {
     #[test]
-    fn matching_is_what_trying_everything_says(
+    fn automaton_agrees_with_backtracking(
         text in pattern_text(),
         path in prop::collection::vec("[ab]{1,2}", 1..5),
     ) {
         let path = path.join("/");
-        let letters = |text: &str| text.chars().collect::<Vec<_>>();
-        let expected = naive(&letters(&text), &letters(&path));
+        let chars = |text: &str| text.chars().collect::<Vec<_>>();
+        let expected = naive(&chars(&text), &chars(&path));
         prop_assert_eq!(is_match(&text, &format!("/{path}")), expected);
     }
 
     #[test]
-    fn no_directory_on_the_way_to_a_match_is_passed_by(
+    fn directories_above_a_match_are_descended(
         text in pattern_text(),
         path in prop::collection::vec("[ab]{1,2}", 1..5),
     ) {
@@ -290,15 +293,15 @@ proptest! {
         let path = Path::new(&path);
         prop_assume!(matches(one, path));
         for above in path.ancestors().skip(1) {
-            prop_assert!(leads_below(one, above), "{}", above.display());
+            prop_assert!(may_match_below(one, above), "{}", above.display());
         }
     }
 }
 
 #[test]
-fn an_empty_pattern_is_none() {
-    let tree = MadeUp::new("/ws/");
-    let (failing, words) = refused(&tree, &policy(vec![write("/ws"), pattern("")]));
-    assert_eq!(failing, Failing::Intent);
-    assert_eq!(words, "an empty pattern names nothing");
+fn empty_pattern_is_rejected() {
+    let tree = FakeFileSystem::new("/ws/");
+    let (kind, message) = rejected(&tree, &policy(vec![write("/ws"), pattern("")]));
+    assert_eq!(kind, FailureKind::Intent);
+    assert_eq!(message, "a pattern is empty");
 }

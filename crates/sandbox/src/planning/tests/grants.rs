@@ -1,16 +1,18 @@
-//! What is granted, and what becomes of what isn't there.
+//! Grants, and entries for absent paths.
 
 use super::*;
 use crate::policy::Workspace;
 
-fn tree() -> MadeUp {
-    MadeUp::new("/ws/src/main.rs /ws/keys/ /tmp/ /data/a/b /etc/passwd /usr/bin/sh /secret/")
+fn tree() -> FakeFileSystem {
+    FakeFileSystem::new(
+        "/ws/src/main.rs /ws/keys/ /tmp/ /data/a/b /etc/passwd /usr/bin/sh /secret/",
+    )
 }
 
 #[test]
-fn the_most_specific_path_decides_and_deny_goes_before_write_before_read() {
+fn most_specific_path_decides_then_deny_then_write_then_read() {
     let entries = vec![
-        special(Special::Root, Access::Read),
+        special(SpecialPath::Root, Access::Read),
         write("/data"),
         read("/data/a"),
         write("/data/a/b"),
@@ -30,36 +32,42 @@ fn the_most_specific_path_decides_and_deny_goes_before_write_before_read() {
 }
 
 #[test]
-fn what_nobody_names_is_not_there() {
+fn path_without_entry_is_hidden() {
     let plan = planned(&tree(), &policy(vec![read("/usr")]));
-    assert_eq!(told(&plan), "Read /usr dir Entry\n");
+    assert_eq!(summary(&plan), "Read /usr dir Entry\n");
     assert_eq!(plan.access(Path::new("/etc/passwd")), Access::Deny);
 }
 
 #[test]
-fn symbolic_places_are_those_of_this_host_and_of_the_child() {
+fn special_paths_are_bound_to_host_and_child() {
     let entries = vec![
         special(project_roots(""), Access::Write),
         special(project_roots("src"), Access::Read),
-        special(Special::Tmpdir, Access::Write),
-        special(Special::SlashTmp, Access::Write),
-        special(Special::Unknown(":x".into()), Access::Write),
+        special(SpecialPath::Tmpdir, Access::Write),
+        special(SpecialPath::SlashTmp, Access::Write),
+        special(
+            SpecialPath::Unknown {
+                path: ":x".into(),
+                subpath: None,
+            },
+            Access::Write,
+        ),
     ];
     let mut policy = policy(entries);
     policy.workspace_roots.push("/data".into());
-    let child = Child {
+    let context = ChildPaths {
         cwd: Path::new("/ws/src"),
         tmpdir: Some(Path::new("/secret")),
     };
-    let plan = plan(&policy, &child, &tree(), &Bounds::default()).unwrap();
+    let plan = plan(&policy, &context, &tree(), &PlanLimits::default()).unwrap();
     assert_eq!(plan.cwd, Path::new("/ws/src"));
-    let told: Vec<String> = told(&plan)
+    let summary: Vec<String> = summary(&plan)
         .lines()
         .filter(|line| !line.contains("Protected"))
         .map(str::to_owned)
         .collect();
     assert_eq!(
-        told,
+        summary,
         [
             "Write /data dir Entry",
             "Read /data/src absent Entry",
@@ -67,102 +75,105 @@ fn symbolic_places_are_those_of_this_host_and_of_the_child() {
             "Write /tmp dir Entry",
             "Write /ws dir Entry",
             "Read /ws/src dir Entry",
-            "! the special path \":x\" isn't known here and is ignored",
+            "! unknown special path \":x\" is ignored",
         ]
     );
 }
 
 #[test]
-fn without_roots_or_a_tmpdir_there_is_nothing_to_bind() {
+fn special_paths_without_roots_or_tmpdir_grant_nothing() {
     let mut policy = policy(vec![
         special(project_roots(""), Access::Write),
         special(project_roots(".git"), Access::Read),
-        special(Special::Tmpdir, Access::Write),
+        special(SpecialPath::Tmpdir, Access::Write),
         pattern("codex-project-roots://**/*.pem"),
     ]);
     policy.workspace_roots.clear();
     let plan = planned(&tree(), &policy);
-    assert_eq!(told(&plan), "");
-    let relative = Child {
+    assert_eq!(summary(&plan), "");
+    let relative = ChildPaths {
         tmpdir: Some(Path::new("tmp")),
-        ..child()
+        ..context()
     };
-    let plan = super::plan(&policy, &relative, &tree(), &Bounds::default()).unwrap();
+    let plan = super::plan(&policy, &relative, &tree(), &PlanLimits::default()).unwrap();
     assert_eq!(
-        told(&plan),
-        "! TMPDIR is \"tmp\", which is not an absolute path, and is ignored\n"
+        summary(&plan),
+        "! TMPDIR \"tmp\" is ignored: it is not an absolute path\n"
     );
 }
 
 #[test]
-fn a_subpath_stays_below_its_root() {
+fn subpath_outside_its_root_is_rejected() {
     for below in ["../etc", "/etc", "a/../../etc"] {
         let policy = policy(vec![special(project_roots(below), Access::Read)]);
-        let (failing, words) = refused(&tree(), &policy);
-        assert_eq!(failing, Failing::Intent);
-        assert!(words.contains("leads out of the project roots"), "{words}");
+        let (kind, message) = rejected(&tree(), &policy);
+        assert_eq!(kind, FailureKind::Intent);
+        assert!(
+            message.contains("leads out of the project roots"),
+            "{message}"
+        );
     }
 }
 
 #[test]
-fn the_minimum_is_what_the_host_has_of_it_and_more_with_a_network() {
-    let tree = MadeUp::new("/usr/lib/libc.so /lib>usr/lib /etc/hosts /etc/ssl/ /ws/");
-    let mut policy = policy(vec![special(Special::Minimal, Access::Read)]);
+fn minimal_paths_depend_on_host_and_network() {
+    let tree = FakeFileSystem::new("/usr/lib/libc.so /lib>usr/lib /etc/hosts /etc/ssl/ /ws/");
+    let mut policy = policy(vec![special(SpecialPath::Minimal, Access::Read)]);
     let expected = "Read /etc/ssl dir Minimal\nRead /usr dir Minimal\n\
                     Read /usr/lib dir Minimal\nlink /lib -> usr/lib\n";
-    assert_eq!(told(&planned(&tree, &policy)), expected);
+    assert_eq!(summary(&planned(&tree, &policy)), expected);
     policy.network = Network::Enabled;
     let more = format!("Read /etc/hosts file Minimal\n{expected}");
-    assert_eq!(told(&planned(&tree, &policy)), more);
+    assert_eq!(summary(&planned(&tree, &policy)), more);
 }
 
 #[test]
-fn what_is_to_be_written_has_to_exist_unless_its_absence_is_fine() {
+fn absent_writable_path_is_an_error_unless_skipped() {
     let absent = write("/ws/out/put");
-    let (failing, words) = refused(&tree(), &policy(vec![read("/"), absent.clone()]));
-    assert_eq!(failing, Failing::Preparation);
-    assert_eq!(words, "/ws/out/put is to be written and does not exist");
-    let skipped = absent.clone().skipping_missing();
+    let (kind, message) = rejected(&tree(), &policy(vec![read("/"), absent.clone()]));
+    assert_eq!(kind, FailureKind::Preparation);
+    assert_eq!(message, "/ws/out/put is to be written and does not exist");
+    let skipped = absent.clone().skip_missing();
     let plan = planned(&tree(), &policy(vec![read("/"), skipped]));
-    assert_eq!(told(&plan), "Read / dir Entry\n");
-    // Where it may be created it needs no rule.
+    assert_eq!(summary(&plan), "Read / dir Entry\n");
+    // Below a writable path it needs no rule.
     let plan = planned(&tree(), &policy(vec![write("/ws"), absent]));
     assert_eq!(plan.access(Path::new("/ws/out/put")), Access::Write);
-    assert!(!told(&plan).contains("/ws/out"), "{}", told(&plan));
+    assert!(!summary(&plan).contains("/ws/out"), "{}", summary(&plan));
 }
 
 #[test]
-fn a_temporary_directory_that_is_gone_is_only_worth_a_word() {
-    let tree = MadeUp::new("/ws/");
-    let child = Child {
+fn absent_temporary_directory_is_a_warning() {
+    let tree = FakeFileSystem::new("/ws/");
+    let context = ChildPaths {
         tmpdir: Some(Path::new("/gone")),
-        ..child()
+        ..context()
     };
     let policy = Workspace::default().policy(Path::new("/ws"));
-    let plan = plan(&policy, &child, &tree, &Bounds::default()).unwrap();
+    let plan = plan(&policy, &context, &tree, &PlanLimits::default()).unwrap();
     assert_eq!(plan.warnings.len(), 2, "{:?}", plan.warnings);
     assert_eq!(plan.access(Path::new("/gone")), Access::Read);
 }
 
 #[test]
-fn what_is_absent_and_may_not_be_written_can_not_be_created() {
+fn absent_unwritable_path_is_masked() {
     let entries = vec![
-        special(Special::Root, Access::Read),
+        special(SpecialPath::Root, Access::Read),
         write("/ws"),
         read("/ws/absent"),
-        deny("/ws/src/deep/er").skipping_missing(),
+        deny("/ws/src/deep/er").skip_missing(),
         deny("/etc/absent"),
         read("/ws/src/main.rs/below"),
     ];
     let plan = planned(&tree(), &policy(entries));
-    let told: Vec<String> = told(&plan)
+    let summary: Vec<String> = summary(&plan)
         .lines()
         .filter(|line| !line.contains("Protected"))
         .map(str::to_owned)
         .collect();
-    // The last one needs no rule: nobody may write /etc in the first place.
+    // /etc/absent needs no rule: /etc isn't writable.
     assert_eq!(
-        told,
+        summary,
         [
             "Read / dir Entry",
             "Write /ws dir Entry",
@@ -170,77 +181,79 @@ fn what_is_absent_and_may_not_be_written_can_not_be_created() {
             "Write /ws/src dir Pinned",
             "Deny /ws/src/deep absent Entry",
             "Read /ws/src/main.rs file Entry",
-            "! \"/ws/src/main.rs/below\" can't be kept from appearing unless \
-             \"/ws/src/main.rs\" is read-only, so it is",
+            "! \"/ws/src/main.rs\" is made read-only: \"/ws/src/main.rs/below\" must not be created",
         ]
     );
 }
 
 #[test]
-fn what_nobody_can_reach_needs_no_rule() {
-    let tree = MadeUp::new("/ws/ /closed/secret").closed("/closed");
+fn unreachable_path_needs_no_rule() {
+    let tree = FakeFileSystem::new("/ws/ /closed/secret").closed("/closed");
     let entries = vec![read("/"), write("/ws"), deny("/closed/secret/x")];
     let plan = planned(&tree, &policy(entries));
     assert_eq!(plan.warnings.len(), 1);
-    let (failing, _) = refused(&tree, &policy(vec![write("/closed/secret/x")]));
-    assert_eq!(failing, Failing::Preparation);
+    let (kind, _) = rejected(&tree, &policy(vec![write("/closed/secret/x")]));
+    assert_eq!(kind, FailureKind::Preparation);
 }
 
 #[test]
-fn directories_on_the_way_to_a_hole_stay_where_they_are() {
-    let tree = MadeUp::new("/ws/a/b/c/secret /ws/a/b/open/ /ws/a/x/");
+fn directories_above_a_denied_path_are_pinned() {
+    let tree = FakeFileSystem::new("/ws/a/b/c/secret /ws/a/b/open/ /ws/a/x/");
     let entries = vec![write("/ws"), deny("/ws/a/b/c"), write("/ws/a/b/open")];
     let plan = planned(&tree, &policy(entries));
     let pinned: Vec<_> = plan
         .rules
         .iter()
-        .filter(|rule| rule.why == crate::Why::Pinned)
+        .filter(|rule| rule.origin == crate::Origin::Pinned)
         .map(|rule| rule.path.to_str().unwrap())
         .collect();
     assert_eq!(pinned, ["/ws/a", "/ws/a/b"]);
 }
 
 #[test]
-fn a_project_in_a_writable_directory_stays_where_it_is() {
-    let tree = MadeUp::new("/tmp/x/y/project/.git/");
+fn directories_above_a_nested_writable_root_are_pinned() {
+    let tree = FakeFileSystem::new("/tmp/x/y/project/.git/");
     let entries = vec![write("/tmp"), write("/tmp/x/y/project")];
     let plan = planned(&tree, &policy(entries));
-    let told = told(&plan);
-    assert!(told.contains("Write /tmp/x dir Pinned\n"), "{told}");
-    assert!(told.contains("Write /tmp/x/y dir Pinned\n"), "{told}");
+    let summary = summary(&plan);
+    assert!(summary.contains("Write /tmp/x dir Pinned\n"), "{summary}");
+    assert!(summary.contains("Write /tmp/x/y dir Pinned\n"), "{summary}");
 }
 
 #[test]
-fn everything_may_be_everything() {
+fn unrestricted_policy_grants_everything() {
     let policy = Policy {
         file_system: FileSystem::Unrestricted,
         ..policy(Vec::new())
     };
-    assert_eq!(told(&planned(&tree(), &policy)), "Write / dir Entry\n");
+    assert_eq!(summary(&planned(&tree(), &policy)), "Write / dir Entry\n");
 }
 
 #[test]
-fn more_than_anybody_needs_is_refused() {
+fn too_many_entries_or_rules_are_rejected() {
     let entries = vec![read("/usr"); 5000];
-    let (failing, words) = refused(&tree(), &policy(entries));
-    assert_eq!(failing, Failing::Intent);
-    assert_eq!(words, "it has 5000 entries and 4096 is the limit");
+    let (kind, message) = rejected(&tree(), &policy(entries));
+    assert_eq!(kind, FailureKind::Intent);
+    assert_eq!(
+        message,
+        "the policy has 5000 entries, and the limit is 4096"
+    );
     let many = (0..2001).map(|n| format!("/ws/{n}")).collect::<Vec<_>>();
     let entries = many.iter().map(|path| deny(path)).chain([write("/ws")]);
     let policy = policy(entries.collect());
-    let (failing, words) = refused(&MadeUp::new(&many.join(" ")), &policy);
-    assert_eq!(failing, Failing::Intent);
-    assert!(words.starts_with("more than 2000 paths"), "{words}");
+    let (kind, message) = rejected(&FakeFileSystem::new(&many.join(" ")), &policy);
+    assert_eq!(kind, FailureKind::Intent);
+    assert!(message.contains("more than 2000 rules"), "{message}");
 }
 
 #[test]
-fn what_is_denied_and_absent_stays_denied() {
-    let tree = MadeUp::new("/ws/");
+fn absent_denied_path_stays_denied_in_any_order() {
+    let tree = FakeFileSystem::new("/ws/");
     for entries in [
         vec![write("/ws"), deny("/ws/a/b"), read("/ws/a")],
         vec![write("/ws"), read("/ws/a"), deny("/ws/a/b")],
     ] {
         let plan = planned(&tree, &policy(entries));
-        assert!(told(&plan).contains("Deny /ws/a absent Entry\n"));
+        assert!(summary(&plan).contains("Deny /ws/a absent Entry\n"));
     }
 }

@@ -1,60 +1,57 @@
-//! Planning on trees that never existed.
+//! Planning on imaginary file systems.
 
-mod agreement;
 mod closed;
+mod fake_file_system;
 mod globs;
 mod grants;
 mod links;
-mod made_up;
+mod properties;
 mod protected;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use made_up::MadeUp;
+use fake_file_system::FakeFileSystem;
 
 use super::*;
 use crate::{
     Access, Network, Plan, Presence,
-    policy::{Entry, FileSystem, Place, Policy, Restricted, Special},
+    policy::{Entry, EntryPath, FileSystem, Policy, SpecialPath},
 };
 
 fn policy(entries: Vec<Entry>) -> Policy {
     Policy {
-        file_system: FileSystem::Restricted(Restricted {
-            entries,
-            glob_scan_max_depth: None,
-        }),
+        file_system: FileSystem::restricted(entries),
         network: Network::Restricted,
         cwd: "/ws".into(),
         workspace_roots: vec!["/ws".into()],
     }
 }
 
-fn with_depth(mut policy: Policy, depth: usize) -> Policy {
+fn with_depth(mut policy: Policy, depth: u64) -> Policy {
     if let FileSystem::Restricted(files) = &mut policy.file_system {
         files.glob_scan_max_depth = Some(depth);
     }
     policy
 }
 
-fn child() -> Child<'static> {
-    Child {
+fn context() -> ChildPaths<'static> {
+    ChildPaths {
         cwd: Path::new("/ws"),
         tmpdir: None,
     }
 }
 
-fn planned(tree: &MadeUp, policy: &Policy) -> Plan {
-    plan(policy, &child(), tree, &Bounds::default()).unwrap()
+fn planned(tree: &FakeFileSystem, policy: &Policy) -> Plan {
+    plan(policy, &context(), tree, &PlanLimits::default()).unwrap()
 }
 
-fn refused(tree: &MadeUp, policy: &Policy) -> (Failing, String) {
-    let error = plan(policy, &child(), tree, &Bounds::default()).unwrap_err();
-    (error.failing(), error.to_string())
+fn rejected(tree: &FakeFileSystem, policy: &Policy) -> (FailureKind, String) {
+    let error = plan(policy, &context(), tree, &PlanLimits::default()).unwrap_err();
+    (error.failure_kind(), error.to_string())
 }
 
 fn at(path: &str, access: Access) -> Entry {
-    Entry::new(Place::Path(path.into()), access)
+    Entry::path(path, access)
 }
 
 fn read(path: &str) -> Entry {
@@ -70,39 +67,38 @@ fn deny(path: &str) -> Entry {
 }
 
 fn pattern(text: &str) -> Entry {
-    Entry::new(Place::Pattern(text.into()), Access::Deny)
+    Entry::pattern(text, Access::Deny)
 }
 
-fn special(special: Special, access: Access) -> Entry {
-    Entry::new(Place::Special(special), access)
+fn special(special: SpecialPath, access: Access) -> Entry {
+    Entry::special(special, access)
 }
 
-fn project_roots(below: &str) -> Special {
-    let below = PathBuf::from(below);
-    Special::ProjectRoots { below }
+fn project_roots(below: &str) -> SpecialPath {
+    SpecialPath::below_project_roots(below)
 }
 
-/// A plan in a form to read: a rule a line.
-fn told(plan: &Plan) -> String {
-    let mut told = String::new();
+/// Returns a readable form of a plan, one rule per line.
+fn summary(plan: &Plan) -> String {
+    let mut text = String::new();
     for rule in &plan.rules {
         let presence = match rule.presence {
             Presence::Directory => "dir",
             Presence::File => "file",
             Presence::Absent => "absent",
         };
-        let (access, path, why) = (rule.access, rule.path.display(), rule.why);
-        told += &format!("{access:?} {path} {presence} {why:?}\n");
+        let (access, path, origin) = (rule.access, rule.path.display(), rule.origin);
+        text += &format!("{access:?} {path} {presence} {origin:?}\n");
     }
     for link in &plan.links {
-        told += &format!(
+        text += &format!(
             "link {} -> {}\n",
             link.path.display(),
             link.target.display()
         );
     }
     for warning in &plan.warnings {
-        told += &format!("! {warning}\n");
+        text += &format!("! {warning}\n");
     }
-    told
+    text
 }

@@ -1,0 +1,217 @@
+//! Writes to stderr without blocking.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt as _},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    task::JoinHandle,
+    time::timeout,
+};
+
+/// Maximum number of queued bytes.
+const MAX_QUEUED_BYTES: u32 = 1024 * 1024;
+/// Maximum number of queued chunks.
+const MAX_QUEUED_CHUNKS: usize = 1024;
+
+/// Queues output for stderr. Output that exceeds the queue is dropped, so that messages never wait
+/// for a reader of stderr. The number of dropped bytes is written once there is space again.
+pub(super) struct StderrWriter {
+    /// Closed when the writer has failed; output is dropped then.
+    chunks: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
+    /// Free space of the queue, in bytes.
+    space: Arc<Semaphore>,
+    /// Ends after the last chunk, once the sender is dropped.
+    writer_task: JoinHandle<()>,
+    dropped: Dropped,
+}
+
+impl StderrWriter {
+    pub(super) fn to(mut write: impl AsyncWrite + Send + Unpin + 'static) -> Self {
+        let (chunks, mut queued) =
+            mpsc::channel::<(Bytes, OwnedSemaphorePermit)>(MAX_QUEUED_CHUNKS);
+        let writer_task = tokio::spawn(async move {
+            while let Some((chunk, _space)) = queued.recv().await {
+                if write.write_all(&chunk).await.is_err() || write.flush().await.is_err() {
+                    return;
+                }
+            }
+        });
+        StderrWriter {
+            chunks,
+            space: Arc::new(Semaphore::new(MAX_QUEUED_BYTES as usize)),
+            writer_task,
+            dropped: Dropped::default(),
+        }
+    }
+
+    /// Queues bytes, or drops them if there is no space.
+    pub(super) fn write(&mut self, bytes: Bytes) {
+        let chunk = self.dropped.with_notice(bytes.clone());
+        if self.queue(chunk) {
+            self.dropped.written(&bytes);
+        } else {
+            self.dropped.bytes += bytes.len() as u64;
+        }
+    }
+
+    /// Queues a line of our own.
+    pub(super) fn note(&mut self, message: &str) {
+        self.write(line(message));
+    }
+
+    /// Queues a last line, for which it waits, and waits until everything is written or the timeout
+    /// expires.
+    pub(super) async fn finish(self, last: Option<&str>, within: Duration) {
+        let StderrWriter {
+            chunks,
+            space,
+            mut writer_task,
+            dropped,
+        } = self;
+        let last = last.map_or_else(Bytes::new, line);
+        let outcome = async {
+            let last = dropped.with_notice(last);
+            if !last.is_empty()
+                && let Ok(space) = space.acquire_many_owned(size(&last)).await
+            {
+                // A failed writer is ignored.
+                let _ = chunks.send((last, space)).await;
+            }
+            drop(chunks);
+            let _ = (&mut writer_task).await;
+        };
+        if timeout(within, outcome).await.is_err() {
+            writer_task.abort();
+        }
+    }
+
+    fn queue(&self, chunk: Bytes) -> bool {
+        let space = Arc::clone(&self.space).try_acquire_many_owned(size(&chunk));
+        space.is_ok_and(|space| self.chunks.try_send((chunk, space)).is_ok())
+    }
+}
+
+fn line(message: &str) -> Bytes {
+    format!("outpost: {message}\n").into()
+}
+
+/// Queue space of a chunk. One that exceeds the whole queue may be queued alone.
+fn size(chunk: &[u8]) -> u32 {
+    u32::try_from(chunk.len())
+        .unwrap_or(MAX_QUEUED_BYTES)
+        .min(MAX_QUEUED_BYTES)
+}
+
+/// Output dropped since the last write.
+#[derive(Debug, Default)]
+struct Dropped {
+    bytes: u64,
+    /// Whether the last write didn't end with a newline.
+    open: bool,
+}
+
+impl Dropped {
+    /// The bytes, preceded by a line about dropped output.
+    fn with_notice(&self, bytes: Bytes) -> Bytes {
+        if self.bytes == 0 {
+            return bytes;
+        }
+        let end = if self.open { "\n" } else { "" };
+        let missing = self.bytes;
+        let notice = format!(
+            "{end}outpost: {missing} bytes of stderr were dropped because they were not read\n"
+        );
+        [notice.as_bytes(), &bytes].concat().into()
+    }
+
+    fn written(&mut self, bytes: &[u8]) {
+        self.open = bytes.last().is_some_and(|last| *last != b'\n');
+        self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, duplex};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn all_output_is_written_while_read() {
+        let (ours, mut theirs) = duplex(16);
+        let mut stderr_writer = StderrWriter::to(ours);
+        let reading = tokio::spawn(async move {
+            let mut read = String::new();
+            theirs.read_to_string(&mut read).await.map(|_| read)
+        });
+        stderr_writer.write("a longer line than fits\n".into());
+        stderr_writer.note("ours");
+        stderr_writer.finish(Some("last"), LONG).await;
+        let read = reading.await.unwrap().unwrap();
+        assert_eq!(
+            read,
+            "a longer line than fits\noutpost: ours\noutpost: last\n"
+        );
+    }
+
+    #[tokio::test]
+    async fn unread_output_is_dropped_and_reported() {
+        let (ours, mut theirs) = duplex(16);
+        let mut stderr_writer = StderrWriter::to(ours);
+        let line = Bytes::from(vec![b'x'; MAX_QUEUED_BYTES as usize / 2]);
+        for _ in 0..5 {
+            stderr_writer.write(line.clone());
+        }
+        let mut read = vec![0; MAX_QUEUED_BYTES as usize];
+        theirs.read_exact(&mut read).await.unwrap();
+        let reading = tokio::spawn(async move {
+            let mut read = String::new();
+            theirs.read_to_string(&mut read).await.map(|_| read)
+        });
+        // The space is released after the last byte is written, so wait for it.
+        let whole = Arc::clone(&stderr_writer.space)
+            .acquire_many_owned(MAX_QUEUED_BYTES)
+            .await;
+        drop(whole);
+        stderr_writer.write("on\n".into());
+        stderr_writer.finish(None, LONG).await;
+        let read = reading.await.unwrap().unwrap();
+        let missing = line.len() * 3;
+        assert_eq!(
+            read,
+            format!(
+                "\noutpost: {missing} bytes of stderr were dropped because they were not read\non\n"
+            )
+        );
+    }
+
+    #[tokio::test]
+    async fn last_line_is_written_after_dropped_output() {
+        let (ours, mut theirs) = duplex(16);
+        let mut stderr_writer = StderrWriter::to(ours);
+        stderr_writer.write(vec![b'x'; MAX_QUEUED_BYTES as usize].into());
+        stderr_writer.write("lost".into());
+        let reading = tokio::spawn(async move {
+            let mut read = String::new();
+            theirs.read_to_string(&mut read).await.map(|_| read)
+        });
+        stderr_writer.finish(Some("last"), LONG).await;
+        let read = reading.await.unwrap().unwrap();
+        assert_eq!(
+            read.trim_start_matches('x'),
+            "\noutpost: 4 bytes of stderr were dropped because they were not read\noutpost: last\n"
+        );
+    }
+
+    #[tokio::test]
+    async fn finish_times_out_without_a_reader() {
+        let (ours, _theirs) = duplex(16);
+        let mut stderr_writer = StderrWriter::to(ours);
+        stderr_writer.write(vec![b'x'; 100].into());
+        stderr_writer.finish(None, Duration::from_millis(10)).await;
+    }
+}

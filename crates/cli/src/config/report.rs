@@ -1,0 +1,151 @@
+//! Output of `config/read` and `outpost config show`.
+
+use std::collections::BTreeMap;
+
+use outpost_server::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::{Layers, Source, layers::Entry, settings::nest};
+
+const BOLD: &str = "\x1b[1m";
+const FAINT: &str = "\x1b[2m";
+const PLAIN: &str = "\x1b[0m";
+
+/// The result of `config/read`, with all layers.
+pub(crate) fn read_result(layers: &Layers) -> ConfigReadResult {
+    let origins = layers.effective().map(|(layer, entry)| {
+        let origin = ConfigOrigin {
+            name: wire_source(&layer.source),
+            version: version(&config(&layer.entries)),
+        };
+        (entry.setting.key.clone(), origin)
+    });
+    let each = layers.iter().map(|layer| {
+        let config = config(&layer.entries);
+        ConfigLayer {
+            name: wire_source(&layer.source),
+            version: version(&config),
+            config,
+        }
+    });
+    ConfigReadResult {
+        config: config(layers.effective().map(|(_, entry)| entry)),
+        origins: origins.collect::<BTreeMap<_, _>>(),
+        layers: Some(each.collect()),
+    }
+}
+
+fn config<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Map<String, Value> {
+    let entries = entries.into_iter();
+    nest(entries.map(|entry| (entry.setting.key.as_str(), entry.shown.clone())))
+}
+
+/// A hash of a layer's masked values. A hash of the secrets themselves could be compared
+/// with guesses.
+fn version(config: &Map<String, Value>) -> String {
+    use std::fmt::Write as _;
+
+    let text = Value::from(config.clone()).to_string();
+    let mut version = "sha256:".to_owned();
+    for byte in Sha256::digest(text) {
+        let _ = write!(version, "{byte:02x}");
+    }
+    version
+}
+
+fn wire_source(source: &Source) -> ConfigSource {
+    match source {
+        Source::CommandLine => ConfigSource::CommandLine,
+        Source::Environment => ConfigSource::Environment,
+        Source::User(file) => ConfigSource::User {
+            file: file.display().to_string(),
+        },
+        Source::System(file) => ConfigSource::System {
+            file: file.display().to_string(),
+        },
+        Source::Default => ConfigSource::Default,
+    }
+}
+
+/// Options of the table that `config show` prints.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Table {
+    /// Adds the origin of each value.
+    pub(crate) origins: bool,
+    pub(crate) coloured: bool,
+}
+
+impl Table {
+    /// Renders a line for each setting in TOML syntax, aligned. Values other than
+    /// defaults are highlighted.
+    pub(crate) fn render(self, layers: &Layers) -> String {
+        let rows: Vec<_> = layers
+            .effective()
+            .map(|(layer, entry)| (entry, toml(&entry.shown), &layer.source))
+            .collect();
+        let keys = rows.iter().map(|(entry, ..)| entry.setting.key.len());
+        let key_width = keys.max().unwrap_or_default();
+        let values = rows.iter().map(|(_, value, _)| value.chars().count());
+        let value_width = values.max().unwrap_or_default();
+        let mut table = String::new();
+        for (entry, value, source) in rows {
+            let key = &entry.setting.key;
+            let mut line = format!("{key:key_width$} = {value}");
+            if self.origins {
+                let pad = value_width - value.chars().count();
+                line.push_str(&format!("{:pad$}  # {}", "", origin(source, entry)));
+            }
+            let style = match source {
+                _ if !self.coloured => None,
+                Source::Default => Some(FAINT),
+                _ => Some(BOLD),
+            };
+            match style {
+                Some(style) => table.push_str(&format!("{style}{line}{PLAIN}\n")),
+                None => table.push_str(&format!("{line}\n")),
+            }
+        }
+        table
+    }
+}
+
+/// The flag, variable or line that sets the value.
+fn origin(source: &Source, entry: &Entry) -> String {
+    match source {
+        Source::CommandLine => format!("--{}", entry.setting.flag_name().unwrap_or_default()),
+        Source::Environment => entry.setting.variable(),
+        Source::User(file) | Source::System(file) => match entry.line {
+            Some(line) => format!("{}:{line}", file.display()),
+            None => file.display().to_string(),
+        },
+        Source::Default => "default".to_owned(),
+    }
+}
+
+/// A value in TOML syntax.
+pub(super) fn toml(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(toml).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(members) if members.is_empty() => "{}".to_owned(),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| {
+                let is_bare_key = !name.is_empty()
+                    && name
+                        .bytes()
+                        .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+                let name = if is_bare_key {
+                    name.clone()
+                } else {
+                    toml(&name.as_str().into())
+                };
+                format!("{name} = {}", toml(value))
+            });
+            format!("{{ {} }}", members.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,479 @@
+//! Reads flags, environment variables and files, each into a [`Layer`].
+
+use std::{ffi::OsString, path::Path};
+
+use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource};
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
+
+use super::{
+    ConfigError, Layer, SETTINGS, Source,
+    error::Excerpt,
+    settings::{Setting, nearest},
+};
+
+const PREFIX: &str = "OUTPOST_";
+/// Variables with our prefix that aren't settings.
+const OTHER_VARIABLES: &[&str] = &[super::files::CONFIG_VARIABLE];
+
+/// The flags of all settings that have one.
+pub(crate) fn flags() -> impl Iterator<Item = Arg> {
+    SETTINGS.iter().filter_map(flag)
+}
+
+fn flag(setting: &'static Setting) -> Option<Arg> {
+    let flag = setting.flag.clone()?;
+    let word = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let defaults = match &setting.default {
+        Value::Array(items) => items.iter().map(word).collect(),
+        value => vec![word(value)],
+    };
+    let is_choice = !flag.get_possible_values().is_empty();
+    let flag = flag
+        .required(false)
+        .action(if setting.default.is_array() {
+            ArgAction::Append
+        } else {
+            ArgAction::Set
+        })
+        .default_values(defaults);
+    if is_choice {
+        return Some(flag);
+    }
+    Some(flag.value_parser(move |text: &str| {
+        let value = setting.parse_words(&[text.to_owned()]);
+        setting.check(&value).map(|_| text.to_owned())
+    }))
+}
+
+/// Reads the flags that were given, without defaults.
+pub(crate) fn flags_layer(matches: &ArgMatches) -> Result<Layer, ConfigError> {
+    let mut layer = Layer::new(Source::CommandLine);
+    for setting in SETTINGS.iter() {
+        let Some(flag) = setting.flag_name() else {
+            continue;
+        };
+        if matches.value_source(&setting.key) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let words: Vec<String> = matches
+            .get_raw(&setting.key)
+            .into_iter()
+            .flatten()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let value = setting.parse_words(&words);
+        layer
+            .set(setting, value.clone(), None)
+            .map_err(|why| ConfigError::InFlag {
+                flag: flag.to_owned(),
+                value: Excerpt::of_value(setting, &value),
+                why,
+            })?;
+    }
+    Ok(layer)
+}
+
+/// Reads the environment variables. A name close to one of ours is an error, since the
+/// user believes that it sets something. Other names with our prefix are ignored.
+pub(super) fn environment_layer(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Layer, ConfigError> {
+    let mut layer = Layer::new(Source::Environment);
+    for (name, value) in variables {
+        let name = name.to_string_lossy();
+        if !name.starts_with(PREFIX) || OTHER_VARIABLES.contains(&&*name) {
+            continue;
+        }
+        let setting = SETTINGS.iter().find(|setting| setting.variable() == name);
+        let Some(setting) = setting else {
+            match nearest_variable(&name) {
+                None => continue,
+                Some(nearest) => {
+                    let name = Excerpt::new(&name);
+                    return Err(ConfigError::UnknownVariable { name, nearest });
+                }
+            }
+        };
+        let text = value.to_str().ok_or_else(|| ConfigError::VariableNotText {
+            name: name.to_string(),
+        })?;
+        layer
+            .set(setting, setting.parse_text(text), None)
+            .map_err(|why| ConfigError::InVariable {
+                name: name.to_string(),
+                value: Excerpt::of_value(setting, &text.into()),
+                why,
+            })?;
+    }
+    Ok(layer)
+}
+
+/// The known variable that is closest to this one. The common prefix doesn't count.
+fn nearest_variable(name: &str) -> Option<String> {
+    let others = OTHER_VARIABLES.iter().map(|name| (*name).to_owned());
+    let known = SETTINGS.iter().map(Setting::variable).chain(others);
+    let rest = |name: &str| name.strip_prefix(PREFIX).map(str::to_owned);
+    let nearest = nearest(&rest(name)?, known.filter_map(|name| rest(&name)))?;
+    Some(format!("{PREFIX}{nearest}"))
+}
+
+/// Reads the text of a file.
+pub(super) fn file_layer(source: Source, file: &Path, text: &str) -> Result<Layer, ConfigError> {
+    let document = DeTable::parse(text).map_err(|why| ConfigError::Syntax {
+        file: file.to_owned(),
+        line: line_number(text, why.span().map_or(0, |span| span.start)),
+        why,
+    })?;
+    let mut reader = FileReader {
+        file,
+        text,
+        layer: Layer::new(source),
+    };
+    reader.read_table("", document.get_ref())?;
+    Ok(reader.layer)
+}
+
+struct FileReader<'a> {
+    file: &'a Path,
+    text: &'a str,
+    layer: Layer,
+}
+
+impl FileReader<'_> {
+    fn read_table(&mut self, prefix: &str, members: &DeTable<'_>) -> Result<(), ConfigError> {
+        // In the order of the file, so that the first error is reported first.
+        let mut members: Vec<_> = members.iter().collect();
+        members.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in members {
+            let line = line_number(self.text, key.span().start);
+            let key = format!("{prefix}{}", key.get_ref());
+            if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
+                let written = self.text.get(value.span()).unwrap_or_default();
+                self.set(setting, to_json(value.get_ref()), written, line)?;
+                continue;
+            }
+            let inside = format!("{key}.");
+            let file = self.file.to_owned();
+            if !SETTINGS
+                .iter()
+                .any(|setting| setting.key.starts_with(&inside))
+            {
+                let known = SETTINGS.iter().map(|setting| setting.key.clone());
+                return Err(ConfigError::UnknownKey {
+                    file,
+                    line,
+                    key: Excerpt::new(&key),
+                    nearest: nearest(&key, known),
+                });
+            }
+            let DeValue::Table(members) = value.get_ref() else {
+                let key = Excerpt::new(&key);
+                return Err(ConfigError::NotATable { file, line, key });
+            };
+            self.read_table(&inside, members)?;
+        }
+        Ok(())
+    }
+
+    fn set(
+        &mut self,
+        setting: &'static Setting,
+        value: Value,
+        written: &str,
+        line: usize,
+    ) -> Result<(), ConfigError> {
+        let set = self.layer.set(setting, value.clone(), Some(line));
+        set.map_err(|why| ConfigError::InFile {
+            file: self.file.to_owned(),
+            line,
+            key: &setting.key,
+            value: if setting.default.is_object() {
+                Excerpt::of_value(setting, &value)
+            } else {
+                Excerpt::new(written)
+            },
+            why,
+        })
+    }
+}
+
+/// Parses a single TOML value.
+pub(super) fn parse_toml_value(text: &str) -> Option<Value> {
+    let value = DeValue::parse(text).ok()?;
+    Some(to_json(value.get_ref()))
+}
+
+/// The number of the line that contains the byte at `offset`.
+fn line_number(text: &str, offset: usize) -> usize {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    1 + before.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Converts a TOML value. A date or an out-of-range number becomes `null`, which is
+/// invalid for every setting.
+fn to_json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).map_or(Value::Null, Value::from)
+        }
+        DeValue::Float(number) => number
+            .as_str()
+            .parse::<f64>()
+            .map_or(Value::Null, Value::from),
+        DeValue::Boolean(value) => Value::from(*value),
+        DeValue::Datetime(_) => Value::Null,
+        DeValue::Array(items) => items.iter().map(|item| to_json(item.get_ref())).collect(),
+        DeValue::Table(members) => {
+            let members = members.iter();
+            let members =
+                members.map(|(key, value)| (key.get_ref().to_string(), to_json(value.get_ref())));
+            Value::Object(members.collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_text(text: &str) -> Result<Layer, ConfigError> {
+        file_layer(Source::Default, Path::new("o.toml"), text)
+    }
+
+    #[test]
+    fn file_values_have_lines_and_normal_form() {
+        let text = "# a comment\nretain_bytes = 65536\nlog.level = \"warn\"\n\n\
+            [shell_environment_policy]\nset = { A = \"b\" }\n";
+        let entries: Vec<_> = read_text(text)
+            .unwrap()
+            .entries
+            .into_iter()
+            .map(|entry| (entry.setting.key.as_str(), entry.shown, entry.line))
+            .collect();
+        assert_eq!(
+            entries,
+            [
+                ("retain_bytes", json!("64KiB"), Some(2)),
+                ("log.level", json!("warn"), Some(3)),
+                (
+                    "shell_environment_policy.set",
+                    json!({"A": "********"}),
+                    Some(6)
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn file_errors_name_file_line_and_key() {
+        let texts = [
+            "\nretain_byte = 1",
+            "max_sessions = 1\nlog_level = \"info\"",
+            "[log]\nlevel = \"info\"\ncolour = true",
+            "[nothing]\nx = 1",
+            "log = 3",
+            "retain_bytes = \"lots\"",
+            "max_sessions = \"12\"",
+            "max_sessions = 1.5",
+            "session_ttl = -30",
+            "session_ttl = 1.5",
+            "closed_retention = 1979-05-27",
+            "listen = \"stdio://\"",
+            "listen = []",
+            "listen = [\"http://x\"]",
+            "trees = \"forest\"",
+            "[log]\nlevel = \"loud\"",
+            "shell_environment_policy.inherit = true",
+            "shell_environment_policy.set = { A = 1 }",
+            "max_sessions = 1\nmax_sessions = 2",
+            "\n\nretain_bytes = ",
+        ];
+        let messages: String = texts
+            .iter()
+            .map(|text| format!("{}\n", read_text(text).unwrap_err()))
+            .collect();
+        insta::assert_snapshot!(messages, @r#"
+        o.toml:2: unknown key retain_byte; did you mean retain_bytes?
+        o.toml:2: unknown key log_level; did you mean log.level?
+        o.toml:3: unknown key log.colour
+        o.toml:1: unknown key nothing
+        o.toml:1: cannot use log: expected a table, as in [log]
+        o.toml:1: cannot use retain_bytes = "lots": expected a size such as 65536, "64KiB" or "1MiB"
+        o.toml:1: cannot use max_sessions = "12": expected a whole number greater than 0
+        o.toml:1: cannot use max_sessions = 1.5: expected a whole number greater than 0
+        o.toml:1: cannot use session_ttl = -30: expected a time such as 30, "30s", "500ms" or "1h30m"
+        o.toml:1: cannot use session_ttl = 1.5: expected a time such as 30, "30s", "500ms" or "1h30m"
+        o.toml:1: cannot use closed_retention = 1979-05-27: expected a time such as 30, "30s", "500ms" or "1h30m"
+        o.toml:1: cannot use listen = "stdio://": expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
+        o.toml:1: cannot use listen = []: expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
+        o.toml:1: cannot use listen = ["http://x"]: expected ws://IP:PORT, unix:///absolute/path or stdio://
+        o.toml:1: cannot use trees = "forest": expected one of auto, cgroup, subreaper, group
+        o.toml:2: cannot use log.level = "loud": expected one of off, error, warn, info, debug, trace, or a filter such as outpost_server=debug
+        o.toml:1: cannot use shell_environment_policy.inherit = true: expected one of all, core, none
+        o.toml:1: cannot use shell_environment_policy.set = {"A":"********"}: expected a table of strings, such as { NAME = "value" }
+        o.toml:2: duplicate key
+        o.toml:3: string values must be quoted, expected literal string
+        "#);
+    }
+
+    #[test]
+    fn file_errors_never_contain_secrets() {
+        let secret = read_text("shell_environment_policy.set = { A = [\"hush\"] }").unwrap_err();
+        let broken = read_text("shell_environment_policy.set = { A = \"hush }").unwrap_err();
+        for error in [secret, broken] {
+            let message = format!("{:#}", anyhow::Error::from(error));
+            assert!(!message.contains("hush"), "{message}");
+        }
+    }
+
+    #[test]
+    fn every_toml_integer_notation_is_accepted() {
+        for text in [
+            "65_536",
+            "+65536",
+            "0x1_0000",
+            "0o200000",
+            "0b1_00000000_00000000",
+        ] {
+            let layer = read_text(&format!("retain_bytes = {text}")).unwrap();
+            assert_eq!(layer.entries[0].shown, json!("64KiB"), "{text}");
+        }
+        for text in ["-1", "1e3", "inf", "99999999999999999999999"] {
+            assert!(
+                read_text(&format!("retain_bytes = {text}")).is_err(),
+                "{text}"
+            );
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_file_is_accepted_or_rejected_in_one_line(text in r#"[a-z_.=\[\]{}"'0-9,# \n\r\\-]{0,60}"#) {
+            if let Err(error) = read_text(&text) {
+                let message = error.to_string();
+                proptest::prop_assert!(message.starts_with("o.toml:"), "{}", message);
+                proptest::prop_assert!(!message.contains('\n'), "{}", message);
+            }
+        }
+    }
+
+    #[test]
+    fn excerpts_stay_on_one_line_of_bounded_length() {
+        let key = "k".repeat(10_000);
+        let message = read_text(&format!("\"a\\u001b[2J\\n{key}\" = 1"))
+            .unwrap_err()
+            .to_string();
+        assert!(message.len() < 300, "{message}");
+        assert!(!message.contains(char::is_control), "{message:?}");
+    }
+
+    fn read_variables(variables: &[(&str, &str)]) -> Result<Vec<(&'static str, Value)>, String> {
+        let variables = variables
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        match environment_layer(variables) {
+            Ok(layer) => Ok(layer
+                .entries
+                .into_iter()
+                .map(|entry| (entry.setting.key.as_str(), entry.shown))
+                .collect()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn every_kind_of_value_has_a_variable_syntax() {
+        let variables = [
+            ("HOME", "/h"),
+            ("OUTPOST_CONFIG", "anything"),
+            ("OUTPOST_LISTEN", "stdio://, ws://127.0.0.1:7"),
+            ("OUTPOST_RETAIN_BYTES", "65536"),
+            ("OUTPOST_MAX_SESSION_TTL", "unlimited"),
+            ("OUTPOST_MAX_SESSIONS", "3"),
+            ("OUTPOST_LOG_FORMAT", "json"),
+            (
+                "OUTPOST_SHELL_ENVIRONMENT_POLICY_IGNORE_DEFAULT_EXCLUDES",
+                "true",
+            ),
+            ("OUTPOST_SHELL_ENVIRONMENT_POLICY_EXCLUDE", "[\"A,B\", 'C']"),
+            ("OUTPOST_SHELL_ENVIRONMENT_POLICY_INCLUDE_ONLY", ""),
+            ("OUTPOST_SHELL_ENVIRONMENT_POLICY_SET", "A=b=c, D="),
+        ];
+        assert_eq!(
+            read_variables(&variables).unwrap(),
+            [
+                ("listen", json!(["stdio://", "ws://127.0.0.1:7"])),
+                ("retain_bytes", json!("64KiB")),
+                ("max_session_ttl", json!("unlimited")),
+                ("max_sessions", json!(3)),
+                ("log.format", json!("json")),
+                (
+                    "shell_environment_policy.ignore_default_excludes",
+                    json!(true)
+                ),
+                ("shell_environment_policy.exclude", json!(["A,B", "C"])),
+                ("shell_environment_policy.include_only", json!([])),
+                (
+                    "shell_environment_policy.set",
+                    json!({"A": "********", "D": "********"})
+                ),
+            ]
+        );
+        let secrets = (
+            "OUTPOST_SHELL_ENVIRONMENT_POLICY_SET".into(),
+            "A=b=c, D=".into(),
+        );
+        let layer = environment_layer([secrets]).unwrap();
+        assert_eq!(layer.entries[0].value, json!({"A": "b=c", "D": ""}));
+    }
+
+    #[test]
+    fn unrelated_variables_are_ignored() {
+        for name in ["SECRET", "TOKEN", "HOME", "URL", "NOTHING_LIKE_IT", ""] {
+            let name = format!("OUTPOST_{name}");
+            assert_eq!(read_variables(&[(&name, "x")]), Ok(vec![]), "{name}");
+        }
+        let bytes = OsString::from_vec(b"OUTPOST_\xff\xff\xff\xff\xff".to_vec());
+        let layer = environment_layer([(bytes.clone(), bytes)]).unwrap();
+        assert!(layer.entries.is_empty());
+    }
+
+    #[test]
+    fn variable_errors_name_the_variable() {
+        let wrong = [
+            ("OUTPOST_RETAIN_BYTE", "1"),
+            ("OUTPOST_TREE", "auto"),
+            ("OUTPOST_CONFIGS", "file"),
+            ("OUTPOST_RETAIN_BYTES", "lots"),
+            ("OUTPOST_MAX_SESSIONS", "0"),
+            ("OUTPOST_TREES", "forest"),
+            ("OUTPOST_SHELL_ENVIRONMENT_POLICY_SET", "hush"),
+        ];
+        let messages: String = wrong
+            .iter()
+            .map(|pair| format!("{}\n", read_variables(&[*pair]).unwrap_err()))
+            .collect();
+        insta::assert_snapshot!(messages, @r#"
+        unknown variable OUTPOST_RETAIN_BYTE in the environment; did you mean OUTPOST_RETAIN_BYTES?
+        unknown variable OUTPOST_TREE in the environment; did you mean OUTPOST_TREES?
+        unknown variable OUTPOST_CONFIGS in the environment; did you mean OUTPOST_CONFIG?
+        cannot use OUTPOST_RETAIN_BYTES="lots" of the environment: expected a size such as 65536, "64KiB" or "1MiB"
+        cannot use OUTPOST_MAX_SESSIONS="0" of the environment: expected a whole number greater than 0
+        cannot use OUTPOST_TREES="forest" of the environment: expected one of auto, cgroup, subreaper, group
+        cannot use OUTPOST_SHELL_ENVIRONMENT_POLICY_SET="********" of the environment: expected a table of strings, such as { NAME = "value" }
+        "#);
+        assert!(!messages.contains("hush"), "{messages}");
+        let bytes = OsString::from_vec(vec![0xff]);
+        let broken = environment_layer([("OUTPOST_TREES".into(), bytes)]).unwrap_err();
+        assert!(broken.to_string().contains("OUTPOST_TREES"), "{broken}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Connects this program's stdio and signals with a process.
+
+use std::io;
+
+use outpost_client::{Error, Process, RemoteExecutor, Signal};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
+
+use super::{
+    Notice, OnLeave, Signals, StdinForwarder, output, output::OutputPrinter, signals::SignalTarget,
+    stdin,
+};
+use crate::render::errors;
+
+/// A process, and what to connect with it.
+pub(crate) struct Attachment<'a> {
+    pub(crate) process: &'a Process,
+    /// The server that runs it, if any.
+    pub(crate) remote: Option<&'a RemoteExecutor>,
+    /// Whether the process has a terminal, which follows the size of ours.
+    pub(crate) tty: bool,
+    /// Forwards stdin, if wanted.
+    pub(crate) stdin: Option<StdinForwarder>,
+    /// Events with a lower number happened before attaching.
+    pub(crate) since: u64,
+    /// Fate of the process when this program is asked to exit.
+    pub(crate) on_leave: OnLeave,
+    /// Deadline of the process, in case the server doesn't enforce it.
+    pub(crate) until: Option<Instant>,
+    pub(crate) notice: Notice,
+}
+
+/// Outcome of an attachment.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The process exited, and all of its output has been written.
+    Exited(i32),
+    /// The process exited, and leftover processes hold its streams open.
+    ExitedWithLeftovers(i32),
+    /// The user detached.
+    Detached,
+    /// The process or the connection failed.
+    Failed(String),
+    /// Its output can't be written.
+    OutputError(io::Error),
+    /// Two signals asked for the end, and the process was killed.
+    Killed(Signal),
+    /// The server is unreachable, and the user sent this signal or pressed the escape key.
+    Abandoned(Signal),
+}
+
+/// Aborts the task on drop.
+struct PrintTask(JoinHandle<Outcome>);
+
+impl Drop for PrintTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Connects the streams and waits for the outcome.
+pub(crate) async fn attach(attachment: Attachment<'_>, signals: &mut Signals) -> Outcome {
+    let Attachment {
+        process,
+        remote,
+        tty,
+        stdin,
+        since,
+        on_leave,
+        until,
+        notice,
+    } = attachment;
+    let (exit, exited) = watch::channel(None);
+    let printed = OutputPrinter {
+        since,
+        drains_forever: on_leave == OnLeave::Detach,
+        until,
+        exit,
+    };
+    let mut events = process.events();
+    // A separate task, so that a blocked stdout doesn't block keys and signals.
+    let mut print_task = PrintTask(tokio::spawn(async move {
+        output::print(&mut events, printed).await
+    }));
+    let target = SignalTarget {
+        process,
+        remote,
+        tty,
+        on_leave,
+        exited,
+    };
+    tokio::select! {
+        outcome = &mut print_task.0 => outcome.unwrap_or_else(|error| Outcome::Failed(error.to_string())),
+        () = escaped(stdin, process, notice) => match on_leave {
+            OnLeave::Detach => Outcome::Detached,
+            OnLeave::Terminate => Outcome::Abandoned(Signal::Interrupt),
+        },
+        outcome = signals.forward(target) => outcome,
+        () = notice.follow(remote) => Outcome::Abandoned(Signal::Interrupt),
+    }
+}
+
+/// Forwards stdin; returns if the user pressed the escape key.
+async fn escaped(stdin: Option<StdinForwarder>, process: &Process, notice: Notice) {
+    let Some(mut stdin) = stdin else {
+        return std::future::pending().await;
+    };
+    match stdin.forward(process).await {
+        Ok(stdin::InputEnd::Escaped) => return,
+        // The event stream reports a lost connection too.
+        Ok(stdin::InputEnd::Eof) | Err(Error::Disconnected { .. }) => {}
+        Err(error) => {
+            let why = errors::client_message(&error);
+            notice.print(&format!("cannot forward stdin: {why}"));
+        }
+    }
+    stdin.escaped().await;
+}

@@ -1,0 +1,111 @@
+//! Copies one file.
+
+use std::path::Path;
+
+use anyhow::Context;
+use bytes::BytesMut;
+use outpost_client::{FileError, FileErrorKind, Files};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use super::{CopyProgress, pending_file::PendingFile};
+
+/// Maximum number of attempts to copy a file whose connection is lost.
+const ATTEMPTS: usize = 5;
+/// Chunk size for reading stdin.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Copies a file between executors. The copy appears when it is complete. After a lost connection,
+/// the file is copied from its beginning.
+pub(super) async fn file_to_file(
+    from: (&Files, &Path),
+    to: (&Files, &Path),
+    progress: &CopyProgress,
+) -> Result<(), FileError> {
+    let mut left = ATTEMPTS;
+    loop {
+        let mut moved = 0;
+        let copied = try_file_to_file(from, to, |count| {
+            moved += count;
+            progress.add_bytes(count);
+        });
+        match copied.await {
+            Ok(()) => break,
+            Err(error) if is_transient(&error) && left > 1 => {
+                left -= 1;
+                progress.subtract_bytes(moved);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    progress.file_copied();
+    Ok(())
+}
+
+/// Returns whether a retry makes sense.
+fn is_transient(error: &FileError) -> bool {
+    matches!(
+        error.kind(),
+        FileErrorKind::Interrupted | FileErrorKind::Unknown | FileErrorKind::Changed
+    )
+}
+
+async fn try_file_to_file(
+    from: (&Files, &Path),
+    to: (&Files, &Path),
+    mut moved: impl FnMut(usize),
+) -> Result<(), FileError> {
+    let mut reader = from.0.open(from.1).await?;
+    let mut file = PendingFile::begin(to.0, to.1).await?;
+    loop {
+        let bytes = reader.next_bytes().await?;
+        let count = bytes.len();
+        if count == 0 {
+            break;
+        }
+        file.put(bytes).await?;
+        moved(count);
+    }
+    file.finish().await
+}
+
+/// Copies a file to stdout.
+pub(super) async fn file_to_stdout(
+    from: (&Files, &Path),
+    output: &mut (impl AsyncWrite + Unpin),
+    progress: &CopyProgress,
+) -> anyhow::Result<()> {
+    let mut reader = from.0.open(from.1).await?;
+    loop {
+        let bytes = reader.next_bytes().await?;
+        if bytes.is_empty() {
+            break;
+        }
+        output.write_all(&bytes).await?;
+        progress.add_bytes(bytes.len());
+    }
+    output.flush().await?;
+    progress.file_copied();
+    Ok(())
+}
+
+/// Copies stdin to a file.
+pub(super) async fn stdin_to_file(
+    input: &mut (impl AsyncRead + Unpin),
+    to: (&Files, &Path),
+    progress: &CopyProgress,
+) -> anyhow::Result<()> {
+    let mut file = PendingFile::begin(to.0, to.1).await?;
+    loop {
+        let mut chunk = BytesMut::with_capacity(CHUNK_BYTES);
+        let read = input.read_buf(&mut chunk).await;
+        let read = read.context("cannot read standard input")?;
+        if read == 0 {
+            break;
+        }
+        file.put(chunk.freeze()).await?;
+        progress.add_bytes(read);
+    }
+    file.finish().await?;
+    progress.file_copied();
+    Ok(())
+}

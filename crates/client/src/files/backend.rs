@@ -1,0 +1,51 @@
+//! The interface between [`Files`](super::Files) and an executor.
+
+use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc};
+
+use bytes::Bytes;
+use outpost_protocol::{
+    FileMetadata, FileReply, FileRequest, FsCreateStreamParams, FsReadBlockResult,
+    FsReadFileParams, FsWriteFileParams, PathUri, SandboxParams,
+};
+
+use super::BackendError;
+
+/// The future of an operation. It borrows nothing, so that a stream can have several in flight.
+pub(crate) type FileFuture<T> = Pin<Box<dyn Future<Output = Result<T, BackendError>> + Send>>;
+
+/// A block of a file.
+pub(crate) type Block = FsReadBlockResult<Bytes>;
+
+/// The files of an executor: the local one performs operations itself, the remote one sends them to
+/// the server.
+pub(crate) trait FileBackend: Send + Sync {
+    /// The directory that relative paths are resolved against.
+    fn base(&self) -> FileFuture<PathBuf>;
+    /// Performs an operation.
+    fn perform(&self, request: FileRequest) -> FileFuture<FileReply>;
+    /// Reads a whole file.
+    fn read(&self, params: FsReadFileParams) -> FileFuture<Bytes>;
+    /// Overwrites a whole file.
+    fn write(&self, params: FsWriteFileParams) -> FileFuture<()>;
+    /// Opens a file for reading.
+    fn open(&self, path: PathUri, sandbox: Option<SandboxParams>) -> FileFuture<OpenedFile>;
+    /// Starts to replace a file. The backend chooses the handle id.
+    fn create(&self, params: FsCreateStreamParams) -> FileFuture<Arc<dyn BlockWriter>>;
+}
+
+/// An open file and its metadata.
+pub(crate) struct OpenedFile {
+    pub(crate) reader: Arc<dyn BlockReader>,
+    pub(crate) metadata: FileMetadata,
+}
+
+/// An open file. Dropping the last reference closes it.
+pub(crate) trait BlockReader: Send + Sync {
+    fn read_block(self: Arc<Self>, offset: u64, len: u64) -> FileFuture<Block>;
+}
+
+/// The new content of a file. Dropping the last reference without a commit discards it.
+pub(crate) trait BlockWriter: Send + Sync {
+    fn write_block(self: Arc<Self>, offset: u64, bytes: Bytes) -> FileFuture<()>;
+    fn commit(self: Arc<Self>) -> FileFuture<()>;
+}

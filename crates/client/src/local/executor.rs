@@ -1,0 +1,400 @@
+//! The local executor.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use outpost_engine as engine;
+use outpost_engine::{
+    Delivery, Engine, Epoch, Link, ProcessState, Seq, ServerEnvironment, Session, SessionOptions,
+    Spawner, SpawnerOptions, Ttl, Watcher as _, WorkerExit, sandbox::WorkerAccess,
+};
+use outpost_fetch::Fetcher;
+use outpost_files::FileExecutor;
+use outpost_journal as journal;
+use outpost_protocol::{
+    EnvironmentInfo, ErrorKind, HostInfo, PathUri, ProcessEntry, RpcError, SandboxParams,
+};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::runtime::Handle as Runtime;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    LocalFileBackend, LocalOptions,
+    backend::LocalBackend,
+    errors,
+    forward::{Forwarder, Waker},
+    http,
+};
+use crate::{
+    Error, Executor, Files, HttpRequest, HttpResponse, Pending, Process, Start,
+    process::{ProcessBackend, ProcessLog, ProcessShared},
+};
+
+/// The error text of all operations after a close.
+pub(super) const CLOSED: &str = "the executor was closed";
+
+/// Runs processes as children of this program.
+///
+/// Clones share one executor. When the last clone and the last handle of a process are dropped,
+/// processes that still run are killed. [`Executor::close`] terminates them gracefully.
+#[derive(Clone)]
+pub struct LocalExecutor {
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    engine: Engine,
+    pub(super) session: Session,
+    epoch: Epoch,
+    environment: ServerEnvironment,
+    info: EnvironmentInfo,
+    sandbox_level: engine::sandbox::Level,
+    cwd: PathBuf,
+    limits: journal::Limits,
+    close_within: Duration,
+    /// Cancelled when the executor is closed.
+    closed: CancellationToken,
+    fetcher: Fetcher,
+    processes: Mutex<HashMap<String, Known>>,
+    /// Counts generated process ids.
+    names: AtomicU64,
+    /// The forwarders, which end with their processes.
+    tasks: TaskTracker,
+    runtime: Runtime,
+}
+
+/// A process that has a handle or is not closed.
+struct Known {
+    log: Arc<ProcessLog>,
+    process: engine::Process,
+    waker: Waker,
+    handle: Weak<ProcessShared>,
+}
+
+/// A session link without a connection: there is nothing to probe or replace.
+struct NoLink;
+
+impl Link for NoLink {
+    fn probe(&self) {}
+    fn replaced(&self) {}
+    fn adopt(&self, _: &Session, _: Epoch, _: &engine::Process) {}
+}
+
+impl LocalExecutor {
+    /// Creates an executor. Must be called inside a tokio runtime, which the executor must not
+    /// outlive.
+    pub fn new(options: LocalOptions) -> Result<Self, Error> {
+        let setup_error = |error| Error::Setup(Arc::new(error));
+        let spawner = Spawner::new(SpawnerOptions {
+            trees: options.trees,
+            subreaper: options.subreaper,
+            child_open_files: options.child_open_files,
+            ..SpawnerOptions::default()
+        })
+        .map_err(setup_error)?;
+        let cwd = match options.cwd {
+            Some(cwd) => cwd,
+            None => std::env::current_dir().map_err(setup_error)?,
+        };
+        let info = engine::detect_environment(&cwd, spawner.tree_kind());
+        let limits = journal::Limits {
+            retain_bytes: options.limits.retain_bytes,
+            retain_chunks: options.limits.retain_chunks,
+            window_bytes: options.limits.window_bytes,
+        };
+        let variables = options
+            .environment
+            .unwrap_or_else(|| std::env::vars_os().collect());
+        let engine = Engine::with_sandbox(
+            spawner,
+            options
+                .sandbox_helper
+                .map(|helper| engine::sandbox::Sandbox::new(helper, options.sandbox_level)),
+            options.limits,
+        );
+        let session = SessionOptions {
+            ttl: Ttl::Unlimited,
+            label: None,
+            // The engine retains events until the forwarder has taken them.
+            delivery: Delivery::Acked,
+        };
+        let opened = engine.open_session(session, Arc::new(NoLink));
+        let (session, epoch) = opened.ok_or_else(|| Error::from(RpcError::overloaded()))?;
+        Ok(LocalExecutor {
+            inner: Arc::new(Inner {
+                engine,
+                session,
+                epoch,
+                environment: ServerEnvironment::new(variables),
+                info,
+                cwd,
+                limits,
+                sandbox_level: options.sandbox_level,
+                close_within: options.close_within,
+                closed: CancellationToken::new(),
+                fetcher: Fetcher::new(),
+                processes: Mutex::default(),
+                names: AtomicU64::new(0),
+                tasks: TaskTracker::new(),
+                runtime: Runtime::current(),
+            }),
+        })
+    }
+}
+
+impl Executor for LocalExecutor {
+    fn start(&self, start: Start) -> Pending<'_, Process> {
+        Box::pin(async move {
+            self.inner.check_open()?;
+            let started = self.inner.start(start).await;
+            started.map_err(|error| Error::from(error).of_start())
+        })
+    }
+
+    fn attach(&self, id: &str, after_seq: u64) -> Pending<'_, Process> {
+        let found = self.inner.check_open();
+        let found = found.and_then(|()| self.inner.attach(id, Seq(after_seq)));
+        Box::pin(async move { found })
+    }
+
+    fn processes(&self) -> Pending<'_, Vec<ProcessEntry>> {
+        Box::pin(async {
+            self.inner.check_open()?;
+            Ok(self.inner.session.list())
+        })
+    }
+
+    fn environment(&self) -> Pending<'_, HostInfo> {
+        Box::pin(async {
+            self.inner.check_open()?;
+            let found = self.inner.engine.sandbox_support().await;
+            let mut info = self.inner.info.clone();
+            info.capabilities.sandboxed_file_streaming = found.is_ok();
+            info.sandbox = Some(engine::sandbox_support(self.inner.sandbox_level, found));
+            Ok(info.into())
+        })
+    }
+
+    fn files(&self) -> Files {
+        Files::new(Arc::new(LocalFileBackend::of(Arc::clone(&self.inner))))
+    }
+
+    fn http(&self, request: HttpRequest) -> Pending<'_, HttpResponse> {
+        let inner = &self.inner;
+        Box::pin(async {
+            inner.check_open()?;
+            http::request(&inner.fetcher, &inner.environment, &inner.closed, request).await
+        })
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        Box::pin(self.inner.close())
+    }
+}
+
+impl Inner {
+    /// The base of relative paths.
+    pub(super) fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    pub(super) fn check_open(&self) -> Result<(), Error> {
+        if self.closed.is_cancelled() {
+            return Err(Error::disconnected(CLOSED));
+        }
+        Ok(())
+    }
+
+    /// Returns an executor of file operations that is confined by the sandbox, if there is one.
+    pub(super) async fn file_executor(
+        &self,
+        sandbox: Option<&SandboxParams>,
+        access: WorkerAccess,
+        files: outpost_files::Files,
+    ) -> Result<(FileExecutor, WorkerExit), RpcError> {
+        let policy = sandbox.and_then(|sandbox| sandbox.clone().into_policy(&self.cwd));
+        let Some(policy) = policy else {
+            return Ok((
+                self.engine.unconfined_file_executor(files),
+                WorkerExit::default(),
+            ));
+        };
+        let tmpdir = self.environment.get("TMPDIR").map(ToOwned::to_owned);
+        let executor = self
+            .engine
+            .sandboxed_file_executor(policy, tmpdir, access, files);
+        executor.await.map_err(|error| errors::start_error(&error))
+    }
+
+    async fn close(&self) -> Result<(), Error> {
+        self.closed.cancel();
+        self.engine.end_session(&self.session).await;
+        let within = self.close_within;
+        let gone = self.engine.shutdown(within).await;
+        if !gone {
+            self.engine.kill_all();
+        }
+        // The end of the session detached the forwarders, so they were not woken for the last
+        // events.
+        for known in self.processes().values() {
+            if known.process.summary().state == ProcessState::Closed {
+                known.waker.news();
+            } else {
+                known.log.fail(Error::disconnected(CLOSED));
+            }
+        }
+        self.tasks.close();
+        if gone {
+            Ok(())
+        } else {
+            let attempt = "ending what runs here";
+            Err(Error::TimedOut { attempt, within })
+        }
+    }
+
+    async fn start(self: &Arc<Self>, mut start: Start) -> Result<Process, RpcError> {
+        let id = start.id.take().unwrap_or_else(|| {
+            let number = self.names.fetch_add(1, Ordering::Relaxed) + 1;
+            format!("local-{number}")
+        });
+        let cwd = start.cwd.take().unwrap_or_else(|| self.cwd.clone());
+        // A relative directory is resolved against that of the executor.
+        let cwd = PathUri::from_path(&self.cwd.join(cwd));
+        let params = start.into_params(id, cwd);
+        let start = engine::Start::from_params(params, &self.environment)
+            .map_err(|invalid| RpcError::invalid_params(invalid.to_string()))?;
+        let start_error = |error| errors::start_error(&error);
+        let reservation = self.session.reserve(&start).map_err(start_error)?;
+        // Dropping this future cancels the start.
+        let process = self
+            .engine
+            .start(&self.session, reservation, start)
+            .await
+            .map_err(start_error)?;
+        Ok(self.follow(&process, Seq::START, false))
+    }
+
+    fn attach(self: &Arc<Self>, id: &str, after: Seq) -> Result<Process, Error> {
+        let found = self.session.find(id);
+        let process = found.map_err(|error| {
+            RpcError::invalid_request(error.to_string()).with_kind(ErrorKind::UnknownProcess)
+        })?;
+        Ok(self.follow(&process, after, true))
+    }
+
+    /// Returns the handle of a process, or creates one. Starts to forward the events after `after`,
+    /// unless they are forwarded already.
+    fn follow(self: &Arc<Self>, process: &engine::Process, after: Seq, detached: bool) -> Process {
+        let mut processes = self.processes();
+        let id = process.id().to_owned();
+        // The id may have belonged to another process before.
+        let known = match processes.entry(id) {
+            Entry::Occupied(entry) if entry.get().process.key() == process.key() => {
+                entry.into_mut()
+            }
+            entry => entry
+                .insert_entry(self.forward_events(process, after))
+                .into_mut(),
+        };
+        if let Some(handle) = known.handle.upgrade() {
+            return Process::new(handle);
+        }
+        let backend: Arc<dyn ProcessBackend> = Arc::new(LocalBackend {
+            executor: Arc::clone(self),
+            process: process.clone(),
+        });
+        let handle = ProcessShared::new(
+            Arc::clone(&known.log),
+            backend,
+            detached,
+            self.runtime.clone(),
+        );
+        known.handle = Arc::downgrade(&handle);
+        Process::new(handle)
+    }
+
+    fn forward_events(self: &Arc<Self>, process: &engine::Process, after: Seq) -> Known {
+        let summary = process.summary();
+        // Clamp the cursor to the last event. For a closed process, replay the close.
+        let last = summary.next_seq.previous();
+        let after = after.min(if summary.state == ProcessState::Closed {
+            last.previous()
+        } else {
+            last
+        });
+        let mut events = Vec::new();
+        process.events_after(after, usize::MAX, &mut events);
+        let next = match events.first() {
+            Some(event) => event.seq(),
+            None => summary.next_seq,
+        };
+        let is_exit = |event: &engine::Event| matches!(event, engine::Event::Exited { .. });
+        let earlier_exit = summary.exit.filter(|_| !events.iter().any(is_exit));
+        let waker = Waker::default();
+        let source = Box::new(waker.clone());
+        let id = process.id().to_owned();
+        let log = Arc::new(ProcessLog::new(id, self.limits, next.previous(), source));
+        if earlier_exit.is_some() {
+            log.restart_after(next.previous(), earlier_exit);
+        }
+        let forwarder = Forwarder {
+            session: self.session.clone(),
+            epoch: self.epoch,
+            process: process.clone(),
+            log: Arc::clone(&log),
+            waker: waker.clone(),
+            cursor: next.previous(),
+        };
+        let executor = Arc::downgrade(self);
+        let ended = process.clone();
+        self.tasks.spawn(async move {
+            forwarder.run().await;
+            if let Some(executor) = executor.upgrade() {
+                executor.forget(&ended);
+            }
+        });
+        Known {
+            log,
+            process: process.clone(),
+            waker,
+            handle: Weak::new(),
+        }
+    }
+
+    /// Removes a process that is closed and has no handle. An open process keeps its forwarder,
+    /// because it would block on a full journal otherwise.
+    pub(super) fn forget(&self, process: &engine::Process) {
+        let mut processes = self.processes();
+        let done = processes.get(process.id()).is_some_and(|known| {
+            known.process.key() == process.key()
+                && known.log.is_ended()
+                && known.handle.strong_count() == 0
+        });
+        if done {
+            processes.remove(process.id());
+        }
+    }
+
+    fn processes(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.processes.lock()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.engine.kill_all();
+        let engine = self.engine.clone();
+        let within = self.close_within;
+        // Its tasks keep the engine alive until it is shut down.
+        self.runtime.spawn(async move {
+            engine.shutdown(within).await;
+        });
+    }
+}

@@ -1,0 +1,286 @@
+//! The event log of one process.
+//!
+//! The executor appends events: the forwarding task of a local executor, or the receiver of a
+//! remote connection. Streams, polls and waits are cursors on the log. It is bounded: it retains
+//! what a late reader may want and what the slowest reader has not read. When
+//! the unread bytes reach one window, the log is full, and the executor stops reading or
+//! acknowledging.
+
+use std::{
+    collections::VecDeque,
+    task::{Context, Poll},
+};
+
+use outpost_journal::{End, Exit, Journal, Limits, Seq};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::watch;
+
+use super::readers::Readers;
+use crate::{Error, Event, Page, event::UnnumberedEvent};
+
+/// Output bytes that a stream fetches at once.
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// Exit of a process that was closed without one.
+const UNKNOWN_EXIT: Exit = Exit {
+    code: -1,
+    sandbox_denied: false,
+};
+
+/// Produces the events of a log.
+pub(crate) trait EventSource: Send + Sync {
+    /// Reports that a full log has space again. Called by readers: must not block.
+    fn space_available(&self);
+}
+
+/// The event log of one process and its readers.
+pub(crate) struct ProcessLog {
+    id: String,
+    limits: Limits,
+    state: Mutex<LogState>,
+    /// Number of the last event. Also marked as changed on failure.
+    last: watch::Sender<u64>,
+    source: Box<dyn EventSource>,
+}
+
+struct LogState {
+    journal: Journal,
+    readers: Readers,
+    failure: Option<Error>,
+}
+
+impl ProcessLog {
+    pub(crate) fn new(
+        id: String,
+        limits: Limits,
+        after: Seq,
+        source: Box<dyn EventSource>,
+    ) -> Self {
+        let mut journal = Journal::starting_after(limits, after);
+        journal.attach(after);
+        ProcessLog {
+            id,
+            limits,
+            state: Mutex::new(LogState {
+                journal,
+                readers: Readers::expecting_first(after),
+                failure: None,
+            }),
+            last: watch::Sender::new(after.0),
+            source,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Restarts an empty log after another number. `exit` is set if the process had exited by
+    /// then.
+    pub(crate) fn restart_after(&self, after: Seq, exit: Option<Exit>) {
+        let mut state = self.state.lock();
+        state.journal = Journal::starting_after(self.limits, after);
+        if let Some(exit) = exit {
+            state.journal.had_exited(exit);
+        }
+        state.readers.advance_all(after);
+        state.retain_for_readers();
+        self.notify_readers(state);
+    }
+
+    /// Appends events and returns whether there is space for more. Ignores events after a
+    /// failure.
+    pub(crate) fn append(&self, events: impl IntoIterator<Item = UnnumberedEvent>) -> bool {
+        let mut state = self.state.lock();
+        if state.failure.is_some() {
+            return true;
+        }
+        let journal = &mut state.journal;
+        for event in events {
+            match event {
+                // Some servers number empty chunks.
+                UnnumberedEvent::Output(_, bytes) if bytes.is_empty() => journal.skip(),
+                UnnumberedEvent::Output(stream, bytes) => journal.output(stream, bytes),
+                // Some servers repeat the exit.
+                UnnumberedEvent::Exited { .. } if journal.exit().is_some() => journal.skip(),
+                UnnumberedEvent::Exited {
+                    code,
+                    sandbox_denied,
+                } => journal.exited(Exit {
+                    code,
+                    sandbox_denied: sandbox_denied.unwrap_or_default(),
+                }),
+                UnnumberedEvent::Closed => {
+                    journal.had_exited(UNKNOWN_EXIT);
+                    journal.close(End::Whole);
+                }
+            }
+        }
+        let has_space = journal.has_room();
+        self.notify_readers(state);
+        has_space
+    }
+
+    /// Ends the log with an error, unless the process is closed.
+    pub(crate) fn fail(&self, error: Error) {
+        let mut state = self.state.lock();
+        if state.failure.is_none() && !state.journal.is_closed() {
+            state.failure = Some(error);
+            self.notify_readers(state);
+        }
+    }
+
+    fn notify_readers(&self, mut state: MutexGuard<'_, LogState>) {
+        let last = state.journal.next_seq().previous();
+        let wakers = state.readers.take_wakers();
+        drop(state);
+        self.last.send_replace(last.0);
+        for waker in wakers {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn has_space(&self) -> bool {
+        self.state.lock().journal.has_room()
+    }
+
+    /// Whether unread events exceed `windows` times the window.
+    #[cfg(feature = "remote")]
+    pub(crate) fn exceeds_windows(&self, windows: usize) -> bool {
+        let max_bytes = self.limits.window_bytes.saturating_mul(windows);
+        let max_chunks = self.limits.retain_chunks.saturating_mul(windows);
+        let (bytes, chunks) = self.state.lock().journal.ahead();
+        bytes > max_bytes as u64 || chunks > max_chunks
+    }
+
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        self.state.lock().journal.exit()
+    }
+
+    /// Whether no more events will be appended.
+    pub(crate) fn is_ended(&self) -> bool {
+        let state = self.state.lock();
+        state.journal.is_closed() || state.failure.is_some()
+    }
+
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.state.lock().failure.clone()
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.last.subscribe()
+    }
+
+    /// Returns output after a cursor and the state of the process.
+    pub(crate) fn page(&self, after: Seq, max_bytes: Option<usize>) -> Page {
+        self.update_readers(|state| {
+            state.readers.polled(after);
+            let found = state.journal.page(after, max_bytes);
+            Page {
+                chunks: found.chunks.into_iter().map(Into::into).collect(),
+                next_seq: found.next_seq.0,
+                exit: found.exit,
+                closed: found.closed,
+                failure: state.failure.as_ref().map(ToString::to_string),
+            }
+        })
+    }
+
+    /// Whether a poll at this cursor would return something new.
+    pub(crate) fn has_news_for(&self, after: Seq) -> bool {
+        let state = self.state.lock();
+        state.failure.is_some() || state.journal.has_news_for(after)
+    }
+
+    pub(crate) fn add_reader(&self, after: Seq) -> u64 {
+        self.update_readers(|state| state.readers.add(after))
+    }
+
+    pub(crate) fn remove_reader(&self, key: u64) {
+        self.update_readers(|state| state.readers.remove(key));
+    }
+
+    /// Stops retaining output for a first reader that may never come.
+    pub(crate) fn expect_no_reader(&self) {
+        self.update_readers(|state| state.readers.expect_none());
+    }
+
+    /// Records that the last handle is gone, so no reader can come.
+    pub(crate) fn handles_dropped(&self) {
+        self.update_readers(|state| state.readers.remove_implicit());
+    }
+
+    /// Fetches the next events for a reader that has had everything up to `delivered`. An empty
+    /// batch that is ready means the end.
+    pub(crate) fn poll_events(
+        &self,
+        reader: u64,
+        delivered: Seq,
+        batch: &mut VecDeque<Event>,
+        cx: &Context<'_>,
+    ) -> Poll<()> {
+        self.update_readers(|state| {
+            state.readers.advance(reader, delivered);
+            state.fetch(delivered, batch);
+            if !batch.is_empty() || state.is_complete(delivered) {
+                return Poll::Ready(());
+            }
+            state.readers.register_waker(reader, cx.waker());
+            Poll::Pending
+        })
+    }
+
+    /// Changes the readers and notifies the source if that makes space.
+    fn update_readers<R>(&self, update: impl FnOnce(&mut LogState) -> R) -> R {
+        let mut state = self.state.lock();
+        let had_space = state.journal.has_room();
+        let result = update(&mut state);
+        state.retain_for_readers();
+        let gained_space = !had_space && state.journal.has_room();
+        drop(state);
+        if gained_space {
+            self.source.space_available();
+        }
+        result
+    }
+}
+
+impl LogState {
+    /// Makes the journal retain what the slowest reader has not read.
+    fn retain_for_readers(&mut self) {
+        match self.readers.lowest() {
+            None => self.journal.detach(),
+            Some(lowest) => {
+                let owner = self.journal.owner();
+                if owner.is_attached() && owner.cursor() <= lowest {
+                    self.journal.advance(lowest);
+                } else {
+                    self.journal.attach(lowest);
+                }
+            }
+        }
+    }
+
+    fn fetch(&self, after: Seq, batch: &mut VecDeque<Event>) {
+        let mut bytes = 0;
+        for event in self.journal.events_after(after) {
+            if let outpost_journal::Event::Output(chunk) = &event {
+                bytes += chunk.bytes.len();
+            }
+            batch.push_back(event.into());
+            if bytes >= BATCH_BYTES {
+                return;
+            }
+        }
+        if let Some(failure) = &self.failure {
+            batch.push_back(Event::Failed {
+                error: failure.clone(),
+            });
+        }
+    }
+
+    /// Whether a reader that has had everything up to `delivered` is at the end.
+    fn is_complete(&self, delivered: Seq) -> bool {
+        self.journal.is_closed() && !self.journal.has_after(delivered)
+    }
+}

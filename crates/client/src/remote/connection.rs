@@ -1,0 +1,311 @@
+//! One connection to a server: pairs requests with responses.
+//!
+//! - [`dial`]: opens transports to [`address`]es, with [`tls`], or [`launch`]es a server
+//! - [`handshake`]: opens or resumes the session
+//! - [`receiver`]: the task that reads the connection
+
+pub(super) mod address;
+pub(super) mod dial;
+pub(super) mod handshake;
+pub(super) mod launch;
+pub(super) mod receiver;
+pub(super) mod tls;
+
+use std::{collections::HashMap, sync::OnceLock};
+
+use bytes::Bytes;
+use outpost_protocol::{
+    Empty, FsCloseParams, MAX_MESSAGE_BYTES, Malformed, Method, RpcError, StartParams,
+    TerminateParams, encode_notification, encode_request, encode_write_block,
+};
+use outpost_rpc::{CloseReason, Outbox, OutgoingMessage};
+use parking_lot::Mutex;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    http_bodies::HttpBodies,
+    recovery::{ConnectionId, Loss},
+};
+use crate::Error;
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// The connection was lost before the response.
+    Lost(String),
+    /// The server rejected the request.
+    Rejected(RpcError),
+    /// The response can't be decoded.
+    InvalidResponse(&'static str, serde_json::Error),
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Lost(reason) => Error::disconnected(reason),
+            CallError::Rejected(error) => error.into(),
+            CallError::InvalidResponse(method, error) => Error::InvalidResponse {
+                method,
+                reason: error.to_string().into(),
+            },
+        }
+    }
+}
+
+/// A connection to a server.
+pub(super) struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) outbox: Outbox,
+    /// Cancelled to drop the connection, and by the writer when a write fails.
+    pub(super) broken: CancellationToken,
+    requests: Mutex<Requests>,
+    pub(super) bodies: HttpBodies,
+    /// Set before the pending requests are dropped.
+    loss: OnceLock<Loss>,
+    /// Cancelled once the loss has been handled.
+    closed: CancellationToken,
+}
+
+#[derive(Default)]
+struct Requests {
+    last_id: i64,
+    pending: HashMap<i64, PendingRequest>,
+}
+
+/// A request without a response so far.
+pub(super) enum PendingRequest {
+    /// A caller waits. Dropping the sender reports the loss of the connection.
+    Call {
+        reply: oneshot::Sender<Result<Bytes, ResponseError>>,
+        /// The process that the request starts.
+        start: Option<PendingStart>,
+    },
+    /// Terminates an orphaned process. No caller waits.
+    Terminate(String),
+    /// No caller waits, and the response has no effect.
+    Ignored,
+}
+
+/// A process that is being started.
+#[derive(Clone, Debug)]
+pub(super) struct PendingStart {
+    pub(super) id: String,
+    /// Whether this client generated the id, so that no other process can have it.
+    pub(super) generated_id: bool,
+}
+
+/// Why a response has no result.
+#[derive(Debug)]
+pub(super) enum ResponseError {
+    Rejected(RpcError),
+    Invalid(serde_json::Error),
+}
+
+/// Counts pending requests. Used to attribute a server error that carries no request id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PendingCount {
+    None,
+    One(i64),
+    Many,
+}
+
+/// Receives a response. The sender is dropped if the connection is lost.
+pub(super) type Response = oneshot::Receiver<Result<Bytes, ResponseError>>;
+
+impl Connection {
+    pub(super) fn new(id: ConnectionId) -> Self {
+        let broken = CancellationToken::new();
+        Connection {
+            id,
+            outbox: Outbox::new(broken.clone()),
+            broken,
+            requests: Mutex::default(),
+            bodies: HttpBodies::default(),
+            loss: OnceLock::new(),
+            closed: CancellationToken::new(),
+        }
+    }
+
+    /// Makes a request and waits for the response or the loss of the connection. Dropping the
+    /// future leaves no state behind, but the server may still handle the request.
+    pub(super) async fn call<R: DeserializeOwned>(
+        &self,
+        method: Method,
+        params: &(impl Serialize + Sync),
+    ) -> Result<R, CallError> {
+        // Backpressure: wait while much is queued already.
+        self.outbox.wait_below_limit().await;
+        let (reply, mut response) = oneshot::channel();
+        let start = None;
+        self.request(method, params, PendingRequest::Call { reply, start })?;
+        self.response(method, &mut response).await
+    }
+
+    /// Requests the start of a process. The receiver handles the response even if the caller
+    /// has stopped waiting.
+    pub(super) fn start_process(
+        &self,
+        params: &StartParams,
+        start: PendingStart,
+    ) -> Result<Response, CallError> {
+        let (reply, response) = oneshot::channel();
+        let start = Some(start);
+        let request = PendingRequest::Call { reply, start };
+        self.request(Method::ProcessStart, params, request)?;
+        Ok(response)
+    }
+
+    /// Waits for a response and decodes it.
+    pub(super) async fn response<R: DeserializeOwned>(
+        &self,
+        method: Method,
+        response: &mut Response,
+    ) -> Result<R, CallError> {
+        let response = response.await.map_err(|_| self.lost_error())?;
+        let result = response.map_err(|error| match error {
+            ResponseError::Rejected(error) => CallError::Rejected(error),
+            ResponseError::Invalid(error) => CallError::InvalidResponse(method.name(), error),
+        })?;
+        serde_json::from_slice(&result)
+            .map_err(|error| CallError::InvalidResponse(method.name(), error))
+    }
+
+    /// Requests the termination of an orphaned process without waiting. If the connection is
+    /// lost, the next one repeats it.
+    pub(super) fn terminate_orphan(&self, params: &TerminateParams) {
+        let request = PendingRequest::Terminate(params.process_id.clone());
+        let _ = self.request(Method::ProcessTerminate, params, request);
+    }
+
+    /// Closes a file handle without waiting. A lost connection has closed all its handles.
+    pub(super) fn close_file(&self, params: &FsCloseParams) {
+        let _ = self.request(Method::FsClose, params, PendingRequest::Ignored);
+    }
+
+    /// Writes a block of a file. Encodes the bytes directly instead of through serde.
+    pub(super) async fn write_block(
+        &self,
+        handle_id: &str,
+        offset: u64,
+        chunk: &[u8],
+    ) -> Result<(), CallError> {
+        self.outbox.wait_below_limit().await;
+        let (reply, mut response) = oneshot::channel();
+        let start = None;
+        self.send(PendingRequest::Call { reply, start }, |message, id| {
+            encode_write_block(message, id, handle_id, offset, chunk);
+            Ok(())
+        })?;
+        let Empty {} = self.response(Method::FsWriteBlock, &mut response).await?;
+        Ok(())
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        params: &impl Serialize,
+        request: PendingRequest,
+    ) -> Result<(), CallError> {
+        self.send(request, |message, id| {
+            encode_request(message, id, method.name(), params)
+                .map_err(|error| CallError::InvalidResponse(method.name(), error))
+        })
+    }
+
+    fn send(
+        &self,
+        request: PendingRequest,
+        encode: impl FnOnce(&mut Vec<u8>, i64) -> Result<(), CallError>,
+    ) -> Result<(), CallError> {
+        let mut requests = self.requests.lock();
+        if self.loss.get().is_some() {
+            return Err(self.lost_error());
+        }
+        let id = requests.last_id + 1;
+        let mut message = Vec::new();
+        encode(&mut message, id)?;
+        if message.len() > MAX_MESSAGE_BYTES {
+            let text = Malformed::too_large().to_string();
+            return Err(CallError::Rejected(RpcError::invalid_request(text)));
+        }
+        requests.last_id = id;
+        requests.pending.insert(id, request);
+        // Send under the lock, so that requests go out in the order of their ids.
+        self.outbox.send(OutgoingMessage::new(message));
+        Ok(())
+    }
+
+    pub(super) fn notify(&self, method: &str, params: &impl Serialize) {
+        let mut message = Vec::new();
+        match encode_notification(&mut message, method, params) {
+            Ok(()) => self.outbox.send(OutgoingMessage::new(message)),
+            Err(error) => tracing::error!(%error, method, "failed to encode a notification"),
+        }
+    }
+
+    pub(super) fn pending_count(&self) -> PendingCount {
+        let requests = self.requests.lock();
+        let mut ids = requests.pending.keys();
+        match (ids.next(), ids.next()) {
+            (None, _) => PendingCount::None,
+            (Some(id), None) => PendingCount::One(*id),
+            (Some(_), Some(_)) => PendingCount::Many,
+        }
+    }
+
+    /// Removes the pending request with this id.
+    pub(super) fn take_request(&self, id: i64) -> Option<PendingRequest> {
+        self.requests.lock().pending.remove(&id)
+    }
+
+    /// Marks the connection as lost and fails its pending requests. Returns the ids of processes
+    /// whose start has no response: they may or may not run.
+    pub(super) fn fail(&self, loss: Loss) -> Vec<String> {
+        let pending = {
+            let mut requests = self.requests.lock();
+            let _ = self.loss.set(loss);
+            std::mem::take(&mut requests.pending)
+        };
+        let starts = pending
+            .into_values()
+            .filter_map(|request| match request {
+                PendingRequest::Call { start, .. } => start.map(|start| start.id),
+                PendingRequest::Terminate(_) | PendingRequest::Ignored => None,
+            })
+            .collect();
+        self.bodies.fail(&self.lost_error().into());
+        self.broken.cancel();
+        self.outbox.end();
+        starts
+    }
+
+    /// Reports that the loss has been handled.
+    pub(super) fn notify_closed(&self) {
+        self.closed.cancel();
+    }
+
+    /// Waits until the connection is lost and returns the reason.
+    pub(super) async fn closed(&self) -> Loss {
+        self.closed.cancelled().await;
+        self.loss.get().cloned().unwrap_or_else(|| Loss {
+            reason: "the connection was lost".to_owned(),
+            permanent: false,
+        })
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.loss.get().is_some()
+    }
+
+    /// Sends a close frame after everything that is queued.
+    pub(super) fn close(&self) {
+        self.outbox.close(CloseReason::Normal);
+    }
+
+    fn lost_error(&self) -> CallError {
+        let reason = self.loss.get().map(|loss| loss.reason.clone());
+        CallError::Lost(reason.unwrap_or_else(|| "the connection was closed".to_owned()))
+    }
+}

@@ -1,0 +1,217 @@
+//! Which events to acknowledge, and when. Pure: time is passed in.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+use outpost_journal::Seq;
+
+/// Maximum number of closes to repeat when a session is resumed.
+const MAX_CLOSES: usize = 1024;
+
+/// When to acknowledge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AckPolicy {
+    /// Acknowledge at once when this many bytes are unacknowledged.
+    pub(super) bytes: usize,
+    /// Otherwise acknowledge after this time.
+    pub(super) delay: Duration,
+    /// Acknowledge a close after this time.
+    pub(super) close_delay: Duration,
+}
+
+/// Outstanding acknowledgements by process.
+#[derive(Debug)]
+pub(super) struct Acks {
+    policy: AckPolicy,
+    outstanding: HashMap<String, Outstanding>,
+    /// A lower bound of the due times.
+    next_due: Option<Instant>,
+    /// Closes that were acknowledged on this connection. If it is lost, the server may not have
+    /// received them.
+    closes: VecDeque<(String, Seq)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    seq: Seq,
+    bytes: usize,
+    closed: bool,
+    due: Instant,
+}
+
+impl Acks {
+    pub(super) fn new(policy: AckPolicy) -> Self {
+        Acks {
+            policy,
+            outstanding: HashMap::new(),
+            next_due: None,
+            closes: VecDeque::new(),
+        }
+    }
+
+    /// Adds an acknowledgement of all events up to `seq`, with `bytes` new bytes. Returns when it
+    /// is due.
+    ///
+    /// Small amounts are acknowledged after a delay, because the server's window may be small. A
+    /// closed process does not wait for its acknowledgement, so that delay is longer.
+    pub(super) fn add(
+        &mut self,
+        id: &str,
+        seq: Seq,
+        bytes: usize,
+        closed: bool,
+        now: Instant,
+    ) -> Instant {
+        let policy = self.policy;
+        if !self.outstanding.contains_key(id) {
+            let first = Outstanding {
+                seq,
+                bytes: 0,
+                closed: false,
+                due: now + policy.delay,
+            };
+            self.outstanding.insert(id.to_owned(), first);
+        }
+        let Some(ack) = self.outstanding.get_mut(id) else {
+            unreachable!("inserted above");
+        };
+        ack.seq = ack.seq.max(seq);
+        ack.bytes += bytes;
+        if closed && !ack.closed {
+            ack.closed = true;
+            ack.due = now + policy.close_delay;
+        } else if ack.bytes >= policy.bytes && !ack.closed {
+            ack.due = now;
+        }
+        let due = ack.due;
+        self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
+        due
+    }
+
+    /// Returns when to call [`Self::take_due`] next.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.next_due
+    }
+
+    /// Removes and returns the acknowledgements that are due. Closes go with any other, to save
+    /// messages.
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<(String, Seq)> {
+        let any = self.outstanding.values().any(|ack| ack.due <= now);
+        let due: Vec<_> = self
+            .outstanding
+            .extract_if(|_, ack| any && (ack.closed || ack.due <= now))
+            .collect();
+        self.update_next_due();
+        for (id, ack) in due.iter().filter(|(_, ack)| ack.closed) {
+            self.closes.push_back((id.clone(), ack.seq));
+            if self.closes.len() > MAX_CLOSES {
+                self.closes.pop_front();
+            }
+        }
+        due.into_iter().map(|(id, ack)| (id, ack.seq)).collect()
+    }
+
+    /// Returns the closes that a resumed session must be told, because their acknowledgement is
+    /// outstanding or may have been lost.
+    pub(super) fn closes(&self) -> impl Iterator<Item = (String, u64)> + '_ {
+        let outstanding = self.outstanding.iter().filter(|(_, ack)| ack.closed);
+        let outstanding = outstanding.map(|(id, ack)| (id.clone(), ack.seq.0));
+        let sent = self.closes.iter().map(|(id, seq)| (id.clone(), seq.0));
+        sent.chain(outstanding)
+    }
+
+    /// Drops the closes that were part of a resumed session's `from`.
+    pub(super) fn resumed(&mut self, from: &BTreeMap<String, u64>) {
+        let told = |id: &str, seq: Seq| from.get(id).is_some_and(|from| *from >= seq.0);
+        self.closes.retain(|(id, seq)| !told(id, *seq));
+        self.outstanding
+            .retain(|id, ack| !(ack.closed && told(id, ack.seq)));
+        self.update_next_due();
+    }
+
+    fn update_next_due(&mut self) {
+        self.next_due = self.outstanding.values().map(|ack| ack.due).min();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: AckPolicy = AckPolicy {
+        bytes: 100,
+        delay: Duration::from_millis(50),
+        close_delay: Duration::from_secs(1),
+    };
+
+    fn due(acks: &mut Acks, now: Instant) -> Vec<(String, u64)> {
+        let mut due: Vec<_> = acks
+            .take_due(now)
+            .into_iter()
+            .map(|(id, seq)| (id, seq.0))
+            .collect();
+        due.sort();
+        due
+    }
+
+    #[test]
+    fn large_amounts_are_acknowledged_at_once_and_small_ones_later() {
+        let now = Instant::now();
+        let mut acks = Acks::new(POLICY);
+        assert_eq!(acks.add("a", Seq(1), 60, false, now), now + POLICY.delay);
+        assert_eq!(due(&mut acks, now), []);
+        assert_eq!(acks.add("a", Seq(2), 60, false, now), now);
+        assert_eq!(due(&mut acks, now), [("a".to_owned(), 2)]);
+        assert_eq!(acks.next_due(), None);
+        acks.add("a", Seq(3), 1, false, now);
+        let later = now + POLICY.delay;
+        assert_eq!(due(&mut acks, later), [("a".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn close_is_sent_with_another_acknowledgement() {
+        let now = Instant::now();
+        let mut acks = Acks::new(POLICY);
+        acks.add("short", Seq(1), 5, false, now);
+        assert_eq!(
+            acks.add("short", Seq(3), 0, true, now),
+            now + POLICY.close_delay,
+            "a closed process does not wait"
+        );
+        assert_eq!(due(&mut acks, now + POLICY.delay), []);
+        assert_eq!(acks.next_due(), Some(now + POLICY.close_delay));
+        acks.add("busy", Seq(9), 100, false, now);
+        assert_eq!(
+            due(&mut acks, now),
+            [("busy".to_owned(), 9), ("short".to_owned(), 3)]
+        );
+    }
+
+    #[test]
+    fn closes_are_repeated_until_a_session_is_resumed_with_them() {
+        let now = Instant::now();
+        let mut acks = Acks::new(POLICY);
+        acks.add("sent", Seq(3), 0, true, now);
+        acks.take_due(now + POLICY.close_delay);
+        acks.add("owed", Seq(4), 0, true, now);
+        acks.add("open", Seq(5), 1, false, now);
+        let mut closes: Vec<_> = acks.closes().collect();
+        closes.sort();
+        assert_eq!(closes, [("owed".to_owned(), 4), ("sent".to_owned(), 3)]);
+        let told = closes.into_iter().collect();
+        acks.add("late", Seq(6), 0, true, now);
+        acks.resumed(&told);
+        let closes: Vec<_> = acks.closes().collect();
+        assert_eq!(
+            closes,
+            [("late".to_owned(), 6)],
+            "it was not in the request"
+        );
+        assert_eq!(
+            due(&mut acks, now + POLICY.delay),
+            [("late".to_owned(), 6), ("open".to_owned(), 5)]
+        );
+    }
+}

@@ -1,0 +1,283 @@
+//! Assembles the events of a process in order, from notifications and reads.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use outpost_journal::{Exit, Seq};
+use outpost_protocol::ReadResult;
+
+use crate::event::UnnumberedEvent;
+
+/// Maximum number of buffered events. Events beyond it are read later.
+const MAX_BUFFERED: usize = 4096;
+
+/// A page of this size may have been truncated to the size of a response. The server does not
+/// say so; another read tells.
+const TRUNCATED_BYTES: usize = 16 * 1024 * 1024;
+
+/// Events that are lost: the server no longer retains them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LostRange {
+    pub(super) from: Seq,
+    pub(super) to: Seq,
+}
+
+/// Puts events in order. Drops duplicates and buffers early events within bounds. Events in a gap
+/// must be read.
+#[derive(Debug)]
+pub(super) struct EventAssembler {
+    /// The next event to return.
+    next: Seq,
+    /// Events after a gap.
+    buffered: BTreeMap<Seq, UnnumberedEvent>,
+    buffered_bytes: usize,
+    max_buffered_bytes: usize,
+    /// The highest number seen, whether or not the event was buffered.
+    highest: Seq,
+    exit: Option<Seq>,
+    closed: bool,
+    /// Whether the first retained event is unknown. Events are buffered until the first page.
+    awaits_first_page: bool,
+    /// Whether the last page may have been truncated.
+    truncated: bool,
+    /// The exit, if it precedes the first event.
+    earlier_exit: Option<Exit>,
+}
+
+impl EventAssembler {
+    /// Starts after a number.
+    pub(super) fn new(after: Seq, max_buffered_bytes: usize) -> Self {
+        EventAssembler {
+            next: after.next(),
+            buffered: BTreeMap::new(),
+            buffered_bytes: 0,
+            max_buffered_bytes,
+            highest: after,
+            exit: None,
+            closed: false,
+            awaits_first_page: false,
+            truncated: false,
+            earlier_exit: None,
+        }
+    }
+
+    /// Starts with the oldest retained event after a number. The first page tells which it is.
+    pub(super) fn attached(after: Seq, max_buffered_bytes: usize) -> Self {
+        EventAssembler {
+            awaits_first_page: true,
+            // The caller's number may be higher than any event.
+            highest: Seq::START,
+            ..EventAssembler::new(after, max_buffered_bytes)
+        }
+    }
+
+    pub(super) fn next(&self) -> Seq {
+        self.next
+    }
+
+    pub(super) fn highest(&self) -> Seq {
+        self.highest
+    }
+
+    pub(super) fn awaits_first_page(&self) -> bool {
+        self.awaits_first_page
+    }
+
+    pub(super) fn earlier_exit(&self) -> Option<Exit> {
+        self.earlier_exit
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Inserts an event from a notification and moves events that are next in order to `out`.
+    /// Without space, output is dropped and must be read later.
+    pub(super) fn insert(
+        &mut self,
+        seq: Seq,
+        event: UnnumberedEvent,
+        has_space: bool,
+        out: &mut Vec<UnnumberedEvent>,
+    ) {
+        if seq < self.next || self.closed {
+            return;
+        }
+        self.highest = self.highest.max(seq);
+        if self.buffered.len() >= MAX_BUFFERED && !self.is_next(seq) {
+            return;
+        }
+        match &event {
+            UnnumberedEvent::Output(_, bytes) => {
+                if self.is_next(seq) && has_space {
+                    // The common case: no buffering.
+                    out.push(event);
+                    self.next = seq.next();
+                    return self.drain(out);
+                }
+                if !has_space || self.buffered_bytes + bytes.len() > self.max_buffered_bytes {
+                    return;
+                }
+            }
+            UnnumberedEvent::Exited { .. } => self.exit = Some(seq),
+            UnnumberedEvent::Closed => {}
+        }
+        self.buffer(seq, event);
+        self.drain(out);
+    }
+
+    /// Returns where to read from, if events are missing.
+    pub(super) fn missing_after(&self) -> Option<Seq> {
+        let missing =
+            self.awaits_first_page || self.truncated || (self.highest >= self.next && !self.closed);
+        missing.then(|| self.next.previous())
+    }
+
+    /// Inserts the response to a read without a byte limit.
+    pub(super) fn insert_page(
+        &mut self,
+        page: ReadResult<Vec<u8>>,
+        out: &mut Vec<UnnumberedEvent>,
+    ) -> Result<(), LostRange> {
+        let end = Seq(page.next_seq);
+        let bytes: usize = page.chunks.iter().map(|chunk| chunk.chunk.len()).sum();
+        let oldest = page.chunks.first().map(|chunk| Seq(chunk.seq));
+        self.truncated = bytes >= TRUNCATED_BYTES;
+        if self.awaits_first_page {
+            // Clamp the cursor to the last event; for a closed process, replay the close.
+            let last = if page.closed { end.previous() } else { end };
+            self.next = self.next.min(last);
+        }
+        for chunk in page.chunks {
+            let event = UnnumberedEvent::Output(chunk.stream, chunk.chunk.into());
+            self.buffer(Seq(chunk.seq), event);
+        }
+        if page.closed && end > self.next && !self.truncated {
+            self.buffer(end.previous(), UnnumberedEvent::Closed);
+        }
+        // The exit may be behind the end of a truncated page, unless the gap is between two of
+        // its chunks.
+        if page.exited && (!self.truncated || self.last_missing(end) > oldest) {
+            let exit = Exit {
+                code: page.exit_code.unwrap_or(-1),
+                sandbox_denied: page.sandbox_denied,
+            };
+            self.insert_exit(exit, end);
+        }
+        self.highest = self.highest.max(end.previous());
+        if std::mem::take(&mut self.awaits_first_page) {
+            self.start_at_oldest(end);
+        }
+        self.drain(out);
+        match self.first_missing(end) {
+            Some(from) => Err(LostRange {
+                from,
+                to: self.last_missing(end).unwrap_or(from),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Completes an exit without `sandbox_denied`, because a read has failed. Returns whether no
+    /// other event is missing.
+    pub(super) fn accept_incomplete_exit(&mut self, out: &mut Vec<UnnumberedEvent>) -> bool {
+        let mut accepted = false;
+        for event in self.buffered.values_mut() {
+            if let UnnumberedEvent::Exited { sandbox_denied, .. } = event
+                && sandbox_denied.is_none()
+            {
+                *sandbox_denied = Some(false);
+                accepted = true;
+            }
+        }
+        self.drain(out);
+        self.closed || (accepted && self.missing_after().is_none())
+    }
+
+    /// Inserts the exit of a page, which does not tell its number. Servers forget only the oldest
+    /// output, so the highest number that is missing is the exit's.
+    fn insert_exit(&mut self, exit: Exit, end: Seq) {
+        let known = self.exit.or_else(|| self.last_missing(end));
+        let Some(seq) = known.filter(|seq| *seq >= self.next) else {
+            if self.awaits_first_page {
+                self.earlier_exit = Some(exit);
+            }
+            return;
+        };
+        self.exit = Some(seq);
+        if self.buffered.get(&seq).is_none_or(is_incomplete) {
+            self.buffered.insert(seq, exit.into());
+        }
+    }
+
+    fn start_at_oldest(&mut self, end: Seq) {
+        let oldest = self.buffered.keys().next().copied();
+        self.next = oldest.unwrap_or(end).max(self.next);
+    }
+
+    fn is_next(&self, seq: Seq) -> bool {
+        seq == self.next && !self.awaits_first_page
+    }
+
+    fn buffer(&mut self, seq: Seq, event: UnnumberedEvent) {
+        if seq < self.next || self.closed {
+            return;
+        }
+        if let Entry::Vacant(entry) = self.buffered.entry(seq) {
+            self.buffered_bytes += event.output_len();
+            entry.insert(event);
+        }
+    }
+
+    /// Moves buffered events that are next in order to `out`.
+    fn drain(&mut self, out: &mut Vec<UnnumberedEvent>) {
+        while !self.awaits_first_page
+            && let Some(first) = self.buffered.first_entry()
+            && *first.key() == self.next
+            && !is_incomplete(first.get())
+        {
+            let event = first.remove();
+            self.buffered_bytes -= event.output_len();
+            self.next = self.next.next();
+            self.closed |= event == UnnumberedEvent::Closed;
+            out.push(event);
+        }
+    }
+
+    /// Returns the lowest missing number before `end`.
+    fn first_missing(&self, end: Seq) -> Option<Seq> {
+        let mut seq = self.next;
+        for known in self.buffered.range(self.next..).map(|(seq, _)| *seq) {
+            if known != seq {
+                break;
+            }
+            seq = seq.next();
+        }
+        (seq < end).then_some(seq)
+    }
+
+    /// Returns the highest missing number before `end`.
+    fn last_missing(&self, end: Seq) -> Option<Seq> {
+        let mut seq = end.previous();
+        for known in self.buffered.range(..end).rev().map(|(seq, _)| *seq) {
+            if known != seq {
+                break;
+            }
+            seq = seq.previous();
+        }
+        (seq >= self.next).then_some(seq)
+    }
+}
+
+/// Whether an event is an exit without `sandbox_denied`, which a read must complete.
+fn is_incomplete(event: &UnnumberedEvent) -> bool {
+    matches!(
+        event,
+        UnnumberedEvent::Exited {
+            sandbox_denied: None,
+            ..
+        }
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+//! A followed process.
+
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use outpost_journal::Seq;
+use outpost_protocol::ReadResult;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::{
+    ProcessTable,
+    assembler::{EventAssembler, LostRange},
+};
+use crate::{
+    Error,
+    event::UnnumberedEvent,
+    process::{EventSource, ProcessLog, ProcessShared},
+};
+
+/// Number of windows that unread output may take before the process fails. A server should be
+/// one window ahead at most, but its window may be larger than ours.
+const MAX_WINDOWS: usize = 64;
+
+/// A process on the server whose events are assembled here.
+pub(crate) struct RemoteProcess {
+    pub(crate) log: Arc<ProcessLog>,
+    assembler: Mutex<EventAssembler>,
+    /// The state shared by the public handles, while there are any.
+    handle: Mutex<Weak<ProcessShared>>,
+    /// Whether a task reads missing events.
+    pub(super) reading: AtomicBool,
+    /// The last event that may be acknowledged: everything appended while the log had space.
+    ackable: AtomicU64,
+    /// Whether this client started the process, as opposed to attaching to it.
+    started_here: bool,
+    start_state: watch::Sender<StartState>,
+}
+
+/// Whether a process exists.
+#[derive(Clone, Debug)]
+enum StartState {
+    /// The start or the first read has no response yet.
+    Pending,
+    Started,
+    Failed(Error),
+}
+
+/// The result of received events.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// The event to acknowledge, and the number of new bytes.
+    pub(super) ackable: Option<(Seq, usize)>,
+    pub(super) closed: bool,
+    /// Whether events are missing that must be read.
+    pub(super) incomplete: bool,
+}
+
+impl RemoteProcess {
+    /// Creates a process that is about to be started.
+    pub(super) fn starting(table: &Arc<ProcessTable>, id: &str) -> Arc<Self> {
+        let window = table.session.log_limits().window_bytes;
+        Self::new(table, id, EventAssembler::new(Seq::START, window), true)
+    }
+
+    /// Creates a process that already exists. The first read tells which events after `after`
+    /// are retained.
+    pub(super) fn attached(table: &Arc<ProcessTable>, id: &str, after: Seq) -> Arc<Self> {
+        let window = table.session.log_limits().window_bytes;
+        Self::new(table, id, EventAssembler::attached(after, window), false)
+    }
+
+    fn new(
+        table: &Arc<ProcessTable>,
+        id: &str,
+        assembler: EventAssembler,
+        started_here: bool,
+    ) -> Arc<Self> {
+        let after = assembler.next().previous();
+        Arc::new_cyclic(|process| {
+            let source = RemoteSource {
+                table: Arc::downgrade(table),
+                process: Weak::clone(process),
+            };
+            let limits = table.session.log_limits();
+            let log = ProcessLog::new(id.to_owned(), limits, after, Box::new(source));
+            RemoteProcess {
+                log: Arc::new(log),
+                assembler: Mutex::new(assembler),
+                handle: Mutex::default(),
+                reading: AtomicBool::new(false),
+                ackable: AtomicU64::new(after.0),
+                started_here,
+                start_state: watch::Sender::new(StartState::Pending),
+            }
+        })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        self.log.id()
+    }
+
+    pub(crate) fn is_started_here(&self) -> bool {
+        self.started_here
+    }
+
+    /// Records that the process exists: its start was accepted, or a read returned events.
+    pub(super) fn mark_started(&self) {
+        self.set_start_state(StartState::Started);
+    }
+
+    pub(super) fn fail(&self, error: Error) {
+        self.log.fail(error.clone());
+        self.set_start_state(StartState::Failed(error));
+    }
+
+    fn set_start_state(&self, new: StartState) {
+        self.start_state.send_if_modified(|state| {
+            let pending = matches!(state, StartState::Pending);
+            if pending {
+                *state = new;
+            }
+            pending
+        });
+    }
+
+    /// Whether it is unknown whether the process exists.
+    pub(super) fn is_pending(&self) -> bool {
+        matches!(*self.start_state.borrow(), StartState::Pending)
+    }
+
+    /// Waits until it is known whether the process exists.
+    pub(crate) async fn wait_started(&self) -> Result<(), Error> {
+        let mut state = self.start_state.subscribe();
+        let known = state
+            .wait_for(|state| !matches!(state, StartState::Pending))
+            .await;
+        match known.as_deref() {
+            Ok(StartState::Failed(error)) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the process is terminated with its last handle: it was started here and is not
+    /// detached.
+    pub(super) fn ends_with_handle(&self) -> bool {
+        match self.handle.lock().upgrade() {
+            Some(handle) => !handle.is_detached(),
+            // Without a handle, it was terminated already or is detached.
+            None => self.started_here && self.is_pending(),
+        }
+    }
+
+    /// Returns the existing handle or creates one.
+    pub(crate) fn get_or_create_handle(
+        &self,
+        create: impl FnOnce() -> Arc<ProcessShared>,
+    ) -> Arc<ProcessShared> {
+        let mut slot = self.handle.lock();
+        slot.upgrade().unwrap_or_else(|| {
+            let handle = create();
+            *slot = Arc::downgrade(&handle);
+            handle
+        })
+    }
+
+    pub(super) fn has_handle(&self) -> bool {
+        self.handle.lock().strong_count() > 0
+    }
+
+    /// Handles a notification. With `acked` delivery, output is always accepted: a correct server
+    /// sends no more than its window. A server that exceeds ours many times fails the process.
+    pub(super) fn receive(
+        &self,
+        seq: Seq,
+        event: UnnumberedEvent,
+        acked: bool,
+    ) -> Result<Progress, Error> {
+        let mut assembler = self.assembler.lock();
+        if acked && self.log.exceeds_windows(MAX_WINDOWS) {
+            return Err(self.failed("the server does not wait for acknowledgements".to_owned()));
+        }
+        let has_space = acked || self.log.has_space();
+        let mut events = Vec::new();
+        assembler.insert(seq, event, has_space, &mut events);
+        Ok(self.append(&assembler, events, has_space))
+    }
+
+    /// Handles the response to a read of missing events.
+    pub(super) fn receive_page(&self, page: ReadResult<Vec<u8>>) -> Result<Progress, Error> {
+        let numbers = page.chunks.iter().map(|chunk| chunk.seq);
+        if !numbers
+            .chain([page.next_seq])
+            .all(|seq| is_valid_seq(Seq(seq)))
+        {
+            return Err(self.failed("the server sent an event number out of range".to_owned()));
+        }
+        let mut assembler = self.assembler.lock();
+        let first_page = assembler.awaits_first_page();
+        let mut events = Vec::new();
+        let outcome = assembler.insert_page(page, &mut events);
+        if first_page {
+            let first = Seq(assembler.next().0 - events.len() as u64);
+            let exit = assembler.earlier_exit();
+            self.log.restart_after(first.previous(), exit);
+            self.ackable.store(first.previous().0, Ordering::Release);
+        }
+        let progress = self.append(&assembler, events, true);
+        match outcome {
+            Ok(()) => Ok(progress),
+            Err(LostRange { from, to }) => Err(Error::Gap {
+                id: self.id().to_owned(),
+                from: from.0,
+                to: to.0,
+            }),
+        }
+    }
+
+    /// Handles a failed read. Returns `None` if events are missing that only a read can supply.
+    pub(super) fn complete_without_read(&self) -> Option<Progress> {
+        let mut assembler = self.assembler.lock();
+        let mut events = Vec::new();
+        let complete = assembler.accept_incomplete_exit(&mut events);
+        let progress = self.append(&assembler, events, true);
+        complete.then_some(progress)
+    }
+
+    fn append(
+        &self,
+        assembler: &EventAssembler,
+        events: Vec<UnnumberedEvent>,
+        has_space: bool,
+    ) -> Progress {
+        let mut progress = Progress {
+            closed: assembler.is_closed(),
+            incomplete: has_space && assembler.missing_after().is_some(),
+            ackable: None,
+        };
+        if !events.is_empty() {
+            let bytes = events.iter().map(UnnumberedEvent::output_len).sum();
+            if self.log.append(events) || progress.closed {
+                let last = assembler.next().previous();
+                self.ackable.store(last.0, Ordering::Release);
+                progress.ackable = Some((last, bytes));
+            }
+        }
+        progress
+    }
+
+    /// Returns where to read from now, if events are missing and the log has space for them.
+    pub(super) fn next_read(&self) -> Option<Seq> {
+        let after = self.assembler.lock().missing_after()?;
+        (!self.log.is_ended() && self.log.has_space()).then_some(after)
+    }
+
+    /// The error for events that the server has announced but does not return.
+    pub(super) fn missing_error(&self) -> Error {
+        let assembler = self.assembler.lock();
+        Error::Gap {
+            id: self.id().to_owned(),
+            from: assembler.next().0,
+            to: assembler.highest().max(assembler.next()).0,
+        }
+    }
+
+    pub(super) fn failed(&self, message: String) -> Error {
+        Error::ProcessFailed {
+            id: self.id().to_owned(),
+            message,
+        }
+    }
+
+    /// Returns the last appended event.
+    pub(crate) fn last_seq(&self) -> Seq {
+        self.assembler.lock().next().previous()
+    }
+
+    /// Returns the event to resume after with `acked` delivery. The server repeats later events
+    /// that were already appended; the assembler drops them.
+    pub(super) fn ackable(&self) -> Seq {
+        Seq(self.ackable.load(Ordering::Acquire))
+    }
+
+    /// Makes everything that was appended ackable, because the log has space again.
+    fn ack_all(&self) -> Seq {
+        let last = self.last_seq();
+        self.ackable.store(last.0, Ordering::Release);
+        last
+    }
+}
+
+/// Whether an event number is plausible.
+pub(super) fn is_valid_seq(seq: Seq) -> bool {
+    seq.0 <= u64::MAX / 2
+}
+
+/// Acknowledges or reads more when the log has space again.
+struct RemoteSource {
+    table: Weak<ProcessTable>,
+    process: Weak<RemoteProcess>,
+}
+
+impl EventSource for RemoteSource {
+    fn space_available(&self) {
+        let (Some(table), Some(process)) = (self.table.upgrade(), self.process.upgrade()) else {
+            return;
+        };
+        if table.session.is_acked() {
+            let last = process.ack_all();
+            table.acknowledge_now(process.id(), last);
+        } else if process.assembler.lock().missing_after().is_some() {
+            table.read_missing(&process);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Undoes a start whose caller stops waiting.
+
+use std::sync::Arc;
+
+use outpost_protocol::{Method, StartParams, StartResult};
+
+use super::{ProcessTable, RemoteProcess};
+use crate::{
+    Error,
+    remote::connection::{CallError, Connection, PendingStart, Response},
+};
+
+/// A start in progress. If it is dropped before it is done, the process is removed and, if the
+/// server has started it, terminated.
+pub(crate) struct StartGuard<'a> {
+    table: &'a Arc<ProcessTable>,
+    process: &'a Arc<RemoteProcess>,
+    generated_id: bool,
+    /// The pending response, once the request was sent.
+    response: Option<Response>,
+    done: bool,
+}
+
+impl<'a> StartGuard<'a> {
+    pub(crate) fn new(
+        table: &'a Arc<ProcessTable>,
+        process: &'a Arc<RemoteProcess>,
+        generated_id: bool,
+    ) -> Self {
+        StartGuard {
+            table,
+            process,
+            generated_id,
+            response: None,
+            done: false,
+        }
+    }
+
+    /// Sends the request and waits for the response.
+    pub(crate) async fn start(
+        mut self,
+        connection: &Connection,
+        params: &StartParams,
+    ) -> Result<(), CallError> {
+        let start = PendingStart {
+            id: params.process_id.clone(),
+            generated_id: self.generated_id,
+        };
+        let response = self
+            .response
+            .insert(connection.start_process(params, start)?);
+        let result: Result<StartResult, _> =
+            connection.response(Method::ProcessStart, response).await;
+        self.response = None;
+        match result {
+            Ok(_) => {
+                self.done = true;
+                self.process.mark_started();
+                Ok(())
+            }
+            Err(error) => {
+                match error {
+                    CallError::InvalidResponse(..) => self.terminate(),
+                    // The server may have started it. The receiver has it terminated after the
+                    // reconnect; until then its events are discarded.
+                    CallError::Lost(_) => {
+                        self.table.remove(self.process);
+                        self.table.entries.lock().orphan(self.process.id());
+                    }
+                    CallError::Rejected(_) => {}
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn terminate(&self) {
+        self.table.remove(self.process);
+        self.table.entries.lock().orphan(self.process.id());
+        self.table.terminate_orphan(self.process.id());
+    }
+}
+
+impl Drop for StartGuard<'_> {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        self.table.remove(self.process);
+        self.table.orphan_if_terminating(self.process.id());
+        self.process.fail(Error::UnknownProcess {
+            id: self.process.id().to_owned(),
+        });
+        let Some(mut response) = self.response.take() else {
+            return;
+        };
+        // From here on, the receiver notices that no caller waits.
+        response.close();
+        match response.try_recv() {
+            Ok(Ok(_)) => self.terminate(),
+            Ok(Err(_)) => {}
+            // The response is still to come. With an id chosen by the caller, the process may be
+            // another one, so only the response tells whether to terminate it.
+            Err(_) if self.generated_id => self.terminate(),
+            Err(_) => self.table.entries.lock().orphan(self.process.id()),
+        }
+    }
+}

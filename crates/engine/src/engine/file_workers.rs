@@ -1,0 +1,170 @@
+//! File workers: confined helpers that perform file operations.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use outpost_files::{FileExecutor, Files, InProcess, PathMasks, Sandboxed, WorkerSocket};
+use outpost_process::{Child, ReadableFd};
+use outpost_sandbox::{
+    HelperProcess, HostResources, PrepareError, Sandbox, SandboxError, SandboxRequest,
+    WorkerAccess, is_placeholder, policy::Policy,
+};
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{Engine, start_retries::StartRetries};
+use crate::StartError;
+
+/// How long an unneeded worker may take to exit by itself. It removes unfinished files on the way.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a killed worker may take to exit.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Observes the exit of a file worker. Until it has exited, its placeholders may exist on the host.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerExit {
+    /// Cancelled when the executor of the worker is dropped.
+    unneeded: CancellationToken,
+    /// Cancelled when no process of the worker is left.
+    exited: CancellationToken,
+}
+
+impl WorkerExit {
+    /// Waits until a worker whose executor was dropped has exited, which takes a few seconds at most.
+    /// Returns at once if the executor is still in use.
+    pub async fn wait(&self) {
+        if self.unneeded.is_cancelled() {
+            self.exited.cancelled().await;
+        }
+    }
+}
+
+impl Engine {
+    /// Returns an executor that performs file operations in this process, unconfined. Placeholders
+    /// of confined processes count as missing.
+    #[must_use]
+    pub fn unconfined_file_executor(&self, files: Files) -> FileExecutor {
+        FileExecutor::InProcess(InProcess {
+            files,
+            placeholders: self.placeholders(),
+            is_placeholder,
+        })
+    }
+
+    /// Starts a file worker confined by `policy`, and returns its executor. `tmpdir` is the `TMPDIR`
+    /// that a process would have. The worker counts as a process and exits when the executor is
+    /// dropped.
+    ///
+    /// # Errors
+    /// If it can't be confined as requested, or there are too many processes.
+    pub async fn sandboxed_file_executor(
+        &self,
+        policy: Policy,
+        tmpdir: Option<OsString>,
+        access: WorkerAccess,
+        files: Files,
+    ) -> Result<(FileExecutor, WorkerExit), StartError> {
+        let shared = &self.shared;
+        if shared.ending.is_cancelled() {
+            return Err(StartError::SessionEnded);
+        }
+        let place = shared.process_permits.clone().try_acquire_owned();
+        let place = place.map_err(|_| StartError::TooMany)?;
+        let request = SandboxRequest { policy, tmpdir };
+        let mut attempts = StartRetries::within(shared.limits.sandbox_start_timeout);
+        let worker = loop {
+            let worker = self.spawn_file_worker(request.clone(), access).await;
+            if !attempts.again(&worker) {
+                break worker?;
+            }
+        };
+        let exit = WorkerExit::default();
+        let task = WorkerTask {
+            child: worker.child,
+            resources: worker.resources,
+            unneeded: exit.unneeded.clone(),
+            ending: shared.ending.clone(),
+            _place: place,
+        };
+        let exited = exit.exited.clone().drop_guard();
+        shared.tasks.spawn(async move {
+            task.run().await;
+            drop(exited);
+        });
+        let socket = WorkerSocket::client(
+            worker.socket,
+            shared.limits.file_operation_timeout,
+            exit.unneeded.clone().drop_guard(),
+        );
+        let socket = socket.map_err(|error| SandboxError::from(PrepareError::from(error)))?;
+        let masks = PathMasks {
+            denied: worker.denied,
+            absent: worker.absent,
+            placeholders: self.placeholders(),
+        };
+        let executor = FileExecutor::Sandboxed(Sandboxed {
+            socket,
+            files,
+            masks,
+        });
+        Ok((executor, exit))
+    }
+
+    async fn spawn_file_worker(
+        &self,
+        request: SandboxRequest,
+        access: WorkerAccess,
+    ) -> Result<HelperProcess, StartError> {
+        let limit = self.shared.limits.sandbox_start_timeout;
+        let prepared = self.sandbox()?.prepare_helper(request, access, limit);
+        let prepared = prepared.await?;
+        Ok(prepared.start(&self.shared.spawner, limit).await?)
+    }
+
+    /// Returns the paths where placeholders may exist.
+    fn placeholders(&self) -> Vec<PathBuf> {
+        let sandbox = self.shared.sandbox.as_ref();
+        sandbox.map(Sandbox::placeholders).unwrap_or_default()
+    }
+}
+
+/// Waits for the exit of a file worker, or ends it.
+struct WorkerTask {
+    child: Child,
+    resources: HostResources,
+    /// Cancelled when the executor of the worker is dropped.
+    unneeded: CancellationToken,
+    /// Cancelled when the engine ends.
+    ending: CancellationToken,
+    _place: OwnedSemaphorePermit,
+}
+
+impl WorkerTask {
+    async fn run(mut self) {
+        let exited = tokio::select! {
+            _ = self.child.exit.wait() => true,
+            () = self.ending.cancelled() => false,
+            () = self.unneeded.cancelled() => {
+                timeout(EXIT_TIMEOUT, self.child.exit.wait()).await.is_ok()
+            }
+        };
+        if !exited {
+            if let Err(error) = self.child.control.kill_tree() {
+                tracing::warn!(%error, "cannot kill a file worker");
+            }
+            let _ = timeout(KILL_TIMEOUT, self.child.exit.wait()).await;
+        }
+        let init = self.resources.init();
+        match init.and_then(|init| init.map(ReadableFd::new).transpose()) {
+            Ok(Some(init)) => {
+                let _ = timeout(KILL_TIMEOUT, init.readable()).await;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot wait for the exit of a file worker's sandbox");
+            }
+        }
+        self.child.exit.reap();
+        self.child.control.release_tree();
+    }
+}

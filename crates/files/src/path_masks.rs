@@ -1,0 +1,141 @@
+//! Paths at which the sandbox put something else than the host has there.
+
+use std::path::{Path, PathBuf};
+
+use outpost_types::{FileOp, PathUse, Symlinks, UsedPath};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::FilesError;
+use crate::omitted_names::OmittedNames;
+use crate::worker::messages::Call;
+
+/// Paths, without symbolic links, that are mounted over or occupied by a placeholder.
+///
+/// The sandbox enforces access. This type only makes operations report what the mask means, such as
+/// "no such file" for a placeholder directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathMasks {
+    /// Access is denied.
+    #[serde(with = "path_list")]
+    pub denied: Vec<PathBuf>,
+    /// The path does not exist and cannot be created.
+    #[serde(with = "path_list")]
+    pub absent: Vec<PathBuf>,
+    /// An empty placeholder directory that counts as missing and may be created.
+    #[serde(with = "path_list")]
+    pub placeholders: Vec<PathBuf>,
+}
+
+impl PathMasks {
+    /// Drops the placeholders that the call cannot meet or that are none any more. Only the former
+    /// are looked at: there may be many, anywhere.
+    pub(crate) fn relevant_to(mut self, call: &Call, is_placeholder: fn(&Path) -> bool) -> Self {
+        if self.placeholders.is_empty() {
+            return self;
+        }
+        let used: Vec<_> = call.used_paths().iter().filter_map(resolved).collect();
+        self.placeholders.retain(|placeholder| {
+            let is_listed = match call {
+                Call::Perform(FileOp::ReadDirectory { .. }) => {
+                    used.iter().any(|path| placeholder.parent() == Some(path))
+                }
+                Call::Perform(FileOp::Walk { options, .. })
+                    if options.follow_directory_symlinks =>
+                {
+                    true
+                }
+                Call::Perform(FileOp::Walk { .. } | FileOp::Copy { .. }) => {
+                    used.iter().any(|path| placeholder.starts_with(path))
+                }
+                _ => false,
+            };
+            (is_listed || used.contains(placeholder)) && is_placeholder(placeholder)
+        });
+        self
+    }
+
+    /// Fails if the call uses a masked path.
+    pub(crate) fn check(&self, call: &Call) -> Result<(), FilesError> {
+        if self == &PathMasks::default() {
+            return Ok(());
+        }
+        for used in call.used_paths() {
+            let Some(path) = resolved(&used) else {
+                continue;
+            };
+            let creates = used.path_use == PathUse::Create;
+            if self.denied.contains(&path) {
+                return Err(Errno::ACCESS.into());
+            }
+            if self.absent.contains(&path) {
+                let errno = if creates { Errno::ROFS } else { Errno::NOENT };
+                return Err(errno.into());
+            }
+            if !creates && self.placeholders.contains(&path) {
+                return Err(Errno::NOENT.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a new file at this path would take the place of a placeholder.
+    pub(crate) fn is_placeholder(&self, path: &Path, symlinks: Symlinks) -> bool {
+        if self.placeholders.is_empty() {
+            return false;
+        }
+        let path_use = PathUse::Create;
+        let path = resolved(&UsedPath {
+            path,
+            symlinks,
+            path_use,
+        });
+        path.is_some_and(|path| self.placeholders.contains(&path))
+    }
+
+    /// The names that directory listings leave out.
+    pub(crate) fn omitted_names(&self) -> OmittedNames {
+        let missing = self.absent.iter().chain(&self.placeholders);
+        OmittedNames::new(missing.map(PathBuf::as_path))
+    }
+}
+
+/// The path without symbolic links; none if it cannot be resolved, in which case the operation
+/// fails as well.
+fn resolved(used: &UsedPath<'_>) -> Option<PathBuf> {
+    let path = used.path;
+    if used.symlinks == Symlinks::Reject {
+        // The operation itself rejects the path if it contains a link.
+        return Some(path.to_owned());
+    }
+    if used.path_use != PathUse::Entry
+        && let Ok(path) = path.canonicalize()
+    {
+        return Some(path);
+    }
+    let name = path.file_name()?;
+    Some(path.parent()?.canonicalize().ok()?.join(name))
+}
+
+/// Serializes paths as their bytes, because serde rejects a path that is not UTF-8.
+mod path_list {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+    use std::path::PathBuf;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        paths: &[PathBuf],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(paths.iter().map(|path| path.as_os_str().as_bytes()))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<PathBuf>, D::Error> {
+        let paths = Vec::<Vec<u8>>::deserialize(deserializer)?.into_iter();
+        Ok(paths.map(|path| OsString::from_vec(path).into()).collect())
+    }
+}

@@ -1,0 +1,203 @@
+//! A session with a client, from its first message to the end of its input.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use rmcp::{
+    RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
+        Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        Tool,
+    },
+    service::{QuitReason, RequestContext, ServerInitializeError, serve_server_with_ct},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, sleep, timeout, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{CallContext, ToolServer, tools, transport::LineTransport};
+
+/// Errors of a session with a client.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The MCP handshake failed.
+    #[error("the MCP handshake failed")]
+    Handshake(#[source] Box<ServerInitializeError>),
+    /// The task of the session panicked or was aborted.
+    #[error("the MCP session ended unexpectedly")]
+    Aborted(#[source] tokio::task::JoinError),
+}
+
+impl ToolServer {
+    /// Serves a client until the end of its input or until `cancel` is cancelled. Pending
+    /// calls then have a short time to complete.
+    pub async fn serve(
+        self: &Arc<Self>,
+        read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+        cancel: CancellationToken,
+    ) -> Result<(), ServeError> {
+        let input_ended = CancellationToken::new();
+        let read = EndDetector {
+            read,
+            ended: input_ended.clone(),
+        };
+        let (transport, writer) = LineTransport::new(read, write, self.limits().message_bytes);
+        let handler = Handler {
+            server: Arc::clone(self),
+            tools: tools::TABLE.iter().map(|tool| (tool.describe)()).collect(),
+        };
+        let write_drain = self.limits().write_drain;
+        let running = match serve_server_with_ct(handler, transport, cancel.clone()).await {
+            Ok(running) => running,
+            Err(error) => {
+                let _ = timeout(write_drain, writer).await;
+                return match error {
+                    // The client left before the handshake.
+                    ServerInitializeError::ConnectionClosed(_)
+                    | ServerInitializeError::Cancelled => Ok(()),
+                    error => Err(ServeError::Handshake(Box::new(error))),
+                };
+            }
+        };
+        let session = running.waiting();
+        tokio::pin!(session);
+        let ending = async {
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = async {
+                    input_ended.cancelled().await;
+                    sleep(self.limits().call_drain).await;
+                } => {}
+            }
+        };
+        let (quit, deadline) = tokio::select! {
+            quit = &mut session => (Ok(quit), Instant::now() + write_drain),
+            () = ending => {
+                self.session_ended.cancel();
+                let deadline = Instant::now() + write_drain;
+                (timeout_at(deadline, session).await, deadline)
+            }
+        };
+        // A client that doesn't read the last responses is not waited for.
+        let Ok(quit) = quit else { return Ok(()) };
+        let _ = timeout_at(deadline, writer).await;
+        match quit {
+            Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Aborted(error)),
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// Handles the requests of a client.
+struct Handler {
+    server: Arc<ToolServer>,
+    tools: Vec<Tool>,
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(
+                Implementation::new("outpost", env!("CARGO_PKG_VERSION")).with_title("Outpost"),
+            )
+            .with_instructions(self.server.instructions())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let call = CallContext {
+            progress: context
+                .meta
+                .get_progress_token()
+                .map(|token| (context.peer.clone(), token)),
+            cancelled: context.ct,
+            session_ended: self.server.session_ended.clone(),
+            progress_interval: self.server.limits().progress,
+        };
+        let arguments = request.arguments.unwrap_or_default();
+        match self.server.call(&request.name, arguments, &call).await {
+            Some(result) => result.map(Into::into),
+            None => Err(ErrorData::invalid_params(
+                format!("there is no tool {:?}", request.name),
+                None,
+            )),
+        }
+    }
+
+    /// Rejects a request with an unknown method, or with invalid params of a known one.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        if METHODS.contains(&&*method) {
+            return Err(ErrorData::invalid_params(
+                format!("invalid params of {method}"),
+                None,
+            ));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
+    }
+}
+
+/// The supported methods.
+const METHODS: [&str; 5] = [
+    "initialize",
+    "ping",
+    "server/discover",
+    "tools/call",
+    "tools/list",
+];
+
+/// Reports the end of the input at once. The SDK reports it only after all calls have
+/// completed, and some would run for ever.
+struct EndDetector<R> {
+    read: R,
+    ended: CancellationToken,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for EndDetector<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let result = Pin::new(&mut this.read).poll_read(cx, buf);
+        let ended = match &result {
+            Poll::Ready(Ok(())) => buf.filled().len() == before && buf.remaining() > 0,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        };
+        if ended {
+            this.ended.cancel();
+        }
+        result
+    }
+}

@@ -1,0 +1,233 @@
+//! The retained output of a process.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Maximum size of a chunk, which is the unit of eviction. Small writes are joined, large
+/// ones split.
+const CHUNK_BYTES: usize = 8 * 1024;
+
+/// An output stream. A terminal has only the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// How much of each stream is retained: its beginning and its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputRetention {
+    /// Bytes retained of the beginning.
+    pub head: usize,
+    /// Bytes retained of the end.
+    pub tail: usize,
+    /// Maximum number of chunks of each, which bounds the overhead of tiny writes.
+    pub chunks: usize,
+}
+
+/// The output of a process. A cursor is a byte offset in the output of both streams, in
+/// the order of arrival.
+#[derive(Debug)]
+pub(super) struct OutputLog {
+    retention: OutputRetention,
+    /// The retained chunks by offset.
+    chunks: BTreeMap<u64, Chunk>,
+    end: u64,
+    stdout: StreamStats,
+    stderr: StreamStats,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    stream: Stream,
+    /// The offset in its stream.
+    stream_offset: u64,
+    bytes: Vec<u8>,
+    /// Part of the head, which is never evicted.
+    head: bool,
+}
+
+#[derive(Debug, Default)]
+struct StreamStats {
+    total: u64,
+    head_chunks: usize,
+    /// The offsets of the evictable chunks, oldest first.
+    tail: VecDeque<u64>,
+    tail_bytes: usize,
+}
+
+/// A retained, contiguous part of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment<'a> {
+    /// The offset in the whole output.
+    pub(super) offset: u64,
+    /// The offset in the selected stream; equal to `offset` if both are selected.
+    pub(super) stream_offset: u64,
+    pub(super) bytes: &'a [u8],
+}
+
+impl OutputLog {
+    pub(super) fn new(retention: OutputRetention) -> Self {
+        OutputLog {
+            retention,
+            chunks: BTreeMap::new(),
+            end: 0,
+            stdout: StreamStats::default(),
+            stderr: StreamStats::default(),
+        }
+    }
+
+    /// Returns the cursor after the last byte.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Returns the number of bytes written, retained or not.
+    pub(super) fn total(&self, stream: Option<Stream>) -> u64 {
+        stream.map_or(self.end, |stream| self.stats(stream).total)
+    }
+
+    /// Returns the number of retained bytes.
+    pub(super) fn retained(&self) -> usize {
+        self.chunks.values().map(|chunk| chunk.bytes.len()).sum()
+    }
+
+    pub(super) fn append(&mut self, stream: Stream, bytes: &[u8]) {
+        for part in bytes.chunks(CHUNK_BYTES) {
+            let OutputRetention { head, chunks, .. } = self.retention;
+            let stats = self.stats(stream);
+            let head_room = if stats.head_chunks < chunks {
+                (head as u64).saturating_sub(stats.total)
+            } else {
+                0
+            };
+            let head_room = usize::try_from(head_room).unwrap_or(usize::MAX);
+            let (head, tail) = part.split_at(head_room.min(part.len()));
+            self.append_chunk(stream, head, true);
+            self.append_chunk(stream, tail, false);
+        }
+        self.evict(stream);
+    }
+
+    /// Iterates over the retained output from `cursor` on, of one stream or of both.
+    pub(super) fn segments(
+        &self,
+        stream: Option<Stream>,
+        cursor: u64,
+    ) -> impl Iterator<Item = Segment<'_>> {
+        let before = self.chunks.range(..cursor).next_back();
+        let first = match before {
+            Some((offset, chunk)) if offset + chunk.bytes.len() as u64 > cursor => *offset,
+            _ => cursor,
+        };
+        self.chunks
+            .range(first..)
+            .filter(move |(_, chunk)| stream.is_none_or(|stream| stream == chunk.stream))
+            .map(move |(offset, chunk)| {
+                let skipped = cursor.saturating_sub(*offset);
+                let stream_offset = match stream {
+                    None => *offset,
+                    Some(_) => chunk.stream_offset,
+                };
+                let skipped_bytes = usize::try_from(skipped).unwrap_or(usize::MAX);
+                Segment {
+                    offset: offset + skipped,
+                    stream_offset: stream_offset + skipped,
+                    bytes: chunk.bytes.get(skipped_bytes..).unwrap_or_default(),
+                }
+            })
+    }
+
+    fn append_chunk(&mut self, stream: Stream, bytes: &[u8], head: bool) {
+        if bytes.is_empty() {
+            return;
+        }
+        let (offset, stream_offset) = (self.end, self.stats(stream).total);
+        let count = bytes.len();
+        self.end += count as u64;
+        let last = self.chunks.last_entry().map(|last| last.into_mut());
+        let joined = match last {
+            Some(last)
+                if last.stream == stream
+                    && last.head == head
+                    && last.bytes.len() + count <= CHUNK_BYTES =>
+            {
+                last.bytes.extend_from_slice(bytes);
+                true
+            }
+            _ => {
+                let chunk = Chunk {
+                    stream,
+                    stream_offset,
+                    bytes: bytes.to_vec(),
+                    head,
+                };
+                self.chunks.insert(offset, chunk);
+                false
+            }
+        };
+        let stats = self.stats_mut(stream);
+        stats.total += count as u64;
+        if head {
+            stats.head_chunks += usize::from(!joined);
+        } else {
+            stats.tail_bytes += count;
+            if !joined {
+                stats.tail.push_back(offset);
+            }
+        }
+    }
+
+    fn evict(&mut self, stream: Stream) {
+        let OutputRetention { tail, chunks, .. } = self.retention;
+        loop {
+            let stats = self.stats_mut(stream);
+            if stats.tail_bytes <= tail && stats.tail.len() <= chunks {
+                return;
+            }
+            let Some(offset) = stats.tail.pop_front() else {
+                return;
+            };
+            let evicted = self.chunks.remove(&offset);
+            self.stats_mut(stream).tail_bytes -= evicted.map_or(0, |chunk| chunk.bytes.len());
+        }
+    }
+
+    fn stats(&self, stream: Stream) -> &StreamStats {
+        match stream {
+            Stream::Stdout => &self.stdout,
+            Stream::Stderr => &self.stderr,
+        }
+    }
+
+    fn stats_mut(&mut self, stream: Stream) -> &mut StreamStats {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+
+    /// Returns the number of bytes of a stream before a cursor.
+    pub(super) fn stream_offset_at(&self, stream: Option<Stream>, cursor: u64) -> u64 {
+        if stream.is_none() {
+            return cursor;
+        }
+        // Derived from the last retained segment before the cursor. Bytes between that and
+        // the cursor belong to the other stream, or were evicted and can't be attributed.
+        let before = self
+            .segments(stream, 0)
+            .take_while(|segment| segment.offset < cursor)
+            .last();
+        before.map_or(0, |segment| {
+            let length = (segment.bytes.len() as u64).min(cursor - segment.offset);
+            segment.stream_offset + length
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "output_log_tests.rs"]
+mod tests;

@@ -1,0 +1,298 @@
+//! The state that all tool calls share.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use outpost_client::{Error, Executor, FileError, Files, HostInfo, PathUri, Sandbox, Start};
+use parking_lot::RwLock;
+use rmcp::model::{CallToolResult, ErrorData, JsonObject};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    CallContext, ProcessRegistry, ToolError, ToolLimits, ToolProcess,
+    file_locks::FileLocks,
+    tools::{self, CommandLine},
+};
+use crate::ExecutorProvider;
+
+/// The configuration of a tool server.
+#[derive(Clone, Debug, Default)]
+pub struct ToolServerConfig {
+    /// The default working directory; the executor's own if `None`.
+    pub cwd: Option<String>,
+    /// Environment variables for every command, in addition to the executor's.
+    pub env: BTreeMap<String, String>,
+    /// The name of the remote executor, for the instructions to the model.
+    pub name: Option<String>,
+    /// The sandbox of commands and file operations.
+    pub confinement: Option<Confinement>,
+    /// Limits and timeouts.
+    pub limits: ToolLimits,
+}
+
+/// The sandbox of all commands and file operations.
+#[derive(Clone, Debug)]
+pub struct Confinement {
+    /// The name of the sandbox profile.
+    pub profile: String,
+    /// The sandbox. It is moved to the default working directory.
+    pub sandbox: Sandbox,
+}
+
+/// An MCP server with tools that run commands and use files on an executor.
+pub struct ToolServer {
+    provider: Arc<dyn ExecutorProvider>,
+    config: ToolServerConfig,
+    /// The executor that was used last.
+    executor: RwLock<Arc<ExecutorInfo>>,
+    /// The default working directory of a confined server. It decides which files are
+    /// writable, so it stays the same if the executor returns with another one.
+    workspace: Option<PathBuf>,
+    pub(super) processes: ProcessRegistry,
+    pub(super) file_locks: FileLocks,
+    call_permits: Semaphore,
+    /// Cancelled when the session ends.
+    pub(super) session_ended: CancellationToken,
+}
+
+impl ToolServer {
+    /// Connects to the executor and returns its tools.
+    ///
+    /// Fails with [`Error::NoDirectory`] if a confined server has no known working
+    /// directory: a guess could make files accessible that should not be.
+    pub async fn new(
+        provider: Arc<dyn ExecutorProvider>,
+        config: ToolServerConfig,
+    ) -> Result<Self, Error> {
+        let executor = ExecutorInfo::query(provider.executor().await?).await?;
+        let workspace = if config.confinement.is_some() {
+            let base = executor.known_base(config.cwd.as_deref());
+            Some(normalized(&base.ok_or(Error::NoDirectory)?))
+        } else {
+            None
+        };
+        let mut id_prefix = uuid::Uuid::new_v4().simple().to_string();
+        id_prefix.truncate(4);
+        Ok(ToolServer {
+            provider,
+            executor: RwLock::new(Arc::new(executor)),
+            workspace,
+            processes: ProcessRegistry::new(id_prefix),
+            file_locks: FileLocks::default(),
+            call_permits: Semaphore::new(config.limits.calls),
+            session_ended: CancellationToken::new(),
+            config,
+        })
+    }
+
+    /// Checks early whether the executor can enforce the sandbox. Without it, confined
+    /// operations fail anyway.
+    pub async fn check_confinement(&self) -> Result<(), FileError> {
+        if self.config.confinement.is_some() {
+            let executor = self.last_executor();
+            let path = self.path(&executor, None);
+            self.files(&executor).metadata(path).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the session. Running processes are killed.
+    pub async fn close(&self) {
+        self.session_ended.cancel();
+        self.processes.close().await;
+    }
+
+    pub(super) fn limits(&self) -> &ToolLimits {
+        &self.config.limits
+    }
+
+    /// Calls a tool by name. Returns `None` if the tool is unknown.
+    pub(super) async fn call(
+        &self,
+        name: &str,
+        arguments: JsonObject,
+        context: &CallContext,
+    ) -> Option<Result<CallToolResult, ErrorData>> {
+        let tool = tools::TABLE.iter().find(|tool| tool.name == name)?;
+        let Ok(_permit) = self.call_permits.try_acquire() else {
+            let calls = self.limits().calls;
+            return Some(ToolError::TooManyCalls { calls }.into_response());
+        };
+        Some((tool.call)(arguments, self, context).await)
+    }
+
+    /// Returns the current executor, after a reconnect if necessary.
+    pub(super) async fn executor(&self) -> Result<Arc<ExecutorInfo>, ToolError> {
+        let executor = self.provider.executor().await?;
+        let known = self.last_executor();
+        if Arc::ptr_eq(&known.executor, &executor) {
+            return Ok(known);
+        }
+        let info = Arc::new(ExecutorInfo::query(executor).await?);
+        *self.executor.write() = Arc::clone(&info);
+        Ok(info)
+    }
+
+    fn last_executor(&self) -> Arc<ExecutorInfo> {
+        Arc::clone(&self.executor.read())
+    }
+
+    /// Resolves a path against the default working directory. The result has no `.` and
+    /// `..` components, like the executor's paths, with which it is compared.
+    pub(super) fn path(&self, executor: &ExecutorInfo, path: Option<&str>) -> PathBuf {
+        let base = match &self.workspace {
+            Some(workspace) => workspace.clone(),
+            None => executor.base(self.config.cwd.as_deref()),
+        };
+        match path {
+            Some(path) => normalized(&base.join(executor.expand_home(path))),
+            None => normalized(&base),
+        }
+    }
+
+    /// Returns the executor's files, confined if the server is.
+    pub(super) fn files(&self, executor: &ExecutorInfo) -> Files {
+        let files = executor.executor.files();
+        match self.sandbox() {
+            Some(sandbox) => files.confined(sandbox.into()),
+            None => files,
+        }
+    }
+
+    fn sandbox(&self) -> Option<Sandbox> {
+        let confinement = self.config.confinement.as_ref()?;
+        let sandbox = confinement.sandbox.clone();
+        Some(sandbox.moved_to(self.workspace.as_ref()?))
+    }
+
+    /// Starts a command and collects its output.
+    pub(super) async fn start(
+        &self,
+        line: CommandLine,
+        tty: Option<(u16, u16)>,
+        stdin: bool,
+    ) -> Result<Arc<ToolProcess>, ToolError> {
+        let executor = self.executor().await?;
+        let command = line.summary();
+        let mut start = Start::new(line.argv(&executor.shell))
+            .cwd(self.path(&executor, line.cwd.as_deref()))
+            .inherit_env()
+            .envs(self.config.env.clone())
+            .envs(line.env);
+        if let Some(sandbox) = self.sandbox() {
+            start = start.sandbox(sandbox);
+        }
+        if let Some((rows, cols)) = tty {
+            start = start.size(rows, cols);
+        } else if stdin {
+            start = start.stdin();
+        }
+        self.processes
+            .start(
+                &*executor.executor,
+                start,
+                command,
+                tty.is_some(),
+                self.limits(),
+            )
+            .await
+    }
+
+    /// Returns the instructions for the model.
+    pub(super) fn instructions(&self) -> String {
+        let executor = self.last_executor();
+        let machine = match &self.config.name {
+            Some(name) => format!("the machine behind {name}"),
+            None => "this machine".to_owned(),
+        };
+        let confined = match &self.config.confinement {
+            Some(Confinement { profile, .. }) => format!(
+                " Commands and file operations run in the sandbox profile {profile}: operations \
+                 that it doesn't allow fail with a permission error, and no other way will work."
+            ),
+            None => String::new(),
+        };
+        format!(
+            "Runs commands and uses files on {machine} ({}). The default working directory is {}; \
+             relative paths start there. Command lines are executed by {}. Use run_command for \
+             commands that exit by themselves, and start_process with read_output for servers and \
+             interactive programs. Output that exceeds the limit of a response is cut in the \
+             middle, and the response says how to read the rest. A command that fails is not a \
+             tool error: check exit_code. All processes are terminated when this session \
+             ends.{confined}",
+            executor.os,
+            self.path(&executor, None).display(),
+            executor.shell,
+        )
+    }
+}
+
+/// Removes `.` and `..` components.
+fn normalized(path: &Path) -> PathBuf {
+    PathUri::from_path(path).into_path()
+}
+
+/// An executor with the properties that the tools need.
+pub(super) struct ExecutorInfo {
+    pub(super) executor: Arc<dyn Executor>,
+    /// The shell that executes command lines.
+    shell: String,
+    /// The executor's working directory, if it reports one.
+    cwd: Option<PathBuf>,
+    home: Option<PathBuf>,
+    os: String,
+}
+
+impl ExecutorInfo {
+    async fn query(executor: Arc<dyn Executor>) -> Result<Self, Error> {
+        let HostInfo {
+            shell,
+            cwd,
+            user_home_dir,
+            platform_os,
+            ..
+        } = executor.environment().await?;
+        Ok(ExecutorInfo {
+            executor,
+            shell: shell.path,
+            cwd: cwd.map(|cwd| cwd.into_path()),
+            home: user_home_dir.map(|home| home.into_path()),
+            os: platform_os.unwrap_or_else(|| "unknown operating system".to_owned()),
+        })
+    }
+
+    /// Returns the default working directory, based on `/` if the executor reports none.
+    fn base(&self, configured: Option<&str>) -> PathBuf {
+        self.known_base(configured)
+            .unwrap_or_else(|| Path::new("/").join(configured.unwrap_or_default()))
+    }
+
+    /// Returns the default working directory, or `None` if it would be a guess.
+    fn known_base(&self, configured: Option<&str>) -> Option<PathBuf> {
+        let configured = configured.map(|path| self.expand_home(path));
+        match (&self.cwd, configured) {
+            (Some(cwd), Some(configured)) => Some(cwd.join(configured)),
+            (cwd, None) => cwd.clone(),
+            (None, Some(configured)) => configured.is_absolute().then_some(configured),
+        }
+    }
+
+    /// Expands a leading `~`, which models write although no shell sees the path.
+    fn expand_home(&self, path: &str) -> PathBuf {
+        match (path.strip_prefix('~'), &self.home) {
+            (Some(""), Some(home)) => home.clone(),
+            (Some(rest), Some(home)) if rest.starts_with('/') => {
+                home.join(rest.trim_start_matches('/'))
+            }
+            _ => PathBuf::from(path),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tool_server_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+//! The default working directory of confined and unconfined servers.
+
+use outpost_client::{
+    HttpRequest, HttpResponse, LocalExecutor, LocalOptions, Pending, Process, ProcessEntry,
+};
+use parking_lot::Mutex;
+
+use super::*;
+
+/// An executor that reports `cwd` as its working directory.
+struct FakeCwd {
+    inner: LocalExecutor,
+    cwd: Option<&'static str>,
+}
+
+impl Executor for FakeCwd {
+    fn start(&self, start: Start) -> Pending<'_, Process> {
+        self.inner.start(start)
+    }
+
+    fn attach(&self, id: &str, after_seq: u64) -> Pending<'_, Process> {
+        self.inner.attach(id, after_seq)
+    }
+
+    fn processes(&self) -> Pending<'_, Vec<ProcessEntry>> {
+        self.inner.processes()
+    }
+
+    fn environment(&self) -> Pending<'_, HostInfo> {
+        Box::pin(async {
+            let environment = self.inner.environment().await?;
+            Ok(HostInfo {
+                cwd: self.cwd.map(|cwd| PathUri::from_path(Path::new(cwd))),
+                ..environment
+            })
+        })
+    }
+
+    fn files(&self) -> Files {
+        self.inner.files()
+    }
+
+    fn http(&self, request: HttpRequest) -> Pending<'_, HttpResponse> {
+        self.inner.http(request)
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        self.inner.close()
+    }
+}
+
+/// A provider whose executor can be replaced, as after a reconnect.
+struct Replaceable(Mutex<Arc<dyn Executor>>);
+
+impl Replaceable {
+    fn with_cwd(cwd: Option<&'static str>) -> Arc<Self> {
+        Arc::new(Replaceable(Mutex::new(executor(cwd))))
+    }
+}
+
+impl ExecutorProvider for Replaceable {
+    fn executor(&self) -> Pending<'_, Arc<dyn Executor>> {
+        let executor = Arc::clone(&self.0.lock());
+        Box::pin(async move { Ok(executor) })
+    }
+}
+
+fn executor(cwd: Option<&'static str>) -> Arc<dyn Executor> {
+    let inner = LocalExecutor::new(LocalOptions::default()).unwrap();
+    Arc::new(FakeCwd { inner, cwd })
+}
+
+fn config(cwd: Option<&str>, confined: bool) -> ToolServerConfig {
+    let confinement = Confinement {
+        profile: ":workspace".to_owned(),
+        sandbox: Sandbox::workspace("/"),
+    };
+    ToolServerConfig {
+        cwd: cwd.map(str::to_owned),
+        confinement: confined.then_some(confinement),
+        ..ToolServerConfig::default()
+    }
+}
+
+#[tokio::test]
+async fn confined_server_needs_a_known_directory() {
+    for (reported, configured, workspace) in [
+        (None, None, None),
+        (None, Some("sub"), None),
+        (None, Some("/given"), Some("/given")),
+        (Some("/reported"), None, Some("/reported")),
+        (
+            Some("/reported"),
+            Some("sub/../other"),
+            Some("/reported/other"),
+        ),
+    ] {
+        let provider = Replaceable::with_cwd(reported);
+        let confined = ToolServer::new(Arc::clone(&provider) as _, config(configured, true)).await;
+        let roots = match confined {
+            Ok(server) => Some(server.sandbox().unwrap().policy().workspace_roots.clone()),
+            Err(Error::NoDirectory) => None,
+            Err(other) => panic!("{other:?}"),
+        };
+        let workspace = workspace.map(|path| vec![PathBuf::from(path)]);
+        assert_eq!(roots, workspace, "{reported:?} {configured:?}");
+        let unconfined = ToolServer::new(provider, config(configured, false)).await;
+        assert!(unconfined.is_ok_and(|server| server.sandbox().is_none()));
+    }
+}
+
+#[tokio::test]
+async fn reconnect_does_not_move_the_directory_of_a_confined_server() {
+    for (confined, base) in [(true, "/before"), (false, "/")] {
+        let provider = Replaceable::with_cwd(Some("/before"));
+        let server = ToolServer::new(Arc::clone(&provider) as _, config(None, confined)).await;
+        let server = server.unwrap();
+        *provider.0.lock() = executor(Some("/"));
+        let info = server.executor().await.unwrap();
+        assert_eq!(server.path(&info, None), Path::new(base));
+        let roots = server
+            .sandbox()
+            .map(|sandbox| sandbox.policy().workspace_roots.clone());
+        assert_eq!(roots, confined.then(|| vec![PathBuf::from("/before")]));
+    }
+}

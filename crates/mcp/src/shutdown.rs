@@ -1,0 +1,49 @@
+//! Starting and stopping a server process so that it can exit gracefully.
+
+use std::time::Duration;
+
+use outpost_client::{Error, Executor, Process, Start, Terminate};
+use tokio::time::timeout;
+
+/// Grace period between SIGTERM and SIGKILL.
+const KILL_GRACE: Duration = Duration::from_secs(2);
+
+/// Starts a process with a grace period for its termination.
+///
+/// Servers that don't announce the grace period kill at once.
+pub async fn start_with_grace(executor: &dyn Executor, start: Start) -> Result<Process, Error> {
+    match executor.start(start.clone().kill_grace(KILL_GRACE)).await {
+        Err(Error::Unsupported { .. }) => executor.start(start).await,
+        result => result,
+    }
+}
+
+/// Terminates a process with its whole tree, including leftover processes of one that
+/// has exited. Returns once the request is accepted; the termination continues.
+pub async fn terminate(process: &Process) -> Result<(), Error> {
+    // The grace period given at the start applies.
+    let options = Terminate::new().tree();
+    let result = match process.terminate_with(options).await {
+        // Older servers terminate running processes only.
+        Err(Error::Unsupported { .. }) => process.terminate().await,
+        result => result,
+    };
+    match result {
+        // A process that the executor has forgotten has ended.
+        Ok(_) | Err(Error::UnknownProcess { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Closes a server's stdin and waits for its exit, at most for `within`.
+///
+/// A server that reads its stdin to the end has then seen all earlier messages.
+pub(crate) async fn close_stdin_and_wait(process: &Process, within: Duration) {
+    let exit = async {
+        // Fails if stdin is closed already; then no exit is expected.
+        if process.close_stdin().await.is_ok() {
+            let _ = process.wait().await;
+        }
+    };
+    let _ = timeout(within, exit).await;
+}

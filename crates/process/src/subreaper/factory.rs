@@ -1,0 +1,139 @@
+//! The subreaper factory: forks a subreaper for each request of the server.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use rustix::process::{Pid, Signal};
+
+use super::features::HostFeatures;
+use super::message::Report;
+use super::tree_killer::TreeKiller;
+use super::{poll, socket};
+use crate::exit::Exit;
+use crate::sys::children::{self, ChildEvent, ChildSignals};
+use crate::sys::fork::{self, Fork};
+use crate::sys::mask;
+
+/// The factory's state. It starts no programs and holds none of their descriptors, so little can make
+/// it fail.
+pub(super) struct ReaperFactory {
+    features: HostFeatures,
+    own: Pid,
+    /// Each message carries one descriptor: a subreaper's end of its socket. `None` once the server
+    /// is gone.
+    server: Option<OwnedFd>,
+    signals: ChildSignals,
+    reapers: HashSet<Pid>,
+    /// Set while descendants of a killed subreaper may be left.
+    killer: Option<TreeKiller>,
+}
+
+/// In which process [`ReaperFactory::run`] returns.
+pub(super) enum Role {
+    /// In the factory, which is done.
+    Done,
+    /// In a subreaper that was just forked.
+    Subreaper(OwnedFd, HostFeatures),
+}
+
+impl ReaperFactory {
+    pub(super) fn new(server: OwnedFd) -> io::Result<Self> {
+        // Ignores Ctrl-C and the like, and makes SIGCHLD available through a signalfd.
+        mask::block_all()?;
+        let own = rustix::process::getpid();
+        rustix::process::set_child_subreaper(Some(own))?;
+        // Differs from the server's name: `pkill outpost` is meant for the server, and the factory
+        // must survive to clean up what the server has started.
+        let _ = rustix::thread::set_name(c"reaper-factory");
+        Ok(Self {
+            features: HostFeatures::detect()?,
+            own,
+            server: Some(server),
+            signals: ChildSignals::open()?,
+            reapers: HashSet::new(),
+            killer: None,
+        })
+    }
+
+    /// Runs until the server and all subreapers are gone. Also returns in each forked subreaper.
+    pub(super) fn run(mut self) -> Role {
+        loop {
+            self.reap_children();
+            if let Some(killer) = &mut self.killer {
+                killer.run_if_due(self.features.lookup, self.own, &self.reapers);
+            }
+            if self.server.is_none() && self.reapers.is_empty() && self.killer.is_none() {
+                return Role::Done;
+            }
+            let timeout = self.killer.as_ref().map(TreeKiller::time_until_due);
+            if poll::wait(self.server.as_ref(), &self.signals, timeout)
+                && let Some(role) = self.handle_request()
+            {
+                return role;
+            }
+        }
+    }
+
+    fn reap_children(&mut self) {
+        self.signals.clear();
+        loop {
+            match children::peek(true) {
+                ChildEvent::Exited(pid, exit) => {
+                    children::reap(pid);
+                    // A subreaper exits with zero only after its whole tree is gone. After any other
+                    // exit the factory has inherited the rest of the tree.
+                    if self.reapers.remove(&pid) && exit != Exit::Code(0) {
+                        self.killer.get_or_insert_with(TreeKiller::new);
+                    }
+                }
+                ChildEvent::Stopped(pid) => {
+                    children::consume_stop(pid);
+                    // A process in its tree sent SIGSTOP. It cannot be blocked, only undone.
+                    if self.reapers.contains(&pid) {
+                        let _ = rustix::process::kill_process(pid, Signal::CONT);
+                    }
+                }
+                ChildEvent::None | ChildEvent::NoChildren => break,
+            }
+        }
+        if self.killer.is_some() && !self.has_inherited_children() {
+            self.killer = None;
+        }
+    }
+
+    fn has_inherited_children(&self) -> bool {
+        let mut children = self.features.lookup.children(self.own).into_iter();
+        children.any(|child| !self.reapers.contains(&child))
+    }
+
+    /// Handles one message. Returns a role in a new subreaper only.
+    fn handle_request(&mut self) -> Option<Role> {
+        let server = self.server.as_ref()?;
+        let reaper_socket = match socket::receive(server, &mut [0], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => {
+                self.server = None;
+                return None;
+            }
+            Ok((_, mut descriptors)) => descriptors.pop()?,
+            Err(Errno::AGAIN | Errno::CONNRESET) => return None,
+            Err(_) => {
+                self.server = None;
+                return None;
+            }
+        };
+        match fork::fork() {
+            Ok(Fork::Child) => return Some(Role::Subreaper(reaper_socket, self.features)),
+            Ok(Fork::Parent(pid)) => {
+                self.reapers.insert(pid);
+            }
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                let _ = socket::send(&reaper_socket, &Report::Failed { errno }.encode(), &[]);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,275 @@
+//! A subreaper: starts one program and supervises its process tree.
+#![expect(unsafe_code, reason = "clones a child")]
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use rustix::process::{Pid, Signal, WaitIdOptions};
+
+use super::features::HostFeatures;
+use super::message::{ControlMessage, LENGTH, Report};
+use super::start_request::{self, ReceivedRequest};
+use super::tree_killer::{MAX_SCANS, TreeKiller};
+use super::{poll, socket};
+use crate::exit::Exit;
+use crate::leader;
+use crate::sys::child_setup::ChildSetup;
+use crate::sys::children::{self, ChildEvent, ChildSignals};
+use crate::sys::clone::{self, CloneOptions, Cloned};
+use crate::sys::signal_reset::SignalReset;
+use crate::sys::stack::ChildStack;
+
+/// State that lasts from one program to the next.
+struct Reaper {
+    features: HostFeatures,
+    own: Pid,
+    /// The server holds the other end. `None` once that is closed.
+    server: Option<OwnedFd>,
+    signals: ChildSignals,
+}
+
+/// The tree of the program that was started.
+struct SupervisedTree {
+    leader: Pid,
+    state: LeaderState,
+    /// The server no longer needs the leader's pid.
+    may_reap: bool,
+    /// Set while the tree is being killed.
+    killer: Option<TreeKiller>,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum LeaderState {
+    Running,
+    /// A zombie, and reported to the server. `alone`: it left no descendants.
+    Exited {
+        alone: bool,
+    },
+    Reaped {
+        alone: bool,
+    },
+}
+
+/// Runs one program after the other, from right after the fork until a program leaves descendants.
+/// Then the subreaper exits with the last of them, which tells the server that they are gone.
+pub(super) fn run(server: OwnedFd, features: HostFeatures) {
+    let (own, signals) = match set_up() {
+        Ok(set_up) => set_up,
+        Err(error) => {
+            let _ = socket::send(&server, &failed(&error).encode(), &[]);
+            return;
+        }
+    };
+    let mut reaper = Reaper {
+        features,
+        own,
+        server: Some(server),
+        signals,
+    };
+    while let Some(server) = &reaper.server {
+        let report = match start_request::receive(server.as_fd()) {
+            Ok(None) => return,
+            Ok(Some(request)) => start(request, features),
+            Err(start_request::MalformedRequest) => failed(&Errno::PROTO.into()),
+        };
+        // If the server is gone the socket is at its end, and then the tree is killed.
+        let _ = socket::send(server, &report.encode(), &[]);
+        if let Report::Started { pid } = report
+            && let Some(leader) = Pid::from_raw(pid)
+            && !reaper.supervise(leader)
+        {
+            return;
+        }
+    }
+}
+
+/// Creates a session of its own, so that no process of the tree can share a group with processes
+/// outside it.
+fn set_up() -> io::Result<(Pid, ChildSignals)> {
+    let own = rustix::process::setsid()?;
+    rustix::process::set_child_subreaper(Some(own))?;
+    let _ = rustix::thread::set_name(c"subreaper");
+    Ok((own, ChildSignals::open()?))
+}
+
+/// Starts the program. Closes the request's descriptors on return, because a stream ends only when
+/// its last writer is closed.
+fn start(request: ReceivedRequest, features: HostFeatures) -> Report {
+    let mut stack = match ChildStack::new() {
+        Ok(stack) => stack,
+        Err(error) => return failed(&error),
+    };
+    let setup = ChildSetup::new(
+        &request.program(),
+        (
+            request.descriptors.each_ref().map(OwnedFd::as_raw_fd),
+            request.passed.iter().map(OwnedFd::as_raw_fd).collect(),
+        ),
+        (request.session_mode, request.ignore_signals),
+        request.open_files,
+        features.close_mode,
+        SignalReset::EACH,
+    );
+    let options = CloneOptions {
+        legacy_clone: features.legacy_clone,
+        ..CloneOptions::default()
+    };
+    let (entry, argument) = setup.entry();
+    // SAFETY: the entry of a `ChildSetup` is made for this, and the setup outlives the clone.
+    let cloned = unsafe { clone::clone(options, &mut stack, entry, argument) };
+    let Cloned { pid, pidfd } = match cloned {
+        Ok(cloned) => cloned,
+        Err(error) => return failed(&error),
+    };
+    if let Some((stage, errno)) = setup.failure() {
+        // The child has exited already; this reaps it.
+        leader::wait_pidfd(&pidfd, WaitIdOptions::empty());
+        return Report::SetupFailed { stage, errno };
+    }
+    Report::Started {
+        pid: pid.as_raw_nonzero().get(),
+    }
+}
+
+fn failed(error: &io::Error) -> Report {
+    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    Report::Failed { errno }
+}
+
+impl Reaper {
+    /// Supervises the tree until the leader is reaped and no descendant is left. Returns whether the
+    /// leader left none when it exited.
+    fn supervise(&mut self, leader: Pid) -> bool {
+        let mut tree = SupervisedTree {
+            leader,
+            state: LeaderState::Running,
+            may_reap: false,
+            killer: None,
+        };
+        while !self.reap(&mut tree) {
+            if let Some(killer) = &mut tree.killer {
+                killer.run_if_due(self.features.lookup, self.own, &HashSet::new());
+            }
+            let timeout = tree.killer.as_ref().map(TreeKiller::time_until_due);
+            if poll::wait(self.server.as_ref(), &self.signals, timeout) {
+                self.handle_messages(&mut tree);
+            }
+        }
+        tree.state == LeaderState::Reaped { alone: true }
+    }
+
+    /// Reaps all children that may be reaped. Returns whether no child is left.
+    fn reap(&self, tree: &mut SupervisedTree) -> bool {
+        self.signals.clear();
+        loop {
+            let (pid, exit) = match children::peek(false) {
+                ChildEvent::NoChildren => return true,
+                ChildEvent::None | ChildEvent::Stopped(_) => return false,
+                ChildEvent::Exited(pid, exit) => (pid, exit),
+            };
+            if pid == tree.leader && !matches!(tree.state, LeaderState::Reaped { .. }) {
+                // While the leader stays a zombie, `waitid` returns it again instead of the others.
+                let alone = self.reap_all_except(pid);
+                if alone {
+                    tree.killer = None;
+                }
+                let alone = match tree.state {
+                    LeaderState::Exited { alone } => alone,
+                    _ => {
+                        self.report(exit, alone);
+                        alone
+                    }
+                };
+                tree.state = LeaderState::Exited { alone };
+                if !tree.may_reap && self.server.is_some() {
+                    return false;
+                }
+                tree.state = LeaderState::Reaped { alone };
+            }
+            children::reap(pid);
+        }
+    }
+
+    /// Reaps all children except the leader. Returns whether no other child is left.
+    fn reap_all_except(&self, leader: Pid) -> bool {
+        let children = self.features.lookup.children(self.own).into_iter();
+        let mut left = children.filter(|child| *child != leader && !children::reap(*child));
+        left.next().is_none()
+    }
+
+    fn report(&self, exit: Exit, alone: bool) {
+        if let Some(server) = &self.server {
+            // The socket cannot be full: this is only the second message.
+            let _ = socket::send(server, &Report::Exited { exit, alone }.encode(), &[]);
+        }
+    }
+
+    fn handle_messages(&mut self, tree: &mut SupervisedTree) {
+        while let Some(server) = &self.server {
+            let mut bytes = [0; LENGTH];
+            match socket::receive(server, &mut bytes, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => {
+                    self.server = None;
+                    tree.killer.get_or_insert_with(TreeKiller::new);
+                }
+                Ok((length, _)) => {
+                    if let Some(message) = ControlMessage::decode(&bytes[..length]) {
+                        self.handle(message, tree);
+                    }
+                    if tree.may_reap && tree.state == (LeaderState::Exited { alone: true }) {
+                        // The next message may be a start request.
+                        return;
+                    }
+                }
+                Err(Errno::CONNRESET) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn handle(&self, message: ControlMessage, tree: &mut SupervisedTree) {
+        match message {
+            ControlMessage::Kill => {
+                tree.killer.get_or_insert_with(TreeKiller::new);
+            }
+            ControlMessage::Reap => tree.may_reap = true,
+            ControlMessage::Signal {
+                number,
+                outside_group_only,
+            } => {
+                let Some(signal) = Signal::from_named_raw(number) else {
+                    return;
+                };
+                let leader = tree.leader.as_raw_nonzero().get();
+                self.signal(signal, outside_group_only.then_some(leader));
+            }
+        }
+    }
+
+    /// Signals each descendant once, except those in one process group. Scans repeatedly, because
+    /// processes may exit on the signal during a scan, the leader first, and their children are then
+    /// reparented to this process.
+    fn signal(&self, signal: Signal, excluded_group: Option<i32>) {
+        let own = self.own.as_raw_nonzero().get();
+        let mut scanned = HashSet::new();
+        let mut signalled = HashSet::new();
+        for _ in 0..MAX_SCANS {
+            let members = self.features.lookup.descendants(self.own, &scanned);
+            if members.is_empty() {
+                return;
+            }
+            for stat in members {
+                if stat.parent == own {
+                    scanned.insert(stat.pid);
+                }
+                if Some(stat.group) != excluded_group && signalled.insert((stat.pid, stat.started))
+                {
+                    stat.signal(signal);
+                }
+            }
+        }
+    }
+}

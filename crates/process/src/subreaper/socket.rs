@@ -1,0 +1,67 @@
+//! Sequenced-packet sockets that carry descriptors.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::cmsg_space;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+
+use crate::slots::SLOTS;
+
+/// The maximum number of descriptors in one message.
+pub(super) const MAX_FDS: usize = SLOTS;
+
+/// Creates a connected pair, both ends close-on-exec.
+pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)
+}
+
+/// Sends one whole message. Never blocks and never raises SIGPIPE.
+pub(super) fn send(
+    socket: impl AsFd,
+    bytes: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(Errno::TOOMANYREFS);
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let bytes = [IoSlice::new(bytes)];
+    loop {
+        match rustix::net::sendmsg(&socket, &bytes, &mut control, flags) {
+            Err(Errno::INTR) => {}
+            result => return result.map(drop),
+        }
+    }
+}
+
+/// Receives one message, truncated to the buffer. Zero bytes mean end of file.
+pub(super) fn receive(
+    socket: impl AsFd,
+    buffer: &mut [u8],
+    flags: RecvFlags,
+) -> Result<(usize, Vec<OwnedFd>), Errno> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
+    let flags = flags | RecvFlags::CMSG_CLOEXEC;
+    loop {
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut buffers = [IoSliceMut::new(buffer)];
+        let length = match rustix::net::recvmsg(&socket, &mut buffers, &mut control, flags) {
+            Err(Errno::INTR) => continue,
+            result => result?.bytes,
+        };
+        let rights = control.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        });
+        return Ok((length, rights.flatten().collect()));
+    }
+}

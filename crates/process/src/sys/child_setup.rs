@@ -1,0 +1,359 @@
+//! The code that a child runs between clone and `execve`.
+//!
+//! The child shares the server's memory and the spawner thread's TLS: it makes system calls only, and
+//! must not allocate, lock or panic. Everything it needs is prepared before the clone.
+#![expect(
+    unsafe_code,
+    reason = "system calls on raw pointers, in a cloned process"
+)]
+
+use std::convert::Infallible;
+use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use std::marker::PhantomData;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use super::clone::Entry;
+use super::signal_reset::SignalReset;
+use crate::strings::Strings;
+
+/// Everything one child needs, and where it reports a failure.
+pub(crate) struct ChildSetup<'a> {
+    descriptors: [RawFd; 3],
+    /// Become descriptors 3 and up. Each source is above all targets, so no `dup3` overwrites a source
+    /// that is still needed.
+    passed: Vec<RawFd>,
+    /// Whether the program starts with all signals ignored, except SIGCHLD.
+    ignore_signals: bool,
+    session_mode: SessionMode,
+    limit: Option<libc::rlimit64>,
+    /// Null to keep the working directory.
+    cwd: *const c_char,
+    candidates: Vec<*const c_char>,
+    argv: Vec<*const c_char>,
+    env: Vec<*const c_char>,
+    close_mode: CloseMode,
+    signal_reset: SignalReset,
+    /// Written by the child, read by the thread that cloned it: a [`Stage`], then an `errno`.
+    failure: [AtomicI32; 2],
+    /// The pointers above point into these.
+    strings: PhantomData<&'a Strings>,
+}
+
+/// How a child closes the descriptors that are not for it. Those the server opened are close-on-exec
+/// anyway; those it inherited may not be.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CloseMode {
+    /// It shares the descriptor table, and unshares a copy of the part it needs.
+    Unshare,
+    /// It has a copy of the whole table, and closes a range.
+    Range,
+    /// It has a copy of the whole table, and closes one by one, for kernels without `close_range`.
+    Each { highest: RawFd },
+}
+
+/// Which process group or session a child leads.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SessionMode {
+    /// Its own process group.
+    Group,
+    /// Its own session, without a terminal.
+    Session,
+    /// Its own session, whose controlling terminal is the first stream.
+    Terminal,
+    /// Its own session, whose controlling terminal is the last passed descriptor.
+    PassedTerminal,
+}
+
+/// The arguments of `execve` for one program.
+pub(crate) struct Program<'a> {
+    pub(crate) candidates: &'a Strings,
+    pub(crate) argv: &'a Strings,
+    pub(crate) env: &'a Strings,
+    /// Empty to keep the working directory.
+    pub(crate) cwd: &'a Strings,
+}
+
+/// The step in which a child failed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Group = 1,
+    Terminal,
+    Descriptors,
+    Limits,
+    Directory,
+    Execute,
+}
+
+impl Stage {
+    /// Returns `None` for zero, which means success.
+    pub(crate) fn from_number(number: i32) -> Option<Self> {
+        Some(match number {
+            0 => return None,
+            1 => Stage::Group,
+            2 => Stage::Terminal,
+            3 => Stage::Descriptors,
+            4 => Stage::Limits,
+            5 => Stage::Directory,
+            _ => Stage::Execute,
+        })
+    }
+}
+
+type Step = Result<c_long, (Stage, i32)>;
+
+impl<'a> ChildSetup<'a> {
+    pub(crate) fn new(
+        program: &Program<'a>,
+        (descriptors, passed): ([RawFd; 3], Vec<RawFd>),
+        (session_mode, ignore_signals): (SessionMode, bool),
+        open_files: Option<(u64, u64)>,
+        close_mode: CloseMode,
+        signal_reset: SignalReset,
+    ) -> Self {
+        Self {
+            descriptors,
+            passed,
+            ignore_signals,
+            session_mode,
+            limit: open_files.map(|(soft, hard)| libc::rlimit64 {
+                rlim_cur: soft,
+                rlim_max: hard,
+            }),
+            cwd: program.cwd.pointers()[0],
+            candidates: program.candidates.pointers(),
+            argv: program.argv.pointers(),
+            env: program.env.pointers(),
+            close_mode,
+            signal_reset,
+            failure: [AtomicI32::new(0), AtomicI32::new(0)],
+            strings: PhantomData,
+        }
+    }
+
+    /// The entry point for the clone. Sound to run in the child as long as `self` is not moved.
+    pub(crate) fn entry(&self) -> (Entry, *mut c_void) {
+        (enter, (&raw const *self).cast_mut().cast())
+    }
+
+    /// The step that failed and its `errno`. Valid once the child has exited or called `execve`.
+    pub(crate) fn failure(&self) -> Option<(Stage, i32)> {
+        let stage = Stage::from_number(self.failure[0].load(Ordering::Acquire))?;
+        Some((stage, self.failure[1].load(Ordering::Acquire)))
+    }
+
+    /// Executes the program, or returns the failure.
+    fn run(&self) -> Result<Infallible, (Stage, i32)> {
+        self.unshare_files()?;
+        set_signals(self.signal_reset.signals, libc::SIG_DFL);
+        if self.ignore_signals {
+            // With SIGCHLD ignored, the program could not wait for its children.
+            set_signals(!(1 << (libc::SIGCHLD - 1)), libc::SIG_IGN);
+        }
+        let result = match self.session_mode {
+            // SAFETY: no pointers.
+            SessionMode::Group => unsafe { libc::syscall(libc::SYS_setpgid, 0, 0) },
+            // SAFETY: no pointers.
+            _ => unsafe { libc::syscall(libc::SYS_setsid) },
+        };
+        check(Stage::Group, result)?;
+        let terminal = match self.session_mode {
+            SessionMode::Group | SessionMode::Session => None,
+            SessionMode::Terminal => self.descriptors.first(),
+            SessionMode::PassedTerminal => self.passed.last(),
+        };
+        if let Some(terminal) = terminal {
+            // SAFETY: no pointers; zero context not to steal the terminal from another session.
+            let result = unsafe { libc::ioctl(*terminal, libc::TIOCSCTTY, 0) };
+            check(Stage::Terminal, result.into())?;
+        }
+        for (target, source) in self.descriptors.into_iter().enumerate() {
+            // SAFETY: no pointers. The source is never 0, 1 or 2, so it differs from the target,
+            // which therefore loses close-on-exec.
+            let result = unsafe { libc::syscall(libc::SYS_dup3, source, target as c_int, 0) };
+            check(Stage::Descriptors, result)?;
+        }
+        for (target, source) in (3_i32..).zip(&self.passed) {
+            // SAFETY: as above.
+            let result = unsafe { libc::syscall(libc::SYS_dup3, *source, target, 0) };
+            check(Stage::Descriptors, result)?;
+        }
+        self.close_others();
+        if let Some(limit) = &self.limit {
+            let limit: *const libc::rlimit64 = limit;
+            let none = std::ptr::null_mut::<libc::rlimit64>();
+            // SAFETY: the limit is valid; the old one is not returned.
+            let result =
+                unsafe { libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_NOFILE, limit, none) };
+            check(Stage::Limits, result)?;
+        }
+        if !self.cwd.is_null() {
+            // SAFETY: a terminated string prepared before the clone.
+            let result = unsafe { libc::syscall(libc::SYS_chdir, self.cwd) };
+            check(Stage::Directory, result)?;
+        }
+        unblock_signals();
+        Err((Stage::Execute, self.execute()))
+    }
+
+    /// Tries the candidates as `execvp` does, and returns the most relevant `errno`.
+    fn execute(&self) -> i32 {
+        let mut denied = false;
+        let mut last = libc::ENOENT;
+        for candidate in &self.candidates {
+            if candidate.is_null() {
+                break;
+            }
+            let (argv, env) = (self.argv.as_ptr(), self.env.as_ptr());
+            // SAFETY: terminated strings and null-terminated arrays, prepared before the clone.
+            unsafe { libc::syscall(libc::SYS_execve, *candidate, argv, env) };
+            last = errno();
+            match last {
+                libc::EACCES => denied = true,
+                // Not in this directory, or the directory is inaccessible.
+                libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
+                _ => return last,
+            }
+        }
+        if denied { libc::EACCES } else { last }
+    }
+
+    /// Unshares the descriptor table. No descriptor may be opened or closed before this.
+    fn unshare_files(&self) -> Result<(), (Stage, i32)> {
+        if self.close_mode == CloseMode::Unshare {
+            let all = self.descriptors.iter().chain(&self.passed);
+            let highest = all.max().copied().unwrap_or_default();
+            let above = highest.cast_unsigned().wrapping_add(1);
+            check(Stage::Descriptors, unshare_from(above))?;
+        }
+        Ok(())
+    }
+
+    fn close_others(&self) {
+        let first = 3 + self.passed.len() as c_int;
+        match self.close_mode {
+            CloseMode::Unshare | CloseMode::Range => {
+                // SAFETY: no pointers. The table is the child's own by now, and it uses only the
+                // descriptors below from here on.
+                unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, 0) };
+            }
+            CloseMode::Each { highest } => {
+                let mut fd = first;
+                while fd <= highest {
+                    // SAFETY: as above.
+                    unsafe { libc::syscall(libc::SYS_close, fd) };
+                    fd += 1;
+                }
+            }
+        }
+    }
+}
+
+extern "C" fn enter(setup: *mut c_void) -> c_int {
+    // SAFETY: it is the pointer from `ChildSetup::entry`, and the thread that owns it is suspended
+    // until this process calls `execve` or exits.
+    let setup = unsafe { &*setup.cast::<ChildSetup<'_>>() };
+    let Err((stage, errno)) = setup.run();
+    setup.failure[1].store(errno, Ordering::Release);
+    setup.failure[0].store(stage as i32, Ordering::Release);
+    // SAFETY: exits without running any of the server's code.
+    unsafe { libc::_exit(127) }
+}
+
+/// The test that a probe child runs. It exits with zero on success.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ProbeTest {
+    /// Nothing: the clone itself is the test.
+    Exit,
+    /// Unsharing the descriptor table.
+    Unshare,
+}
+
+impl ProbeTest {
+    pub(super) fn entry(self) -> Entry {
+        match self {
+            ProbeTest::Exit => exit,
+            ProbeTest::Unshare => try_unshare,
+        }
+    }
+}
+
+extern "C" fn exit(_: *mut c_void) -> c_int {
+    // SAFETY: exits without running any of the server's code.
+    unsafe { libc::_exit(0) }
+}
+
+extern "C" fn try_unshare(_: *mut c_void) -> c_int {
+    // No descriptor has this number, so nothing is closed if the table is still shared.
+    let status = c_int::from(unshare_from(c_uint::MAX) != 0);
+    // SAFETY: exits without running any of the server's code.
+    unsafe { libc::_exit(status) }
+}
+
+/// Unshares the descriptor table, keeping the descriptors below `first`.
+fn unshare_from(first: c_uint) -> c_long {
+    let flags = libc::CLOSE_RANGE_UNSHARE;
+    // SAFETY: no pointers; it closes descriptors in a copy of the table only.
+    unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, flags) }
+}
+
+/// Sets the disposition of a set of signals, see [`SignalReset::signals`].
+fn set_signals(signals: u64, disposition: libc::sighandler_t) {
+    // The kernel's `struct sigaction`: the handler comes first; no flags, no mask.
+    let mut action = [0_u64; 8];
+    action[0] = disposition as u64;
+    let none = std::ptr::null_mut::<c_void>();
+    let mut left = signals;
+    while left != 0 {
+        let signal = left.trailing_zeros() + 1;
+        left &= left - 1;
+        // SAFETY: the struct is longer than any the kernel reads; the old one is not returned.
+        // Fails for SIGKILL and SIGSTOP, which always have their default.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                action.as_ptr(),
+                none,
+                8_usize,
+            )
+        };
+    }
+}
+
+fn unblock_signals() {
+    let mask = 0_u64;
+    let none = std::ptr::null_mut::<u64>();
+    let options = libc::SIG_SETMASK;
+    // SAFETY: the mask has the given length; the old one is not returned. Cannot fail.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            options,
+            &raw const mask,
+            none,
+            8_usize,
+        )
+    };
+}
+
+fn check(stage: Stage, result: c_long) -> Step {
+    if result == -1 {
+        Err((stage, errno()))
+    } else {
+        Ok(result)
+    }
+}
+
+fn errno() -> i32 {
+    // SAFETY: no preconditions. It belongs to the spawner thread, which is suspended.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: valid for reads in this thread.
+    unsafe { *errno }
+}
+
+/// Whether `close_range` is available, in this kernel and under its seccomp filters.
+pub(crate) fn has_close_range() -> bool {
+    // SAFETY: no pointers; no descriptor has this number.
+    unsafe { libc::syscall(libc::SYS_close_range, c_uint::MAX, c_uint::MAX, 0) == 0 }
+}

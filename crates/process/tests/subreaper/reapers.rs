@@ -1,0 +1,137 @@
+//! Subreapers that are killed, stopped and reused.
+
+use outpost_process::{Exit, Signal};
+use rustix::process::Signal as Os;
+
+use crate::support::*;
+
+#[tokio::test]
+async fn child_that_kills_its_subreaper_dies_with_its_tree() {
+    let spawner = spawner();
+    let script = "setsid sh -c 'sleep 1000 & echo other $!'; read go; kill -9 $PPID; sleep 1000";
+    let mut child = start(&spawner, sh(script, PIPES_AND_STDIN)).await;
+    let other = expect_number(&mut child.outputs[0], "other ").await;
+    let (number, subreaper) = (pid(&child), reaper_of(&child));
+    write_all(child.stdin.as_ref().expect("there is input"), b"\n").await;
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Lost);
+    assert!(!child.control.has_leftovers());
+    for gone_with_it in [subreaper, number, other] {
+        gone(gone_with_it).await;
+    }
+    // The pid may be reused.
+    assert!(!child.control.signal(Signal::Kill).expect("nothing is sent"));
+    child.exit.reap();
+    child.control.kill_tree().expect("there is nothing to kill");
+    let finished = run(&spawner, sh("exit 3", PIPES)).await;
+    assert_eq!(finished.exit, Exit::Code(3), "others aren't concerned");
+}
+
+#[tokio::test]
+async fn child_that_stops_its_subreaper_can_be_killed() {
+    let mut child = start(
+        &spawner(),
+        sh("kill -STOP $PPID; echo done; sleep 1000", PIPES),
+    )
+    .await;
+    expect(&mut child.outputs[0], "done").await;
+    child.control.kill_tree().expect("it is killed");
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Signal(9));
+}
+
+#[tokio::test]
+async fn subreaper_and_factory_survive_common_signals() {
+    let spawner = spawner();
+    let mut child = start(&spawner, command(&["cat"], PIPES_AND_STDIN)).await;
+    let (subreaper, factory) = (reaper_of(&child), factory_of(&child));
+    for signal in [Os::INT, Os::TERM, Os::HUP, Os::QUIT, Os::USR1, Os::ALARM] {
+        send(subreaper, signal);
+        send(factory, signal);
+    }
+    // A dead subreaper could not report the exit.
+    drop(child.stdin.take());
+    assert_eq!(finish(&mut child).await.exit, Exit::Code(0));
+    assert!(is_running(factory));
+}
+
+#[tokio::test]
+async fn subreapers_and_factory_have_their_own_sessions() {
+    let spawner = spawner();
+    let one = start(&spawner, command(&["sleep", "1000"], PIPES)).await;
+    let two = start(&spawner, command(&["sleep", "1000"], PIPES)).await;
+    let session = |pid: i32| {
+        let stat = stat(pid).expect("it is alive");
+        stat.split(' ').nth(3).expect("a session").to_owned()
+    };
+    let factory = factory_of(&one);
+    assert_eq!(factory, factory_of(&two));
+    for leader in [factory, reaper_of(&one), reaper_of(&two)] {
+        assert_eq!(session(leader), leader.to_string());
+    }
+}
+
+#[tokio::test]
+async fn idle_subreaper_is_reused() {
+    let spawner = spawner();
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..50 {
+        let mut child = start(&spawner, command(&["cat"], PIPES_AND_STDIN)).await;
+        seen.insert(reaper_of(&child));
+        drop(child.stdin.take());
+        assert_eq!(finish(&mut child).await.exit, Exit::Code(0));
+        let spawned = spawner.spawn(command(&["/no/such/program"], PIPES)).await;
+        spawned.expect_err("there is none");
+    }
+    assert!(seen.len() < 10, "{seen:?}");
+}
+
+#[tokio::test]
+async fn subreaper_with_leftovers_exits_with_the_last_of_them() {
+    let spawner = spawner();
+    let script = "setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo left $!'; read go";
+    let mut child = start(&spawner, sh(script, PIPES_AND_STDIN)).await;
+    let left = expect_number(&mut child.outputs[0], "left ").await;
+    let subreaper = reaper_of(&child);
+    drop(child.stdin.take());
+    finish(&mut child).await;
+    assert_eq!(parent(left), subreaper, "orphans are inherited");
+    assert!(child.control.has_leftovers());
+    let _end = KillOnDrop(left);
+    drop(_end);
+    gone(subreaper).await;
+    assert!(!child.control.has_leftovers());
+}
+
+#[tokio::test]
+async fn killed_idle_subreapers_are_replaced() {
+    let spawner = spawner();
+    for _ in 0..5 {
+        let mut child = start(&spawner, command(&["cat"], PIPES_AND_STDIN)).await;
+        let (factory, busy) = (factory_of(&child), reaper_of(&child));
+        for idle in children_of(factory) {
+            if idle != busy {
+                send(idle, Os::KILL);
+                gone(idle).await;
+            }
+        }
+        let finished = run(&spawner, sh("exit 3", PIPES)).await;
+        assert_eq!(finished.exit, Exit::Code(3));
+        drop(child.stdin.take());
+        assert_eq!(finish(&mut child).await.exit, Exit::Code(0));
+    }
+}
+
+#[tokio::test]
+async fn orphans_are_reaped_while_leader_runs_or_is_a_zombie() {
+    // Twenty orphans that exit at once, and one that exits later.
+    let script = "i=0; while test $i -lt 20; do sh -c ': &'; i=$(($i + 1)); done; \
+                  sh -c 'sleep 1000 & echo last $!'; read go; exit 0";
+    let mut child = start(&spawner(), sh(script, PIPES_AND_STDIN)).await;
+    let last = KillOnDrop(expect_number(&mut child.outputs[0], "last ").await);
+    let (subreaper, number) = (reaper_of(&child), pid(&child));
+    eventually("the orphans", || children_of(subreaper).len() == 2).await;
+    write_all(child.stdin.as_ref().expect("there is input"), b"\n").await;
+    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Code(0));
+    drop(last);
+    eventually("the last one", || children_of(subreaper) == [number]).await;
+    assert_eq!(state(number), Some('Z'), "it is the server's to release");
+}

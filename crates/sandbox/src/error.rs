@@ -1,0 +1,149 @@
+//! The reasons why a confined process did not start.
+
+use std::io;
+use std::time::Duration;
+
+use crate::linux::{PrepareError, Step};
+use crate::planning::{FailureKind, PlanError};
+
+/// The reason why a confined process did not start. Clients know the beginnings of the messages.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The policy can't be bound to this host.
+    #[error("{}: {error}", prefix(.0.failure_kind()), error = .0)]
+    Plan(#[from] PlanError),
+    /// The plan can't be enforced on this host, or not at the moment.
+    #[error("{}: {error}", prefix(.0.failure_kind()), error = .0)]
+    Prepare(#[from] PrepareError),
+    /// A step between the server and the program failed.
+    #[error(
+        "{}: cannot {step}{}: {}{}",
+        prefix(FailureKind::Preparation),
+        in_parentheses(stderr),
+        io::Error::from_raw_os_error(*errno),
+        remedy(*step, *errno)
+    )]
+    Helper {
+        /// The step that failed.
+        step: Step,
+        /// The errno it failed with.
+        errno: i32,
+        /// The first line that bubblewrap or the helper wrote, if any.
+        stderr: String,
+    },
+    /// The helper exited without a report.
+    #[error("{}: {stderr}", prefix(FailureKind::Preparation))]
+    HelperExited {
+        /// The first line that it wrote.
+        stderr: String,
+    },
+    /// Preparation or the helper's setup took too long.
+    #[error("{}: it took longer than {limit:?}", prefix(FailureKind::Preparation))]
+    Timeout {
+        /// The limit.
+        limit: Duration,
+    },
+    /// The thread that planned the process panicked.
+    #[error("{}: planning failed unexpectedly", prefix(FailureKind::Preparation))]
+    PlanningPanicked,
+}
+
+impl SandboxError {
+    /// Returns whether a path appeared or disappeared during the start, so that a retry may succeed.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            SandboxError::Plan(PlanError::Inspect { error, .. }) => {
+                error.kind() == io::ErrorKind::NotFound
+            }
+            SandboxError::Prepare(PrepareError::Placeholder(error)) => error.is_transient(),
+            SandboxError::Helper { step, errno, .. } => is_changed_path(*step, *errno),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn helper_exited(stderr: String) -> Self {
+        let stderr = if stderr.is_empty() {
+            "the sandbox's helper exited without a message".to_owned()
+        } else {
+            stderr
+        };
+        SandboxError::HelperExited { stderr }
+    }
+}
+
+fn is_changed_path(step: Step, errno: i32) -> bool {
+    matches!(step, Step::Mounts | Step::MountCheck)
+        && [libc::ENOENT, libc::ESTALE, libc::ENOTDIR].contains(&errno)
+}
+
+fn remedy(step: Step, errno: i32) -> &'static str {
+    if is_changed_path(step, errno) {
+        "; the path changed after planning, retry"
+    } else {
+        ""
+    }
+}
+
+fn in_parentheses(stderr: &str) -> String {
+    if stderr.is_empty() {
+        String::new()
+    } else {
+        format!(" ({stderr})")
+    }
+}
+
+fn prefix(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Intent => "sandbox intent cannot be enforced on this executor",
+        FailureKind::Preparation => "failed to prepare process sandbox",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PlaceholderError, Unenforceable};
+
+    fn helper(step: Step, errno: i32) -> SandboxError {
+        SandboxError::Helper {
+            step,
+            errno,
+            stderr: "/srv/x".to_owned(),
+        }
+    }
+
+    #[test]
+    fn changed_paths_are_transient() {
+        assert!(helper(Step::Mounts, libc::ENOENT).is_transient());
+        assert!(helper(Step::MountCheck, libc::ESTALE).is_transient());
+        assert!(!helper(Step::Mounts, libc::EACCES).is_transient());
+        assert!(!helper(Step::Execute, libc::ENOENT).is_transient());
+        let appeared = PlaceholderError::Appeared("/ws/.git".into());
+        assert!(SandboxError::from(PrepareError::from(appeared)).is_transient());
+        let missing = SandboxError::from(PlanError::NothingToWrite("/ws".into()));
+        assert!(!missing.is_transient());
+    }
+
+    #[test]
+    fn messages_begin_with_the_kind_of_failure() {
+        let messages = [
+            SandboxError::from(PrepareError::from(Unenforceable::NoBubblewrap)),
+            PlanError::GrantingPattern("**".into()).into(),
+            PlanError::NothingToWrite("/x".into()).into(),
+            helper(Step::MountCheck, libc::ESTALE),
+            helper(Step::Mounts, libc::EACCES),
+        ]
+        .map(|error| error.to_string());
+        assert_eq!(
+            messages,
+            [
+                "sandbox intent cannot be enforced on this executor: bwrap isn't found on the server's PATH: install the package bubblewrap",
+                "sandbox intent cannot be enforced on this executor: the pattern \"**\" can only deny",
+                "failed to prepare process sandbox: /x is to be written and does not exist",
+                "failed to prepare process sandbox: cannot verify mounts (/srv/x): Stale file handle (os error 116); the path changed after planning, retry",
+                "failed to prepare process sandbox: cannot mount the sandbox's files (/srv/x): Permission denied (os error 13)",
+            ]
+        );
+    }
+}

@@ -1,0 +1,322 @@
+//! Derives the mounts of a sandbox and their order from a plan.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::host_paths::{HostPaths, KernelMount, KernelMountKind};
+use super::mount_check::{Expected, ExpectedMount};
+use crate::{Access, Link, Origin, Plan, Presence, Rule};
+
+/// The mounts of a sandbox and their preconditions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::linux) struct Layout {
+    pub(in crate::linux) mounts: Mounts,
+    /// Paths that don't exist and must not be created. Each needs a placeholder to mount over.
+    pub(in crate::linux) absent: Vec<PathBuf>,
+    /// The mounts to verify inside.
+    pub(in crate::linux) expected_mounts: Vec<ExpectedMount>,
+}
+
+/// The mounts inside a sandbox, besides its own `/dev` and `/proc`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::linux) struct Mounts {
+    /// Sorted by path, so that a mount comes after those above it. Without `/`, the root is an empty
+    /// directory.
+    pub(in crate::linux) mounts: Vec<PlannedMount>,
+    /// Symbolic links to create where the host's aren't visible.
+    pub(in crate::linux) links: Vec<Link>,
+}
+
+/// A path and its mount.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::linux) struct PlannedMount {
+    #[serde(with = "crate::serde_as_bytes")]
+    pub(in crate::linux) path: PathBuf,
+    pub(in crate::linux) mount: Mount,
+}
+
+/// The kind of a mount.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::linux) enum Mount {
+    /// The host's files, writable.
+    Writable,
+    /// The host's files, read-only.
+    Readable,
+    /// A device of the host.
+    Device,
+    /// Hides a directory.
+    HiddenDirectory,
+    /// Hides a directory but can be traversed to grants below it.
+    Traversable,
+    /// Hides a file.
+    HiddenFile,
+    /// Shows an empty, read-only directory.
+    Empty,
+}
+
+/// Paths of kernel file systems. They are mounted anew or read-only; a policy can't grant them.
+const KERNEL: [&str; 2] = ["/proc", "/sys"];
+
+/// The directory of devices, which every sandbox has on its own.
+const DEV: &str = "/dev";
+
+/// The devices of the host that every sandbox gets.
+pub(in crate::linux) const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+
+impl Mount {
+    /// Returns the mode of the mounted tmpfs; none if the mount isn't one.
+    pub(in crate::linux) fn mode(self) -> Option<u32> {
+        match self {
+            Mount::HiddenDirectory => Some(0),
+            Mount::Traversable => Some(0o111),
+            Mount::Empty => Some(0o555),
+            Mount::Writable | Mount::Readable | Mount::Device | Mount::HiddenFile => None,
+        }
+    }
+}
+
+/// Derives the mounts.
+///
+/// `placeholders` are the paths of other sandboxes' placeholders. They are masked too if this process
+/// could write there: deleting a placeholder would remove the mount above it.
+pub(in crate::linux) fn lay_out(
+    plan: &Plan,
+    host: &impl HostPaths,
+    placeholders: &[PathBuf],
+) -> Layout {
+    let absent = absent(plan, host, placeholders);
+    let mounts = mounts(plan, host, &absent);
+    Layout {
+        expected_mounts: mounts
+            .iter()
+            .map(|(path, mount)| expected_mount(plan, path, *mount))
+            .collect(),
+        mounts: Mounts {
+            mounts: mounts
+                .into_iter()
+                .map(|(path, mount)| PlannedMount { path, mount })
+                .collect(),
+            links: plan.links.clone(),
+        },
+        absent: absent.into_keys().collect(),
+    }
+}
+
+fn expected_mount(plan: &Plan, path: &Path, mount: Mount) -> ExpectedMount {
+    let rule = plan.rules.iter().rev().find(|rule| rule.path == *path);
+    // Kernel file systems can't be replaced, and their inodes differ in each namespace.
+    let is_kernel = KERNEL.iter().any(|kernel| path.starts_with(kernel));
+    let identity = rule.and_then(|rule| rule.identity).filter(|_| !is_kernel);
+    let expected = match (mount, mount.mode()) {
+        (_, Some(mode)) => Expected::Empty { mode },
+        (Mount::HiddenFile, _) => Expected::Null,
+        (mount, _) => Expected::Host {
+            identity,
+            read_only: mount == Mount::Readable,
+        },
+    };
+    let path = path.to_owned();
+    ExpectedMount { path, expected }
+}
+
+fn mounts(
+    plan: &Plan,
+    host: &impl HostPaths,
+    absent: &BTreeMap<PathBuf, Access>,
+) -> BTreeMap<PathBuf, Mount> {
+    let mut mounts = BTreeMap::new();
+    for (at, rule) in plan.rules.iter().enumerate() {
+        let Some(mount) = mount(plan, at, rule, host) else {
+            continue;
+        };
+        mounts.insert(rule.path.clone(), mount);
+    }
+    // A process of root can write kernel settings even without capabilities, and some of them allow an
+    // escape.
+    let sys = Path::new("/sys");
+    if plan.access(sys) == Access::Write && host.exists(sys) {
+        mounts.insert(sys.to_owned(), Mount::Readable);
+    }
+    // Kernel file systems may be mounted elsewhere too, for example in a tree for `chroot`.
+    for KernelMount { path, kind } in host.kernel_mounts() {
+        let is_elsewhere = !KERNEL.iter().any(|usual| path.starts_with(usual));
+        let mount = match (kind, plan.access(&path)) {
+            (KernelMountKind::Proc, Access::Read | Access::Write) => {
+                if host.is_directory(&path) {
+                    Mount::HiddenDirectory
+                } else {
+                    // A single file of procfs, bind-mounted.
+                    Mount::HiddenFile
+                }
+            }
+            (KernelMountKind::Settings, Access::Write) => Mount::Readable,
+            _ => continue,
+        };
+        // A path that our user can't reach needs no mount.
+        if is_elsewhere && !path.starts_with(DEV) && host.exists(&path) {
+            mounts.insert(path, mount);
+        }
+    }
+    // Last, so that an absent path is always masked, whatever other rules say.
+    for (path, access) in absent {
+        let mount = match access {
+            Access::Deny => Mount::HiddenDirectory,
+            _ => Mount::Empty,
+        };
+        mounts.insert(path.clone(), mount);
+    }
+    mounts
+}
+
+/// Returns the mount for one rule, if it needs one.
+fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl HostPaths) -> Option<Mount> {
+    if KERNEL.iter().any(|path| rule.path.starts_with(path)) && rule.access != Access::Deny {
+        // With a granted root, `/sys` is visible already.
+        let needs_mount = rule.path.starts_with("/sys") && is_hidden(plan, at);
+        return needs_mount.then_some(Mount::Readable);
+    }
+    if rule.presence == Presence::Absent {
+        return None;
+    }
+    let is_below_dev = rule.path.starts_with(DEV);
+    if is_below_dev && rule.access != Access::Deny && !grants_host_device(plan, at) {
+        return None;
+    }
+    let above = above(plan, at).filter(|above| !is_below_dev || is_host_device(&above.path));
+    match rule.access {
+        Access::Write if is_below_dev && host.is_device(&rule.path) => Some(Mount::Device),
+        // Also below another writable mount: a mount point can't be renamed.
+        Access::Write => Some(Mount::Writable),
+        Access::Read if above.is_some_and(|above| above.access == Access::Read) => None,
+        Access::Read => Some(Mount::Readable),
+        Access::Deny if is_hidden(plan, at) => None,
+        Access::Deny if rule.presence == Presence::File => Some(Mount::HiddenFile),
+        Access::Deny if grants_below(plan, at) => Some(Mount::Traversable),
+        Access::Deny => Some(Mount::HiddenDirectory),
+    }
+}
+
+/// Returns whether a rule grants a path of the host below `/dev`. Pinned directories don't count; they
+/// depend on the rule above them.
+fn grants_host_device(plan: &Plan, at: usize) -> bool {
+    let rules = plan.rules[..=at].iter().rev();
+    let mut named = rules
+        .filter(|rule| rule.origin != Origin::Pinned)
+        .filter(|rule| plan.rules[at].path.starts_with(&rule.path));
+    named.next().is_some_and(|rule| is_host_device(&rule.path))
+}
+
+/// Returns whether a path is below `/dev` and isn't in every sandbox anyway.
+fn is_host_device(path: &Path) -> bool {
+    path.starts_with(DEV) && !is_standard_device(path)
+}
+
+/// Returns whether a rule grants a device read-only, which no mount can enforce.
+pub(in crate::linux) fn is_read_only_device(rule: &Rule, host: &impl HostPaths) -> bool {
+    rule.access == Access::Read && is_host_device(&rule.path) && host.is_device(&rule.path)
+}
+
+/// Returns paths that don't exist, could be created, and must not be, each with its access.
+///
+/// For a denied or read-only path that doesn't exist, this is its first missing component, if the
+/// directory above is writable both by the plan and on the host. Placeholders count as missing.
+fn absent(
+    plan: &Plan,
+    host: &impl HostPaths,
+    placeholders: &[PathBuf],
+) -> BTreeMap<PathBuf, Access> {
+    let mut found: BTreeMap<PathBuf, Access> = BTreeMap::new();
+    for (at, rule) in plan.rules.iter().enumerate() {
+        if rule.access == Access::Write || !is_absent(rule, host) {
+            continue;
+        }
+        let missing = first_missing(plan, &rule.path, host);
+        let above = covering(plan, at, &missing);
+        let creatable = missing
+            .parent()
+            .is_some_and(|parent| host.is_creatable_in(parent));
+        if creatable && above.is_some_and(|above| above.access == Access::Write) {
+            let access = found.entry(missing).or_insert(rule.access);
+            *access = (*access).max(rule.access);
+        }
+    }
+    for path in placeholders {
+        let has_rule = plan.rules.iter().any(|rule| rule.path.starts_with(path));
+        let writable = plan.access(path) == Access::Write && host.is_placeholder(path);
+        if writable && !has_rule {
+            found.entry(path.clone()).or_insert(Access::Read);
+        }
+    }
+    found
+}
+
+fn is_absent(rule: &Rule, host: &impl HostPaths) -> bool {
+    match rule.presence {
+        Presence::Absent => true,
+        // A placeholder of another sandbox, also if it was removed after planning.
+        Presence::Directory => host.is_placeholder(&rule.path) || !host.exists(&rule.path),
+        Presence::File => false,
+    }
+}
+
+fn first_missing(plan: &Plan, path: &Path, host: &impl HostPaths) -> PathBuf {
+    let mut first = path;
+    for parent in path.ancestors().skip(1) {
+        // A granted directory is the user's, even if it looks like a placeholder.
+        let is_granted = || {
+            let mut writable = plan.rules.iter().filter(|rule| rule.path == *parent);
+            writable.any(|rule| rule.access == Access::Write && rule.origin != Origin::Pinned)
+        };
+        if host.exists(parent) && (!host.is_placeholder(parent) || is_granted()) {
+            break;
+        }
+        first = parent;
+    }
+    first.to_owned()
+}
+
+/// Returns the rule that would apply without this one.
+fn above(plan: &Plan, at: usize) -> Option<&Rule> {
+    covering(plan, at, &plan.rules[at].path)
+}
+
+fn covering<'a>(plan: &'a Plan, before: usize, path: &Path) -> Option<&'a Rule> {
+    let rules = plan.rules[..before].iter().rev();
+    rules
+        .filter(|rule| rule.path != *path)
+        .find(|rule| path.starts_with(&rule.path))
+}
+
+/// Returns whether the path would be hidden without this rule.
+fn is_hidden(plan: &Plan, at: usize) -> bool {
+    above(plan, at).is_none_or(|above| above.access == Access::Deny)
+}
+
+fn grants_below(plan: &Plan, at: usize) -> bool {
+    let path = &plan.rules[at].path;
+    plan.rules[at..]
+        .iter()
+        .any(|rule| rule.access != Access::Deny && rule.path.starts_with(path))
+}
+
+/// Returns whether a path below `/dev` exists in every sandbox.
+fn is_standard_device(path: &Path) -> bool {
+    let others = [
+        "", "pts", "ptmx", "shm", "fd", "stdin", "stdout", "stderr", "console",
+    ];
+    let name = path.strip_prefix(DEV).unwrap_or(path);
+    let is = |path: &str| name == Path::new(path);
+    others.iter().any(|other| is(other)) || DEVICES.iter().any(|device| path == Path::new(device))
+}
+
+#[cfg(test)]
+mod tests;

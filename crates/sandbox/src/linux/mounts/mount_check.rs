@@ -1,0 +1,142 @@
+//! Checks inside the sandbox that every mount is the one that was planned.
+//!
+//! Between planning and mounting, a process that was confined earlier may have changed what is at a
+//! writable path. The helper compares each mount with the plan before the program runs.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, StatxAttributes, StatxFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::Identity;
+use crate::linux::nofollow::{self, OpenError};
+
+/// A path inside the sandbox and the mount that must be there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExpectedMount {
+    #[serde(with = "crate::serde_as_bytes")]
+    pub(crate) path: PathBuf,
+    pub(crate) expected: Expected,
+}
+
+/// The kind of mount that must be at a path.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Expected {
+    /// A file or directory of the host, with this identity if it is known.
+    Host {
+        identity: Option<Identity>,
+        read_only: bool,
+    },
+    /// An empty, read-only tmpfs with this mode.
+    Empty { mode: u32 },
+    /// The null device on a mount that forbids opening devices.
+    Null,
+}
+
+impl ExpectedMount {
+    /// Fails with `ESTALE` if another mount is at the path.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        let opened = match nofollow::open(&self.path) {
+            Ok(opened) => opened,
+            Err(error) if is_inaccessible(&error) => return Ok(()),
+            Err(error) => return Err(error.errno.into()),
+        };
+        if self.matches(&opened)? {
+            Ok(())
+        } else {
+            Err(Errno::STALE.into())
+        }
+    }
+
+    fn matches(&self, opened: &OwnedFd) -> Result<bool, Errno> {
+        // The directory under the mount may have been renamed and another one created in its place.
+        if !is_mount_root(opened)? {
+            return Ok(false);
+        }
+        let is_read_only = || {
+            let stat = rustix::fs::fstatvfs(opened)?;
+            Ok::<_, Errno>(stat.f_flag.contains(StatVfsMountFlags::RDONLY))
+        };
+        let stat = rustix::fs::fstat(opened)?;
+        Ok(match self.expected {
+            Expected::Host {
+                identity,
+                read_only,
+            } => {
+                identity.is_none_or(|expected| nofollow::identity(opened) == Ok(expected))
+                    && (!read_only || is_read_only()?)
+            }
+            Expected::Empty { mode } => {
+                let file_system = rustix::fs::fstatfs(opened)?;
+                file_system.f_type == TMPFS_MAGIC
+                    && stat.st_mode & 0o7777 == mode
+                    && is_read_only()?
+            }
+            Expected::Null => {
+                FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
+                    && stat.st_rdev == rustix::fs::makedev(1, 3)
+            }
+        })
+    }
+}
+
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// Returns whether `opened` is the root of a mount. Kernels before 5.8 don't report it; then the
+/// result is true.
+fn is_mount_root(opened: &OwnedFd) -> Result<bool, Errno> {
+    let statx = match rustix::fs::statx(opened, "", AtFlags::EMPTY_PATH, StatxFlags::empty()) {
+        Err(Errno::NOSYS) => return Ok(true),
+        statx => statx?,
+    };
+    let is_reported = statx
+        .stx_attributes_mask
+        .contains(StatxAttributes::MOUNT_ROOT);
+    Ok(!is_reported || statx.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+/// Returns whether the path is behind another user's directory that denies us access. The program
+/// can't reach it either: inside the sandbox even root has no capabilities. A directory of our own
+/// user doesn't count, since a confined process could have closed it just for this check.
+fn is_inaccessible(error: &OpenError) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    let directory = error.last_directory.as_ref().map(rustix::fs::fstat);
+    error.errno == Errno::ACCESS
+        && directory.is_some_and(|stat| stat.is_ok_and(|stat| stat.st_uid != user))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn directory_without_a_mount_is_rejected() {
+        let directory = tempfile::tempdir().expect("create directory");
+        let path = directory.path().canonicalize().expect("canonicalize");
+        let host = |read_only, identity| Expected::Host {
+            identity,
+            read_only,
+        };
+        let check = |path: &Path, expected| {
+            let path = path.to_owned();
+            ExpectedMount { path, expected }.check()
+        };
+        assert!(check(&path, host(false, None)).is_err());
+        let root = Path::new("/");
+        let opened = nofollow::open(root).expect("open");
+        let identity = nofollow::identity(&opened).expect("fstat");
+        assert!(check(root, host(false, Some(identity))).is_ok());
+        let other = Identity {
+            inode: identity.inode + 1,
+            ..identity
+        };
+        assert!(check(root, host(false, Some(other))).is_err());
+        assert!(check(root, Expected::Empty { mode: 0 }).is_err());
+        assert!(check(root, Expected::Null).is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! Keeps locks of placeholders when the server is killed.
+//!
+//! A killed server loses its locks, and another server could then remove placeholders that leftover
+//! processes still need. So bubblewrap's first process, which exits last, inherits one descriptor that
+//! holds all locks: a socket with the locked directories in its receive queue, never received.
+
+use std::collections::HashMap;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use rustix::cmsg_space;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+
+/// The maximum number of descriptors in flight. The kernel limits their number per user to the limit of
+/// open files, which may be as low as 1,024.
+const MAX_IN_FLIGHT: usize = 256;
+
+/// The number of descriptors in one message.
+const PER_MESSAGE: usize = 64;
+
+/// The existing carriers by the locks they hold. Processes with the same placeholders share one.
+#[derive(Debug, Default)]
+pub(in crate::linux) struct LockCarriers(Mutex<HashMap<Vec<usize>, Weak<LockCarrier>>>);
+
+/// Holds locks while any copy of its socket is open.
+#[derive(Debug)]
+pub(in crate::linux) struct LockCarrier {
+    socket: OwnedFd,
+    count: usize,
+}
+
+impl LockCarriers {
+    /// Returns the carrier for these locks. Each lock has a number that is unique while it is held.
+    ///
+    /// Returns none if there are no locks, or too many: then they are lost if the server is killed.
+    pub(in crate::linux) fn get_or_create(
+        &self,
+        locks: &[(usize, BorrowedFd<'_>)],
+    ) -> io::Result<Option<Arc<LockCarrier>>> {
+        if locks.is_empty() {
+            return Ok(None);
+        }
+        let key: Vec<_> = locks.iter().map(|(number, _)| *number).collect();
+        let mut carriers = self.0.lock();
+        if let Some(carrier) = carriers.get(&key).and_then(Weak::upgrade) {
+            return Ok(Some(carrier));
+        }
+        carriers.retain(|_, carrier| carrier.strong_count() > 0);
+        let live = carriers.values().filter_map(Weak::upgrade);
+        let in_flight: usize = live.map(|carrier| carrier.count).sum();
+        let socket = if in_flight + locks.len() > MAX_IN_FLIGHT {
+            Err(Errno::TOOMANYREFS)
+        } else {
+            park(locks)
+        };
+        match socket {
+            Ok(socket) => {
+                let count = locks.len();
+                let carrier = Arc::new(LockCarrier { socket, count });
+                carriers.insert(key, Arc::downgrade(&carrier));
+                Ok(Some(carrier))
+            }
+            Err(Errno::TOOMANYREFS) => {
+                tracing::warn!(
+                    locks = locks.len(),
+                    "too many placeholder locks to pass on; they are lost if this server is killed"
+                );
+                Ok(None)
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl LockCarrier {
+    pub(in crate::linux) fn try_clone_fd(&self) -> io::Result<OwnedFd> {
+        self.socket.try_clone()
+    }
+}
+
+/// Sends the locked directories to a socket and returns it.
+fn park(locks: &[(usize, BorrowedFd<'_>)]) -> Result<OwnedFd, Errno> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let (sender, receiver) = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
+    for chunk in locks.chunks(PER_MESSAGE) {
+        let directories: Vec<_> = chunk.iter().map(|(_, directory)| *directory).collect();
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(PER_MESSAGE))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&directories));
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        rustix::net::sendmsg(&sender, &[IoSlice::new(b"lock")], &mut control, flags)?;
+    }
+    Ok(receiver)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use rustix::fs::FlockOperation;
+
+    use super::*;
+
+    #[test]
+    fn lock_is_held_while_a_copy_is_open() {
+        let directory = tempfile::tempdir().expect("create directory");
+        let open = || std::fs::File::open(directory.path()).expect("open");
+        let (locked, other) = (open(), open());
+        let flock = |file: &std::fs::File, operation| rustix::fs::flock(file, operation);
+        flock(&locked, FlockOperation::NonBlockingLockShared).expect("lock");
+        let carriers = LockCarriers::default();
+        let carrier = carriers.get_or_create(&[(1, locked.as_fd())]);
+        let carrier = carrier.expect("create").expect("within the limit");
+        let copy = carrier.try_clone_fd().expect("clone");
+        drop((locked, carrier));
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        assert_eq!(flock(&other, exclusive), Err(Errno::WOULDBLOCK));
+        drop(copy);
+        assert_eq!(flock(&other, exclusive), Ok(()));
+    }
+
+    #[test]
+    fn carriers_are_shared_and_bounded() {
+        let file = tempfile::tempfile().expect("create file");
+        let locks = |first: usize, count| -> Vec<_> {
+            (first..first + count)
+                .map(|number| (number, file.as_fd()))
+                .collect()
+        };
+        let carriers = LockCarriers::default();
+        let get = |first, count| {
+            carriers
+                .get_or_create(&locks(first, count))
+                .expect("no error")
+        };
+        let first = get(0, 200).expect("within the limit");
+        let same = get(0, 200).expect("exists");
+        assert!(Arc::ptr_eq(&first, &same));
+        assert!(get(1000, 100).is_none(), "exceeds the limit");
+        drop((first, same));
+        assert!(get(1000, 100).is_some());
+        assert!(get(0, 0).is_none());
+    }
+}

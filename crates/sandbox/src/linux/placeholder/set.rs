@@ -1,0 +1,211 @@
+//! The placeholders of this server, shared by its confined processes.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use rustix::fs::{AtFlags, FlockOperation, Mode};
+use rustix::io::Errno;
+
+use super::PlaceholderError;
+use super::directory::{self, OPEN_FLAGS};
+use super::writable_guard::WritableGuard;
+use crate::linux::nofollow;
+
+/// How often creation is retried when another server removes the placeholder at the same time.
+const ATTEMPTS: usize = 64;
+
+/// The placeholders of this server by path. Clones share the table.
+#[derive(Clone, Debug, Default)]
+pub(in crate::linux) struct Placeholders(Arc<Mutex<HashMap<PathBuf, Weak<Placeholder>>>>);
+
+/// One placeholder. The last reference is dropped while the table is locked.
+#[derive(Debug)]
+pub(super) struct Placeholder {
+    path: PathBuf,
+    parent: OwnedFd,
+    name: OsString,
+    /// Holds a shared lock, if the file system supports locks.
+    directory: OwnedFd,
+    /// The placeholder of this server that contains this one.
+    outer: Option<Arc<Placeholder>>,
+}
+
+/// The placeholders of one confined process. Releases them when dropped.
+#[derive(Debug)]
+pub(in crate::linux) struct PlaceholderSet {
+    all: Placeholders,
+    placeholders: Vec<Arc<Placeholder>>,
+}
+
+impl Placeholders {
+    /// Creates placeholders at `paths`, or shares existing ones. On failure none is left.
+    pub(in crate::linux) fn acquire(
+        &self,
+        paths: &[PathBuf],
+    ) -> Result<PlaceholderSet, PlaceholderError> {
+        let mut set = PlaceholderSet {
+            all: self.clone(),
+            placeholders: Vec::new(),
+        };
+        for path in paths {
+            set.placeholders.push(self.acquire_one(path)?);
+        }
+        Ok(set)
+    }
+
+    pub(in crate::linux) fn paths(&self) -> Vec<PathBuf> {
+        self.0.lock().keys().cloned().collect()
+    }
+
+    fn acquire_one(&self, path: &Path) -> Result<Arc<Placeholder>, PlaceholderError> {
+        let mut all = self.0.lock();
+        let existing = all.get(path).and_then(Weak::upgrade);
+        // If it was removed or renamed from outside, its users keep it and a new one is created.
+        if let Some(existing) = existing.filter(|existing| existing.is_at_its_path()) {
+            return Ok(existing);
+        }
+        // Only a placeholder from the table: a directory that merely looks like one may be a user's,
+        // and must not be removed with its contents.
+        let outer = path.parent().and_then(|parent| all.get(parent));
+        let outer = outer.and_then(Weak::upgrade);
+        let mut placeholder = Placeholder::create(path)?;
+        placeholder.outer = outer.filter(|outer| outer.is_at_its_path());
+        if let Some(outer) = &placeholder.outer {
+            outer.mark_again();
+        }
+        let placeholder = Arc::new(placeholder);
+        all.insert(path.to_owned(), Arc::downgrade(&placeholder));
+        Ok(placeholder)
+    }
+}
+
+/// Removed placeholders whose descriptors are still open. Dropping it closes them, which takes longer
+/// than removing the directories.
+#[derive(Debug)]
+pub struct PendingCleanup {
+    _removed: Vec<Placeholder>,
+}
+
+impl PlaceholderSet {
+    /// Returns the locked directories, each with a number that is unique while this set exists.
+    pub(in crate::linux) fn locks(&self) -> Vec<(usize, BorrowedFd<'_>)> {
+        let mut locks = Vec::new();
+        let mut open: Vec<_> = self.placeholders.iter().collect();
+        while let Some(placeholder) = open.pop() {
+            locks.push((
+                Arc::as_ptr(placeholder).addr(),
+                placeholder.directory.as_fd(),
+            ));
+            open.extend(&placeholder.outer);
+        }
+        locks
+    }
+
+    /// Releases all placeholders. Removes those that no other process uses.
+    pub(in crate::linux) fn release(mut self) -> PendingCleanup {
+        self.remove()
+    }
+
+    fn remove(&mut self) -> PendingCleanup {
+        let mut all = self.all.0.lock();
+        let mut removed = Vec::new();
+        let mut open: Vec<_> = self.placeholders.drain(..).collect();
+        while let Some(placeholder) = open.pop() {
+            let Some(mut placeholder) = Arc::into_inner(placeholder) else {
+                continue;
+            };
+            // A newer placeholder may be at its path.
+            if all
+                .get(&placeholder.path)
+                .is_some_and(|found| found.strong_count() == 0)
+            {
+                all.remove(&placeholder.path);
+            }
+            let outer = placeholder.outer.take();
+            placeholder.remove();
+            removed.push(placeholder);
+            if let Some(outer) = outer {
+                outer.mark_again();
+                open.push(outer);
+            }
+        }
+        PendingCleanup { _removed: removed }
+    }
+}
+
+impl Drop for PlaceholderSet {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+impl Placeholder {
+    /// Creates and locks a placeholder, or locks an existing one.
+    pub(super) fn create(path: &Path) -> Result<Self, PlaceholderError> {
+        let failed = |errno: Errno| PlaceholderError::Os {
+            path: path.to_owned(),
+            source: errno.into(),
+        };
+        let appeared = || PlaceholderError::Appeared(path.to_owned());
+        let (parent, name) = path
+            .parent()
+            .zip(path.file_name())
+            .ok_or_else(|| failed(Errno::INVAL))?;
+        let parent = nofollow::open(parent).map_err(|error| failed(error.into()))?;
+        for _ in 0..ATTEMPTS {
+            directory::create(&parent, name.as_ref()).map_err(failed)?;
+            let directory = match rustix::fs::openat(&parent, name, OPEN_FLAGS, Mode::empty()) {
+                Ok(directory) => directory,
+                Err(Errno::NOENT) => continue,
+                Err(Errno::NOTDIR | Errno::LOOP) => return Err(appeared()),
+                Err(errno) => return Err(failed(errno)),
+            };
+            if directory::lock_shared(&directory) && directory::is_at(&directory, &parent, name) {
+                if !directory::is_marked_and_empty(&directory).map_err(failed)? {
+                    return Err(appeared());
+                }
+                return Ok(Placeholder {
+                    path: path.to_owned(),
+                    parent,
+                    name: name.to_owned(),
+                    directory,
+                    outer: None,
+                });
+            }
+            // Another server is removing it.
+            std::thread::yield_now();
+        }
+        Err(failed(Errno::BUSY))
+    }
+
+    fn is_at_its_path(&self) -> bool {
+        let parent = self.path.parent().map(nofollow::open);
+        let parent = parent.and_then(Result::ok);
+        parent.is_some_and(|parent| directory::is_at(&self.directory, &parent, &self.name))
+    }
+
+    /// Restores the mark after an inner placeholder was created or removed, if nothing else is inside.
+    fn mark_again(&self) {
+        if directory::is_empty(&self.directory) == Ok(true) {
+            // On failure it counts as a user's directory and stays.
+            let _ = directory::mark(&self.directory);
+        }
+    }
+
+    /// Removes the directory if no other server holds it and it is still empty.
+    fn remove(&self) {
+        let _guard = WritableGuard::new(&self.parent);
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        let is_shared = rustix::fs::flock(&self.directory, exclusive) == Err(Errno::WOULDBLOCK);
+        let is_at = directory::is_at(&self.directory, &self.parent, &self.name);
+        if is_shared || !is_at || directory::is_marked_and_empty(&self.directory) != Ok(true) {
+            return;
+        }
+        // Fails if something was created in it just now; then it stays.
+        let _ = rustix::fs::unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR);
+    }
+}

@@ -1,0 +1,14 @@
+//! The attempts of `escapes` with mounts by bubblewrap.
+
+mod closed_directories;
+mod concurrent;
+mod devices;
+mod files;
+mod fixture;
+mod forged_marks;
+mod properties;
+mod replaced_paths;
+mod sockets;
+mod syscalls;
+
+const MOUNTER: outpost_sandbox::Mounter = outpost_sandbox::Mounter::Bubblewrap;

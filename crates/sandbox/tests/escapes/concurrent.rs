@@ -1,0 +1,67 @@
+//! Concurrent sandboxes of one server, where one could tamper with another's mounts.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use outpost_sandbox::{Access, HostResources};
+
+use crate::fixture::{Fixture, text};
+
+/// Starts a script that runs until its stdin ends.
+fn spawn(fixture: &Fixture, script: &str) -> (Child, HostResources) {
+    let argv = ["/bin/sh", "-c", script].map(AsRef::as_ref);
+    let (mut command, resources) = fixture.command(&argv);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    (command.spawn().expect("spawn"), resources)
+}
+
+/// Closes stdin, waits for the end and returns stdout.
+fn finish(child: Child) -> String {
+    let output = child.wait_with_output().expect("wait");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn placeholder_of_another_sandbox_cannot_be_removed() {
+    let mut fixture = Fixture::new();
+    let (directory, workspace) = (fixture.outside(""), fixture.inside(""));
+    let root = Path::new("/");
+    fixture.plan_paths(&[(Access::Read, root), (Access::Write, &workspace)]);
+    let script = "cat; mkdir .git 2>&1 || mkdir -p .git/hooks 2>&1 || echo kept";
+    let (first, resources) = spawn(&fixture, script);
+    let git = fixture.inside(".git");
+    assert!(git.exists());
+    fixture.plan_paths(&[(Access::Read, root), (Access::Write, &directory)]);
+    fixture
+        .script(&format!("rmdir {}", text(&git)))
+        .assert_stderr("busy");
+    let (from, to) = (git.clone(), fixture.inside("x"));
+    fixture
+        .confined(&["rename", text(&from), text(&to)])
+        .assert_fails("busy");
+    let stdout = finish(first);
+    assert!(stdout.ends_with("kept\n"), "{stdout}");
+    drop(resources);
+    assert!(!git.exists());
+}
+
+#[test]
+fn externally_removed_placeholder_does_not_block_starts() {
+    let mut fixture = Fixture::new();
+    let workspace = fixture.inside("");
+    let entries = [(Access::Read, Path::new("/")), (Access::Write, &workspace)];
+    fixture.plan_paths(&entries);
+    let (first, resources) = spawn(&fixture, "cat");
+    let git = fixture.inside(".git");
+    std::fs::remove_dir(&git).expect("remove directory");
+    fixture.plan_paths(&entries);
+    fixture
+        .confined(&["create", text(&fixture.inside("file"))])
+        .assert_success();
+    fixture
+        .confined(&["make-directory", text(&git)])
+        .assert_fails("");
+    finish(first);
+    drop(resources);
+    assert!(!git.exists());
+}

@@ -1,0 +1,301 @@
+//! Runs escape attempts inside and outside of a sandbox.
+#![expect(unsafe_code, reason = "descriptors are passed at fixed numbers")]
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use outpost_sandbox::planning::{self, ChildPaths, PlanLimits};
+use outpost_sandbox::policy::{Entry, FileSystem, Policy};
+use outpost_sandbox::{
+    Access, HelperCommand, HostResources, Identity, Level, Network, Origin, Plan, PrepareError,
+    PreparedCommand, Presence, Program, Rule, Sandbox,
+};
+
+/// A directory on the host with a writable workspace, and a sandbox.
+pub(crate) struct Fixture {
+    directory: tempfile::TempDir,
+    pub(crate) plan: Plan,
+    sandbox: Sandbox,
+}
+
+/// The outcome of an attempt.
+pub(crate) struct Outcome(Output);
+
+impl Fixture {
+    /// Everything is readable, the workspace is writable, and there is no network.
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("create directory");
+        let workspace = directory.path().join("workspace");
+        std::fs::create_dir(&workspace).expect("create workspace");
+        let plan = Plan {
+            rules: vec![
+                rule(Access::Read, Path::new("/")),
+                rule(Access::Write, &workspace),
+            ],
+            links: Vec::new(),
+            network: Network::Restricted,
+            cwd: workspace,
+            warnings: Vec::new(),
+        };
+        Self {
+            directory,
+            plan,
+            sandbox: sandbox(Level::default()),
+        }
+    }
+
+    /// Returns a path in the workspace.
+    pub(crate) fn inside(&self, name: &str) -> PathBuf {
+        self.directory.path().join("workspace").join(name)
+    }
+
+    /// Returns a path beside the workspace.
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Creates a file that contains "original".
+    pub(crate) fn file(&self, path: PathBuf) -> PathBuf {
+        std::fs::write(&path, "original").expect("write file");
+        path
+    }
+
+    /// Adds a rule to the plan.
+    pub(crate) fn and(mut self, access: Access, path: &Path) -> Self {
+        self.plan.rules.push(rule(access, path));
+        self
+    }
+
+    /// Replaces the plan by one for these paths.
+    pub(crate) fn plan_paths(&mut self, entries: &[(Access, &Path)]) {
+        let entries = entries
+            .iter()
+            .map(|(access, path)| Entry::path(path.to_path_buf(), *access));
+        self.plan_entries(entries);
+    }
+
+    /// Replaces the plan by one for these entries.
+    pub(crate) fn plan_entries(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        let policy = Policy {
+            file_system: FileSystem::restricted(entries.into_iter().collect()),
+            network: Network::Restricted,
+            cwd: self.plan.cwd.clone(),
+            workspace_roots: vec![self.plan.cwd.clone()],
+        };
+        let context = ChildPaths {
+            cwd: &self.plan.cwd,
+            tmpdir: None,
+        };
+        let host = planning::HostFileSystem;
+        let plan = planning::plan(&policy, &context, &host, &PlanLimits::default());
+        self.plan = plan.expect("plan");
+    }
+
+    /// Uses Landlock without namespaces.
+    pub(crate) fn landlock_only(self) -> Self {
+        let sandbox = sandbox(Level::Landlock);
+        Self { sandbox, ..self }
+    }
+
+    /// Returns a program that does nothing.
+    pub(crate) fn program(&self) -> Program {
+        Program {
+            candidates: b"/bin/true\0".to_vec(),
+            argv: b"true\0".to_vec(),
+            env: Vec::new(),
+            cwd: self.plan.cwd.clone(),
+        }
+    }
+
+    /// Returns whether an attempt could be prepared and succeeded.
+    pub(crate) fn succeeds(&self, arguments: &[&str]) -> bool {
+        match self.sandbox.prepare(&self.plan, self.program()) {
+            Ok(_) => self.confined(arguments).0.status.success(),
+            Err(_) => false,
+        }
+    }
+
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    /// Runs an attempt without the sandbox.
+    pub(crate) fn unconfined(&self, arguments: &[&str]) -> Outcome {
+        let output = Command::new(program()).args(arguments).output();
+        Outcome(output.expect("run"))
+    }
+
+    /// Runs an attempt inside the sandbox.
+    pub(crate) fn confined(&self, arguments: &[&str]) -> Outcome {
+        let program = program();
+        let argv: Vec<_> = [program.as_os_str()]
+            .into_iter()
+            .chain(arguments.iter().map(AsRef::as_ref))
+            .collect();
+        self.run(&argv)
+    }
+
+    /// Runs a shell script inside the sandbox.
+    pub(crate) fn script(&self, script: &str) -> Outcome {
+        self.run(&["/bin/sh", "-c", script].map(AsRef::as_ref))
+    }
+
+    /// Runs a shell script, if it can be prepared while paths change.
+    pub(crate) fn try_script(&self, script: &str) {
+        let argv = ["/bin/sh", "-c", script].map(AsRef::as_ref);
+        if let Ok((mut command, _resources)) = self.prepare(&argv) {
+            command.output().expect("run");
+        }
+    }
+
+    fn run(&self, argv: &[&OsStr]) -> Outcome {
+        let (mut command, _resources) = self.command(argv);
+        let output = command.output();
+        Outcome(output.expect("run"))
+    }
+
+    /// Returns the command for a confined program, and the resources to keep while it runs.
+    pub(crate) fn command(&self, argv: &[&OsStr]) -> (Command, HostResources) {
+        self.prepare(argv).expect("prepare")
+    }
+
+    fn prepare(&self, argv: &[&OsStr]) -> Result<(Command, HostResources), PrepareError> {
+        let nul_terminated = |strings: &[&OsStr]| {
+            let terminated = strings.iter().map(|one| [one.as_bytes(), b"\0"].concat());
+            terminated.collect::<Vec<_>>().concat()
+        };
+        let prepared = self.sandbox.prepare(
+            &self.plan,
+            Program {
+                candidates: nul_terminated(&argv[..1]),
+                argv: nul_terminated(argv),
+                env: nul_terminated(&["PATH=/usr/bin:/bin".as_ref()]),
+                cwd: self.plan.cwd.clone(),
+            },
+        );
+        let PreparedCommand {
+            program,
+            argv,
+            env,
+            wrapper,
+            resources,
+            ..
+        } = prepared?;
+        let mut command = Command::new(program);
+        command.arg0(&argv[0]).args(&argv[1..]);
+        command.env_clear().envs(env).stdin(Stdio::null());
+        let has_wrapper = wrapper.own.is_some();
+        // Moved above the numbers that they are duplicated to.
+        let passed = wrapper
+            .passed
+            .iter()
+            .map(|one| rustix::io::fcntl_dupfd_cloexec(one, 10));
+        let passed: Vec<_> = passed.collect::<Result<_, _>>().expect("duplicate");
+        let place_descriptors = move || {
+            let passed = passed.iter().map(AsRawFd::as_raw_fd);
+            // Bubblewrap keeps its copies of the streams here, which does no harm in a test.
+            let streams = (0..3).filter(|_| has_wrapper);
+            for (number, one) in (3..).zip(passed.chain(streams)) {
+                // SAFETY: no pointers; nothing else in the child uses these numbers.
+                if unsafe { libc::dup2(one, number) } == -1 {
+                    return Err(std::io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        };
+        // SAFETY: the closure makes only system calls and doesn't allocate.
+        unsafe { command.pre_exec(place_descriptors) };
+        Ok((command, resources))
+    }
+}
+
+impl Outcome {
+    pub(crate) fn assert_success(&self) {
+        assert!(self.0.status.success(), "{:?}", self.0);
+    }
+
+    /// Asserts that an attempt ran and a system call failed with this message.
+    pub(crate) fn assert_fails(&self, message: &str) {
+        assert_eq!(self.0.status.code(), Some(1), "{:?}", self.0);
+        let stderr = String::from_utf8_lossy(&self.0.stderr);
+        assert!(
+            stderr.contains(message) && stderr.contains("(os error "),
+            "{stderr}"
+        );
+    }
+
+    /// Asserts that a program other than ours failed with this message.
+    pub(crate) fn assert_stderr(&self, message: &str) {
+        assert_eq!(self.0.status.code(), Some(1), "{:?}", self.0);
+        let stderr = String::from_utf8_lossy(&self.0.stderr);
+        assert!(stderr.contains(message), "{stderr}");
+    }
+
+    /// Returns the exit code, 128 + signal number for a signal.
+    pub(crate) fn code(&self) -> i32 {
+        let signal = || self.0.status.signal().map(|signal| 128 + signal);
+        self.0.status.code().or_else(signal).unwrap_or(-1)
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+}
+
+/// Returns a rule for a path as it is now.
+pub(crate) fn rule(access: Access, path: &Path) -> Rule {
+    let metadata = path.symlink_metadata();
+    let identity = metadata.as_ref().ok().map(|metadata| Identity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+    });
+    let presence = match metadata {
+        Ok(metadata) if metadata.is_dir() => Presence::Directory,
+        Ok(_) => Presence::File,
+        Err(_) => Presence::Absent,
+    };
+    Rule {
+        path: path.to_owned(),
+        access,
+        presence,
+        identity,
+        origin: Origin::Entry,
+    }
+}
+
+/// Returns the path of the test program. Nextest sets the variable when tests run on another host than the
+/// one that built them.
+fn program() -> PathBuf {
+    let built = || OsString::from(env!("CARGO_BIN_EXE_escape"));
+    let path = PathBuf::from(std::env::var_os("NEXTEST_BIN_EXE_escape").unwrap_or_else(built));
+    path.canonicalize().expect("canonicalize")
+}
+
+fn sandbox(level: Level) -> Sandbox {
+    let helper = HelperCommand {
+        program: program(),
+        args: vec!["confine".to_owned()],
+    };
+    Sandbox::with_mounter(Some(crate::MOUNTER), helper, level)
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Returns a path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Marks a directory like a placeholder.
+pub(crate) fn mark(directory: &Path) {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(0x4f55_5450);
+    let opened = std::fs::File::open(directory).expect("open");
+    opened.set_modified(time).expect("set time");
+}

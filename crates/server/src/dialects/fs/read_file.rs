@@ -1,0 +1,101 @@
+//! `fs/readFile`.
+
+use std::{io, sync::Arc};
+
+use outpost_engine::sandbox::WorkerAccess;
+use outpost_files::{FilesError, OpenFile};
+use outpost_protocol::{FsReadFileParams, ReadFileAnswer, RequestId, RpcError, Symlinks, base64};
+use outpost_rpc::outbox::Reservation;
+
+use super::{FileService, errors::native_path};
+use crate::connection::Reply;
+
+/// The size of a read: a multiple of the base64 unit, so that padding occurs only at the end.
+const STEP_BYTES: usize = 256 * 1024 * ReadFileAnswer::BLOCK_UNIT;
+/// The smallest read, for files that do not report their size.
+const MIN_STEP_BYTES: usize = 16 * 1024;
+/// The size of a response without the file's content.
+const RESPONSE_BYTES: usize = 512;
+
+/// Responds with the content of a file. It may have hundreds of megabytes, so it is encoded into the
+/// response while it is read.
+pub(crate) async fn read_file(service: FileService, params: FsReadFileParams, reply: Reply) {
+    match response(&service, params, reply.id().clone()).await {
+        Ok(Some((message, reservation))) => reply.send_message(message, reservation),
+        // The connection is closed.
+        Ok(None) => {}
+        Err(error) => reply.send::<()>(Err(error)),
+    }
+}
+
+async fn response(
+    service: &FileService,
+    params: FsReadFileParams,
+    id: RequestId,
+) -> Result<Option<(Vec<u8>, Reservation)>, RpcError> {
+    let path = native_path(params.path)?;
+    let symlinks = Symlinks::following(params.follow_symlinks);
+    let opened = service.execute(
+        params.sandbox.as_ref(),
+        WorkerAccess::Read,
+        move |executor| {
+            let file = executor.open(&path, symlinks)?;
+            let len = file.len()?;
+            Ok((Arc::new(file), len))
+        },
+    );
+    let ((file, mut len), _) = opened.await?;
+    loop {
+        let is_large = len > service.large_bytes();
+        // A request that waits here holds only a descriptor.
+        let _permit = if is_large {
+            service.large_permit().await
+        } else {
+            None
+        };
+        let expected = usize::try_from(len).unwrap_or(usize::MAX);
+        let bytes = base64::encoded_len(expected) + RESPONSE_BYTES;
+        let Some(reservation) = service.reserve_outbox(bytes).await else {
+            return Ok(None);
+        };
+        let limit = if is_large {
+            u64::MAX
+        } else {
+            service.large_bytes()
+        };
+        let (file, id) = (Arc::clone(&file), id.clone());
+        let read = service.blocking(move || read(&file, &id, expected, limit));
+        match read.await? {
+            Some(message) => return Ok(Some((message, reservation))),
+            // The file has grown since its size was read, and needs the permit for large files.
+            None => len = service.large_bytes() + 1,
+        }
+    }
+}
+
+/// The response; none if the file has more than `limit` bytes.
+fn read(
+    file: &OpenFile,
+    id: &RequestId,
+    expected: usize,
+    limit: u64,
+) -> Result<Option<Vec<u8>>, FilesError> {
+    let out_of_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
+    let mut response = ReadFileAnswer::new(id, expected).map_err(out_of_memory)?;
+    // One byte more than expected, so that the first read reaches the end.
+    let wanted = (expected + 1).clamp(MIN_STEP_BYTES, STEP_BYTES);
+    let mut step = vec![0; wanted.next_multiple_of(ReadFileAnswer::BLOCK_UNIT)];
+    let mut offset = 0;
+    loop {
+        let filled = file.fill(offset, &mut step)?;
+        response.push(&step[..filled]);
+        offset += filled as u64;
+        file.check_len(offset)?;
+        if offset > limit {
+            return Ok(None);
+        }
+        if filled < step.len() {
+            return Ok(Some(response.finish()));
+        }
+    }
+}

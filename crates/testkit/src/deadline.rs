@@ -1,0 +1,45 @@
+//! Deadlines of tests. They are generous: tests wait for events, and a deadline only ends a test
+//! that fails.
+
+use std::time::{Duration, Instant};
+
+/// Bounds the wait for one event.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// The poll interval for state that has no event.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Awaits `future`, and panics if it takes longer than [`DEADLINE`].
+pub async fn expect_soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(DEADLINE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("timed out waiting for {what}"),
+    }
+}
+
+/// Polls `look` until it returns a value, and panics after [`DEADLINE`]. For state without events,
+/// such as files and the process table.
+pub async fn poll_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(value) = look() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "timed out waiting for {what}");
+        // sleep: the polled state has no event
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Polls `look` for at most `timeout`. Blocking, for use in `Drop`.
+pub(crate) fn poll_for<T>(timeout: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        let found = look();
+        if found.is_some() || Instant::now() >= deadline {
+            return found;
+        }
+        // sleep: the polled state has no event
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}

@@ -1,0 +1,79 @@
+//! Resource usage of a process, from `/proc`.
+
+use std::fs;
+
+use crate::test_tag;
+
+/// Reads `/proc` entries of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcStats {
+    pid: i32,
+}
+
+impl ProcStats {
+    /// Creates a reader for `pid`.
+    pub fn of(pid: i32) -> Self {
+        ProcStats { pid }
+    }
+
+    /// The state letter (`R`, `S`, `T`, `Z`), or None if the process does not exist.
+    pub fn state(self) -> Option<char> {
+        test_tag::stat(self.pid)?[0].chars().next()
+    }
+
+    /// The bytes written so far (`wchar`).
+    pub fn written(self) -> u64 {
+        let pid = self.pid;
+        let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
+        let number = line.and_then(|number| number.parse().ok());
+        number.unwrap_or_else(|| panic!("cannot read wchar of {pid}"))
+    }
+
+    /// Resident memory, in KiB.
+    pub fn rss_kib(self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    /// Peak resident memory, in KiB.
+    pub fn peak_rss_kib(self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    /// Virtual memory, in KiB, which RLIMIT_AS limits.
+    pub fn size_kib(self) -> u64 {
+        self.status("VmSize:")
+    }
+
+    /// The number of open descriptors.
+    pub fn open_files(self) -> usize {
+        let pid = self.pid;
+        let entries = fs::read_dir(format!("/proc/{pid}/fd"));
+        entries
+            .unwrap_or_else(|error| panic!("cannot list descriptors of {pid}: {error}"))
+            .count()
+    }
+
+    /// Direct children that are zombies.
+    pub fn zombies(self) -> Vec<i32> {
+        let mut children = self.children();
+        children.retain(|pid| ProcStats::of(*pid).state() == Some('Z'));
+        children
+    }
+
+    /// Direct children, zombies included.
+    pub fn children(self) -> Vec<i32> {
+        let parent = self.pid.to_string();
+        test_tag::pids()
+            .filter(|pid| test_tag::stat(*pid).is_some_and(|fields| fields[1] == parent))
+            .collect()
+    }
+
+    fn status(self, name: &str) -> u64 {
+        let pid = self.pid;
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.unwrap_or_else(|| panic!("{pid} has no {name}"))
+    }
+}

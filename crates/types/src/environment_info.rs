@@ -1,0 +1,62 @@
+//! Facts about the host of an executor.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::sandbox::SandboxSupport;
+use crate::{PathUri, TreeKind};
+
+/// Result of `environment/info`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentInfo {
+    /// The shell for the user's commands.
+    pub shell: Shell,
+    /// The server's working directory.
+    pub cwd: PathUri,
+    /// The user's home directory, if there is one.
+    pub user_home_dir: Option<PathUri>,
+    /// The operating system: `linux`, `macos`, …
+    pub platform_os: String,
+    /// `$TMPDIR`, if it is set.
+    pub temporary_directories: Vec<PathUri>,
+    /// The directory for temporary files.
+    pub temp_dir: PathUri,
+    /// The version of the server.
+    pub executor_version: String,
+    /// The mechanism that tracks process trees. Other servers don't send it.
+    #[serde(default)]
+    pub process_trees: TreeKind,
+    /// The sandbox support, checked when the server started. Other servers don't send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSupport>,
+    /// Optional features of the server.
+    pub capabilities: EnvironmentCapabilities,
+}
+
+/// A shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Shell {
+    /// `bash`, `zsh` or `sh`.
+    pub name: String,
+    /// The native path of the program.
+    pub path: String,
+}
+
+/// Extensions that released clients ask for by name. True only for those that work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnvironmentCapabilities {
+    /// Launching a network proxy for a process.
+    pub network_proxy_launch: bool,
+    /// Confined discovery of the host's capabilities.
+    pub capability_discovery_sandbox: bool,
+    /// `environmentConfig/read`.
+    pub environment_config_read: bool,
+    /// `valueEnvVar` in headers of `http/request`.
+    pub http_header_env_vars: bool,
+    /// `fs/open` and related methods with a sandbox.
+    pub sandboxed_file_streaming: bool,
+    /// The second form of shell snapshots.
+    pub shell_snapshot_v2: bool,
+}

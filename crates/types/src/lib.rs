@@ -1,0 +1,56 @@
+//! The vocabulary that all crates share: one definition per concept.
+//!
+//! The types serialize with the names of the wire protocol, so that no crate needs a copy of its
+//! own or a conversion between copies. This crate does no I/O and keeps no state.
+//!
+//! - [`Seq`], [`Stream`], [`ProcessState`], [`WriteStatus`]: the events and states of a process
+//! - [`StartParams`], [`EnvPolicy`], [`TerminalSize`], [`Signal`]: requests about processes
+//! - [`ProcessEntry`], [`EnvironmentInfo`]: descriptions of processes and hosts
+//! - [`Delivery`], [`TreeKind`]: how output is acknowledged, and how process trees are tracked
+//! - [`ErrorKind`]: the kinds of errors, on the wire and in the client
+//! - [`PathUri`]: the form of a path on the wire
+//! - [`FileOp`], [`FileReply`], [`FileErrorKind`]: file operations as data
+//! - [`sandbox`]: the policy of a confined process
+//! - [`strict_enum`], [`members`]: serde building blocks for the types here and in `protocol`
+
+pub mod members;
+pub mod sandbox;
+pub mod strict_enum;
+
+mod delivery;
+mod env_policy;
+mod environment_info;
+mod error_kind;
+mod file_error_kind;
+mod file_listing;
+mod file_op;
+mod path_uri;
+mod process_entry;
+mod process_state;
+mod seq;
+mod signal;
+mod start_params;
+mod stream;
+mod terminal_size;
+mod tree_kind;
+mod write_status;
+
+pub use delivery::Delivery;
+pub use env_policy::{EnvPolicy, Inherit};
+pub use environment_info::{EnvironmentCapabilities, EnvironmentInfo, Shell};
+pub use error_kind::ErrorKind;
+pub use file_error_kind::FileErrorKind;
+pub use file_listing::{
+    DirectoryEntry, EntryKind, FileMetadata, WalkEntry, WalkError, WalkOptions, WalkResult,
+};
+pub use file_op::{FileOp, FileReply, PathUse, Symlinks, UnexpectedReply, UsedPath, path_bytes};
+pub use path_uri::{PathUri, PathUriError};
+pub use process_entry::ProcessEntry;
+pub use process_state::ProcessState;
+pub use seq::Seq;
+pub use signal::Signal;
+pub use start_params::StartParams;
+pub use stream::Stream;
+pub use terminal_size::TerminalSize;
+pub use tree_kind::TreeKind;
+pub use write_status::WriteStatus;

@@ -1,0 +1,99 @@
+//! Tests failures of `outpost cp`: unreachable servers and invalid paths.
+
+use std::fs;
+use std::path::Path;
+
+use outpost_testkit::TestTag;
+use tokio::io::AsyncWriteExt as _;
+
+use super::{
+    Launched, command,
+    cp::{cp, path_text},
+    finish, outcome, text, wait_for_open_file,
+};
+
+#[tokio::test]
+async fn unreachable_server_exits_with_255() {
+    let gone = outcome(&["cp", "/dev/null", "ws://127.0.0.1:1:/x"], b"").await;
+    assert_eq!(gone.status.code(), Some(255));
+    let printed = text(&gone.stderr);
+    assert!(
+        printed.starts_with("outpost: cannot connect to ws://127.0.0.1:1: "),
+        "{printed}"
+    );
+}
+
+#[tokio::test]
+async fn lost_server_exits_with_255() {
+    let dir = tempfile::tempdir().unwrap();
+    let launched = Launched::new(dir.path());
+    fs::create_dir(dir.path().join("up")).unwrap();
+    let to = format!("{}:{}", launched.on, path_text(&dir.path().join("up/f")));
+    let tag = TestTag::new();
+    let mut child = command(&["cp", "-", &to], &tag).spawn().unwrap();
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(&vec![b'n'; 600_000]).await.unwrap();
+    let pid = launched.pid().await;
+    wait_for_open_file(pid, &dir.path().join("up")).await;
+    launched.kill().await;
+    drop(stdin);
+    let output = finish(child).await;
+    assert_eq!(output.status.code(), Some(255), "{}", text(&output.stderr));
+    tag.gone().await;
+}
+
+#[tokio::test]
+async fn server_lost_while_reading_exits_with_255() {
+    let dir = tempfile::tempdir().unwrap();
+    let launched = Launched::new(dir.path());
+    fs::create_dir(dir.path().join("there")).unwrap();
+    let large = dir.path().join("there/large");
+    // Too large to be read before the server is killed.
+    fs::File::create(&large).unwrap().set_len(1 << 36).unwrap();
+    let from = format!("{}:{}", launched.on, path_text(&large));
+    let to = dir.path().join("copy");
+    let tag = TestTag::new();
+    let child = command(&["cp", &from, &path_text(&to)], &tag)
+        .spawn()
+        .unwrap();
+    let pid = launched.pid().await;
+    wait_for_open_file(pid, &dir.path().join("there")).await;
+    launched.kill().await;
+    let output = finish(child).await;
+    assert_eq!(output.status.code(), Some(255), "{}", text(&output.stderr));
+    assert!(!to.exists());
+    tag.gone().await;
+}
+
+#[tokio::test]
+async fn on_without_a_remote_path_is_a_usage_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| path_text(&dir.path().join(name)));
+    fs::write(&from, "x").unwrap();
+    let on = ["--on", "ws://127.0.0.1:1"].map(str::to_owned);
+    let copied = cp(&[&on[..], &[from, to.clone()]].concat()).await;
+    assert_eq!(copied.status.code(), Some(2));
+    assert_eq!(
+        text(&copied.stderr),
+        "outpost: --on is given, but no path uses it; write a path on that server as :PATH\n"
+    );
+    assert!(!Path::new(&to).exists());
+}
+
+#[tokio::test]
+async fn missing_path_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let local_path = path_text(dir.path());
+    for args in [
+        &["cp", ":/x", &local_path][..],
+        &["cp", &local_path, ":/x"],
+        &["ls", "/", ":/x"],
+        &["cat", ":/x"],
+        &["cat", "-"],
+        &["ls", "-"],
+    ] {
+        let rejected = outcome(args, b"").await;
+        assert_eq!(rejected.status.code(), Some(2), "{args:?}: {rejected:?}");
+        assert_eq!(text(&rejected.stdout), "", "{args:?}");
+    }
+}
