@@ -1,9 +1,18 @@
-//! A running child, in parts for several owners.
+//! A running child, before and after it is handed to its owner.
+
+use std::io;
+use std::sync::Arc;
+
+use outpost_types::Stream;
+use tokio::io::Interest;
 
 use crate::control::Control;
-use crate::exit::ExitWatch;
+use crate::descriptors::ParentEnds;
+use crate::exit::{ExitSource, ExitWatch};
 use crate::input::Input;
 use crate::output::Output;
+use crate::queue::{Queue, UnwatchedChild};
+use crate::sys::register;
 
 /// A running child. Its parts may be dropped in any order; dropping them does not kill it.
 #[derive(Debug)]
@@ -16,4 +25,82 @@ pub struct Child {
     pub outputs: Vec<Output>,
     /// The exit status.
     pub exit: ExitWatch,
+}
+
+/// The result of a start, sent from a spawner thread to the task that requested it. If the task is gone
+/// this is dropped, which kills the child and its tree.
+#[derive(Debug)]
+pub(crate) struct SpawnedChild {
+    pub(crate) control: Control,
+    /// Taken by [`SpawnedChild::register`].
+    pub(crate) exit_source: Option<ExitSource>,
+    /// Taken by [`SpawnedChild::register`].
+    pub(crate) ours: Option<ParentEnds>,
+    pub(crate) queue: Arc<Queue>,
+}
+
+impl SpawnedChild {
+    /// Registers all descriptors with the runtime of the calling task. Kills the child on failure.
+    pub(crate) fn register(mut self) -> io::Result<Child> {
+        let (stdin, outputs) = match self.ours.take() {
+            Some(ours) => register_streams(ours)?,
+            None => (None, Vec::new()),
+        };
+        let source = self.exit_source.take().ok_or(io::ErrorKind::NotFound)?;
+        let source = match register::exit_source(source) {
+            Ok(source) => source,
+            Err((source, error)) => {
+                self.exit_source = Some(source);
+                return Err(error);
+            }
+        };
+        Ok(Child {
+            control: self.control.clone(),
+            stdin,
+            outputs,
+            exit: ExitWatch::new(self.control.clone(), source, Arc::clone(&self.queue)),
+        })
+    }
+}
+
+fn register_streams(ours: ParentEnds) -> io::Result<(Option<Input>, Vec<Output>)> {
+    let close = |(_, error)| error;
+    let readable = |fd| register::descriptor(fd, Interest::READABLE).map_err(close);
+    let writable = |fd| register::descriptor(fd, Interest::WRITABLE).map_err(close);
+    match ours {
+        ParentEnds::Pipes {
+            stdin,
+            stdout,
+            stderr,
+        } => {
+            let outputs = vec![
+                Output::pipe(Stream::Stdout, readable(stdout)?),
+                Output::pipe(Stream::Stderr, readable(stderr)?),
+            ];
+            Ok((stdin.map(writable).transpose()?.map(Input::pipe), outputs))
+        }
+        ParentEnds::Pty(master) => {
+            let terminal = register::terminal(master)?;
+            let outputs = vec![Output::pty(Arc::clone(&terminal))?];
+            Ok((Some(Input::pty(terminal)), outputs))
+        }
+    }
+}
+
+impl Drop for SpawnedChild {
+    fn drop(&mut self) {
+        let Some(source) = self.exit_source.take() else {
+            return;
+        };
+        if let Err(error) = self.control.kill_tree() {
+            tracing::warn!(%error, pid = self.control.pid(), "cannot kill abandoned child");
+        }
+        // The child usually takes a moment to die, and this thread may run tasks, so do not wait.
+        if self.control.reap(&source).is_none() {
+            self.queue.reap_later(UnwatchedChild {
+                source,
+                control: self.control.clone(),
+            });
+        }
+    }
 }

@@ -44,35 +44,37 @@ pub enum SpawnErrorKind {
 }
 
 /// The cause of a failure.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Cause {
-    /// An `errno`.
+    #[error("{}", io::Error::from_raw_os_error(*.0))]
     Os(i32),
-    /// A string contains a NUL byte.
+    #[error("it contains a NUL byte")]
     Nul,
-    /// `argv` is empty.
+    #[error("there is no program")]
     NoProgram,
-    /// The name of a variable is empty or contains `=`.
+    #[error("its name is empty or contains an equals sign")]
     Name,
-    /// The spawner threads have ended.
+    #[error("the spawner has stopped")]
     Stopped,
-    /// The subreaper was killed.
+    #[error("its subreaper was killed")]
     ReaperDied,
 }
 
 impl SpawnError {
     pub(crate) fn new(kind: SpawnErrorKind, subject: impl AsRef<OsStr>, cause: Cause) -> Self {
-        let subject = subject.as_ref().to_owned();
         Self {
             kind,
-            subject,
+            subject: subject.as_ref().to_owned(),
             cause,
         }
     }
 
     /// The error for a program that a wrapper could not execute.
     pub fn not_executed(program: impl AsRef<OsStr>, errno: i32) -> Self {
-        let kind = SpawnErrorKind::of_execution(errno);
+        let kind = match errno {
+            libc::ENOENT | libc::ENOTDIR => SpawnErrorKind::NotFound,
+            _ => SpawnErrorKind::NotExecutable,
+        };
         Self::new(kind, program, Cause::Os(errno))
     }
 
@@ -92,21 +94,6 @@ impl SpawnError {
             Cause::Os(errno) => Some(errno),
             _ => None,
         }
-    }
-}
-
-impl SpawnErrorKind {
-    pub(crate) fn of_execution(errno: i32) -> Self {
-        match errno {
-            libc::ENOENT | libc::ENOTDIR => SpawnErrorKind::NotFound,
-            _ => SpawnErrorKind::NotExecutable,
-        }
-    }
-}
-
-impl From<rustix::io::Errno> for Cause {
-    fn from(errno: rustix::io::Errno) -> Self {
-        Cause::Os(errno.raw_os_error())
     }
 }
 
@@ -130,19 +117,6 @@ impl fmt::Display for SpawnErrorKind {
             SpawnErrorKind::Clone => "create a process for",
             SpawnErrorKind::Stopped => "start",
         })
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cause::Os(errno) => io::Error::from_raw_os_error(*errno).fmt(f),
-            Cause::Nul => f.write_str("it contains a NUL byte"),
-            Cause::NoProgram => f.write_str("there is no program"),
-            Cause::Name => f.write_str("its name is empty or contains an equals sign"),
-            Cause::Stopped => f.write_str("the spawner has stopped"),
-            Cause::ReaperDied => f.write_str("its subreaper was killed"),
-        }
     }
 }
 

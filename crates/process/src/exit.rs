@@ -1,16 +1,19 @@
 //! The exit status of a child, and waiting for it.
 
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use rustix::process::WaitIdStatus;
+use rustix::io::Errno;
+use rustix::process::{WaitId, WaitIdOptions, WaitIdStatus};
+use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 
-use crate::exit_source::ExitSource;
-use crate::leader::{Leader, WaitResult};
+use crate::control::Control;
 use crate::queue::{Queue, UnwatchedChild};
+use crate::subreaper::ReaperHandle;
 
 /// The exit status of a child.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// Exited with this code.
     Code(i32),
@@ -30,7 +33,7 @@ impl Exit {
         }
     }
 
-    pub(crate) fn from_status(status: &WaitIdStatus) -> Self {
+    fn from_status(status: &WaitIdStatus) -> Self {
         let code = status.exit_status().map(Exit::Code);
         let signal = || status.terminating_signal().map(Exit::Signal);
         code.or_else(signal).unwrap_or(Exit::Lost)
@@ -41,7 +44,7 @@ impl Exit {
 /// spawner thread reaps it when it exits.
 #[derive(Debug)]
 pub struct ExitWatch {
-    leader: Arc<Leader>,
+    control: Control,
     /// `None` once the child is reaped.
     source: Option<AsyncFd<ExitSource>>,
     exit: Option<Exit>,
@@ -50,9 +53,9 @@ pub struct ExitWatch {
 }
 
 impl ExitWatch {
-    pub(crate) fn new(leader: Arc<Leader>, source: AsyncFd<ExitSource>, queue: Arc<Queue>) -> Self {
+    pub(crate) fn new(control: Control, source: AsyncFd<ExitSource>, queue: Arc<Queue>) -> Self {
         Self {
-            leader,
+            control,
             source: Some(source),
             exit: None,
             queue,
@@ -77,15 +80,10 @@ impl ExitWatch {
     /// the child runs.
     pub fn reap(&mut self) {
         let Some(source) = &self.source else { return };
-        match self.leader.reap(source.get_ref()) {
-            WaitResult::Running => return,
-            WaitResult::Exited(exit) => {
-                self.exit.get_or_insert(exit);
-            }
-            WaitResult::Lost => {
-                self.exit.get_or_insert(Exit::Lost);
-            }
-        }
+        let Some(exit) = self.control.reap(source.get_ref()) else {
+            return;
+        };
+        self.exit.get_or_insert(exit);
         self.source = None;
     }
 }
@@ -96,7 +94,7 @@ impl Drop for ExitWatch {
         if let Some(source) = self.source.take() {
             self.queue.reap_later(UnwatchedChild {
                 source: source.into_inner(),
-                leader: Arc::clone(&self.leader),
+                control: self.control.clone(),
             });
         }
     }
@@ -109,12 +107,63 @@ async fn wait_for_exit(source: &AsyncFd<ExitSource>) -> Exit {
             return Exit::Lost;
         };
         match source.get_ref().peek() {
-            WaitResult::Exited(exit) => {
+            Some(exit) => {
                 ready.retain_ready();
                 return exit;
             }
-            WaitResult::Lost => return Exit::Lost,
-            WaitResult::Running => ready.clear_ready(),
+            None => ready.clear_ready(),
+        }
+    }
+}
+
+/// A descriptor that is readable once the child has exited.
+#[derive(Debug)]
+pub(crate) enum ExitSource {
+    /// For a direct child.
+    Pidfd(OwnedFd),
+    /// For a child of a subreaper, which reports the status. Shared with the tree.
+    Subreaper(Arc<ReaperHandle>),
+}
+
+impl ExitSource {
+    /// Returns the status and leaves the child a zombie. `None` while it runs.
+    pub(crate) fn peek(&self) -> Option<Exit> {
+        match self {
+            ExitSource::Pidfd(pidfd) => {
+                wait_pidfd(pidfd, WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
+            }
+            ExitSource::Subreaper(reaper) => reaper.exit_status(),
+        }
+    }
+
+    /// Returns the status and reaps a direct child. A subreaper reaps only on request.
+    pub(crate) fn reap(&self) -> Option<Exit> {
+        match self {
+            ExitSource::Pidfd(pidfd) => wait_pidfd(pidfd, WaitIdOptions::NOHANG),
+            ExitSource::Subreaper(reaper) => reaper.exit_status(),
+        }
+    }
+}
+
+impl AsRawFd for ExitSource {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            ExitSource::Pidfd(pidfd) => pidfd.as_raw_fd(),
+            ExitSource::Subreaper(reaper) => reaper.as_raw_fd(),
+        }
+    }
+}
+
+/// Waits for a child and reaps it. With [`WaitIdOptions::NOWAIT`] it stays a zombie; with
+/// [`WaitIdOptions::NOHANG`] this does not block, and returns `None` while the child runs.
+pub(crate) fn wait_pidfd(pidfd: impl AsFd, options: WaitIdOptions) -> Option<Exit> {
+    let child = WaitId::PidFd(pidfd.as_fd());
+    loop {
+        match rustix::process::waitid(child.clone(), WaitIdOptions::EXITED | options) {
+            Ok(status) => return status.as_ref().map(Exit::from_status),
+            Err(Errno::INTR) => {}
+            // Another part of the program reaped it, or the kernel did because SIGCHLD is ignored.
+            Err(_) => return Some(Exit::Lost),
         }
     }
 }

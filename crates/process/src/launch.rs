@@ -1,32 +1,66 @@
-//! Starts one program, from opening its descriptors to `execve`.
-#![expect(unsafe_code, reason = "clones a child")]
+//! The permanent threads that start programs, from opening the descriptors to `execve`.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
-use rustix::process::{Pid, WaitIdOptions};
+use rustix::process::Pid;
 
+use crate::child::SpawnedChild;
 use crate::command::Stdio;
+use crate::control::Control;
 use crate::descriptors::{self, ParentEnds};
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
-use crate::exit_source::ExitSource;
-use crate::leader::{self, Leader};
+use crate::exit::ExitSource;
 use crate::prepared::Prepared;
 use crate::queue::Queue;
 use crate::slots::Slots;
 use crate::spawn_context::SpawnContext;
-use crate::spawned_child::SpawnedChild;
-use crate::subreaper::{ReaperHandle, StartFailure, StartRequest};
-use crate::sys::child_setup::{ChildSetup, Program, SessionMode, Stage};
-use crate::sys::clone::{self, CloneOptions, Cloned};
+use crate::subreaper::{ReaperHandle, StartFailure, StartRequest, SubreaperTree};
+use crate::sys::child_setup::{ChildSetup, CloseMode, Stage};
+use crate::sys::clone::{CloneOptions, Cloned};
+use crate::sys::mask;
 use crate::sys::stack::ChildStack;
 use crate::tree::{NewTree, Tree};
 
+/// Far more than a start needs, even in an unoptimized build.
+const STACK_SIZE: usize = 256 * 1024;
+
+/// Starts a thread that serves `queue` until it is closed.
+pub(crate) fn start_thread(
+    context: Arc<SpawnContext>,
+    queue: Arc<Queue>,
+) -> io::Result<JoinHandle<()>> {
+    // If the clone resets all handlers, a SIGCHLD handler cannot run in a child.
+    let handlers_are_reset = context.signal_reset.by_clone;
+    let mut worker = SpawnWorker::new(context, Arc::clone(&queue))?;
+    let work = move || {
+        let mut masked = mask::block_all();
+        if handlers_are_reset {
+            masked = masked.and_then(|()| mask::unblock_sigchld());
+        }
+        if let Err(error) = masked {
+            tracing::error!(%error, "cannot block signals in spawner thread");
+        }
+        while let Some(job) = queue.next() {
+            if job.reply.is_closed() {
+                continue;
+            }
+            // If the receiver is gone, the returned child is dropped, which kills it.
+            let _ = job.reply.send(worker.launch(&job.prepared));
+            worker.prepare_next();
+        }
+    };
+    thread::Builder::new()
+        .name("spawner".into())
+        .stack_size(STACK_SIZE)
+        .spawn(work)
+}
+
 /// The state of one spawner thread.
 #[derive(Debug)]
-pub(crate) struct SpawnWorker {
+struct SpawnWorker {
     context: Arc<SpawnContext>,
     /// Given to every [`SpawnedChild`].
     queue: Arc<Queue>,
@@ -36,14 +70,11 @@ pub(crate) struct SpawnWorker {
     spare: Option<NewTree>,
 }
 
-/// A child's three streams, and the descriptors passed as 3 and up.
-type ChildFds<'a> = ([BorrowedFd<'a>; 3], Vec<BorrowedFd<'a>>);
-
 /// The pid of a running child, its tree, and the source of its exit status.
 type Running = (Pid, Tree, ExitSource);
 
 impl SpawnWorker {
-    pub(crate) fn new(context: Arc<SpawnContext>, queue: Arc<Queue>) -> io::Result<Self> {
+    fn new(context: Arc<SpawnContext>, queue: Arc<Queue>) -> io::Result<Self> {
         Ok(Self {
             slots: Slots::new(context.null())?,
             stack: ChildStack::new()?,
@@ -54,26 +85,29 @@ impl SpawnWorker {
     }
 
     /// Starts one program. On failure everything that was reserved is released.
-    pub(crate) fn launch(&mut self, prepared: &Prepared) -> Result<SpawnedChild, SpawnError> {
+    fn launch(&mut self, prepared: &Prepared) -> Result<SpawnedChild, SpawnError> {
         let kind = match prepared.stdio {
             Stdio::Pty { .. } => SpawnErrorKind::Terminal,
             Stdio::Pipes { .. } => SpawnErrorKind::Descriptors,
         };
-        let (ours, theirs) = descriptors::open(prepared.stdio)
-            .map_err(Cause::from)
-            .map_err(failed(prepared, kind))?;
+        let opened = descriptors::open(prepared.stdio);
+        let (ours, theirs) = opened.map_err(|error| prepared.failed(kind, error))?;
         let context = Arc::clone(&self.context);
         let fds = prepared.child_fds(theirs.streams(context.null()), context.null());
-        let (pid, tree, exit_source) = match self.take_tree(prepared)? {
-            NewTree::Direct(tree, cgroup) => self.clone_child(prepared, fds, tree, cgroup)?,
-            NewTree::ViaSubreaper(reaper) => self.spawn_via_reaper(prepared, fds, reaper)?,
+        let tree = match self.spare.take() {
+            Some(tree) => tree,
+            None => self.create_tree(prepared)?,
+        };
+        let (pid, tree, exit_source) = match tree {
+            NewTree::Direct(tree, cgroup) => self.clone_child(prepared, &fds, tree, cgroup)?,
+            NewTree::ViaSubreaper(reaper) => self.spawn_via_reaper(prepared, &fds, reaper)?,
         };
         let terminal = match &ours {
-            ParentEnds::Pty { master } => Some(Arc::downgrade(master)),
+            ParentEnds::Pty(master) => Some(Arc::downgrade(master)),
             ParentEnds::Pipes { .. } => None,
         };
         Ok(SpawnedChild {
-            leader: Arc::new(Leader::new(pid, tree, terminal)),
+            control: Control::new(pid, tree, terminal),
             exit_source: Some(exit_source),
             ours: Some(ours),
             queue: Arc::clone(&self.queue),
@@ -84,40 +118,28 @@ impl SpawnWorker {
     fn clone_child(
         &mut self,
         prepared: &Prepared,
-        (streams, passed): ChildFds<'_>,
+        fds: &[BorrowedFd<'_>],
         tree: Tree,
         cgroup: Option<OwnedFd>,
     ) -> Result<Running, SpawnError> {
-        let filled = self
-            .slots
-            .fill(streams, &passed, self.context.null())
-            .map_err(Cause::from)
-            .map_err(failed(prepared, SpawnErrorKind::Descriptors))?;
+        let context = &self.context;
+        let filled = self.slots.fill(fds, context.null());
+        let filled = filled.map_err(|error| prepared.failed(SpawnErrorKind::Descriptors, error))?;
         let setup = ChildSetup::new(
-            &program(prepared),
-            (filled.streams(), filled.passed()),
-            (session_mode(prepared), prepared.wrapper.is_some()),
-            self.context.open_files,
-            self.context.fd_table.close_mode(),
-            self.context.signal_reset,
+            &prepared.program,
+            filled.fds(),
+            context.close_mode,
+            context.signal_reset,
         );
         let options = CloneOptions {
-            legacy_clone: self.context.legacy_clone,
-            share_files: self.context.shares_files(),
-            clear_handlers: self.context.signal_reset.by_clone,
+            legacy_clone: context.legacy_clone,
+            share_files: context.close_mode == CloseMode::Unshare,
+            clear_handlers: context.signal_reset.by_clone,
             cgroup: cgroup.as_ref().map(AsFd::as_fd),
         };
-        let (entry, argument) = setup.entry();
-        // SAFETY: the entry of a `ChildSetup` is made for this, and the setup outlives the clone.
-        let cloned = unsafe { clone::clone(options, &mut self.stack, entry, argument) };
-        let Cloned { pid, pidfd } = cloned
-            .map_err(Cause::from)
-            .map_err(failed(prepared, SpawnErrorKind::Clone))?;
-        if let Some((stage, errno)) = setup.failure() {
-            // The child has exited already. Reap it, so that the tree is empty.
-            leader::wait_pidfd(&pidfd, WaitIdOptions::empty());
-            return Err(setup_failed(prepared, stage, errno));
-        }
+        let cloned = setup.start(options, &mut self.stack);
+        let Cloned { pid, pidfd } =
+            cloned.map_err(|(stage, errno)| prepared.child_failed(stage, errno))?;
         Ok((pid, tree, ExitSource::Pidfd(pidfd)))
     }
 
@@ -125,92 +147,46 @@ impl SpawnWorker {
     fn spawn_via_reaper(
         &self,
         prepared: &Prepared,
-        (streams, passed): ChildFds<'_>,
+        fds: &[BorrowedFd<'_>],
         mut reaper: ReaperHandle,
     ) -> Result<Running, SpawnError> {
-        let mode = (session_mode(prepared), prepared.wrapper.is_some());
-        let request = StartRequest::new(&program(prepared), mode, self.context.open_files);
-        if request.is_too_long() {
-            return Err(setup_failed(prepared, Stage::Execute, libc::E2BIG));
-        }
-        let mut result = reaper.start(&request, streams, &passed, None);
+        let request = StartRequest::new(&prepared.program);
+        let request = request.ok_or_else(|| prepared.child_failed(Stage::Execute, libc::E2BIG))?;
+        let mut result = reaper.start(&request, fds, None);
         if let Err(StartFailure::NotDelivered(_)) = result {
             // The spare subreaper was killed in the meantime, or could not be forked then.
             if let NewTree::ViaSubreaper(another) = self.create_tree(prepared)? {
                 reaper = another;
             }
-            result = reaper.start(&request, streams, &passed, None);
+            result = reaper.start(&request, fds, None);
         }
         match result {
             Ok(pid) => {
                 let reaper = Arc::new(reaper);
-                let tree = Tree::supervised(Arc::clone(&reaper));
+                let tree = Tree::Subreaper(SubreaperTree::new(Arc::clone(&reaper)));
                 Ok((pid, tree, ExitSource::Subreaper(reaper)))
             }
-            Err(StartFailure::Setup(stage, errno)) => Err(setup_failed(prepared, stage, errno)),
-            Err(StartFailure::Os(errno) | StartFailure::NotDelivered(Some(errno))) => {
-                Err(failed(prepared, SpawnErrorKind::Clone)(Cause::Os(errno)))
+            Err(StartFailure::Child(stage, errno)) => Err(prepared.child_failed(stage, errno)),
+            Err(StartFailure::NotDelivered(Some(errno))) => {
+                Err(prepared.child_failed(Stage::Clone, errno))
             }
             Err(StartFailure::NotDelivered(None) | StartFailure::ReaperDied) => {
-                Err(failed(prepared, SpawnErrorKind::Tree)(Cause::ReaperDied))
+                Err(prepared.failed(SpawnErrorKind::Tree, Cause::ReaperDied))
             }
         }
     }
 
     /// Creates the tree for the next start. If this fails, the next start reports the error.
-    pub(crate) fn prepare_next(&mut self) {
+    fn prepare_next(&mut self) {
         if self.spare.is_none() {
             self.spare = self.context.trees.create().ok();
         }
     }
 
-    fn take_tree(&mut self, prepared: &Prepared) -> Result<NewTree, SpawnError> {
-        match self.spare.take() {
-            Some(tree) => Ok(tree),
-            None => self.create_tree(prepared),
-        }
-    }
-
     fn create_tree(&self, prepared: &Prepared) -> Result<NewTree, SpawnError> {
-        let tree = self.context.trees.create().map_err(Cause::from);
-        tree.map_err(failed(prepared, SpawnErrorKind::Tree))
+        let tree = self.context.trees.create();
+        tree.map_err(|error| prepared.failed(SpawnErrorKind::Tree, error))
     }
-}
-
-fn session_mode(prepared: &Prepared) -> SessionMode {
-    let wrapper = prepared.wrapper.as_ref();
-    match (prepared.stdio, wrapper) {
-        (Stdio::Pty { .. }, Some(wrapper)) if wrapper.own.is_some() => SessionMode::PassedTerminal,
-        (Stdio::Pty { .. }, _) => SessionMode::Terminal,
-        (Stdio::Pipes { .. }, Some(_)) => SessionMode::Session,
-        (Stdio::Pipes { .. }, None) => SessionMode::Group,
-    }
-}
-
-fn program(prepared: &Prepared) -> Program<'_> {
-    Program {
-        candidates: &prepared.candidates,
-        argv: &prepared.argv,
-        env: &prepared.env,
-        cwd: &prepared.cwd,
-    }
-}
-
-fn failed(prepared: &Prepared, kind: SpawnErrorKind) -> impl Fn(Cause) -> SpawnError {
-    move |cause| SpawnError::new(kind, &prepared.program, cause)
-}
-
-/// Converts a failure in the child.
-fn setup_failed(prepared: &Prepared, stage: Stage, errno: i32) -> SpawnError {
-    let (kind, subject): (_, &OsString) = match stage {
-        Stage::Group => (SpawnErrorKind::Clone, &prepared.program),
-        Stage::Terminal => (SpawnErrorKind::Terminal, &prepared.program),
-        Stage::Descriptors => (SpawnErrorKind::Descriptors, &prepared.program),
-        Stage::Limits => (SpawnErrorKind::Limits, &prepared.program),
-        Stage::Directory => (SpawnErrorKind::Directory, &prepared.directory),
-        Stage::Execute => (SpawnErrorKind::of_execution(errno), &prepared.program),
-    };
-    SpawnError::new(kind, subject, Cause::Os(errno))
 }
 
 #[cfg(test)]
@@ -218,22 +194,24 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+    use std::ffi::OsString;
+
+    use rustix::process::WaitIdOptions;
+
     use crate::command::Command;
-    use crate::exit::Exit;
-    use crate::leader::WaitResult;
-    use crate::spawn_context::FdTableMode;
+    use crate::exit::{Exit, wait_pidfd};
     use crate::spawner::SpawnerOptions;
     use crate::tree::TreeChoice;
 
     /// Lists the open descriptors of a child that is started with these features.
-    fn open_in_child(legacy_clone: bool, fd_table: FdTableMode) -> String {
+    fn open_in_child(legacy_clone: bool, close_mode: CloseMode) -> String {
         let options = SpawnerOptions {
             trees: TreeChoice::Group,
             ..SpawnerOptions::default()
         };
         let mut context = SpawnContext::detect(&options).expect("detect host features");
         context.legacy_clone = legacy_clone;
-        context.fd_table = fd_table;
+        context.close_mode = close_mode;
         // Not close-on-exec, like a descriptor that the server inherited.
         let inherited = rustix::io::dup(context.null()).expect("dup");
         let queue = Arc::new(Queue::default());
@@ -254,8 +232,8 @@ mod tests {
         let Some(ExitSource::Pidfd(pidfd)) = spawned.exit_source.take() else {
             panic!("a direct child has a pidfd");
         };
-        let result = leader::wait_pidfd(&pidfd, WaitIdOptions::empty());
-        assert!(matches!(result, WaitResult::Exited(Exit::Code(0))));
+        let exit = wait_pidfd(&pidfd, WaitIdOptions::empty());
+        assert_eq!(exit, Some(Exit::Code(0)));
         let Some(ParentEnds::Pipes { stdout, .. }) = spawned.ours.take() else {
             panic!("stdio is pipes");
         };
@@ -268,13 +246,9 @@ mod tests {
     #[test]
     fn child_has_only_its_streams_with_any_kernel_features() {
         for legacy_clone in [false, true] {
-            for fd_table in [
-                FdTableMode::Shared,
-                FdTableMode::Copied,
-                FdTableMode::CopiedNoRange,
-            ] {
-                let open = open_in_child(legacy_clone, fd_table);
-                assert_eq!(open, "0\n1\n2\n3\n", "{legacy_clone} {fd_table:?}");
+            for close_mode in [CloseMode::Unshare, CloseMode::Range, CloseMode::Each] {
+                let open = open_in_child(legacy_clone, close_mode);
+                assert_eq!(open, "0\n1\n2\n3\n", "{legacy_clone} {close_mode:?}");
             }
         }
     }

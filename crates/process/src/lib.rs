@@ -9,7 +9,7 @@
 //!
 //! **Spawning.** [`Spawner::spawn`] validates the [`Command`] and prepares all arguments of `execve`
 //! in the caller's task (`prepared`), then queues the job for one of a few permanent threads
-//! (`queue`, `worker`). The thread opens the descriptors (`descriptors`), creates the process tree
+//! (`queue`, `launch`). The thread opens the descriptors (`descriptors`), creates the process tree
 //! (`tree`) and clones in the style of `vfork` (`sys::clone`): the child shares the server's memory,
 //! and the thread is suspended until the child has called `execve` or exited. The cost of a start
 //! therefore does not depend on the size of the server, and a failure in the child is reported as a
@@ -29,13 +29,13 @@
 //! backpressure to the child.
 //!
 //! **Exit.** [`ExitWatch::wait`] learns the status from a pidfd or from the child's subreaper, and
-//! leaves the child a zombie (`exit_source`). While it is a zombie its pid cannot be reused, so
+//! leaves the child a zombie (`exit`). While it is a zombie its pid cannot be reused, so
 //! [`Control::signal`] may use the process group id. [`ExitWatch::reap`] releases the pid under the
-//! same lock (`leader`). Leftover processes belong to the `tree`: a cgroup and a subreaper track
+//! same lock (`control`). Leftover processes belong to the `tree`: a cgroup and a subreaper track
 //! them for as long as they live, a process group only as far as `/proc` shows them.
 //!
 //! **Cleanup.** Every start releases what it reserved in reverse order. A spawn whose future is
-//! dropped kills the child it started (`spawned_child`). An [`ExitWatch`] that is dropped early
+//! dropped kills the child it started (`child`). An [`ExitWatch`] that is dropped early
 //! leaves its child running, and a spawner thread reaps the child later. Dropping handles kills
 //! nothing. When the whole program ends, however it ends, subreapers kill all processes they
 //! supervise, because their sockets close.
@@ -49,46 +49,35 @@ mod child;
 mod command;
 mod control;
 mod descriptors;
-mod disposition;
 mod error;
-mod exec_strings;
 mod exit;
-mod exit_source;
 mod input;
 mod launch;
-mod leader;
-mod lookup;
 mod output;
 mod prepared;
-mod pty_readiness;
+mod program;
 mod queue;
-mod readable_fd;
-mod signal;
 mod slots;
 mod spawn_context;
-mod spawned_child;
 mod spawner;
-mod strings;
 pub mod subreaper;
 mod sys;
 mod terminal;
 mod tree;
-mod worker;
 
 pub use child::Child;
 pub use command::{Command, MAX_PASSED_FDS, Stdio, Wrapper, WrapperStdio};
-pub use control::Control;
-pub use disposition::Disposition;
+pub use control::{Control, Disposition};
 pub use error::{SpawnError, SpawnErrorKind};
-pub use exec_strings::ExecStrings;
 pub use exit::{Exit, ExitWatch};
 pub use input::Input;
 pub use outpost_types::{Signal, Stream, TerminalSize, TreeKind};
 pub use output::{Output, ReadOutcome};
-pub use readable_fd::ReadableFd;
+pub use prepared::ExecStrings;
 pub use spawner::{Spawner, SpawnerOptions};
 pub use subreaper::ReaperCommand;
 pub use sys::memory::trim_heap;
+pub use sys::register::ReadableFd;
 pub use sys::signal_reset::{is_sigint_ignored, restore_sigchld, restore_sigint};
 pub use terminal::NoTerminal;
 pub use tree::TreeChoice;

@@ -6,19 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bytes::Bytes;
 use outpost_types::Stream;
-use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::pty_readiness::PtyReadiness;
-use crate::terminal::Registered;
+use crate::terminal::{PtyReadiness, Registered};
 
-/// The size of the per-thread read buffer, and the default capacity of a pipe.
-const SCRATCH: usize = 64 * 1024;
-
-/// The maximum size of a buffer allocated for one read.
-const MAX_READ: usize = 256 * 1024;
+/// The maximum size of one read, and the default capacity of a pipe.
+const MAX_READ: usize = 64 * 1024;
 
 /// The capacity of a pipe after it was found full. Throughput is a quarter higher than with the default
 /// of 64 KiB; twice as much gains another 4 %, but an unprivileged user has only 64 MiB for all pipes.
@@ -29,7 +24,7 @@ const GROWN_PIPE: usize = 512 * 1024;
 const DRAIN_PTY: usize = 1024 * 1024;
 
 thread_local! {
-    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; MAX_READ].into_boxed_slice());
 }
 
 /// The result of a read.
@@ -49,8 +44,6 @@ pub enum ReadOutcome {
 pub struct Output {
     stream: Stream,
     source: Source,
-    /// The last read filled the per-thread buffer, so the next one allocates its own and avoids a copy.
-    flooding: bool,
     pipe_grown: bool,
     ended: bool,
 }
@@ -82,21 +75,17 @@ impl Output {
     }
 
     pub(crate) fn pty(terminal: Registered) -> io::Result<Self> {
-        let readiness = PtyReadiness::new(terminal.get_ref())?;
-        Ok(Self::new(
-            Stream::Pty,
-            Source::Pty {
-                terminal,
-                readiness,
-            },
-        ))
+        let source = Source::Pty {
+            readiness: PtyReadiness::new(terminal.get_ref())?,
+            terminal,
+        };
+        Ok(Self::new(Stream::Pty, source))
     }
 
     fn new(stream: Stream, source: Source) -> Self {
         Self {
             stream,
             source,
-            flooding: false,
             pipe_grown: false,
             ended: false,
         }
@@ -118,7 +107,7 @@ impl Output {
         Ok(())
     }
 
-    /// Reads what is available, up to `limit` bytes. Never blocks.
+    /// Reads what is available, up to `limit` bytes and 64 KiB. Never blocks.
     pub fn read(&mut self, limit: usize) -> ReadOutcome {
         if self.ended {
             return ReadOutcome::End;
@@ -142,8 +131,7 @@ impl Output {
             Source::Pty { readiness, .. } => readiness.try_io(take),
         };
         self.ended = stop == Stop::Ended;
-        self.flooding = data.len() >= SCRATCH;
-        self.adapt(stop);
+        self.adapt(stop, data.len() == MAX_READ);
         match (data.is_empty(), self.ended) {
             (false, _) => ReadOutcome::Data(data),
             (true, true) => ReadOutcome::End,
@@ -162,7 +150,7 @@ impl Output {
         let mut chunks = Vec::new();
         // Bypass the runtime, whose readiness may not be up to date yet.
         while left > 0 && !self.ended {
-            let (data, stop) = self.read_available(self.descriptor(), left.min(SCRATCH));
+            let (data, stop) = self.read_available(self.descriptor(), left);
             left -= data.len();
             self.ended = stop == Stop::Ended;
             if !data.is_empty() {
@@ -176,38 +164,11 @@ impl Output {
     }
 
     fn read_available(&self, fd: BorrowedFd<'_>, limit: usize) -> (Bytes, Stop) {
-        if self.flooding && limit > SCRATCH {
-            let mut buffer = Vec::new();
-            // Without enough memory, fall back to smaller reads.
-            if buffer.try_reserve_exact(limit.min(MAX_READ)).is_ok() {
-                return self.read_into_new_buffer(fd, buffer);
-            }
-        }
         BUFFER.with_borrow_mut(|buffer| {
             let room = limit.min(buffer.len());
             let (filled, stop) = self.fill(fd, &mut buffer[..room]);
             (Bytes::copy_from_slice(&buffer[..filled]), stop)
         })
-    }
-
-    /// Reads into the empty buffer and returns it without a copy.
-    fn read_into_new_buffer(&self, fd: BorrowedFd<'_>, mut buffer: Vec<u8>) -> (Bytes, Stop) {
-        let stop = loop {
-            let room = buffer.capacity() - buffer.len();
-            if room == 0 {
-                break Stop::Full;
-            }
-            let result = self.read_once(|| rustix::io::read(fd, spare_capacity(&mut buffer)));
-            match self.step(result, room) {
-                Ok(()) => {}
-                Err(stop) => break stop,
-            }
-        };
-        // Retention counts the length, so the capacity must not be much larger.
-        if buffer.len() < buffer.capacity() / 4 * 3 {
-            buffer.shrink_to_fit();
-        }
-        (Bytes::from(buffer), stop)
     }
 
     fn fill(&self, fd: BorrowedFd<'_>, buffer: &mut [u8]) -> (usize, Stop) {
@@ -250,25 +211,22 @@ impl Output {
         }
     }
 
-    /// Tunes the source after a read.
-    fn adapt(&mut self, stop: Stop) {
+    /// Tunes the source after a read. `flooding`: the read was as large as possible.
+    fn adapt(&mut self, stop: Stop, flooding: bool) {
         match &mut self.source {
             // Fewer and larger reads and writes. Fails if the user has many large pipes already; then
             // the capacity stays as it is.
-            Source::Pipe(pipe) if self.flooding && !self.pipe_grown => {
+            Source::Pipe(pipe) if flooding && !self.pipe_grown => {
                 let _ = rustix::pipe::fcntl_setpipe_size(pipe.as_fd(), GROWN_PIPE);
                 self.pipe_grown = true;
             }
-            Source::Pipe(_) => {}
             Source::Pty {
                 terminal,
                 readiness,
-            } if stop == Stop::Empty => readiness.enable(terminal.get_ref()),
-            Source::Pty {
-                terminal,
-                readiness,
-            } if self.flooding => readiness.disable(terminal.get_ref()),
-            Source::Pty { .. } => {}
+            } if stop == Stop::Empty || flooding => {
+                readiness.set_enabled(terminal.get_ref(), stop == Stop::Empty);
+            }
+            _ => {}
         }
     }
 

@@ -6,48 +6,92 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::command::{Command, MAX_PASSED_FDS, Stdio, Wrapper};
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
-use crate::lookup;
-use crate::strings::Strings;
+use crate::program::{HasNul, Program, Strings};
+use crate::sys::child_setup::{SessionMode, Stage};
+
+/// Searched if the child has no `PATH`. Unlike `confstr(_CS_PATH)`, which is `/bin:/usr/bin`, it includes
+/// locally installed programs. Login shells start with the same value.
+const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
 /// Everything the child needs, so that it does not have to allocate between clone and `execve`.
 #[derive(Debug)]
 pub(crate) struct Prepared {
+    /// The name of the program, for error messages.
+    pub(crate) name: OsString,
     /// For error messages.
-    pub(crate) program: OsString,
-    /// For error messages.
-    pub(crate) directory: OsString,
-    pub(crate) candidates: Strings,
-    pub(crate) argv: Strings,
-    pub(crate) env: Strings,
-    /// One string.
-    pub(crate) cwd: Strings,
+    directory: OsString,
+    pub(crate) program: Program,
     pub(crate) stdio: Stdio,
     /// Dropped when the child has its copies of the descriptors.
-    pub(crate) wrapper: Option<Wrapper>,
+    wrapper: Option<Wrapper>,
+}
+
+/// The arguments of `execve`, validated as [`Spawner::spawn`](crate::Spawner::spawn) does. Each field is
+/// a sequence of NUL-terminated strings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecStrings {
+    /// The paths to try, in this order. Relative ones are relative to the working directory.
+    pub candidates: Vec<u8>,
+    /// The arguments, `argv[0]` first.
+    pub argv: Vec<u8>,
+    /// The whole environment.
+    pub env: Vec<u8>,
+}
+
+impl Command {
+    /// Validates the command and returns its strings without starting it, for another program that
+    /// executes it.
+    ///
+    /// # Errors
+    /// If there is no program, or a string cannot be passed to it.
+    pub fn exec_strings(&self) -> Result<ExecStrings, SpawnError> {
+        let program = Prepared::new(self.clone())?.program;
+        Ok(ExecStrings {
+            candidates: program.candidates.bytes().to_vec(),
+            argv: program.argv.bytes().to_vec(),
+            env: program.env.bytes().to_vec(),
+        })
+    }
 }
 
 impl Prepared {
-    /// Returns the child's streams and the descriptors passed as 3 and up. `streams` are those of the
-    /// wrapped program if there is a wrapper.
+    /// Returns the child's descriptors, from 0 on. `streams` are those of the wrapped program if there
+    /// is a wrapper.
     pub(crate) fn child_fds<'a>(
         &'a self,
         streams: [BorrowedFd<'a>; 3],
         null: BorrowedFd<'a>,
-    ) -> ([BorrowedFd<'a>; 3], Vec<BorrowedFd<'a>>) {
-        let passed = self.wrapper.iter().flat_map(|wrapper| &wrapper.passed);
-        let mut passed: Vec<_> = passed.map(|one| one.as_fd()).collect();
-        let own = self
-            .wrapper
-            .as_ref()
-            .and_then(|wrapper| wrapper.own.as_ref());
-        match own {
-            None => (streams, passed),
+    ) -> Vec<BorrowedFd<'a>> {
+        let Some(wrapper) = &self.wrapper else {
+            return streams.into();
+        };
+        let passed = wrapper.passed.iter().map(|one| one.as_fd());
+        match &wrapper.own {
+            None => streams.into_iter().chain(passed).collect(),
             Some(own) => {
-                passed.extend(streams);
                 let held = own.held.as_ref().map_or(null, |held| held.as_fd());
-                ([held, null, own.stderr.as_fd()], passed)
+                let own = [held, null, own.stderr.as_fd()];
+                own.into_iter().chain(passed).chain(streams).collect()
             }
         }
+    }
+
+    /// The error for a failed step of starting the program.
+    pub(crate) fn failed(&self, kind: SpawnErrorKind, cause: impl Into<Cause>) -> SpawnError {
+        SpawnError::new(kind, &self.name, cause.into())
+    }
+
+    /// The error for a failure of the child.
+    pub(crate) fn child_failed(&self, stage: Stage, errno: i32) -> SpawnError {
+        let kind = match stage {
+            Stage::Group | Stage::Clone => SpawnErrorKind::Clone,
+            Stage::Terminal => SpawnErrorKind::Terminal,
+            Stage::Descriptors => SpawnErrorKind::Descriptors,
+            Stage::Limits => SpawnErrorKind::Limits,
+            Stage::Directory => return SpawnError::not_entered(&self.directory, errno),
+            Stage::Execute => return SpawnError::not_executed(&self.name, errno),
+        };
+        self.failed(kind, Cause::Os(errno))
     }
 
     pub(crate) fn new(command: Command) -> Result<Self, SpawnError> {
@@ -80,24 +124,53 @@ impl Prepared {
 
         let path = command.env.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, value)| value.as_bytes());
-        let candidates = lookup::candidates(program.as_bytes(), path)
+        let candidates = candidates(program.as_bytes(), path)
             .map_err(|_| SpawnError::new(SpawnErrorKind::Arguments, program, Cause::Nul))?;
 
         let mut cwd = Strings::default();
         cwd.push(&[command.cwd.as_os_str().as_bytes()])
             .map_err(|_| SpawnError::new(SpawnErrorKind::Directory, &command.cwd, Cause::Nul))?;
 
+        let session_mode = match (command.stdio, &command.wrapper) {
+            (Stdio::Pty { .. }, Some(Wrapper { own: Some(_), .. })) => SessionMode::PassedTerminal,
+            (Stdio::Pty { .. }, _) => SessionMode::Terminal,
+            (Stdio::Pipes { .. }, Some(_)) => SessionMode::Session,
+            (Stdio::Pipes { .. }, None) => SessionMode::Group,
+        };
         Ok(Self {
-            program: program.clone(),
+            name: program.clone(),
             directory: command.cwd.into_os_string(),
-            candidates,
-            argv,
-            env,
-            cwd,
+            program: Program {
+                candidates,
+                argv,
+                env,
+                cwd,
+                session_mode,
+                ignore_signals: command.wrapper.is_some(),
+                open_files: None,
+            },
             stdio: command.stdio,
             wrapper: command.wrapper,
         })
     }
+}
+
+/// Looks up a program in `PATH`, by the rules of `execvp`. Returns the paths to try, in order.
+fn candidates(program: &[u8], path: Option<&[u8]>) -> Result<Strings, HasNul> {
+    let mut candidates = Strings::default();
+    if program.is_empty() || program.contains(&b'/') {
+        candidates.push(&[program])?;
+        return Ok(candidates);
+    }
+    for directory in path.unwrap_or(DEFAULT_PATH).split(|byte| *byte == b':') {
+        match directory {
+            // An empty entry means the working directory.
+            [] => candidates.push(&[b"./", program])?,
+            [.., b'/'] => candidates.push(&[directory, program])?,
+            _ => candidates.push(&[directory, b"/", program])?,
+        }
+    }
+    Ok(candidates)
 }
 
 #[cfg(test)]
@@ -159,11 +232,49 @@ mod tests {
         let Ok(prepared) = Prepared::new(command) else {
             panic!("the command is valid");
         };
-        assert_eq!(prepared.argv.iter().collect::<Vec<_>>(), [b"-a", &b"b"[..]]);
         assert_eq!(
-            prepared.env.iter().collect::<Vec<_>>(),
+            prepared.program.argv.iter().collect::<Vec<_>>(),
+            [b"-a", &b"b"[..]]
+        );
+        assert_eq!(
+            prepared.program.env.iter().collect::<Vec<_>>(),
             [&b"X=1=2"[..], b"PATH=/p"]
         );
-        assert_eq!(prepared.candidates.iter().collect::<Vec<_>>(), [b"/p/a"]);
+        assert_eq!(
+            prepared.program.candidates.iter().collect::<Vec<_>>(),
+            [b"/p/a"]
+        );
+    }
+
+    fn paths(program: &str, path: Option<&str>) -> Vec<String> {
+        let Ok(strings) = candidates(program.as_bytes(), path.map(str::as_bytes)) else {
+            panic!("no NUL in {program} or {path:?}");
+        };
+        strings
+            .iter()
+            .map(|path| String::from_utf8_lossy(path).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn slash_skips_search() {
+        assert_eq!(paths("./ls", Some("/bin")), ["./ls"]);
+        assert_eq!(paths("/x/ls", Some("/bin")), ["/x/ls"]);
+        assert_eq!(paths("", Some("/bin")), [""]);
+    }
+
+    #[test]
+    fn path_is_searched_in_order() {
+        assert_eq!(paths("ls", Some("/a:b:/c/")), ["/a/ls", "b/ls", "/c/ls"]);
+        assert_eq!(paths("ls", Some(":/a:")), ["./ls", "/a/ls", "./ls"]);
+        assert_eq!(paths("ls", Some("")), ["./ls"]);
+    }
+
+    #[test]
+    fn default_is_used_without_path() {
+        assert_eq!(
+            paths("ls", None),
+            ["/usr/local/bin/ls", "/usr/bin/ls", "/bin/ls"]
+        );
     }
 }

@@ -1,17 +1,16 @@
 //! The job queue of the spawner threads.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use crate::child::SpawnedChild;
+use crate::control::Control;
 use crate::error::SpawnError;
-use crate::exit_source::ExitSource;
-use crate::leader::{Leader, WaitResult};
+use crate::exit::ExitSource;
 use crate::prepared::Prepared;
-use crate::spawned_child::SpawnedChild;
 
 /// How often unwatched children are polled, while there are any.
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
@@ -30,7 +29,7 @@ pub(crate) struct Job {
 #[derive(Debug)]
 pub(crate) struct UnwatchedChild {
     pub(crate) source: ExitSource,
-    pub(crate) leader: Arc<Leader>,
+    pub(crate) control: Control,
 }
 
 /// Connects the handles of a spawner to its threads.
@@ -72,7 +71,9 @@ impl Queue {
             if let Some(job) = state.jobs.pop_front() {
                 return Some(job);
             }
-            let reaped = state.reap_unwatched();
+            let has_exited =
+                |child: &mut UnwatchedChild| child.control.reap(&child.source).is_some();
+            let reaped: Vec<_> = state.unwatched.extract_if(.., has_exited).collect();
             if !reaped.is_empty() {
                 // Dropping the last reference to a tree releases it, which must not happen under
                 // the lock.
@@ -90,15 +91,5 @@ impl Queue {
                 self.wake.wait_for(&mut state, REAP_INTERVAL);
             }
         }
-    }
-}
-
-impl State {
-    fn reap_unwatched(&mut self) -> Vec<UnwatchedChild> {
-        let has_exited = |child: &mut UnwatchedChild| {
-            let result = child.leader.reap(&child.source);
-            !matches!(result, WaitResult::Running)
-        };
-        self.unwatched.extract_if(.., has_exited).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! Reserved low descriptors through which a spawner thread passes streams to its children.
 
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::{DupFlags, Errno};
@@ -19,15 +20,14 @@ pub(crate) struct Slots {
     reserved: [OwnedFd; SLOTS],
 }
 
-/// Slots that hold a child's streams. Dropping this resets them to `/dev/null`.
+/// Slots that hold a child's descriptors. Dropping this resets them to `/dev/null`.
 pub(crate) struct Filled<'a> {
-    slots: &'a mut Slots,
-    passed: usize,
+    slots: &'a mut [OwnedFd],
     null: BorrowedFd<'a>,
 }
 
 impl Slots {
-    pub(crate) fn new(null: BorrowedFd<'_>) -> Result<Self, Errno> {
+    pub(crate) fn new(null: BorrowedFd<'_>) -> io::Result<Self> {
         // Above all targets of the child's `dup3` calls, so that none overwrites a slot.
         let reserve = || rustix::io::fcntl_dupfd_cloexec(null, SLOTS as i32);
         let reserved = std::iter::repeat_with(reserve).take(SLOTS);
@@ -36,20 +36,16 @@ impl Slots {
         Ok(Self { reserved })
     }
 
-    /// Duplicates a child's streams into the slots, until the returned value is dropped.
+    /// Duplicates a child's descriptors into the slots, until the returned value is dropped.
     pub(crate) fn fill<'a>(
         &'a mut self,
-        streams: [BorrowedFd<'_>; 3],
-        passed: &[BorrowedFd<'_>],
+        sources: &[BorrowedFd<'_>],
         null: BorrowedFd<'a>,
-    ) -> Result<Filled<'a>, Errno> {
-        let filled = Filled {
-            slots: self,
-            passed: passed.len().min(SLOTS - 3),
-            null,
-        };
-        let sources = streams.iter().chain(passed);
-        for (slot, source) in filled.slots.reserved.iter_mut().zip(sources) {
+    ) -> io::Result<Filled<'a>> {
+        let slots = self.reserved.get_mut(..sources.len());
+        let slots = slots.ok_or(Errno::MFILE)?;
+        let filled = Filled { slots, null };
+        for (slot, source) in filled.slots.iter_mut().zip(sources) {
             rustix::io::dup3(*source, slot, DupFlags::CLOEXEC)?;
         }
         Ok(filled)
@@ -57,22 +53,15 @@ impl Slots {
 }
 
 impl Filled<'_> {
-    /// The slots for descriptors 0, 1 and 2.
-    pub(crate) fn streams(&self) -> [RawFd; 3] {
-        let [a, b, c, ..] = self.slots.reserved.each_ref().map(OwnedFd::as_raw_fd);
-        [a, b, c]
-    }
-
-    /// The slots for descriptors 3 and up.
-    pub(crate) fn passed(&self) -> Vec<RawFd> {
-        let passed = self.slots.reserved[3..].iter().take(self.passed);
-        passed.map(OwnedFd::as_raw_fd).collect()
+    /// The slots, in the order of the child's descriptors.
+    pub(crate) fn fds(&self) -> Vec<RawFd> {
+        self.slots.iter().map(OwnedFd::as_raw_fd).collect()
     }
 }
 
 impl Drop for Filled<'_> {
     fn drop(&mut self) {
-        for slot in &mut self.slots.reserved {
+        for slot in &mut *self.slots {
             // Replacing an open descriptor allocates nothing, so this cannot run out of descriptors.
             if let Err(error) = rustix::io::dup3(self.null, slot, DupFlags::CLOEXEC) {
                 tracing::error!(%error, "cannot reset a spawner slot");

@@ -10,12 +10,12 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::child::Child;
 use crate::command::Command;
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
+use crate::launch;
 use crate::prepared::Prepared;
 use crate::queue::{Job, Queue};
 use crate::spawn_context::SpawnContext;
 use crate::subreaper::ReaperCommand;
 use crate::tree::TreeChoice;
-use crate::worker;
 
 /// Options of a spawner.
 #[derive(Clone, Debug)]
@@ -73,7 +73,8 @@ impl Spawner {
             threads: Vec::with_capacity(threads),
         };
         for _ in 0..threads {
-            let thread = worker::start(Arc::clone(&shared.context), Arc::clone(&shared.queue))?;
+            let thread =
+                launch::start_thread(Arc::clone(&shared.context), Arc::clone(&shared.queue))?;
             shared.threads.push(thread);
         }
         Ok(Self(Arc::new(shared)))
@@ -84,21 +85,22 @@ impl Spawner {
     /// # Panics
     /// Outside a tokio runtime with I/O enabled.
     pub async fn spawn(&self, command: Command) -> Result<Child, SpawnError> {
-        let prepared = Prepared::new(command)?;
-        let program = prepared.program.clone();
-        let stopped = |_| SpawnError::new(SpawnErrorKind::Stopped, &program, Cause::Stopped);
+        let mut prepared = Prepared::new(command)?;
+        prepared.program.open_files = self.0.context.open_files;
+        let name = prepared.name.clone();
+        let stopped = || SpawnError::new(SpawnErrorKind::Stopped, &name, Cause::Stopped);
         let permits = Arc::clone(&self.0.permits);
-        let permit = permits.acquire_owned().await.map_err(|_| stopped(()))?;
+        let permit = permits.acquire_owned().await.map_err(|_| stopped())?;
         let (reply, receiver) = oneshot::channel();
         self.0.queue.push(Job {
             prepared,
             reply,
             _permit: permit,
         });
-        let spawned = receiver.await.map_err(|_| stopped(()))??;
+        let spawned = receiver.await.map_err(|_| stopped())??;
         spawned
             .register()
-            .map_err(|error| SpawnError::new(SpawnErrorKind::Descriptors, &program, error.into()))
+            .map_err(|error| SpawnError::new(SpawnErrorKind::Descriptors, &name, error.into()))
     }
 
     /// The kind of process tree in use.

@@ -8,14 +8,26 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal};
 
-use super::features::HostFeatures;
-use super::message::Report;
+use super::descendants::ChildLookup;
+use super::message::{self, Report};
+use super::socket;
 use super::tree_killer::TreeKiller;
-use super::{poll, socket};
 use crate::exit::Exit;
+use crate::sys::child_setup::{CloseMode, Stage};
 use crate::sys::children::{self, ChildEvent, ChildSignals};
+use crate::sys::clone;
 use crate::sys::fork::{self, Fork};
 use crate::sys::mask;
+
+/// Features that differ between hosts, detected once by the factory.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct HostFeatures {
+    pub(super) lookup: ChildLookup,
+    /// `clone3` is unavailable, as in old containers.
+    pub(super) legacy_clone: bool,
+    /// A subreaper has few descriptors, so its children copy the whole table.
+    pub(super) close_mode: CloseMode,
+}
 
 /// The factory's state. It starts no programs and holds none of their descriptors, so little can make
 /// it fail.
@@ -49,7 +61,11 @@ impl ReaperFactory {
         // must survive to clean up what the server has started.
         let _ = rustix::thread::set_name(c"reaper-factory");
         Ok(Self {
-            features: HostFeatures::detect()?,
+            features: HostFeatures {
+                lookup: ChildLookup::detect()?,
+                legacy_clone: !clone::has_clone3(),
+                close_mode: CloseMode::of_copied_table(),
+            },
             own,
             server: Some(server),
             signals: ChildSignals::open()?,
@@ -69,7 +85,7 @@ impl ReaperFactory {
                 return Role::Done;
             }
             let timeout = self.killer.as_ref().map(TreeKiller::time_until_due);
-            if poll::wait(self.server.as_ref(), &self.signals, timeout)
+            if socket::wait_for_event(self.server.as_ref(), &self.signals, timeout)
                 && let Some(role) = self.handle_request()
             {
                 return role;
@@ -99,27 +115,21 @@ impl ReaperFactory {
                 ChildEvent::None | ChildEvent::NoChildren => break,
             }
         }
-        if self.killer.is_some() && !self.has_inherited_children() {
-            self.killer = None;
+        if self.killer.is_some() {
+            let mut children = self.features.lookup.children(self.own).into_iter();
+            if children.all(|child| self.reapers.contains(&child)) {
+                self.killer = None;
+            }
         }
-    }
-
-    fn has_inherited_children(&self) -> bool {
-        let mut children = self.features.lookup.children(self.own).into_iter();
-        children.any(|child| !self.reapers.contains(&child))
     }
 
     /// Handles one message. Returns a role in a new subreaper only.
     fn handle_request(&mut self) -> Option<Role> {
         let server = self.server.as_ref()?;
         let reaper_socket = match socket::receive(server, &mut [0], RecvFlags::DONTWAIT) {
-            Ok((0, _)) => {
-                self.server = None;
-                return None;
-            }
-            Ok((_, mut descriptors)) => descriptors.pop()?,
+            Ok((1.., mut descriptors)) => descriptors.pop()?,
             Err(Errno::AGAIN | Errno::CONNRESET) => return None,
-            Err(_) => {
+            Ok(_) | Err(_) => {
                 self.server = None;
                 return None;
             }
@@ -131,7 +141,7 @@ impl ReaperFactory {
             }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-                let _ = socket::send(&reaper_socket, &Report::Failed { errno }.encode(), &[]);
+                let _ = message::send(&reaper_socket, &Report::Failed(Stage::Clone, errno));
             }
         }
         None

@@ -1,20 +1,21 @@
-//! The server's handle on one subreaper.
+//! The server's handle on one subreaper, and the process tree that it supervises.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
-use super::message::{ControlMessage, LENGTH, Report};
+use super::message::{self, ControlMessage, Received, Report, StartRequest};
 use super::pool::ReaperPool;
 use super::socket;
-use super::start_request::StartRequest;
-use crate::leader::WaitResult;
+use crate::exit::Exit;
 use crate::sys::child_setup::Stage;
 
 /// How long to wait for a subreaper before sending SIGCONT to the factory, in case another process
@@ -41,10 +42,14 @@ pub(crate) enum StartFailure {
     NotDelivered(Option<i32>),
     /// The subreaper died without a report. A program that it started is killed.
     ReaperDied,
-    /// No process could be created.
-    Os(i32),
-    /// The child failed before `execve`.
-    Setup(Stage, i32),
+    /// No child was created, or it failed before `execve`.
+    Child(Stage, i32),
+}
+
+impl From<Errno> for StartFailure {
+    fn from(error: Errno) -> Self {
+        StartFailure::Child(Stage::Clone, error.raw_os_error())
+    }
 }
 
 impl ReaperHandle {
@@ -60,12 +65,10 @@ impl ReaperHandle {
     pub(crate) fn start(
         &self,
         request: &StartRequest,
-        streams: [BorrowedFd<'_>; 3],
-        passed: &[BorrowedFd<'_>],
+        fds: &[BorrowedFd<'_>],
         deadline: Option<Instant>,
     ) -> Result<Pid, StartFailure> {
-        let all: Vec<_> = streams.iter().chain(passed).copied().collect();
-        let mut descriptors: &[_] = &all;
+        let mut descriptors = fds;
         let mut delivered = true;
         for chunk in request.chunks() {
             match self.send_blocking(chunk, descriptors, deadline) {
@@ -75,66 +78,65 @@ impl ReaperHandle {
                     delivered = false;
                     break;
                 }
-                Err(error) => return Err(StartFailure::Os(error.raw_os_error())),
+                Err(error) => return Err(error.into()),
             }
         }
         match self.receive_report(&mut delivered, deadline)? {
             Some(Report::Started { pid }) => Pid::from_raw(pid).ok_or(StartFailure::ReaperDied),
-            Some(Report::Failed { errno }) if delivered => Err(StartFailure::Os(errno)),
-            Some(Report::Failed { errno }) => Err(StartFailure::NotDelivered(Some(errno))),
-            Some(Report::SetupFailed { stage, errno }) => {
-                self.reusable.store(true, Ordering::Release);
-                Err(StartFailure::Setup(stage, errno))
+            Some(Report::Failed(Stage::Clone, errno)) if !delivered => {
+                Err(StartFailure::NotDelivered(Some(errno)))
             }
-            Some(Report::Exited { .. }) => Err(StartFailure::ReaperDied),
-            None if delivered => Err(StartFailure::ReaperDied),
-            None => Err(StartFailure::NotDelivered(None)),
+            Some(Report::Failed(stage, errno)) => {
+                let reusable = stage != Stage::Clone;
+                self.reusable.store(reusable, Ordering::Release);
+                Err(StartFailure::Child(stage, errno))
+            }
+            None if !delivered => Err(StartFailure::NotDelivered(None)),
+            Some(Report::Exited { .. }) | None => Err(StartFailure::ReaperDied),
         }
     }
 
-    /// Returns whether and how the leader exited. Repeated calls return the same.
-    pub(crate) fn exit_status(&self) -> WaitResult {
-        match self.peek_report() {
-            Some(Report::Exited { exit, .. }) => WaitResult::Exited(exit),
-            _ if self.is_gone() => match self.peek_report() {
-                // The report arrived between the two calls.
-                Some(Report::Exited { exit, .. }) => WaitResult::Exited(exit),
-                _ => WaitResult::Lost,
-            },
-            _ => WaitResult::Running,
-        }
+    /// Returns how the leader exited, and `None` while it runs. Repeated calls return the same.
+    pub(crate) fn exit_status(&self) -> Option<Exit> {
+        let reported = || match self.peek_report() {
+            Some(Report::Exited { exit, .. }) => Some(exit),
+            _ => None,
+        };
+        // If the subreaper is gone, its report may have arrived between the two calls.
+        let lost = || reported().unwrap_or(Exit::Lost);
+        reported().or_else(|| self.is_gone().then(lost))
     }
 
     /// Whether the leader has exited and left no descendants.
-    pub(crate) fn exited_alone(&self) -> bool {
+    fn exited_alone(&self) -> bool {
         matches!(self.peek_report(), Some(Report::Exited { alone: true, .. }))
     }
 
     /// Whether the subreaper is gone. Its tree is then gone too, or being killed by the factory.
-    pub(crate) fn is_gone(&self) -> bool {
+    fn is_gone(&self) -> bool {
         is_gone(&self.socket)
     }
 
     /// Marks the subreaper as reusable, after the leader exited alone and its pid is no longer
     /// needed. Takes effect when the last reference to this handle is dropped.
-    pub(crate) fn set_reusable(&self) {
+    fn set_reusable(&self) {
         if self.send(ControlMessage::Reap).is_ok() {
             // Consume the exit report, which was only peeked at so far.
-            let _ = socket::receive(&*self.socket, &mut [0; LENGTH], RecvFlags::DONTWAIT);
+            let _ = message::receive::<Report>(&*self.socket, RecvFlags::empty());
             self.reusable.store(true, Ordering::Release);
         }
     }
 
     /// Gives up the tree without killing it. Its processes are killed when the spawner ends.
-    pub(crate) fn abandon(&self) {
+    fn abandon(&self) {
         if !self.is_gone() && self.send(ControlMessage::Reap).is_ok() {
             self.pool.abandon(Arc::clone(&self.socket));
         }
     }
 
     /// Sends a message. Succeeds if the subreaper is gone, because then nothing is left to do.
-    pub(crate) fn send(&self, message: ControlMessage) -> Result<(), Errno> {
-        match socket::send(&*self.socket, &message.encode(), &[]) {
+    fn send(&self, message: ControlMessage) -> Result<(), Errno> {
+        match message::send(&*self.socket, &message) {
             Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => Ok(()),
             // The socket is full with hundreds of messages, so the subreaper was stopped. If it
             // continues it reads up to the end of the socket, which also means kill.
@@ -166,28 +168,24 @@ impl ReaperHandle {
         deadline: Option<Instant>,
     ) -> Result<Option<Report>, StartFailure> {
         loop {
-            let mut bytes = [0; LENGTH];
-            match socket::receive(&*self.socket, &mut bytes, RecvFlags::DONTWAIT) {
-                Ok((length, _)) => return Ok(Report::decode(&bytes[..length])),
-                Err(Errno::AGAIN) => self
-                    .wait(PollFlags::IN, deadline)
-                    .map_err(|error| StartFailure::Os(error.raw_os_error()))?,
+            match message::receive(&*self.socket, RecvFlags::empty()) {
+                Ok(Received::Message(report)) => return Ok(report),
+                Ok(Received::End) => return Ok(None),
+                Err(Errno::AGAIN) => self.wait(PollFlags::IN, deadline)?,
                 // The peer closed with unread data. Returned once; received messages remain.
                 Err(Errno::CONNRESET) => *delivered = false,
-                Err(error) => return Err(StartFailure::Os(error.raw_os_error())),
+                Err(error) => return Err(error.into()),
             }
         }
     }
 
     /// Reads the exit report without consuming it.
     fn peek_report(&self) -> Option<Report> {
-        let mut bytes = [0; LENGTH];
-        let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
         loop {
-            match socket::receive(&*self.socket, &mut bytes, flags) {
-                Ok((length, _)) => return Report::decode(&bytes[..length]),
+            match message::receive(&*self.socket, RecvFlags::PEEK) {
+                Ok(Received::Message(report)) => return report,
                 Err(Errno::CONNRESET) => {}
-                Err(_) => return None,
+                Ok(Received::End) | Err(_) => return None,
             }
         }
     }
@@ -217,12 +215,6 @@ impl Drop for ReaperHandle {
     }
 }
 
-impl AsFd for ReaperHandle {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
 impl AsRawFd for ReaperHandle {
     fn as_raw_fd(&self) -> RawFd {
         self.socket.as_raw_fd()
@@ -234,4 +226,86 @@ pub(super) fn is_gone(socket: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(socket, PollFlags::empty())];
     let _ = rustix::event::poll(&mut fds, Some(&Timespec::default()));
     fds[0].revents().contains(PollFlags::HUP)
+}
+
+/// The server's side of a supervised tree.
+#[derive(Debug)]
+pub(crate) struct SubreaperTree {
+    /// `None` once the tree is gone, so that an ended tree holds no descriptor.
+    reaper: Mutex<Option<Arc<ReaperHandle>>>,
+}
+
+impl SubreaperTree {
+    pub(crate) fn new(reaper: Arc<ReaperHandle>) -> Self {
+        Self {
+            reaper: Mutex::new(Some(reaper)),
+        }
+    }
+
+    pub(crate) fn kill(&self, leader: Pid, unreaped: bool) -> io::Result<()> {
+        let Some(reaper) = &*self.reaper.lock() else {
+            return Ok(());
+        };
+        if unreaped && !reaper.is_gone() {
+            // Kill the group at once, before its processes can do anything more. The subreaper finds
+            // the rest, including processes that the server is not permitted to signal.
+            let _ = rustix::process::kill_process_group(leader, Signal::KILL);
+        }
+        Ok(reaper.send(ControlMessage::Kill)?)
+    }
+
+    /// Sends a signal to all processes, or only to those outside the leader's process group.
+    pub(crate) fn signal(&self, signal: Signal, outside_group_only: bool) -> io::Result<()> {
+        let message = ControlMessage::Signal {
+            number: signal.as_raw(),
+            outside_group_only,
+        };
+        match &*self.reaper.lock() {
+            Some(reaper) => Ok(reaper.send(message)?),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn is_alive(&self, unreaped: bool) -> bool {
+        self.release_if_empty();
+        match &*self.reaper.lock() {
+            Some(reaper) => !(unreaped && reaper.exited_alone()),
+            None => false,
+        }
+    }
+
+    /// Whether the leader's pid cannot have been reused. If the subreaper was killed, the factory
+    /// reaps the leader.
+    pub(crate) fn leader_is_ours(&self) -> bool {
+        let reaper = self.reaper.lock();
+        reaper.as_ref().is_some_and(|reaper| !reaper.is_gone())
+    }
+
+    /// Lets the subreaper reap the leader. If the tree is empty the subreaper can be reused.
+    pub(crate) fn leader_reaped(&self) {
+        let mut slot = self.reaper.lock();
+        let Some(reaper) = &*slot else { return };
+        if reaper.exited_alone() {
+            reaper.set_reusable();
+            *slot = None;
+        } else {
+            // If this fails, the zombie stays until the handle is dropped.
+            let _ = reaper.send(ControlMessage::Reap);
+        }
+    }
+
+    pub(crate) fn release_if_empty(&self) {
+        let mut slot = self.reaper.lock();
+        if slot.as_ref().is_some_and(|reaper| reaper.is_gone()) {
+            *slot = None;
+        }
+    }
+}
+
+impl Drop for SubreaperTree {
+    fn drop(&mut self) {
+        if let Some(reaper) = self.reaper.get_mut().take() {
+            reaper.abandon();
+        }
+    }
 }

@@ -18,25 +18,20 @@
 //! receives the pid or the failure and later the exit status. The leader stays a zombie until the
 //! server says that it no longer needs the pid, as a direct child of the server would.
 //!
-//! - in the factory: [`factory`], and [`features`], which probes the host
+//! - in the factory: [`factory`]
 //! - in a subreaper: [`reaper`], its main loop; [`descendants`] enumerates processes, [`tree_killer`]
 //!   kills them
-//! - in both: [`poll`]
-//! - in the server: [`command`], the program to run; [`pool`], the factory's handle and idle
-//!   subreapers; [`handle`]
-//! - between them: [`socket`], [`start_request`], [`message`]
+//! - in the server: [`pool`], the factory's handle and idle subreapers; [`handle`], one subreaper and
+//!   its tree
+//! - between them: [`socket`], [`message`]
 
-mod command;
 mod descendants;
 mod factory;
-mod features;
 mod handle;
 mod message;
-mod poll;
 mod pool;
 mod reaper;
 mod socket;
-mod start_request;
 mod tree_killer;
 
 use std::io::{self, Write};
@@ -44,11 +39,10 @@ use std::process::ExitCode;
 
 use rustix::net::SocketType;
 
-pub use command::ReaperCommand;
-pub(crate) use handle::{ReaperHandle, StartFailure};
-pub(crate) use message::ControlMessage;
+pub(crate) use handle::{ReaperHandle, StartFailure, SubreaperTree};
+pub(crate) use message::StartRequest;
+pub use pool::ReaperCommand;
 pub(crate) use pool::ReaperPool;
-pub(crate) use start_request::StartRequest;
 
 use factory::{ReaperFactory, Role};
 

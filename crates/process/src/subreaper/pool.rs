@@ -1,8 +1,10 @@
 //! The server's pool of subreapers and its handle on the factory.
-#![expect(unsafe_code, reason = "clones the factory process")]
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,15 +14,13 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitIdOptions};
 
-use super::command::{PreparedReaper, ReaperCommand};
 use super::handle::{self, ReaperHandle, StartFailure};
+use super::message::StartRequest;
 use super::socket;
-use super::start_request::StartRequest;
-use crate::leader;
-use crate::spawn_context::FdTableMode;
-use crate::strings::{HasNul, Strings};
-use crate::sys::child_setup::{ChildSetup, Program, SessionMode, Stage};
-use crate::sys::clone::{self, CloneOptions, Cloned};
+use crate::exit;
+use crate::program::{HasNul, Program};
+use crate::sys::child_setup::{ChildSetup, CloseMode, SessionMode, Stage};
+use crate::sys::clone::CloneOptions;
 use crate::sys::mask;
 use crate::sys::signal_reset::SignalReset;
 use crate::sys::stack::ChildStack;
@@ -35,13 +35,26 @@ const MAX_IDLE: usize = 16;
 /// How long dropping the pool waits for busy subreapers to kill their trees.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// A program that does nothing but call [`subreaper::main`](super::main) before it has a second
+/// thread.
+///
+/// If a program can run itself in this mode, use `/proc/self/exe`: it still names the same executable
+/// after the file was replaced by another version.
+#[derive(Clone, Debug)]
+pub struct ReaperCommand {
+    /// The path of the executable; no `PATH` is searched.
+    pub program: PathBuf,
+    /// The arguments.
+    pub args: Vec<OsString>,
+}
+
 /// Starts the factory and hands out subreapers. Every [`ReaperHandle`] holds the pool; dropping the
 /// last reference ends the factory.
 #[derive(Debug)]
 pub(crate) struct ReaperPool {
-    command: PreparedReaper,
+    program: Program,
     legacy_clone: bool,
-    fd_table: FdTableMode,
+    close_mode: CloseMode,
     /// `None` until the first subreaper is requested.
     factory: Mutex<Option<FactoryProcess>>,
     /// Sockets of subreapers whose handle was dropped while their tree was alive.
@@ -68,13 +81,12 @@ impl ReaperPool {
     pub(crate) fn open(
         command: &ReaperCommand,
         legacy_clone: bool,
-        fd_table: FdTableMode,
+        close_mode: CloseMode,
     ) -> io::Result<Arc<Self>> {
         let pool = Arc::new(Self {
-            command: PreparedReaper::new(command)
-                .map_err(|HasNul| io::Error::from(io::ErrorKind::InvalidInput))?,
+            program: prepare(command).map_err(|HasNul| io::ErrorKind::InvalidInput)?,
             legacy_clone,
-            fd_table,
+            close_mode,
             factory: Mutex::new(None),
             abandoned: Mutex::new(Vec::new()),
             idle: Mutex::new(Vec::new()),
@@ -105,7 +117,7 @@ impl ReaperPool {
             Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => {
                 if let Some(dead) = factory.take() {
                     tracing::warn!("subreaper factory died; restarting it");
-                    leader::wait_pidfd(&dead.pidfd, WaitIdOptions::NOHANG);
+                    exit::wait_pidfd(&dead.pidfd, WaitIdOptions::NOHANG);
                 }
                 let process = factory.insert(self.start_factory()?);
                 socket::send(&process.socket, &[1], &[theirs.as_fd()])?;
@@ -142,47 +154,32 @@ impl ReaperPool {
         let theirs = rustix::io::fcntl_dupfd_cloexec(theirs, 3)?;
         let null = open_null()?;
         let streams = [theirs.as_raw_fd(), null.as_raw_fd(), null.as_raw_fd()];
-        let setup = ChildSetup::new(
-            &self.command.program(),
-            (streams, Vec::new()),
-            (SessionMode::Session, false),
-            None,
-            self.fd_table.close_mode(),
-            SignalReset::EACH,
-        );
+        let (close_mode, reset) = (self.close_mode, SignalReset::EACH);
+        let setup = ChildSetup::new(&self.program, streams.into(), close_mode, reset);
         let options = CloneOptions {
             legacy_clone: self.legacy_clone,
-            share_files: self.fd_table == FdTableMode::Shared,
+            share_files: close_mode == CloseMode::Unshare,
             ..CloneOptions::default()
         };
-        let (entry, argument) = setup.entry();
         let mut stack = ChildStack::new()?;
-        // SAFETY: the entry of a `ChildSetup` is made for this, and the setup outlives the clone.
-        let clone = || unsafe { clone::clone(options, &mut stack, entry, argument) };
-        let Cloned { pidfd, .. } = mask::with_all_blocked(clone)?;
-        if let Some((_, errno)) = setup.failure() {
-            leader::wait_pidfd(&pidfd, WaitIdOptions::empty());
-            return Err(io::Error::from_raw_os_error(errno));
-        }
+        let started = mask::with_all_blocked(|| setup.start(options, &mut stack));
+        let started = started.map_err(|(_, errno)| io::Error::from_raw_os_error(errno))?;
         Ok(FactoryProcess {
             socket: ours,
-            pidfd,
+            pidfd: started.pidfd,
         })
     }
 
     /// Starts a program that does not exist. The expected error proves that everything up to
     /// `execve` works.
     fn probe(self: &Arc<Self>) -> io::Result<()> {
-        let (mut missing, mut root) = (Strings::default(), Strings::default());
-        let pushed = missing.push(&[b""]).and(root.push(&[b"/"]));
+        let mut program = Program::default();
+        let pushed = program
+            .candidates
+            .push(&[b""])
+            .and(program.cwd.push(&[b"/"]));
         debug_assert!(pushed.is_ok(), "no NUL in either");
-        let program = Program {
-            candidates: &missing,
-            argv: &missing,
-            env: &Strings::default(),
-            cwd: &root,
-        };
-        let request = StartRequest::new(&program, (SessionMode::Group, false), None);
+        let request = StartRequest::new(&program).ok_or(Errno::TOOBIG)?;
         let null = open_null()?;
         let deadline = Instant::now() + PROBE_TIMEOUT;
         let reaper = match self.get() {
@@ -192,13 +189,11 @@ impl ReaperPool {
             }
             reaper => reaper?,
         };
-        match reaper.start(&request, [null.as_fd(); 3], &[], Some(deadline)) {
-            Err(StartFailure::Setup(Stage::Execute, libc::ENOENT)) => Ok(()),
-            Err(
-                StartFailure::Os(errno)
-                | StartFailure::Setup(_, errno)
-                | StartFailure::NotDelivered(Some(errno)),
-            ) => Err(io::Error::from_raw_os_error(errno)),
+        match reaper.start(&request, &[null.as_fd(); 3], Some(deadline)) {
+            Err(StartFailure::Child(Stage::Execute, libc::ENOENT)) => Ok(()),
+            Err(StartFailure::Child(_, errno) | StartFailure::NotDelivered(Some(errno))) => {
+                Err(io::Error::from_raw_os_error(errno))
+            }
             Ok(_) | Err(StartFailure::ReaperDied | StartFailure::NotDelivered(None)) => {
                 Err(io::Error::other(InvalidSubreaperCommand))
             }
@@ -209,7 +204,7 @@ impl ReaperPool {
     fn kill_factory(&self) {
         if let Some(process) = self.factory.lock().take() {
             let _ = rustix::process::pidfd_send_signal(&process.pidfd, Signal::KILL);
-            leader::wait_pidfd(&process.pidfd, WaitIdOptions::empty());
+            exit::wait_pidfd(&process.pidfd, WaitIdOptions::empty());
         }
     }
 }
@@ -225,7 +220,7 @@ impl Drop for ReaperPool {
         let timeout = Timespec::try_from(SHUTDOWN_TIMEOUT).unwrap_or_default();
         let mut exited = [PollFd::new(&pidfd, PollFlags::IN)];
         let _ = rustix::event::poll(&mut exited, Some(&timeout));
-        leader::wait_pidfd(&pidfd, WaitIdOptions::NOHANG);
+        exit::wait_pidfd(&pidfd, WaitIdOptions::NOHANG);
     }
 }
 
@@ -233,4 +228,31 @@ fn open_null() -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let null = rustix::fs::open("/dev/null", flags, Mode::empty())?;
     Ok(rustix::io::fcntl_dupfd_cloexec(null, 3)?)
+}
+
+/// Prepares the command for `execve`. The subreaper keeps the server's working directory: programs may
+/// be started in a directory relative to it, and the server may be in a directory that cannot be entered
+/// again.
+fn prepare(command: &ReaperCommand) -> Result<Program, HasNul> {
+    let mut prepared = Program {
+        session_mode: SessionMode::Session,
+        ..Program::default()
+    };
+    let program = command.program.as_os_str();
+    prepared.candidates.push(&[program.as_bytes()])?;
+    // Shown in process lists under the server's own name.
+    let name = std::env::args_os().next();
+    let name = name.unwrap_or_else(|| program.to_owned());
+    for argument in std::iter::once(&name).chain(&command.args) {
+        prepared.argv.push(&[argument.as_bytes()])?;
+    }
+    // Pass on only the variables of the dynamic loader. The rest is of no use to a subreaper, and
+    // tools that search /proc/*/environ should not find it there.
+    for (name, value) in std::env::vars_os() {
+        if name.as_bytes().starts_with(b"LD_") {
+            let variable: [&[u8]; 3] = [name.as_bytes(), b"=", value.as_bytes()];
+            prepared.env.push(&variable)?;
+        }
+    }
+    Ok(prepared)
 }

@@ -1,5 +1,4 @@
 //! A subreaper: starts one program and supervises its process tree.
-#![expect(unsafe_code, reason = "clones a child")]
 
 use std::collections::HashSet;
 use std::io;
@@ -7,18 +6,16 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use rustix::process::{Pid, Signal, WaitIdOptions};
+use rustix::process::{Pid, Signal};
 
-use super::features::HostFeatures;
-use super::message::{ControlMessage, LENGTH, Report};
-use super::start_request::{self, ReceivedRequest};
+use super::factory::HostFeatures;
+use super::message::{self, ControlMessage, MalformedRequest, Received, ReceivedRequest, Report};
+use super::socket;
 use super::tree_killer::{MAX_SCANS, TreeKiller};
-use super::{poll, socket};
 use crate::exit::Exit;
-use crate::leader;
-use crate::sys::child_setup::ChildSetup;
+use crate::sys::child_setup::{ChildSetup, Stage};
 use crate::sys::children::{self, ChildEvent, ChildSignals};
-use crate::sys::clone::{self, CloneOptions, Cloned};
+use crate::sys::clone::CloneOptions;
 use crate::sys::signal_reset::SignalReset;
 use crate::sys::stack::ChildStack;
 
@@ -59,7 +56,7 @@ pub(super) fn run(server: OwnedFd, features: HostFeatures) {
     let (own, signals) = match set_up() {
         Ok(set_up) => set_up,
         Err(error) => {
-            let _ = socket::send(&server, &failed(&error).encode(), &[]);
+            let _ = message::send(&server, &failed(&error));
             return;
         }
     };
@@ -70,13 +67,14 @@ pub(super) fn run(server: OwnedFd, features: HostFeatures) {
         signals,
     };
     while let Some(server) = &reaper.server {
-        let report = match start_request::receive(server.as_fd()) {
+        let report = match message::receive_request(server.as_fd()) {
             Ok(None) => return,
-            Ok(Some(request)) => start(request, features),
-            Err(start_request::MalformedRequest) => failed(&Errno::PROTO.into()),
+            // Then drops the descriptors: a stream ends only when its last writer is closed.
+            Ok(Some(request)) => start(&request, features),
+            Err(MalformedRequest) => failed(&Errno::PROTO.into()),
         };
         // If the server is gone the socket is at its end, and then the tree is killed.
-        let _ = socket::send(server, &report.encode(), &[]);
+        let _ = message::send(server, &report);
         if let Report::Started { pid } = report
             && let Some(leader) = Pid::from_raw(pid)
             && !reaper.supervise(leader)
@@ -95,21 +93,16 @@ fn set_up() -> io::Result<(Pid, ChildSignals)> {
     Ok((own, ChildSignals::open()?))
 }
 
-/// Starts the program. Closes the request's descriptors on return, because a stream ends only when
-/// its last writer is closed.
-fn start(request: ReceivedRequest, features: HostFeatures) -> Report {
+/// Starts the program.
+fn start(request: &ReceivedRequest, features: HostFeatures) -> Report {
     let mut stack = match ChildStack::new() {
         Ok(stack) => stack,
         Err(error) => return failed(&error),
     };
+    let fds = request.fds.iter().map(OwnedFd::as_raw_fd).collect();
     let setup = ChildSetup::new(
-        &request.program(),
-        (
-            request.descriptors.each_ref().map(OwnedFd::as_raw_fd),
-            request.passed.iter().map(OwnedFd::as_raw_fd).collect(),
-        ),
-        (request.session_mode, request.ignore_signals),
-        request.open_files,
+        &request.program,
+        fds,
         features.close_mode,
         SignalReset::EACH,
     );
@@ -117,26 +110,16 @@ fn start(request: ReceivedRequest, features: HostFeatures) -> Report {
         legacy_clone: features.legacy_clone,
         ..CloneOptions::default()
     };
-    let (entry, argument) = setup.entry();
-    // SAFETY: the entry of a `ChildSetup` is made for this, and the setup outlives the clone.
-    let cloned = unsafe { clone::clone(options, &mut stack, entry, argument) };
-    let Cloned { pid, pidfd } = match cloned {
-        Ok(cloned) => cloned,
-        Err(error) => return failed(&error),
-    };
-    if let Some((stage, errno)) = setup.failure() {
-        // The child has exited already; this reaps it.
-        leader::wait_pidfd(&pidfd, WaitIdOptions::empty());
-        return Report::SetupFailed { stage, errno };
-    }
-    Report::Started {
-        pid: pid.as_raw_nonzero().get(),
+    match setup.start(options, &mut stack) {
+        Ok(cloned) => Report::Started {
+            pid: cloned.pid.as_raw_nonzero().get(),
+        },
+        Err((stage, errno)) => Report::Failed(stage, errno),
     }
 }
 
 fn failed(error: &io::Error) -> Report {
-    let errno = error.raw_os_error().unwrap_or(libc::EIO);
-    Report::Failed { errno }
+    Report::Failed(Stage::Clone, error.raw_os_error().unwrap_or(libc::EIO))
 }
 
 impl Reaper {
@@ -154,7 +137,7 @@ impl Reaper {
                 killer.run_if_due(self.features.lookup, self.own, &HashSet::new());
             }
             let timeout = tree.killer.as_ref().map(TreeKiller::time_until_due);
-            if poll::wait(self.server.as_ref(), &self.signals, timeout) {
+            if socket::wait_for_event(self.server.as_ref(), &self.signals, timeout) {
                 self.handle_messages(&mut tree);
             }
         }
@@ -203,20 +186,19 @@ impl Reaper {
     fn report(&self, exit: Exit, alone: bool) {
         if let Some(server) = &self.server {
             // The socket cannot be full: this is only the second message.
-            let _ = socket::send(server, &Report::Exited { exit, alone }.encode(), &[]);
+            let _ = message::send(server, &Report::Exited { exit, alone });
         }
     }
 
     fn handle_messages(&mut self, tree: &mut SupervisedTree) {
         while let Some(server) = &self.server {
-            let mut bytes = [0; LENGTH];
-            match socket::receive(server, &mut bytes, RecvFlags::DONTWAIT) {
-                Ok((0, _)) => {
+            match message::receive(server, RecvFlags::empty()) {
+                Ok(Received::End) => {
                     self.server = None;
                     tree.killer.get_or_insert_with(TreeKiller::new);
                 }
-                Ok((length, _)) => {
-                    if let Some(message) = ControlMessage::decode(&bytes[..length]) {
+                Ok(Received::Message(message)) => {
+                    if let Some(message) = message {
                         self.handle(message, tree);
                     }
                     if tree.may_reap && tree.state == (LeaderState::Exited { alone: true }) {

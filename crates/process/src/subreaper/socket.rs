@@ -3,8 +3,10 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::cmsg_space;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -12,9 +14,7 @@ use rustix::net::{
 };
 
 use crate::slots::SLOTS;
-
-/// The maximum number of descriptors in one message.
-pub(super) const MAX_FDS: usize = SLOTS;
+use crate::sys::children::ChildSignals;
 
 /// Creates a connected pair, both ends close-on-exec.
 pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
@@ -28,7 +28,7 @@ pub(super) fn send(
     bytes: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), Errno> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(SLOTS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(Errno::TOOMANYREFS);
@@ -49,7 +49,7 @@ pub(super) fn receive(
     buffer: &mut [u8],
     flags: RecvFlags,
 ) -> Result<(usize, Vec<OwnedFd>), Errno> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(SLOTS))];
     let flags = flags | RecvFlags::CMSG_CLOEXEC;
     loop {
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -64,4 +64,20 @@ pub(super) fn receive(
         });
         return Ok((length, rights.flatten().collect()));
     }
+}
+
+/// Waits for a message or hang-up on `server`, for a child event, or for the timeout. Returns whether
+/// the socket is ready.
+pub(super) fn wait_for_event(
+    server: Option<impl AsFd>,
+    signals: &ChildSignals,
+    timeout: Option<Duration>,
+) -> bool {
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let server = server.as_ref().map(AsFd::as_fd);
+    let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
+    fds.extend(server.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+    // Only ENOMEM is possible; the caller's non-blocking checks follow in any case.
+    let _ = rustix::event::poll(&mut fds, timeout.as_ref());
+    fds.get(1).is_some_and(|fd| !fd.revents().is_empty())
 }

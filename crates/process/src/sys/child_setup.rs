@@ -9,23 +9,24 @@
 
 use std::convert::Infallible;
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
-use std::marker::PhantomData;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use super::clone::Entry;
+use rustix::process::WaitIdOptions;
+use serde::{Deserialize, Serialize};
+
+use super::clone::{self, CloneOptions, Cloned, Entry};
 use super::signal_reset::SignalReset;
-use crate::strings::Strings;
+use super::stack::ChildStack;
+use crate::exit;
+use crate::program::Program;
 
 /// Everything one child needs, and where it reports a failure.
 pub(crate) struct ChildSetup<'a> {
-    descriptors: [RawFd; 3],
-    /// Become descriptors 3 and up. Each source is above all targets, so no `dup3` overwrites a source
-    /// that is still needed.
-    passed: Vec<RawFd>,
-    /// Whether the program starts with all signals ignored, except SIGCHLD.
-    ignore_signals: bool,
-    session_mode: SessionMode,
+    program: &'a Program,
+    /// Become descriptors 0 and up. Each source is above its target and all targets before it, so no
+    /// `dup3` overwrites a source that is still needed.
+    fds: Vec<RawFd>,
     limit: Option<libc::rlimit64>,
     /// Null to keep the working directory.
     cwd: *const c_char,
@@ -33,11 +34,11 @@ pub(crate) struct ChildSetup<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
     close_mode: CloseMode,
+    /// The highest open descriptor, for [`CloseMode::Each`].
+    highest: RawFd,
     signal_reset: SignalReset,
     /// Written by the child, read by the thread that cloned it: a [`Stage`], then an `errno`.
     failure: [AtomicI32; 2],
-    /// The pointers above point into these.
-    strings: PhantomData<&'a Strings>,
 }
 
 /// How a child closes the descriptors that are not for it. Those the server opened are close-on-exec
@@ -49,33 +50,37 @@ pub(crate) enum CloseMode {
     /// It has a copy of the whole table, and closes a range.
     Range,
     /// It has a copy of the whole table, and closes one by one, for kernels without `close_range`.
-    Each { highest: RawFd },
+    Each,
+}
+
+impl CloseMode {
+    /// Picks the method for a child with a copy of the whole table.
+    pub(crate) fn of_copied_table() -> Self {
+        // SAFETY: no pointers; no descriptor has this number. Fails if the call is unavailable, in this
+        // kernel or under its seccomp filters.
+        match unsafe { libc::syscall(libc::SYS_close_range, c_uint::MAX, c_uint::MAX, 0) } {
+            0 => CloseMode::Range,
+            _ => CloseMode::Each,
+        }
+    }
 }
 
 /// Which process group or session a child leads.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SessionMode {
     /// Its own process group.
+    #[default]
     Group,
     /// Its own session, without a terminal.
     Session,
-    /// Its own session, whose controlling terminal is the first stream.
+    /// Its own session, whose controlling terminal is the first descriptor.
     Terminal,
-    /// Its own session, whose controlling terminal is the last passed descriptor.
+    /// Its own session, whose controlling terminal is the last descriptor.
     PassedTerminal,
 }
 
-/// The arguments of `execve` for one program.
-pub(crate) struct Program<'a> {
-    pub(crate) candidates: &'a Strings,
-    pub(crate) argv: &'a Strings,
-    pub(crate) env: &'a Strings,
-    /// Empty to keep the working directory.
-    pub(crate) cwd: &'a Strings,
-}
-
 /// The step in which a child failed.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
     Group = 1,
     Terminal,
@@ -83,11 +88,13 @@ pub(crate) enum Stage {
     Limits,
     Directory,
     Execute,
+    /// No child was created.
+    Clone,
 }
 
 impl Stage {
     /// Returns `None` for zero, which means success.
-    pub(crate) fn from_number(number: i32) -> Option<Self> {
+    fn from_number(number: i32) -> Option<Self> {
         Some(match number {
             0 => return None,
             1 => Stage::Group,
@@ -103,20 +110,17 @@ impl Stage {
 type Step = Result<c_long, (Stage, i32)>;
 
 impl<'a> ChildSetup<'a> {
+    /// Prepares a program that gets these descriptors, from 0 on.
     pub(crate) fn new(
-        program: &Program<'a>,
-        (descriptors, passed): ([RawFd; 3], Vec<RawFd>),
-        (session_mode, ignore_signals): (SessionMode, bool),
-        open_files: Option<(u64, u64)>,
+        program: &'a Program,
+        fds: Vec<RawFd>,
         close_mode: CloseMode,
         signal_reset: SignalReset,
     ) -> Self {
         Self {
-            descriptors,
-            passed,
-            ignore_signals,
-            session_mode,
-            limit: open_files.map(|(soft, hard)| libc::rlimit64 {
+            program,
+            fds,
+            limit: program.open_files.map(|(soft, hard)| libc::rlimit64 {
                 rlim_cur: soft,
                 rlim_max: hard,
             }),
@@ -125,19 +129,38 @@ impl<'a> ChildSetup<'a> {
             argv: program.argv.pointers(),
             env: program.env.pointers(),
             close_mode,
+            highest: match close_mode {
+                CloseMode::Each => highest_descriptor(),
+                CloseMode::Unshare | CloseMode::Range => 0,
+            },
             signal_reset,
             failure: [AtomicI32::new(0), AtomicI32::new(0)],
-            strings: PhantomData,
         }
     }
 
-    /// The entry point for the clone. Sound to run in the child as long as `self` is not moved.
-    pub(crate) fn entry(&self) -> (Entry, *mut c_void) {
-        (enter, (&raw const *self).cast_mut().cast())
+    /// Clones the child, and returns when it runs the program or has failed and exited.
+    pub(crate) fn start(
+        &self,
+        options: CloneOptions<'_>,
+        stack: &mut ChildStack,
+    ) -> Result<Cloned, (Stage, i32)> {
+        let argument = (&raw const *self).cast_mut().cast();
+        // SAFETY: `enter` is made for this, and `self` is borrowed until the child no longer uses it.
+        let cloned = unsafe { clone::clone(options, stack, enter, argument) };
+        let cloned =
+            cloned.map_err(|error| (Stage::Clone, error.raw_os_error().unwrap_or(libc::EIO)))?;
+        match self.failure() {
+            None => Ok(cloned),
+            Some(failure) => {
+                // The child has exited already. Reap it, so that its tree is empty.
+                exit::wait_pidfd(&cloned.pidfd, WaitIdOptions::empty());
+                Err(failure)
+            }
+        }
     }
 
     /// The step that failed and its `errno`. Valid once the child has exited or called `execve`.
-    pub(crate) fn failure(&self) -> Option<(Stage, i32)> {
+    fn failure(&self) -> Option<(Stage, i32)> {
         let stage = Stage::from_number(self.failure[0].load(Ordering::Acquire))?;
         Some((stage, self.failure[1].load(Ordering::Acquire)))
     }
@@ -146,35 +169,30 @@ impl<'a> ChildSetup<'a> {
     fn run(&self) -> Result<Infallible, (Stage, i32)> {
         self.unshare_files()?;
         set_signals(self.signal_reset.signals, libc::SIG_DFL);
-        if self.ignore_signals {
+        if self.program.ignore_signals {
             // With SIGCHLD ignored, the program could not wait for its children.
             set_signals(!(1 << (libc::SIGCHLD - 1)), libc::SIG_IGN);
         }
-        let result = match self.session_mode {
+        let result = match self.program.session_mode {
             // SAFETY: no pointers.
             SessionMode::Group => unsafe { libc::syscall(libc::SYS_setpgid, 0, 0) },
             // SAFETY: no pointers.
             _ => unsafe { libc::syscall(libc::SYS_setsid) },
         };
         check(Stage::Group, result)?;
-        let terminal = match self.session_mode {
+        let terminal = match self.program.session_mode {
             SessionMode::Group | SessionMode::Session => None,
-            SessionMode::Terminal => self.descriptors.first(),
-            SessionMode::PassedTerminal => self.passed.last(),
+            SessionMode::Terminal => self.fds.first(),
+            SessionMode::PassedTerminal => self.fds.last(),
         };
         if let Some(terminal) = terminal {
             // SAFETY: no pointers; zero context not to steal the terminal from another session.
             let result = unsafe { libc::ioctl(*terminal, libc::TIOCSCTTY, 0) };
             check(Stage::Terminal, result.into())?;
         }
-        for (target, source) in self.descriptors.into_iter().enumerate() {
-            // SAFETY: no pointers. The source is never 0, 1 or 2, so it differs from the target,
-            // which therefore loses close-on-exec.
-            let result = unsafe { libc::syscall(libc::SYS_dup3, source, target as c_int, 0) };
-            check(Stage::Descriptors, result)?;
-        }
-        for (target, source) in (3_i32..).zip(&self.passed) {
-            // SAFETY: as above.
+        for (target, source) in (0_i32..).zip(&self.fds) {
+            // SAFETY: no pointers. The source is above the target, so they differ, and the target loses
+            // close-on-exec.
             let result = unsafe { libc::syscall(libc::SYS_dup3, *source, target, 0) };
             check(Stage::Descriptors, result)?;
         }
@@ -221,8 +239,7 @@ impl<'a> ChildSetup<'a> {
     /// Unshares the descriptor table. No descriptor may be opened or closed before this.
     fn unshare_files(&self) -> Result<(), (Stage, i32)> {
         if self.close_mode == CloseMode::Unshare {
-            let all = self.descriptors.iter().chain(&self.passed);
-            let highest = all.max().copied().unwrap_or_default();
+            let highest = self.fds.iter().max().copied().unwrap_or_default();
             let above = highest.cast_unsigned().wrapping_add(1);
             check(Stage::Descriptors, unshare_from(above))?;
         }
@@ -230,16 +247,16 @@ impl<'a> ChildSetup<'a> {
     }
 
     fn close_others(&self) {
-        let first = 3 + self.passed.len() as c_int;
+        let first = self.fds.len() as c_int;
         match self.close_mode {
             CloseMode::Unshare | CloseMode::Range => {
                 // SAFETY: no pointers. The table is the child's own by now, and it uses only the
                 // descriptors below from here on.
                 unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, 0) };
             }
-            CloseMode::Each { highest } => {
+            CloseMode::Each => {
                 let mut fd = first;
-                while fd <= highest {
+                while fd <= self.highest {
                     // SAFETY: as above.
                     unsafe { libc::syscall(libc::SYS_close, fd) };
                     fd += 1;
@@ -250,7 +267,7 @@ impl<'a> ChildSetup<'a> {
 }
 
 extern "C" fn enter(setup: *mut c_void) -> c_int {
-    // SAFETY: it is the pointer from `ChildSetup::entry`, and the thread that owns it is suspended
+    // SAFETY: it is the pointer from `ChildSetup::start`, and the thread that owns it is suspended
     // until this process calls `execve` or exits.
     let setup = unsafe { &*setup.cast::<ChildSetup<'_>>() };
     let Err((stage, errno)) = setup.run();
@@ -352,8 +369,13 @@ fn errno() -> i32 {
     unsafe { *errno }
 }
 
-/// Whether `close_range` is available, in this kernel and under its seccomp filters.
-pub(crate) fn has_close_range() -> bool {
-    // SAFETY: no pointers; no descriptor has this number.
-    unsafe { libc::syscall(libc::SYS_close_range, c_uint::MAX, c_uint::MAX, 0) == 0 }
+/// The highest open descriptor. Another thread may open a higher one in the meantime, but all that
+/// this program opens are close-on-exec; closing them explicitly is only a second safeguard.
+fn highest_descriptor() -> RawFd {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names
+        .filter_map(|name| name.parse().ok())
+        .max()
+        .unwrap_or(1024)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::exit_source::ExitSource;
+use crate::exit::ExitSource;
 use crate::terminal::{Registered, Terminal};
 
 /// Registers a descriptor with the runtime of the calling task. Returns it with the error.
@@ -33,7 +33,7 @@ pub(crate) fn exit_source(
         .map_err(|error| error.into_parts())
 }
 
-/// Registers a terminal for writing. [`PtyReadiness`](crate::pty_readiness::PtyReadiness) reports
+/// Registers a terminal for writing. [`PtyReadiness`](crate::terminal::PtyReadiness) reports
 /// when it is readable.
 pub(crate) fn terminal(terminal: Arc<Terminal>) -> io::Result<Registered> {
     // SAFETY: a terminal keeps its `OwnedFd` until it is dropped, and the returned value owns a
@@ -42,4 +42,29 @@ pub(crate) fn terminal(terminal: Arc<Terminal>) -> io::Result<Registered> {
     registered
         .map(Arc::new)
         .map_err(|error| error.into_parts().1)
+}
+
+/// A descriptor registered with the runtime, for a caller that reads from a duplicate of it.
+#[derive(Debug)]
+pub struct ReadableFd(AsyncFd<OwnedFd>);
+
+impl ReadableFd {
+    /// Registers it with the runtime of the calling task.
+    ///
+    /// # Errors
+    /// If the descriptor cannot be polled.
+    pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        let registered = self::descriptor(descriptor, Interest::READABLE);
+        registered.map(Self).map_err(|(_, error)| error)
+    }
+
+    /// Waits until the descriptor is readable or at its end. The caller must then read everything:
+    /// the next call waits for more.
+    ///
+    /// # Errors
+    /// If the runtime is shutting down.
+    pub async fn readable(&self) -> io::Result<()> {
+        self.0.readable().await?.clear_ready();
+        Ok(())
+    }
 }

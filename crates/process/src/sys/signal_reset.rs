@@ -11,7 +11,7 @@ use rustix::process::WaitIdOptions;
 use super::child_setup::ProbeTest;
 use super::clone::{self, CloneOptions};
 use super::stack::ChildStack;
-use crate::leader;
+use crate::exit;
 
 /// How a child resets all signals to their defaults. `execve` resets signals with a handler, but the
 /// handler could run in the server's memory before that. It leaves ignored signals ignored.
@@ -43,7 +43,7 @@ impl SignalReset {
         let Ok(child) = clone::probe(options, &mut ChildStack::new()?, ProbeTest::Exit) else {
             return Ok(Self::EACH);
         };
-        leader::wait_pidfd(&child.pidfd, WaitIdOptions::empty());
+        exit::wait_pidfd(&child.pidfd, WaitIdOptions::empty());
         let ignored = (0..64).filter(|bit| is_ignored(bit + 1).unwrap_or(true));
         Ok(Self {
             by_clone: true,

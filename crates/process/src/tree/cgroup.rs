@@ -1,17 +1,19 @@
 //! A process tree in a cgroup of its own.
 
-use std::io;
+use std::collections::HashSet;
+use std::ffi::CStr;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitIdOptions};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitIdOptions, pidfd_open};
 
-use super::cgroup_members;
 use super::cgroup_root::CgroupRoot;
-use crate::leader;
+use crate::exit;
 use crate::sys::child_setup::ProbeTest;
 use crate::sys::clone::{self, CloneOptions};
 use crate::sys::stack::ChildStack;
@@ -48,10 +50,7 @@ impl Cgroup {
         root.remove_abandoned();
         let (number, directory) = match reuse(root) {
             Some(reused) => reused,
-            None => {
-                let number = root.next_number();
-                (number, create(root.directory(), number)?)
-            }
+            None => create(root)?,
         };
         let cgroup = Self {
             root: Arc::clone(root),
@@ -89,9 +88,8 @@ impl Cgroup {
             Err(Errno::NOENT | Errno::NODEV) => return Ok(()),
             result => result?,
         };
-        let directory = directory.as_fd();
-        Ok(cgroup_members::signal_all(
-            directory,
+        Ok(signal_all(
+            directory.as_fd(),
             excluded_group,
             signal,
             MAX_DEPTH,
@@ -120,22 +118,20 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         self.release_if_empty();
         if *self.state.lock() != State::Released {
-            self.root.abandon(self.number);
+            self.root.abandoned.lock().push(self.number);
         }
     }
 }
 
 /// Opens a released cgroup.
 fn reuse(root: &CgroupRoot) -> Option<(u64, OwnedFd)> {
-    let number = root.take_released()?;
-    match open(root.directory(), &number.to_string(), DIRECTORY) {
-        Ok(directory) => Some((number, directory)),
-        Err(_) => {
-            // Descriptors may be exhausted; remove the cgroup later.
-            root.abandon(number);
-            None
-        }
+    let number = root.released.lock().pop()?;
+    let opened = open(root.directory(), &number.to_string(), DIRECTORY);
+    if opened.is_err() {
+        // Descriptors may be exhausted; remove the cgroup later.
+        root.abandoned.lock().push(number);
     }
+    Some((number, opened.ok()?))
 }
 
 /// Whether a process lives in the cgroup or below it.
@@ -155,8 +151,7 @@ pub(super) fn has_nested(root: BorrowedFd<'_>, number: u64) -> bool {
 
 /// Creates a cgroup, clones a child into it, and removes it again.
 pub(super) fn probe(root: &CgroupRoot) -> io::Result<()> {
-    let number = root.next_number();
-    let directory = create(root.directory(), number)?;
+    let (number, directory) = create(root)?;
     let result = probe_in(directory.as_fd());
     drop(directory);
     remove(root.directory(), number)?;
@@ -170,17 +165,20 @@ fn probe_in(directory: BorrowedFd<'_>) -> io::Result<()> {
         ..CloneOptions::default()
     };
     let child = clone::probe(options, &mut stack, ProbeTest::Exit)?;
-    leader::wait_pidfd(&child.pidfd, WaitIdOptions::empty());
+    exit::wait_pidfd(&child.pidfd, WaitIdOptions::empty());
     Ok(write(directory, "cgroup.kill", b"1")?)
 }
 
-fn create(root: BorrowedFd<'_>, number: u64) -> io::Result<OwnedFd> {
+/// Creates a cgroup with a number that none below this root has had.
+fn create(root: &CgroupRoot) -> io::Result<(u64, OwnedFd)> {
+    let number = root.next.fetch_add(1, Ordering::Relaxed);
     let name = number.to_string();
-    rustix::fs::mkdirat(root, &name, Mode::from_raw_mode(0o755))?;
-    let opened = open(root, &name, DIRECTORY);
-    Ok(opened.inspect_err(|_| {
-        let _ = rustix::fs::unlinkat(root, &name, AtFlags::REMOVEDIR);
-    })?)
+    rustix::fs::mkdirat(root.directory(), &name, Mode::from_raw_mode(0o755))?;
+    let opened = open(root.directory(), &name, DIRECTORY);
+    let opened = opened.inspect_err(|_| {
+        let _ = rustix::fs::unlinkat(root.directory(), &name, AtFlags::REMOVEDIR);
+    });
+    Ok((number, opened?))
 }
 
 /// Removes an empty cgroup and those nested in it.
@@ -202,18 +200,78 @@ pub(super) fn remove_nested(directory: BorrowedFd<'_>, depth: usize) -> Result<(
     if depth == 0 {
         return Err(Errno::BUSY);
     }
+    for_each_nested(directory, |name| {
+        let nested = open_nested(directory, name)?;
+        remove_nested(nested.as_fd(), depth - 1)?;
+        rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)
+    })
+}
+
+/// Sends a signal to all members of a cgroup and its nested cgroups, except those in one process
+/// group.
+fn signal_all(
+    directory: BorrowedFd<'_>,
+    excluded_group: Option<Pid>,
+    signal: Signal,
+    depth: usize,
+) -> Result<(), Errno> {
+    let is_excluded = |pid: Pid| {
+        excluded_group.is_some() && rustix::process::getpgid(Some(pid)).ok() == excluded_group
+    };
+    let opened: Vec<_> = members(directory)?
+        .into_iter()
+        .filter(|pid| !is_excluded(*pid))
+        .filter_map(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)))
+        .collect();
+    // Read again after opening the pidfds, because a pid may have been reused in between. A pid that
+    // is still listed belongs to a member now; its pidfd refers to that member or to a dead process.
+    let still: HashSet<_> = members(directory)?.into_iter().collect();
+    for (_, pidfd) in opened.iter().filter(|(pid, _)| still.contains(pid)) {
+        let _ = rustix::process::pidfd_send_signal(pidfd, signal);
+    }
+    if depth == 0 {
+        return Ok(());
+    }
+    for_each_nested(directory, |name| {
+        // It may have been removed in the meantime.
+        match open_nested(directory, name) {
+            Ok(nested) => signal_all(nested.as_fd(), excluded_group, signal, depth - 1),
+            Err(_) => Ok(()),
+        }
+    })
+}
+
+fn members(directory: BorrowedFd<'_>) -> Result<Vec<Pid>, Errno> {
+    let file = match open(directory, "cgroup.procs", OFlags::RDONLY) {
+        // Removed in the meantime.
+        Err(Errno::NOENT | Errno::NODEV) => return Ok(Vec::new()),
+        result => result?,
+    };
+    let mut text = String::new();
+    let read = std::fs::File::from(file).read_to_string(&mut text);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let pids = text.lines().filter_map(|line| line.parse().ok());
+    Ok(pids.filter_map(Pid::from_raw).collect())
+}
+
+/// Calls `work` with the name of each cgroup directly below one.
+fn for_each_nested(
+    directory: BorrowedFd<'_>,
+    mut work: impl FnMut(&CStr) -> Result<(), Errno>,
+) -> Result<(), Errno> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name();
-        if entry.file_type() != FileType::Directory || matches!(name.to_bytes(), b"." | b"..") {
-            continue;
+        if entry.file_type() == FileType::Directory && !matches!(name.to_bytes(), b"." | b"..") {
+            work(name)?;
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let nested = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-        remove_nested(nested.as_fd(), depth - 1)?;
-        rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?;
     }
     Ok(())
+}
+
+fn open_nested(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::openat(directory, name, flags, Mode::empty())
 }
 
 /// Reads `populated` from an open `cgroup.events`.

@@ -1,4 +1,4 @@
-//! Creates process trees of the kind that a spawner uses.
+//! Picks a kind of process tree for a spawner, and creates the trees.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,9 +10,41 @@ use super::Tree;
 use super::cgroup::Cgroup;
 use super::cgroup_root::CgroupRoot;
 use super::group::Group;
-use super::kinds::{Clone3Unavailable, NoCommand, TreeChoice, Unavailable};
-use crate::spawn_context::FdTableMode;
 use crate::subreaper::{ReaperCommand, ReaperHandle, ReaperPool};
+use crate::sys::child_setup::CloseMode;
+
+/// Which kinds of tree a spawner may use.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum TreeChoice {
+    /// The best kind that this host supports: cgroups, else subreapers if there is a command for
+    /// them, else process groups.
+    #[default]
+    Auto,
+    /// Cgroups only.
+    Cgroup,
+    /// Subreapers only, even if cgroups are available.
+    Subreaper,
+    /// Process groups, even if another kind is available.
+    Group,
+}
+
+/// The requested kind of tree is unavailable on this host.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use process trees of kind {kind}: {cause}")]
+struct Unavailable {
+    kind: TreeKind,
+    /// Not a `source`: the message contains it already.
+    cause: io::Error,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("no subreaper command is set")]
+struct NoCommand;
+
+/// Only `clone3` can start a child inside a cgroup.
+#[derive(Debug, thiserror::Error)]
+#[error("clone3 is not allowed")]
+struct Clone3Unavailable;
 
 /// Creates the process trees of one spawner.
 #[derive(Debug)]
@@ -36,11 +68,11 @@ impl TreeFactory {
         choice: TreeChoice,
         subreaper: Option<&ReaperCommand>,
         legacy_clone: bool,
-        fd_table: FdTableMode,
+        close_mode: CloseMode,
     ) -> io::Result<Self> {
         let subreapers = || match subreaper {
             Some(command) => {
-                ReaperPool::open(command, legacy_clone, fd_table).map(TreeFactory::Subreapers)
+                ReaperPool::open(command, legacy_clone, close_mode).map(TreeFactory::Subreapers)
             }
             None => Err(io::Error::other(NoCommand)),
         };

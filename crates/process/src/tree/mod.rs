@@ -1,34 +1,28 @@
 //! Process trees: all descendants of one child, however they fork.
 //!
 //! Hosts differ in how well they can track descendants. There is one implementation per kind:
-//! - `cgroup`: a cgroup below the spawner's `cgroup_root`; `cgroup_members` signals its processes
-//! - `subreaper`: a subreaper process above the child
+//! - `cgroup`: a cgroup below the spawner's `cgroup_root`
+//! - a subreaper process above the child, in [`crate::subreaper`]
 //! - `group`: the process group, completed by what `/proc` shows (`proc_stat`)
 //!
-//! `kinds` names them. `factory` picks one for a spawner and creates the trees.
+//! `factory` picks one for a spawner and creates the trees.
 
 mod cgroup;
-mod cgroup_members;
 mod cgroup_root;
 mod factory;
 mod group;
-mod kinds;
-mod own_cgroup;
 pub(crate) mod proc_stat;
-mod subreaper;
 
 use std::io;
-use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use crate::subreaper::ReaperHandle;
+use crate::subreaper::SubreaperTree;
 use cgroup::Cgroup;
+pub use factory::TreeChoice;
 pub(crate) use factory::{NewTree, TreeFactory};
 use group::Group;
-pub use kinds::TreeChoice;
-use subreaper::SubreaperTree;
 
 /// The process tree of one child.
 ///
@@ -42,11 +36,6 @@ pub(crate) enum Tree {
 }
 
 impl Tree {
-    /// The tree of a program that this subreaper has started.
-    pub(crate) fn supervised(reaper: Arc<ReaperHandle>) -> Self {
-        Tree::Subreaper(SubreaperTree::new(reaper))
-    }
-
     /// Kills all processes.
     pub(crate) fn kill(&self, leader: Pid, unreaped: bool) -> io::Result<()> {
         match self {
@@ -59,35 +48,29 @@ impl Tree {
     /// Sends a signal to all processes: atomically to the leader's process group while its id is
     /// valid, as a terminal would, then to each of the others.
     pub(crate) fn signal(&self, leader: Pid, unreaped: bool, signal: Signal) -> io::Result<()> {
-        let signal_group = || {
-            if unreaped {
-                signal_group(leader, signal)
-            } else {
-                Ok(())
-            }
+        // Found before the first is signalled: if it exits, its children get another parent.
+        let others = match self {
+            Tree::Group(group) => group.outside_group(leader, unreaped),
+            _ => Vec::new(),
         };
+        let mut result = Ok(());
+        if unreaped {
+            result = rustix::process::kill_process_group(leader, signal);
+        }
+        if result == Err(Errno::SRCH) {
+            // The leader may have left its own group, and is then one of the others.
+            result = Ok(());
+        }
         match self {
-            Tree::Cgroup(cgroup) => {
-                let result = signal_group();
-                cgroup.signal(unreaped.then_some(leader), signal)?;
-                result
-            }
-            Tree::Subreaper(tree) => {
-                let result = signal_group();
-                tree.signal(signal, unreaped)?;
-                result
-            }
-            Tree::Group(group) => {
-                // Find all others before the first is signalled: if it exits, its children get
-                // another parent.
-                let others = group.outside_group(leader, unreaped);
-                let result = signal_group();
+            Tree::Cgroup(cgroup) => cgroup.signal(unreaped.then_some(leader), signal)?,
+            Tree::Subreaper(tree) => tree.signal(signal, unreaped)?,
+            Tree::Group(_) => {
                 for pidfd in &others {
                     let _ = rustix::process::pidfd_send_signal(pidfd, signal);
                 }
-                result
             }
         }
+        Ok(result?)
     }
 
     /// Whether a process is alive.
@@ -123,13 +106,5 @@ impl Tree {
             Tree::Subreaper(tree) => tree.release_if_empty(),
             Tree::Group(_) => {}
         }
-    }
-}
-
-fn signal_group(leader: Pid, signal: Signal) -> io::Result<()> {
-    match rustix::process::kill_process_group(leader, signal) {
-        // The leader may have left its own group, and is then one of the others.
-        Err(Errno::SRCH) => Ok(()),
-        result => Ok(result?),
     }
 }

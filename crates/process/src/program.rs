@@ -1,7 +1,28 @@
-//! Many C strings in one allocation.
+//! A program and its strings, prepared for `execve`.
 
 use std::ffi::c_char;
 use std::ptr;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::sys::child_setup::SessionMode;
+
+/// A program and how a child executes it. Also the message that makes a subreaper start it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Program {
+    /// The paths to try, in order. Relative ones are resolved in the child, in its working directory.
+    pub(crate) candidates: Strings,
+    pub(crate) argv: Strings,
+    pub(crate) env: Strings,
+    /// One string, or none to keep the working directory.
+    pub(crate) cwd: Strings,
+    pub(crate) session_mode: SessionMode,
+    /// Whether it starts with all signals ignored, except SIGCHLD.
+    pub(crate) ignore_signals: bool,
+    /// The soft and hard limit on open files, instead of the parent's.
+    pub(crate) open_files: Option<(u64, u64)>,
+}
 
 /// Consecutive NUL-terminated strings. Pointers are created only for the clone, so that the value can be
 /// sent between threads.
@@ -12,6 +33,7 @@ pub(crate) struct Strings {
 }
 
 /// A string contains a NUL byte.
+#[derive(Debug)]
 pub(crate) struct HasNul;
 
 impl Strings {
@@ -45,6 +67,10 @@ impl Strings {
         })
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
     /// Pointers to all strings and a terminating null pointer, for `execve`. Valid until `self` is
     /// modified or dropped.
     pub(crate) fn pointers(&self) -> Vec<*const c_char> {
@@ -63,6 +89,19 @@ impl Strings {
             let end = rest.iter().position(|byte| *byte == 0);
             &rest[..end.expect("every string is terminated")]
         })
+    }
+}
+
+impl Serialize for Strings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.bytes)
+    }
+}
+
+impl<'de> Deserialize<'de> for Strings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = <&[u8]>::deserialize(deserializer)?;
+        Self::from_bytes(bytes).ok_or_else(|| D::Error::custom("the last string is not terminated"))
     }
 }
 
