@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use outpost_client::{LocalExecutor, LocalOptions};
-use outpost_mcp::{Launcher, Launchers, Limits, ServerConfig, ServerPool, model::ContentBlock};
+use outpost_client::{Executor, LocalExecutor, LocalOptions};
+use outpost_mcp::{Executors, Limits, ServerConfig, ServerPool, model::ContentBlock};
 use outpost_testkit::mcp_server::StdinRecorder;
 use outpost_testkit::{FaultyLink, TestTag, deadline};
 use serde_json::{Value, json};
@@ -176,11 +176,12 @@ fn pool(on: &[&str], command: &[String], tag: &TestTag) -> ServerPool {
     let server = ServerConfig::parse("one", &json!({"command": program, "args": args}));
     let servers = BTreeMap::from([("one".to_owned(), server.expect("valid"))]);
     let local = LocalExecutor::new(LocalOptions::default()).expect("an executor");
-    let launchers = Launchers {
-        local: Launcher::local(Arc::new(local)),
+    let local: Arc<dyn Executor> = Arc::new(local);
+    let executors = Executors {
+        local: Arc::new(local),
         remote: None,
     };
-    ServerPool::start(servers, &launchers, &Limits::default())
+    ServerPool::start(servers, &executors, &Limits::default())
 }
 
 #[tokio::test]

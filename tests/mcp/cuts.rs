@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outpost_client::{Executor, LocalExecutor, LocalOptions, RemoteExecutor, RemoteOptions};
 use outpost_mcp::{
-    Launcher, Launchers, Limits, ServerConfig, ServerPool,
+    Executors, Limits, ServerConfig, ServerPool,
     model::{CallToolResult, ContentBlock},
 };
 use outpost_testkit::mcp_server::StdinRecorder;
@@ -128,9 +128,10 @@ async fn our_client_survives_cuts() {
     let remote = RemoteExecutor::connect(link.url(), options).await;
     let remote: Arc<dyn Executor> = Arc::new(remote.expect("a remote executor"));
     let local = LocalExecutor::new(LocalOptions::default()).expect("a local executor");
-    let launchers = Launchers {
-        local: Launcher::local(Arc::new(local)),
-        remote: Some(Launcher::remote(Arc::new(remote))),
+    let local: Arc<dyn Executor> = Arc::new(local);
+    let executors = Executors {
+        local: Arc::new(local),
+        remote: Some(Arc::new(remote)),
     };
     let message = "0123456789abcdef".repeat(LARGE / 16);
     for (command, image, large, arguments, expected) in [
@@ -155,26 +156,27 @@ async fn our_client_survives_cuts() {
         let config = json!({"command": program, "args": args, "environment": "remote"});
         let config = ServerConfig::parse("one", &config).expect("valid");
         let servers = BTreeMap::from([("one".to_owned(), config)]);
-        let pool = ServerPool::start(servers, &launchers, &Limits::default());
+        let pool = ServerPool::start(servers, &executors, &Limits::default());
         deadline::expect_soon("the server", pool.settled()).await;
+        let session = pool.session("one").await.expect("a session");
         let cut_link = CutLink {
             link: &link,
             recorder: &recorder,
         };
         // Once this has a response, all earlier messages have arrived.
         let arrived = async || {
-            let templates = pool.resource_templates("one");
+            let templates = session.resource_templates();
             drop(templates.await.expect("a list"));
         };
 
         let tools = cut_link.cut_before("tools/list", pool.tools("one")).await;
         assert!(tools.expect("a list").len() > 4);
         arrived().await;
-        let resources = pool.resources("one");
+        let resources = session.resources();
         let resources = cut_link.cut_before("resources/list", resources).await;
         let uri = resources.expect("a list")[0].uri.clone();
         arrived().await;
-        let read = pool.read_resource("one", &uri);
+        let read = session.read_resource(&uri);
         let read = cut_link.cut_before("resources/read", read).await;
         assert_eq!(read.expect("readable").contents.len(), 1);
         arrived().await;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use outpost_client::{EnvPolicy, Inherit, Start};
+use serde::Deserialize;
 
 /// The variables that `inherit: core` selects. They are listed explicitly when further
 /// variables of the executor are inherited.
@@ -31,16 +32,19 @@ pub struct Command {
 }
 
 /// A forwarded environment variable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EnvVar {
     /// The name of the variable.
     pub name: String,
     /// The environment that provides the value.
+    #[serde(default)]
     pub source: EnvSource,
 }
 
 /// The environment that provides a forwarded variable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EnvSource {
     /// This process's environment.
     #[default]
@@ -57,12 +61,6 @@ pub enum CommandError {
     NotUnicode {
         /// The part that isn't Unicode.
         part: CommandPart,
-    },
-    /// A local server can't take variables from a remote executor.
-    #[error("env_vars: {name} has source = \"remote\", but the server runs locally")]
-    NoExecutor {
-        /// The name of the variable.
-        name: String,
     },
 }
 
@@ -92,29 +90,12 @@ impl Command {
         }
     }
 
-    /// Builds the start request for a local server. `variable` looks up local environment
-    /// variables.
-    pub(crate) fn local_start(
+    /// Builds the start request: the server inherits the executor's core variables and the
+    /// named ones. `variable` looks up local environment variables.
+    pub fn start(
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Start, CommandError> {
-        if let Some(name) = self.executor_variables().next() {
-            let name = name.to_owned();
-            return Err(CommandError::NoExecutor { name });
-        }
-        self.start(variable)
-    }
-
-    /// Builds the start request for a remote server: it inherits the executor's core
-    /// variables and the named ones. `variable` looks up local environment variables.
-    pub fn remote_start(
-        &self,
-        variable: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Start, CommandError> {
-        self.start(variable)
-    }
-
-    fn start(&self, variable: impl Fn(&str) -> Option<OsString>) -> Result<Start, CommandError> {
         let mut argv = vec![text(&self.program, || CommandPart::Program)?];
         for (index, arg) in self.args.iter().enumerate() {
             argv.push(text(arg, || CommandPart::Argument(index + 1))?);
@@ -145,18 +126,14 @@ impl Command {
             ignore_default_excludes: true,
             ..EnvPolicy::default()
         };
-        let mut named = self.executor_variables().map(str::to_owned).peekable();
+        let remote = |named: &&EnvVar| named.source == EnvSource::Remote;
+        let named = self.env_vars.iter().filter(remote);
+        let mut named = named.map(|named| named.name.clone()).peekable();
         if named.peek().is_some() {
             policy.inherit = Inherit::All;
             policy.include_only = CORE.map(str::to_owned).into_iter().chain(named).collect();
         }
         policy
-    }
-
-    fn executor_variables(&self) -> impl Iterator<Item = &str> {
-        let remote = |named: &&EnvVar| named.source == EnvSource::Remote;
-        let named = self.env_vars.iter().filter(remote);
-        named.map(|named| named.name.as_str())
     }
 }
 
@@ -205,7 +182,7 @@ mod tests {
             },
         ];
         let messages = invalid.map(|command| {
-            let start = command.remote_start(|_| Some(broken()));
+            let start = command.start(|_| Some(broken()));
             start.unwrap_err().to_string()
         });
         assert_eq!(
@@ -237,7 +214,5 @@ mod tests {
         assert!(policy.ignore_default_excludes);
         assert_eq!(policy.include_only.len(), CORE.len() + 1);
         assert!(policy.include_only.contains(&"API_KEY".to_owned()));
-        let error = command.local_start(|_| None).unwrap_err();
-        assert!(error.to_string().contains("API_KEY"), "{error}");
     }
 }

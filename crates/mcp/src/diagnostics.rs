@@ -2,13 +2,13 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// Length limit of a quoted line in an error message.
+/// Length limit of a quoted line in an error message, in characters.
 const PREVIEW_CHARS: usize = 300;
 
 /// Why a server's messages ended.
@@ -41,78 +41,54 @@ fn last_line(line: Option<&str>) -> String {
 }
 
 /// Diagnostics of one server. The transport writes them; the session uses them to
-/// explain errors. Clones share the data.
-#[derive(Clone, Debug)]
+/// explain errors.
+#[derive(Debug, Default)]
 pub struct ServerDiagnostics {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
     end_reason: watch::Sender<Option<EndReason>>,
     last_stderr: Mutex<Option<Arc<str>>>,
-    skipped: AtomicU64,
-    first_skipped: Mutex<Option<Arc<str>>>,
+    skipped: Mutex<(u64, Option<Arc<str>>)>,
     discovery_timed_out: AtomicBool,
 }
 
 impl ServerDiagnostics {
-    pub(crate) fn new() -> Self {
-        ServerDiagnostics {
-            shared: Arc::new(Shared {
-                end_reason: watch::Sender::new(None),
-                last_stderr: Mutex::new(None),
-                skipped: AtomicU64::new(0),
-                first_skipped: Mutex::new(None),
-                discovery_timed_out: AtomicBool::new(false),
-            }),
-        }
-    }
-
     /// Returns why the server ended, or `None` while it is alive.
     #[must_use]
     pub fn end_reason(&self) -> Option<EndReason> {
-        self.shared.end_reason.borrow().clone()
+        self.end_reason.borrow().clone()
     }
 
     /// Waits until the server has ended. Cancel safe.
     pub async fn ended(&self) -> EndReason {
-        let mut reason = self.shared.end_reason.subscribe();
+        let mut reason = self.end_reason.subscribe();
         // The wait can't fail: `self` holds the sender.
-        let ended = reason.wait_for(Option::is_some).await;
-        ended
-            .ok()
-            .and_then(|reason| reason.clone())
-            .unwrap_or(EndReason::Closed)
+        let _ = reason.wait_for(Option::is_some).await;
+        self.end_reason().unwrap_or(EndReason::Closed)
     }
 
     /// Returns the last line that the server wrote to stderr.
     #[must_use]
     pub fn last_stderr(&self) -> Option<Arc<str>> {
-        self.shared.last_stderr.lock().clone()
+        self.last_stderr.lock().clone()
     }
 
     /// Returns the number of stdout lines that are not messages, and the first of them.
     #[must_use]
     pub fn skipped(&self) -> (u64, Option<Arc<str>>) {
-        let count = self.shared.skipped.load(Ordering::Relaxed);
-        (count, self.shared.first_skipped.lock().clone())
+        self.skipped.lock().clone()
     }
 
     /// Reports whether `server/discover` got no response in time.
     pub(crate) fn discovery_timed_out(&self) -> bool {
-        self.shared.discovery_timed_out.load(Ordering::Relaxed)
+        self.discovery_timed_out.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_discovery_timed_out(&self) {
-        self.shared
-            .discovery_timed_out
-            .store(true, Ordering::Relaxed);
+        self.discovery_timed_out.store(true, Ordering::Relaxed);
     }
 
     /// Records why the server ended. The first recorded reason wins.
     pub(crate) fn set_end_reason(&self, reason: EndReason) {
-        self.shared.end_reason.send_if_modified(|known| {
+        self.end_reason.send_if_modified(|known| {
             let first = known.is_none();
             if first {
                 *known = Some(reason);
@@ -122,30 +98,32 @@ impl ServerDiagnostics {
     }
 
     pub(crate) fn record_stderr(&self, line: &[u8]) {
-        *self.shared.last_stderr.lock() = Some(preview(line));
+        *self.last_stderr.lock() = Some(preview(line));
     }
 
     pub(crate) fn record_skipped(&self, line: &[u8]) {
-        if self.shared.skipped.fetch_add(1, Ordering::Relaxed) == 0 {
-            *self.shared.first_skipped.lock() = Some(preview(line));
-        }
+        let mut skipped = self.skipped.lock();
+        skipped.0 += 1;
+        skipped.1.get_or_insert_with(|| preview(line));
     }
 }
 
 /// Returns the beginning of untrusted text on one line, with control characters replaced.
 pub(crate) fn preview(line: &[u8]) -> Arc<str> {
+    shortened(line, PREVIEW_CHARS).into()
+}
+
+/// Returns at most `limit` characters of untrusted text, with control characters replaced.
+pub(crate) fn shortened(text: &[u8], limit: usize) -> String {
     // A UTF-8 character has at most four bytes.
-    let head = &line[..line.len().min(PREVIEW_CHARS * 4)];
-    let text = String::from_utf8_lossy(head);
-    let mut preview: String = text
-        .chars()
-        .take(PREVIEW_CHARS)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if head.len() < line.len() || text.chars().nth(PREVIEW_CHARS).is_some() {
-        preview.push('…');
+    let head = &text[..text.len().min(limit * 4)];
+    let decoded = String::from_utf8_lossy(head);
+    let printable = |c: char| if c.is_control() { ' ' } else { c };
+    let mut shortened: String = decoded.chars().take(limit).map(printable).collect();
+    if head.len() < text.len() || decoded.chars().nth(limit).is_some() {
+        shortened.push('…');
     }
-    preview.into()
+    shortened
 }
 
 #[cfg(test)]
@@ -154,7 +132,7 @@ mod tests {
 
     #[tokio::test]
     async fn first_end_reason_wins() {
-        let diagnostics = ServerDiagnostics::new();
+        let diagnostics = ServerDiagnostics::default();
         assert_eq!(diagnostics.end_reason(), None);
         let last_stderr = Some("no such file".into());
         diagnostics.set_end_reason(EndReason::Exited {

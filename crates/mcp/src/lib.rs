@@ -5,17 +5,17 @@
 //!
 //! ```no_run
 //! use std::{collections::BTreeMap, sync::Arc};
-//! use outpost_client::{LocalExecutor, LocalOptions};
-//! use outpost_mcp::{Launcher, Launchers, Limits, ServerConfig, ServerPool};
+//! use outpost_client::{Executor, LocalExecutor, LocalOptions};
+//! use outpost_mcp::{Executors, Limits, ServerConfig, ServerPool};
 //! use serde_json::json;
 //!
 //! # async fn call() -> Result<(), Box<dyn std::error::Error>> {
-//! let executor = Arc::new(LocalExecutor::new(LocalOptions::default())?);
-//! let launchers = Launchers { local: Launcher::local(executor), remote: None };
+//! let executor: Arc<dyn Executor> = Arc::new(LocalExecutor::new(LocalOptions::default())?);
+//! let executors = Executors { local: Arc::new(executor), remote: None };
 //! let time = ServerConfig::parse("time", &json!({"command": "mcp-server-time"}))?;
 //! let servers = BTreeMap::from([("time".to_owned(), time)]);
 //!
-//! let pool = ServerPool::start(servers, &launchers, &Limits::default());
+//! let pool = ServerPool::start(servers, &executors, &Limits::default());
 //! for tool in pool.tools("time").await? {
 //!     println!("{}", tool.name);
 //! }
@@ -26,17 +26,17 @@
 //!
 //! # Theory of operation
 //!
-//! A [`Launcher`] starts a [`Command`] on an executor and returns a [`ProcessTransport`]:
-//! lines of the process's stdout are messages for the SDK, and the SDK's messages are
-//! lines of its stdin. The transport is a cursor on the process's journal, so a
-//! reconnect of the executor is invisible here. The transport records why the process
-//! ended in [`ServerDiagnostics`], which explain the session's errors.
+//! [`ProcessTransport::launch`] starts a [`Command`] on an executor: lines of the process's
+//! stdout are messages for the SDK, and the SDK's messages are lines of its stdin. The
+//! transport is a cursor on the process's journal, so a reconnect of the executor is invisible
+//! here. It records why the process ended in [`ServerDiagnostics`], which explain the session's
+//! errors.
 //!
-//! A *session* is one MCP connection to one server. Each server of the [`ServerPool`]
+//! A [`Session`] is one MCP connection to one server. Each server of the [`ServerPool`]
 //! has a task that opens a session, waits for its end and opens the next one, as the
-//! restart policy allows. The state of a server is a watch channel, on which calls wait.
+//! restart policy allows. The status of a server is a watch channel, on which calls wait.
 //!
-//! - `lines`, `id_scanner`, [`StdoutFilter`]: bounded lines and messages (pure)
+//! - [`LineSplitter`], [`FilteredLine`], `id_scanner`: bounded lines and messages (pure)
 //! - `discovery`: the timeout of the MCP version negotiation (pure)
 //! - [`config`]: the configuration of a server
 //! - [`shutdown`]: graceful termination: close stdin, then SIGTERM, then SIGKILL
@@ -48,16 +48,14 @@ pub mod config;
 mod diagnostics;
 mod discovery;
 mod error;
-mod handler;
+mod executors;
 mod id_scanner;
-mod launcher;
 mod limits;
 mod lines;
 pub mod serve;
 mod server_pool;
 mod session;
 pub mod shutdown;
-mod stdout_filter;
 mod streamable_http;
 mod transport;
 
@@ -65,11 +63,11 @@ pub use command::{Command, CommandError, CommandPart, EnvSource, EnvVar};
 pub use config::{ConfigError, ServerConfig};
 pub use diagnostics::{EndReason, ServerDiagnostics};
 pub use error::{CallError, ServerFailure};
-pub use launcher::{ExecutorProvider, LaunchError, Launcher};
+pub use executors::{ExecutorProvider, Executors, LaunchError};
 pub use limits::Limits;
+pub use lines::{FilteredLine, Line, LineSplitter};
 pub use rmcp::model;
-pub use server_pool::{Launchers, ServerPool, ServerStatus};
-pub use session::Progress;
-pub use stdout_filter::{FilteredLine, StdoutFilter};
+pub use server_pool::{ServerPool, ServerStatus};
+pub use session::Session;
 pub use streamable_http::RequestConfigError;
 pub use transport::{ProcessTransport, SendError};

@@ -1,15 +1,17 @@
-//! Splits a byte stream into lines of bounded length.
+//! Splits a byte stream into lines of bounded length, and separates MCP messages from other
+//! output for the proxy.
 
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 
 use crate::id_scanner::IdScanner;
 
 /// Splits a byte stream, received in chunks, into lines of bounded length.
 #[derive(Debug)]
-pub(crate) struct LineSplitter {
+pub struct LineSplitter {
     limit: usize,
     /// The received part of an incomplete line.
     partial: BytesMut,
@@ -34,7 +36,7 @@ impl DiscardedLine {
 
 /// A line without its terminator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub enum Line {
     /// A complete line.
     Complete(Bytes),
     /// A line that exceeded the limit and was discarded.
@@ -48,7 +50,8 @@ pub(crate) enum Line {
 
 impl LineSplitter {
     /// Returns a splitter for lines of at most `limit` bytes.
-    pub(crate) fn new(limit: usize) -> Self {
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
         LineSplitter {
             limit,
             partial: BytesMut::new(),
@@ -58,7 +61,7 @@ impl LineSplitter {
     }
 
     /// Adds received bytes. A line within one chunk isn't copied.
-    pub(crate) fn push(&mut self, mut chunk: Bytes) {
+    pub fn push(&mut self, mut chunk: Bytes) {
         while let Some(at) = memchr::memchr(b'\n', &chunk) {
             let head = chunk.split_to(at);
             let _newline = chunk.split_to(1);
@@ -70,14 +73,14 @@ impl LineSplitter {
     }
 
     /// Ends the input. An unterminated last line counts as a line.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         if !self.partial.is_empty() || self.oversized.is_some() {
             self.add(Bytes::new(), true);
         }
     }
 
     /// Returns the next line. Empty lines are skipped.
-    pub(crate) fn pop(&mut self) -> Option<Line> {
+    pub fn pop(&mut self) -> Option<Line> {
         self.ready.pop_front()
     }
 
@@ -116,6 +119,55 @@ impl LineSplitter {
             self.ready.push_back(Line::Complete(line));
         }
     }
+}
+
+/// A line of a server's stdout, without its terminator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilteredLine {
+    /// A message, or the error that replaces an oversized response.
+    Message(Bytes),
+    /// A line that is not a message and must not be mixed with messages.
+    Other(Bytes),
+    /// A line that exceeded the limit and was discarded.
+    TooLong {
+        /// The length of the line.
+        bytes: u64,
+    },
+}
+
+impl From<Line> for FilteredLine {
+    fn from(line: Line) -> Self {
+        match line {
+            Line::Complete(line) if is_message(&line) => FilteredLine::Message(line),
+            Line::Complete(line) => FilteredLine::Other(line),
+            Line::TooLong { bytes, response_id } => match response_id {
+                Some(id) => FilteredLine::Message(oversized_response(bytes, &id)),
+                None => FilteredLine::TooLong { bytes },
+            },
+        }
+    }
+}
+
+/// Reports whether a line is a JSON object, or a JSON-RPC batch as in MCP 2025-03-26.
+///
+/// `IgnoredAny` doesn't validate UTF-8, so this does: some hosts fail on invalid UTF-8.
+fn is_message(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    let first = line.strip_prefix(b"[").unwrap_or(line);
+    first.trim_ascii_start().starts_with(b"{")
+        && std::str::from_utf8(line)
+            .is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
+}
+
+/// Builds the error that replaces a discarded response, so that its call fails at once.
+pub(crate) fn oversized_response(bytes: u64, id: &Value) -> Bytes {
+    let message = format!("the response of {bytes} bytes is too long");
+    let error = json!({
+        "jsonrpc": "2.0",
+        "id": id,
+        "error": {"code": -32603, "message": message},
+    });
+    error.to_string().into()
 }
 
 #[cfg(test)]
@@ -191,5 +243,56 @@ mod tests {
             }
             prop_assert_eq!(split(5, &chunks), split(5, &[&bytes]));
         }
+    }
+
+    fn filtered(mut lines: LineSplitter) -> Vec<FilteredLine> {
+        lines.finish();
+        std::iter::from_fn(|| lines.pop().map(FilteredLine::from)).collect()
+    }
+
+    #[test]
+    fn separates_messages_from_other_lines() {
+        let mut filter = LineSplitter::new(60);
+        filter.push(Bytes::from_static(
+            b"starting...\n{\"jsonrpc\":\"2.0\"}\r\n{broken\n[{\"id\":1}]\n [ {\"id\":2} ]\n[1]\n",
+        ));
+        filter.push(format!("{{\"id\":\"a\",\"result\":\"{}\"}}\n", "x".repeat(90)).into());
+        filter.push(format!("{}\n{{}}", "y".repeat(90)).into());
+        let other = |text: &'static str| FilteredLine::Other(text.into());
+        let message = |text: &'static str| FilteredLine::Message(text.into());
+        let error = r#"{"error":{"code":-32603,"message":"the response of 112 bytes is too long"},"id":"a","jsonrpc":"2.0"}"#;
+        assert_eq!(
+            filtered(filter),
+            [
+                other("starting..."),
+                message("{\"jsonrpc\":\"2.0\"}"),
+                other("{broken"),
+                message("[{\"id\":1}]"),
+                message(" [ {\"id\":2} ]"),
+                other("[1]"),
+                message(error),
+                FilteredLine::TooLong { bytes: 90 },
+                message("{}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn invalid_utf8_is_not_a_message() {
+        let mut filter = LineSplitter::new(60);
+        let input: [&[u8]; 3] = [
+            b"{\"a\":\"\xff\"}",
+            b"[{\"\xc3\":1}]",
+            "{\"a\":\"ä\"}".as_bytes(),
+        ];
+        filter.push([input.join(&b'\n'), b"\n".to_vec()].concat().into());
+        assert_eq!(
+            filtered(filter),
+            [
+                FilteredLine::Other(Bytes::from_static(input[0])),
+                FilteredLine::Other(Bytes::from_static(input[1])),
+                FilteredLine::Message(Bytes::from_static(input[2])),
+            ]
+        );
     }
 }

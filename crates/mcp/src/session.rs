@@ -1,62 +1,45 @@
 //! An MCP session with one server.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use rmcp::{
-    ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient, ServiceError,
+    ClientHandler, ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient, ServiceError,
     model::{
         CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
-        ClientRequest, ErrorCode, JsonObject, PaginatedRequestParams, ProgressNotificationParam,
-        ProtocolVersion, ReadResourceRequestParams, ReadResourceResult, RequestId, Resource,
-        ResourceTemplate, ServerPeerInfo, ServerResult, Tool,
+        ClientCapabilities, ClientConfig, ClientRequest, ErrorCode, Implementation, JsonObject,
+        PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+        ReadResourceRequestParams, ReadResourceResult, RequestId, Resource, ResourceTemplate,
+        ServerPeerInfo, ServerResult, Tool,
     },
-    service::{ClientInitializeError, PeerRequestOptions, RunningService},
+    service::{ClientInitializeError, NotificationContext, PeerRequestOptions, RunningService},
     transport::Transport,
 };
 use tokio::{
-    sync::{broadcast::error::RecvError, mpsc},
+    sync::{
+        broadcast::{self, error::RecvError},
+        mpsc,
+    },
     time::timeout,
 };
 use tokio_util::task::TaskTracker;
 
-use crate::{
-    CallError, EndReason, Limits, ServerDiagnostics, ServerFailure, diagnostics::preview,
-    handler::NotificationHandler,
-};
+use crate::{CallError, EndReason, Limits, ServerDiagnostics, ServerFailure, diagnostics::preview};
 
 /// Timeout for closing a session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Progress of a call, as reported by the server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
-    /// Progress so far.
-    pub done: f64,
-    /// The final value, if known.
-    pub total: Option<f64>,
-    /// A description of the current step.
-    pub message: Option<String>,
-}
-
-/// How a session negotiates the MCP version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Handshake {
-    /// `server/discover`, with `initialize` as the fallback.
-    Auto,
-    /// `initialize` only.
-    Initialize,
-    /// `server/discover` only.
-    Discover,
-}
+/// Progress notifications buffered for a slow receiver; older ones are dropped.
+const PROGRESS_BUFFER: usize = 64;
 
 /// A session with a ready server.
-pub(crate) struct Session {
+#[derive(Debug)]
+pub struct Session {
     peer: Peer<RoleClient>,
-    handler: NotificationHandler,
+    /// Sends the progress of all calls in this session.
+    progress: broadcast::Sender<ProgressNotificationParam>,
     /// Taken by `close`. Dropping it ends the session.
     running: Mutex<Option<RunningService<RoleClient, NotificationHandler>>>,
-    diagnostics: ServerDiagnostics,
+    diagnostics: Arc<ServerDiagnostics>,
     limits: Limits,
     /// Tasks that send cancellation notifications.
     cancellations: TaskTracker,
@@ -66,29 +49,14 @@ impl Session {
     /// Opens a session. The caller bounds the time.
     pub(crate) async fn open<T: Transport<RoleClient> + 'static>(
         transport: T,
-        diagnostics: ServerDiagnostics,
-        handshake: Handshake,
+        diagnostics: Arc<ServerDiagnostics>,
+        lifecycle: ClientLifecycleMode,
         limits: &Limits,
     ) -> Result<Self, ServerFailure> {
-        let lifecycle = match handshake {
-            Handshake::Auto => ClientLifecycleMode::Auto {
-                preferred_versions: vec![ProtocolVersion::LATEST],
-                legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-            },
-            Handshake::Initialize => ClientLifecycleMode::Initialize,
-            Handshake::Discover => ClientLifecycleMode::Discover {
-                preferred_versions: vec![ProtocolVersion::LATEST],
-            },
-        };
-        let handler = NotificationHandler::new();
-        let served = handler
-            .clone()
-            .serve_with_lifecycle(transport, lifecycle)
-            .await;
-        let running = match served {
-            Ok(running) => running,
-            Err(error) => return Err(handshake_failure(error, &diagnostics)),
-        };
+        let progress = broadcast::Sender::new(PROGRESS_BUFFER);
+        let handler = NotificationHandler(progress.clone());
+        let served = handler.serve_with_lifecycle(transport, lifecycle).await;
+        let running = served.map_err(|error| handshake_failure(error, &diagnostics))?;
         if let Some(info) = running.peer().peer_info()
             && !ProtocolVersion::KNOWN_VERSIONS.contains(&info.protocol_version)
         {
@@ -98,7 +66,7 @@ impl Session {
         }
         Ok(Session {
             peer: running.peer().clone(),
-            handler,
+            progress,
             running: Mutex::new(Some(running)),
             diagnostics,
             limits: limits.clone(),
@@ -112,7 +80,8 @@ impl Session {
     }
 
     /// Returns the server's self-description.
-    pub(crate) fn peer_info(&self) -> Option<ServerPeerInfo> {
+    #[must_use]
+    pub fn peer_info(&self) -> Option<ServerPeerInfo> {
         self.peer.peer_info().map(|info| (*info).clone())
     }
 
@@ -128,54 +97,41 @@ impl Session {
         .await;
     }
 
-    pub(crate) async fn tools(&self, within: Duration) -> Result<Vec<Tool>, CallError> {
-        if !self.supports(|info| info.capabilities.tools.is_some()) {
-            return Ok(Vec::new());
-        }
+    /// Lists all tools, whatever the server's configuration allows.
+    pub(crate) async fn tools(&self) -> Result<Vec<Tool>, CallError> {
         let page = async |cursor| {
             let page = self.peer.list_tools(cursor).await?;
             Ok((page.tools, page.next_cursor))
         };
-        self.list_all(within, page).await
+        let offers = |info: &ServerPeerInfo| info.capabilities.tools.is_some();
+        self.list_all(offers, page).await
     }
 
-    pub(crate) async fn resources(&self, within: Duration) -> Result<Vec<Resource>, CallError> {
-        if !self.supports(|info| info.capabilities.resources.is_some()) {
-            return Ok(Vec::new());
-        }
+    /// Lists the resources.
+    pub async fn resources(&self) -> Result<Vec<Resource>, CallError> {
         let page = async |cursor| {
             let page = self.peer.list_resources(cursor).await?;
             Ok((page.resources, page.next_cursor))
         };
-        self.list_all(within, page).await
+        self.list_all(offers_resources, page).await
     }
 
-    pub(crate) async fn resource_templates(
-        &self,
-        within: Duration,
-    ) -> Result<Vec<ResourceTemplate>, CallError> {
-        if !self.supports(|info| info.capabilities.resources.is_some()) {
-            return Ok(Vec::new());
-        }
+    /// Lists the resource templates.
+    pub async fn resource_templates(&self) -> Result<Vec<ResourceTemplate>, CallError> {
         let page = async |cursor| {
             let page = self.peer.list_resource_templates(cursor).await?;
             Ok((page.resource_templates, page.next_cursor))
         };
-        self.list_all(within, page).await
+        self.list_all(offers_resources, page).await
     }
 
-    pub(crate) async fn read_resource(
-        &self,
-        uri: &str,
-        within: Duration,
-    ) -> Result<ReadResourceResult, CallError> {
-        let params = ReadResourceRequestParams::new(uri);
-        let read = timeout(within, self.peer.read_resource(params)).await;
-        match read {
-            Ok(Ok(result)) => Ok(result),
-            Ok(Err(error)) => Err(self.call_error(error)),
-            Err(_) => Err(CallError::TimedOut { within }),
-        }
+    /// Reads a resource.
+    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, CallError> {
+        let within = self.limits.tool;
+        let read = self.peer.read_resource(ReadResourceRequestParams::new(uri));
+        let read = timeout(within, read).await;
+        let read = read.map_err(|_| CallError::TimedOut { within })?;
+        read.map_err(|error| self.call_error(error))
     }
 
     /// Calls a tool. Dropping the future cancels the call on the server.
@@ -183,23 +139,19 @@ impl Session {
         &self,
         tool: &str,
         arguments: JsonObject,
-        progress: Option<&mpsc::Sender<Progress>>,
-        within: Duration,
+        progress: Option<&mpsc::Sender<ProgressNotificationParam>>,
     ) -> Result<CallToolResult, CallError> {
-        let mut notifications = self.handler.progress();
+        let mut notifications = self.progress.subscribe();
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let options = PeerRequestOptions::with_timeout(within);
+        let options = PeerRequestOptions::with_timeout(self.limits.tool);
         let sent = self.peer.send_cancellable_request(request, options).await;
-        let handle = match sent {
-            Ok(handle) => handle,
-            Err(error) => return Err(self.call_error(error)),
-        };
+        let handle = sent.map_err(|error| self.call_error(error))?;
         let token = handle.progress_token.clone();
         let forward = |notification: ProgressNotificationParam| {
             if let Some(progress) = progress.filter(|_| notification.progress_token == token) {
                 // A slow receiver misses steps, but never delays the result.
-                let _ = progress.try_send(notification.into());
+                let _ = progress.try_send(notification);
             }
         };
         let mut cancel_guard = CancelOnDrop {
@@ -231,19 +183,18 @@ impl Session {
         }
     }
 
-    fn supports(&self, capability: impl Fn(&ServerPeerInfo) -> bool) -> bool {
-        self.peer.peer_info().is_some_and(|info| capability(&info))
-    }
-
-    /// Fetches all pages of a list. Some servers declare a capability without implementing
-    /// all of its lists; an unknown method counts as an empty list.
+    /// Fetches all pages of a list, if the server offers it. Some servers declare a capability
+    /// without implementing all of its lists; an unknown method counts as an empty list.
     async fn list_all<T>(
         &self,
-        within: Duration,
+        offers: impl Fn(&ServerPeerInfo) -> bool,
         page: impl AsyncFn(
             Option<PaginatedRequestParams>,
         ) -> Result<(Vec<T>, Option<String>), ServiceError>,
     ) -> Result<Vec<T>, CallError> {
+        if !self.peer.peer_info().is_some_and(|info| offers(&info)) {
+            return Ok(Vec::new());
+        }
         let listing = async {
             let mut all = Vec::new();
             let mut cursor = None;
@@ -258,6 +209,7 @@ impl Session {
                 cursor = next;
             }
         };
+        let within = self.limits.tool;
         match timeout(within, listing).await {
             Ok(Ok(all)) => Ok(all),
             Ok(Err(ServiceError::McpError(error))) if error.code == ErrorCode::METHOD_NOT_FOUND => {
@@ -286,13 +238,28 @@ impl Session {
     }
 }
 
-impl From<ProgressNotificationParam> for Progress {
-    fn from(notification: ProgressNotificationParam) -> Self {
-        Progress {
-            done: notification.progress,
-            total: notification.total,
-            message: notification.message,
-        }
+fn offers_resources(info: &ServerPeerInfo) -> bool {
+    info.capabilities.resources.is_some()
+}
+
+/// Handles requests and notifications of a server. Declares no client capabilities.
+#[derive(Debug)]
+struct NotificationHandler(broadcast::Sender<ProgressNotificationParam>);
+
+impl ClientHandler for NotificationHandler {
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        // Fails if no call is in progress.
+        let _ = self.0.send(params);
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let implementation = Implementation::new("outpost", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), implementation)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 }
 

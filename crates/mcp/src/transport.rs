@@ -3,10 +3,10 @@
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use outpost_client::{Event, Events, Process, Stream};
+use outpost_client::{Event, Events, Executor, Process, Stream};
 use rmcp::{
     RoleClient,
-    model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     transport::Transport,
 };
 use serde::de::Error as _;
@@ -18,10 +18,10 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use crate::{
-    EndReason, Limits, ServerDiagnostics,
+    Command, EndReason, LaunchError, Limits, ServerDiagnostics,
     diagnostics::preview,
     discovery::DiscoveryTimeout,
-    lines::{Line, LineSplitter},
+    lines::{Line, LineSplitter, oversized_response},
     shutdown,
 };
 
@@ -47,17 +47,14 @@ pub struct ProcessTransport {
     last_sent: Option<oneshot::Receiver<Infallible>>,
     /// Notified when a write to stdin fails.
     stdin_closed: Arc<Notify>,
-    /// Time for the process to exit after it closed its stdin.
-    exit_after_stdin_closed: Duration,
-    /// Time for the process to exit after this side closed its stdin.
-    stdin_close_grace: Duration,
+    limits: Limits,
     /// Set once stdin is closed: the process must have ended by then.
     exit_deadline: Option<Instant>,
     /// No further messages are received.
     finished: bool,
     /// The process has ended, or its termination was requested.
     ended: bool,
-    diagnostics: ServerDiagnostics,
+    diagnostics: Arc<ServerDiagnostics>,
 }
 
 /// Errors of sending a message or closing the transport.
@@ -86,19 +83,33 @@ impl ProcessTransport {
             exit_code: None,
             last_sent: None,
             stdin_closed: Arc::default(),
-            exit_after_stdin_closed: limits.exit_after_stdin_closed,
-            stdin_close_grace: limits.stdin_close_grace,
+            limits: limits.clone(),
             exit_deadline: None,
             finished: false,
             ended: false,
-            diagnostics: ServerDiagnostics::new(),
+            diagnostics: Arc::default(),
         }
+    }
+
+    /// Starts a server on an executor. `name` identifies it in log lines. Dropping the future
+    /// undoes the start.
+    ///
+    /// Closing the transport asks the server to exit; 2 s after SIGTERM it is killed.
+    pub async fn launch(
+        name: &str,
+        command: &Command,
+        executor: &dyn Executor,
+        limits: &Limits,
+    ) -> Result<Self, LaunchError> {
+        let start = command.start(|name| std::env::var_os(name))?;
+        let process = shutdown::start_with_grace(executor, start).await?;
+        Ok(ProcessTransport::new(name, process, limits))
     }
 
     /// Returns the diagnostics of the server.
     #[must_use]
-    pub fn diagnostics(&self) -> ServerDiagnostics {
-        self.diagnostics.clone()
+    pub fn diagnostics(&self) -> Arc<ServerDiagnostics> {
+        Arc::clone(&self.diagnostics)
     }
 
     fn on_output(&mut self, stream: Stream, bytes: Bytes) {
@@ -142,8 +153,9 @@ impl ProcessTransport {
                 },
                 Line::TooLong { bytes, response_id } => {
                     warn!(server = &*self.name, bytes, "message too long; discarded");
-                    match response_id.and_then(|id| serde_json::from_value(id).ok()) {
-                        Some(id) => self.received.push_back(oversized_response(bytes, id)),
+                    let error = response_id.map(|id| oversized_response(bytes, &id));
+                    match error.and_then(|error| parse(&error).ok()) {
+                        Some(error) => self.received.push_back(error),
                         None => self
                             .diagnostics
                             .record_skipped(b"(a line that is too long)"),
@@ -206,8 +218,8 @@ impl ProcessTransport {
             tokio::select! {
                 biased;
                 () = self.stdin_closed.notified() => {
-                    self.exit_deadline
-                        .get_or_insert(Instant::now() + self.exit_after_stdin_closed);
+                    let deadline = Instant::now() + self.limits.exit_after_stdin_closed;
+                    self.exit_deadline.get_or_insert(deadline);
                 }
                 () = sleep_until_some(self.discovery.deadline()) => {
                     if let Some(error) = self.discovery.poll_timeout(Instant::now()) {
@@ -274,7 +286,7 @@ impl Transport<RoleClient> for ProcessTransport {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        let exit = shutdown::close_stdin_and_wait(&self.process, self.stdin_close_grace);
+        let exit = shutdown::close_stdin_and_wait(&self.process, self.limits.stdin_close_grace);
         tokio::pin!(exit);
         loop {
             tokio::select! {
@@ -302,7 +314,7 @@ impl Drop for ProcessTransport {
             && !self.ended
         {
             let process = self.process.clone();
-            let grace = self.stdin_close_grace;
+            let grace = self.limits.stdin_close_grace;
             runtime.spawn(async move {
                 let termination = async {
                     shutdown::close_stdin_and_wait(&process, grace).await;
@@ -314,12 +326,6 @@ impl Drop for ProcessTransport {
             });
         }
     }
-}
-
-/// Builds the error that replaces a discarded response, so that its call fails at once.
-fn oversized_response(bytes: u64, id: RequestId) -> ServerJsonRpcMessage {
-    let message = format!("the response of {bytes} bytes is too long");
-    ServerJsonRpcMessage::error(ErrorData::internal_error(message, None), Some(id))
 }
 
 fn parse(line: &[u8]) -> Result<ServerJsonRpcMessage, serde_json::Error> {

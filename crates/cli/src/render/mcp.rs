@@ -1,9 +1,9 @@
 //! Output of `outpost mcp`.
 
 use outpost_mcp::{
-    Progress, ServerConfig,
+    ServerConfig,
     config::{Environment, TransportConfig},
-    model::{CallToolResult, ContentBlock, ResourceContents},
+    model::{CallToolResult, ContentBlock, ProgressNotificationParam, ResourceContents},
 };
 use serde_json::{Value, json};
 
@@ -153,7 +153,7 @@ fn described(kind: &str, name: &str, base64: &str) -> String {
 }
 
 /// A progress notification on one line.
-pub(crate) fn step(step: &Progress) -> String {
+pub(crate) fn step(step: &ProgressNotificationParam) -> String {
     let message = step.message.as_deref().unwrap_or_default();
     let message: String = message
         .chars()
@@ -161,7 +161,7 @@ pub(crate) fn step(step: &Progress) -> String {
         .take(60)
         .collect();
     match step.total {
-        Some(total) => format!("{}/{total} {message}", step.done),
-        None => format!("{} {message}", step.done),
+        Some(total) => format!("{}/{total} {message}", step.progress),
+        None => format!("{} {message}", step.progress),
     }
 }

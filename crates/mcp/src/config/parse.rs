@@ -7,12 +7,13 @@ use std::{
     time::Duration,
 };
 
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::{
     ConfigError, ConfigErrorKind, Endpoint, Environment, ServerConfig, ToolFilter, TransportConfig,
 };
-use crate::{Command, EnvSource, EnvVar};
+use crate::{Command, EnvSource, EnvVar, diagnostics::shortened};
 
 /// Length limit of a quoted key or name.
 const QUOTED_CHARS: usize = 60;
@@ -40,7 +41,6 @@ const STRING: &str = "a non-empty string";
 const STRINGS: &str = "a list of strings";
 const VARIABLES: &str = "a table of variable names and string values";
 const HEADERS: &str = "a table of header names and string values";
-const BOOLEAN: &str = "true or false";
 const SECONDS: &str = "a number of seconds greater than 0";
 const ENV_VARS: &str =
     "a list of variable names or { name = \"NAME\", source = \"local\" or \"remote\" }";
@@ -53,7 +53,7 @@ impl ServerConfig {
     pub fn parse(name: &str, value: &Value) -> Result<Self, ConfigError> {
         let parsed = check_name(name).and_then(|()| server(value));
         parsed.map_err(|kind| ConfigError {
-            server: quoted(name),
+            server: shortened(name.as_bytes(), QUOTED_CHARS),
             kind,
         })
     }
@@ -75,7 +75,8 @@ fn server(value: &Value) -> Result<ServerConfig, ConfigErrorKind> {
         all.any(|known| known == *key)
     };
     if let Some(key) = table.0.keys().find(|key| !known(key)) {
-        return Err(ConfigErrorKind::UnknownKey { key: quoted(key) });
+        let key = shortened(key.as_bytes(), QUOTED_CHARS);
+        return Err(ConfigErrorKind::UnknownKey { key });
     }
     let environment = environment(table)?;
     let transport = match (table.0.get("command"), table.0.get("url")) {
@@ -90,20 +91,25 @@ fn server(value: &Value) -> Result<ServerConfig, ConfigErrorKind> {
             TransportConfig::Http(endpoint(table)?)
         }
     };
+    let seconds = |key| {
+        let in_range = |seconds: &f64| *seconds > 0.0 && *seconds <= MAX_SECONDS;
+        let seconds = table.get(key, SECONDS, in_range)?;
+        Ok::<_, ConfigErrorKind>(seconds.map(Duration::from_secs_f64))
+    };
+    let boolean = |key| table.get(key, "true or false", |_: &bool| true);
+    let names = |key| table.get(key, STRINGS, |_: &BTreeSet<String>| true);
     Ok(ServerConfig {
         transport,
         environment,
-        startup_timeout: table.seconds("startup_timeout_sec")?,
-        tool_timeout: table.seconds("tool_timeout_sec")?,
-        enabled: table.boolean("enabled")?.unwrap_or(true),
-        required: table.boolean("required")?.unwrap_or(false),
+        startup_timeout: seconds("startup_timeout_sec")?,
+        tool_timeout: seconds("tool_timeout_sec")?,
+        enabled: boolean("enabled")?.unwrap_or(true),
+        required: boolean("required")?.unwrap_or(false),
         tools: ToolFilter {
-            enabled: table.string_set("enabled_tools")?,
-            disabled: table.string_set("disabled_tools")?.unwrap_or_default(),
+            enabled: names("enabled_tools")?,
+            disabled: names("disabled_tools")?.unwrap_or_default(),
         },
-        parallel: table
-            .boolean("supports_parallel_tool_calls")?
-            .unwrap_or(false),
+        parallel: boolean("supports_parallel_tool_calls")?.unwrap_or(false),
     })
 }
 
@@ -121,7 +127,7 @@ fn environment(table: Table<'_>) -> Result<Environment, ConfigErrorKind> {
         Some("remote") => Ok(Environment::Remote),
         Some(name) => Err(ConfigErrorKind::Environment {
             key,
-            name: format!("{:?}", quoted(name)),
+            name: format!("{:?}", shortened(name.as_bytes(), QUOTED_CHARS)),
         }),
         None => Err(ConfigErrorKind::Expected {
             key,
@@ -130,69 +136,54 @@ fn environment(table: Table<'_>) -> Result<Environment, ConfigErrorKind> {
     }
 }
 
-fn command(table: Table<'_>, environment: Environment) -> Result<Command, ConfigErrorKind> {
-    let env_vars = match table.0.get("env_vars") {
-        None => Vec::new(),
-        Some(value) => {
-            let items = value.as_array().ok_or(invalid_env_vars())?;
-            items.iter().map(env_var).collect::<Result<Vec<_>, _>>()?
+/// An item of `env_vars`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum EnvVarItem {
+    Name(String),
+    Table(EnvVar),
+}
+
+impl From<EnvVarItem> for EnvVar {
+    fn from(item: EnvVarItem) -> Self {
+        match item {
+            EnvVarItem::Name(name) => EnvVar {
+                name,
+                source: EnvSource::Local,
+            },
+            EnvVarItem::Table(var) => var,
         }
-    };
-    let from_executor = |var: &&EnvVar| var.source == EnvSource::Remote;
-    if let (Environment::Local, Some(var)) = (environment, env_vars.iter().find(from_executor)) {
-        let name = quoted(&var.name);
-        return Err(ConfigErrorKind::NoExecutor { name });
     }
+}
+
+fn command(table: Table<'_>, environment: Environment) -> Result<Command, ConfigErrorKind> {
+    let items = table.get("env_vars", ENV_VARS, |_: &Vec<EnvVarItem>| true)?;
+    let env_vars: Vec<_> = items.into_iter().flatten().map(EnvVar::from).collect();
+    for EnvVar { name, source } in &env_vars {
+        let from_executor = *source == EnvSource::Remote;
+        // The executor takes names as patterns, and `*` would select every variable.
+        if !is_variable(name) || (from_executor && name.contains(['*', '?'])) {
+            return Err(ConfigErrorKind::Expected {
+                key: "env_vars",
+                expected: ENV_VARS,
+            });
+        }
+        if from_executor && environment == Environment::Local {
+            let name = shortened(name.as_bytes(), QUOTED_CHARS);
+            return Err(ConfigErrorKind::NoExecutor { name });
+        }
+    }
+    let args = table.get("args", STRINGS, |_: &Vec<String>| true)?;
     let env = table.string_table("env", VARIABLES, is_variable)?;
     Ok(Command {
         program: table.string("command")?.unwrap_or_default().into(),
-        args: table
-            .string_list("args")?
-            .unwrap_or_default()
-            .into_iter()
-            .map(OsString::from)
-            .collect(),
+        args: args.into_iter().flatten().map(OsString::from).collect(),
         env: env
             .into_iter()
-            .map(|(name, value)| (name, value.into()))
+            .map(|(n, value)| (n, value.into()))
             .collect(),
         env_vars,
         cwd: table.string("cwd")?.map(PathBuf::from),
-    })
-}
-
-fn invalid_env_vars() -> ConfigErrorKind {
-    ConfigErrorKind::Expected {
-        key: "env_vars",
-        expected: ENV_VARS,
-    }
-}
-
-fn env_var(value: &Value) -> Result<EnvVar, ConfigErrorKind> {
-    let (name, source) = match value {
-        Value::String(name) => (name.as_str(), EnvSource::Local),
-        Value::Object(members) => {
-            if members.keys().any(|key| key != "name" && key != "source") {
-                return Err(invalid_env_vars());
-            }
-            let name = members.get("name").and_then(Value::as_str);
-            let source = match members.get("source").map(Value::as_str) {
-                None | Some(Some("local")) => EnvSource::Local,
-                Some(Some("remote")) => EnvSource::Remote,
-                Some(_) => return Err(invalid_env_vars()),
-            };
-            (name.unwrap_or_default(), source)
-        }
-        _ => return Err(invalid_env_vars()),
-    };
-    // The executor takes names as patterns, and `*` would select every variable.
-    let is_pattern = source == EnvSource::Remote && name.contains(['*', '?']);
-    if !is_variable(name) || is_pattern {
-        return Err(invalid_env_vars());
-    }
-    Ok(EnvVar {
-        name: name.to_owned(),
-        source,
     })
 }
 
@@ -232,80 +223,34 @@ impl Table<'_> {
         found.map_or(Ok(()), |key| Err(ConfigErrorKind::Conflict { key, other }))
     }
 
-    fn get<T>(
+    /// Returns the value of a key, if it has the type and `is_valid`.
+    fn get<T: DeserializeOwned>(
         self,
         key: &'static str,
         expected: &'static str,
-        read: impl Fn(&Value) -> Option<T>,
+        is_valid: impl Fn(&T) -> bool,
     ) -> Result<Option<T>, ConfigErrorKind> {
         let Some(value) = self.0.get(key) else {
             return Ok(None);
         };
-        let read = read(value).ok_or(ConfigErrorKind::Expected { key, expected })?;
-        Ok(Some(read))
+        let value = T::deserialize(value).ok().filter(is_valid);
+        let value = value.ok_or(ConfigErrorKind::Expected { key, expected })?;
+        Ok(Some(value))
     }
 
     fn string(self, key: &'static str) -> Result<Option<String>, ConfigErrorKind> {
-        self.get(key, STRING, |value| {
-            let text = value.as_str().filter(|text| !text.is_empty());
-            text.map(str::to_owned)
-        })
-    }
-
-    fn boolean(self, key: &'static str) -> Result<Option<bool>, ConfigErrorKind> {
-        self.get(key, BOOLEAN, Value::as_bool)
-    }
-
-    fn seconds(self, key: &'static str) -> Result<Option<Duration>, ConfigErrorKind> {
-        self.get(key, SECONDS, |value| {
-            let seconds = value.as_f64()?;
-            let in_range = seconds > 0.0 && seconds <= MAX_SECONDS;
-            in_range.then(|| Duration::from_secs_f64(seconds))
-        })
-    }
-
-    fn string_list(self, key: &'static str) -> Result<Option<Vec<String>>, ConfigErrorKind> {
-        self.get(key, STRINGS, |value| {
-            let items = value.as_array()?.iter();
-            items.map(|item| item.as_str().map(str::to_owned)).collect()
-        })
-    }
-
-    fn string_set(self, key: &'static str) -> Result<Option<BTreeSet<String>>, ConfigErrorKind> {
-        let names = self.string_list(key)?;
-        Ok(names.map(|names| names.into_iter().collect()))
+        self.get(key, STRING, |text: &String| !text.is_empty())
     }
 
     fn string_table(
         self,
         key: &'static str,
         expected: &'static str,
-        is_name: impl Fn(&str) -> bool,
+        is_name: fn(&str) -> bool,
     ) -> Result<BTreeMap<String, String>, ConfigErrorKind> {
-        let table = self.get(key, expected, |value| {
-            let members = value.as_object()?.iter();
-            members
-                .map(|(name, value)| {
-                    let value = value.as_str().filter(|_| is_name(name))?;
-                    Some((name.clone(), value.to_owned()))
-                })
-                .collect::<Option<BTreeMap<_, _>>>()
-        });
-        Ok(table?.unwrap_or_default())
+        let has_names = |table: &BTreeMap<String, _>| table.keys().all(|name| is_name(name));
+        Ok(self.get(key, expected, has_names)?.unwrap_or_default())
     }
-}
-
-/// Returns untrusted text on one line of bounded length.
-fn quoted(text: &str) -> String {
-    let mut quoted: String = text
-        .chars()
-        .take(QUOTED_CHARS)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
-    if text.chars().nth(QUOTED_CHARS).is_some() {
-        quoted.push('…');
-    }
-    quoted
 }
 
 #[cfg(test)]

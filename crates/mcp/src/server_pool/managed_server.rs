@@ -1,69 +1,90 @@
-//! One server of the pool: starts it, restarts it, and calls its tools.
+//! One server of the pool: starts it, restarts it, and provides its session.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::sync::{Arc, OnceLock};
 
-use rmcp::model::{CallToolResult, JsonObject};
+use outpost_client::Executor;
+use rmcp::{ClientLifecycleMode, model::ProtocolVersion};
 use tokio::{
-    sync::{Semaphore, mpsc, watch},
+    sync::{Semaphore, watch},
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{restart_policy::RestartPolicy, status::State};
+use super::restart_policy::RestartPolicy;
 use crate::{
-    CallError, Command, EndReason, LaunchError, Launcher, Limits, Progress, ServerDiagnostics,
-    ServerFailure,
+    CallError, Command, EndReason, ExecutorProvider, LaunchError, Limits, ProcessTransport,
+    ServerDiagnostics, ServerFailure,
     config::{Environment, ServerConfig, TransportConfig},
-    session::{Handshake, Session},
+    session::Session,
     streamable_http::HttpTransport,
 };
 
-/// A server with its state. The pool runs one task per server.
+/// The status of a server.
+#[derive(Clone, Debug)]
+pub enum ServerStatus {
+    /// The server is starting or restarting.
+    Starting,
+    /// The server is ready.
+    Ready(Arc<Session>),
+    /// The server failed and is not restarted.
+    Failed(Arc<ServerFailure>),
+    /// The pool was closed.
+    Cancelled,
+}
+
+impl ServerStatus {
+    pub(super) fn is_settled(&self) -> bool {
+        !matches!(self, ServerStatus::Starting)
+    }
+}
+
+/// The diagnostics of the first process that was started for a session.
+type FirstDiagnostics = OnceLock<Arc<ServerDiagnostics>>;
+
+/// A server with its status. The pool runs one task per server.
 pub(super) struct ManagedServer {
     pub(super) name: String,
     pub(super) config: ServerConfig,
+    /// With the timeouts of the configuration.
     limits: Limits,
     /// `None` for a remote server without a remote executor.
-    launcher: Option<Launcher>,
+    provider: Option<Arc<dyn ExecutorProvider>>,
     /// Written by the server's task only.
-    state: watch::Sender<State>,
+    pub(super) status: watch::Sender<ServerStatus>,
     /// Serializes calls to a server without support for parallel calls.
-    call_permit: Option<Semaphore>,
+    pub(super) call_permit: Option<Semaphore>,
 }
 
 impl ManagedServer {
     pub(super) fn new(
         name: String,
         config: ServerConfig,
-        launcher: Option<Launcher>,
-        limits: Limits,
+        provider: Option<Arc<dyn ExecutorProvider>>,
+        limits: &Limits,
     ) -> Self {
         ManagedServer {
             call_permit: (!config.parallel).then(|| Semaphore::new(1)),
             name,
+            limits: Limits {
+                startup: config.startup_timeout.unwrap_or(limits.startup),
+                tool: config.tool_timeout.unwrap_or(limits.tool),
+                ..limits.clone()
+            },
             config,
-            limits,
-            launcher,
-            state: watch::Sender::new(State::Starting),
+            provider,
+            status: watch::Sender::new(ServerStatus::Starting),
         }
-    }
-
-    pub(super) fn state(&self) -> watch::Receiver<State> {
-        self.state.subscribe()
     }
 
     /// Keeps the server running until it fails for good or `cancel` is cancelled.
     pub(super) async fn run(&self, cancel: CancellationToken) {
         let mut restarts = RestartPolicy::new(&self.limits);
         let last = tokio::select! {
-            failure = self.keep_running(&mut restarts) => State::Failed(Arc::new(failure)),
-            () = cancel.cancelled() => State::Cancelled,
+            failure = self.keep_running(&mut restarts) => ServerStatus::Failed(Arc::new(failure)),
+            () = cancel.cancelled() => ServerStatus::Cancelled,
         };
-        let before = self.state.send_replace(last);
-        if let State::Ready(session) = before {
+        let before = self.status.send_replace(last);
+        if let ServerStatus::Ready(session) = before {
             session.close().await;
         }
     }
@@ -75,9 +96,10 @@ impl ManagedServer {
                 Ok(session) => {
                     let session = Arc::new(session);
                     restarts.on_ready(Instant::now());
-                    self.state.send_replace(State::Ready(Arc::clone(&session)));
+                    self.status
+                        .send_replace(ServerStatus::Ready(Arc::clone(&session)));
                     let reason = session.ended().await;
-                    self.state.send_replace(State::Starting);
+                    self.status.send_replace(ServerStatus::Starting);
                     session.close().await;
                     ServerFailure::Ended(reason)
                 }
@@ -95,76 +117,65 @@ impl ManagedServer {
 
     /// Opens a session within the startup timeout.
     async fn open(&self) -> Result<Session, ServerFailure> {
-        let within = self.startup_timeout();
-        let diagnostics = OnceLock::new();
-        match timeout(within, self.try_open(&diagnostics)).await {
-            Ok(opened) => opened,
-            // Nothing was started, so the executor is unresponsive and not the server.
-            Err(_)
-                if diagnostics.get().is_none()
-                    && self.config.environment == Environment::Remote =>
-            {
-                let attempt = "reaching the executor";
-                let error = outpost_client::Error::TimedOut { attempt, within };
-                Err(LaunchError::Executor(error).into())
-            }
-            Err(_) => Err(startup_timed_out(within, diagnostics.get())),
+        let within = self.limits.startup;
+        let diagnostics = FirstDiagnostics::new();
+        if let Ok(opened) = timeout(within, self.try_open(&diagnostics)).await {
+            return opened;
         }
+        let diagnostics = diagnostics.get();
+        // Nothing was started, so the executor is unresponsive and not the server.
+        if diagnostics.is_none() && self.config.environment == Environment::Remote {
+            let attempt = "reaching the executor";
+            let error = outpost_client::Error::TimedOut { attempt, within };
+            return Err(LaunchError::Executor(error).into());
+        }
+        let (skipped, first) = diagnostics
+            .map(|server| server.skipped())
+            .unwrap_or_default();
+        let line = first.or_else(|| diagnostics?.last_stderr());
+        Err(ServerFailure::TimedOut {
+            within,
+            skipped,
+            line,
+        })
     }
 
-    async fn try_open(
-        &self,
-        diagnostics: &OnceLock<ServerDiagnostics>,
-    ) -> Result<Session, ServerFailure> {
-        let launcher = self
-            .launcher
-            .as_ref()
-            .ok_or_else(|| ServerFailure::NoRemote {
-                server: self.name.clone(),
-            })?;
+    async fn try_open(&self, diagnostics: &FirstDiagnostics) -> Result<Session, ServerFailure> {
+        let preferred_versions = vec![ProtocolVersion::LATEST];
+        let auto = ClientLifecycleMode::Auto {
+            preferred_versions: preferred_versions.clone(),
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        };
         let command = match &self.config.transport {
             TransportConfig::Stdio(command) => command,
             TransportConfig::Http(endpoint) => {
-                let executor = launcher.executor().await?;
+                let executor = self.executor().await?;
                 let transport = HttpTransport::new(endpoint, executor, &self.limits)?;
-                let diagnostics = diagnostics.get_or_init(|| transport.diagnostics()).clone();
-                return Session::open(transport, diagnostics, Handshake::Auto, &self.limits).await;
+                let diagnostics = diagnostics.get_or_init(|| transport.diagnostics());
+                let diagnostics = Arc::clone(diagnostics);
+                return Session::open(transport, diagnostics, auto, &self.limits).await;
             }
         };
-        let auto = self.start(
-            launcher,
-            command,
-            Handshake::Auto,
-            &self.limits,
-            diagnostics,
-        );
-        match auto.await {
+        match self.start(command, auto, &self.limits, diagnostics).await {
             // Some servers of older MCP versions exit on an unknown request.
             Err(ServerFailure::Ended(EndReason::Exited { .. })) => {
-                let diagnostics = OnceLock::new();
-                let handshake = Handshake::Initialize;
-                self.start(launcher, command, handshake, &self.limits, &diagnostics)
+                let initialize = ClientLifecycleMode::Initialize;
+                self.start(command, initialize, &self.limits, &OnceLock::new())
                     .await
             }
             // The server was slow to start, was mistaken for an older one, and isn't.
             Err(ServerFailure::Handshake(_))
                 if diagnostics
                     .get()
-                    .is_some_and(ServerDiagnostics::discovery_timed_out) =>
+                    .is_some_and(|server| server.discovery_timed_out()) =>
             {
-                let diagnostics = OnceLock::new();
                 let limits = Limits {
-                    discovery: self.startup_timeout(),
+                    discovery: self.limits.startup,
                     ..self.limits.clone()
                 };
-                self.start(
-                    launcher,
-                    command,
-                    Handshake::Discover,
-                    &limits,
-                    &diagnostics,
-                )
-                .await
+                let discover = ClientLifecycleMode::Discover { preferred_versions };
+                self.start(command, discover, &limits, &OnceLock::new())
+                    .await
             }
             other => other,
         }
@@ -172,71 +183,39 @@ impl ManagedServer {
 
     async fn start(
         &self,
-        launcher: &Launcher,
         command: &Command,
-        handshake: Handshake,
+        lifecycle: ClientLifecycleMode,
         limits: &Limits,
-        diagnostics: &OnceLock<ServerDiagnostics>,
+        diagnostics: &FirstDiagnostics,
     ) -> Result<Session, ServerFailure> {
-        let transport = launcher.launch(&self.name, command, limits).await?;
-        let diagnostics = diagnostics.get_or_init(|| transport.diagnostics()).clone();
-        Session::open(transport, diagnostics, handshake, limits).await
+        let executor = self.executor().await?;
+        let transport = ProcessTransport::launch(&self.name, command, &*executor, limits).await?;
+        let diagnostics = Arc::clone(diagnostics.get_or_init(|| transport.diagnostics()));
+        Session::open(transport, diagnostics, lifecycle, limits).await
+    }
+
+    async fn executor(&self) -> Result<Arc<dyn Executor>, ServerFailure> {
+        let Some(provider) = &self.provider else {
+            let server = self.name.clone();
+            return Err(ServerFailure::NoRemote { server });
+        };
+        Ok(provider.executor().await.map_err(LaunchError::from)?)
     }
 
     /// Waits until the server is ready or has failed, and returns its session.
     pub(super) async fn session(&self) -> Result<Arc<Session>, CallError> {
-        let mut state = self.state.subscribe();
-        let settled = state.wait_for(State::is_settled).await;
+        let mut status = self.status.subscribe();
+        let settled = status.wait_for(ServerStatus::is_settled).await;
         let server = self.name.clone();
         match settled.as_deref() {
-            Ok(State::Ready(session)) => Ok(Arc::clone(session)),
-            Ok(State::Failed(why)) => {
+            Ok(ServerStatus::Ready(session)) => Ok(Arc::clone(session)),
+            Ok(ServerStatus::Failed(why)) => {
                 let why = Arc::clone(why);
                 Err(CallError::NotReady { server, why })
             }
-            Ok(State::Starting | State::Cancelled) | Err(_) => Err(CallError::Stopped { server }),
+            Ok(ServerStatus::Starting | ServerStatus::Cancelled) | Err(_) => {
+                Err(CallError::Stopped { server })
+            }
         }
-    }
-
-    fn startup_timeout(&self) -> Duration {
-        self.config.startup_timeout.unwrap_or(self.limits.startup)
-    }
-
-    pub(super) fn tool_timeout(&self) -> Duration {
-        self.config.tool_timeout.unwrap_or(self.limits.tool)
-    }
-
-    pub(super) async fn call(
-        &self,
-        tool: &str,
-        arguments: JsonObject,
-        progress: Option<&mpsc::Sender<Progress>>,
-    ) -> Result<CallToolResult, CallError> {
-        if !self.config.tools.allows(tool) {
-            return Err(CallError::Disabled {
-                server: self.name.clone(),
-                tool: tool.to_owned(),
-            });
-        }
-        // The wait is bounded: each earlier call has a timeout. The semaphore is never closed.
-        let _permit = match &self.call_permit {
-            Some(permit) => permit.acquire().await.ok(),
-            None => None,
-        };
-        let session = self.session().await?;
-        let within = self.tool_timeout();
-        session.call(tool, arguments, progress, within).await
-    }
-}
-
-fn startup_timed_out(within: Duration, diagnostics: Option<&ServerDiagnostics>) -> ServerFailure {
-    let (skipped, first) = diagnostics
-        .map(ServerDiagnostics::skipped)
-        .unwrap_or_default();
-    let line = first.or_else(|| diagnostics.and_then(ServerDiagnostics::last_stderr));
-    ServerFailure::TimedOut {
-        within,
-        skipped,
-        line,
     }
 }

@@ -2,30 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use rmcp::model::{
-    CallToolResult, JsonObject, ReadResourceResult, Resource, ResourceTemplate, ServerPeerInfo,
-    Tool,
-};
+use rmcp::model::{CallToolResult, JsonObject, ProgressNotificationParam, Tool};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    managed_server::ManagedServer,
-    status::{ServerStatus, State},
-};
+use super::{ServerStatus, managed_server::ManagedServer};
 use crate::{
-    CallError, Launcher, Limits, Progress,
+    CallError, Executors, Limits,
     config::{Environment, ServerConfig},
+    session::Session,
 };
-
-/// The launchers for both environments.
-#[derive(Clone)]
-pub struct Launchers {
-    /// Starts local servers.
-    pub local: Launcher,
-    /// Starts remote servers, if a remote executor is configured.
-    pub remote: Option<Launcher>,
-}
 
 /// All configured servers. Dropping the pool terminates them; [`ServerPool::close`] also
 /// waits for that.
@@ -41,18 +27,18 @@ impl ServerPool {
     #[must_use]
     pub fn start(
         servers: BTreeMap<String, ServerConfig>,
-        launchers: &Launchers,
+        executors: &Executors,
         limits: &Limits,
     ) -> Self {
         let cancel = CancellationToken::new();
         let tasks = TaskTracker::new();
         let enabled = servers.into_iter().filter(|(_, config)| config.enabled);
         let servers = enabled.map(|(name, config)| {
-            let launcher = match config.environment {
-                Environment::Local => Some(launchers.local.clone()),
-                Environment::Remote => launchers.remote.clone(),
+            let provider = match config.environment {
+                Environment::Local => Some(Arc::clone(&executors.local)),
+                Environment::Remote => executors.remote.clone(),
             };
-            let server = ManagedServer::new(name.clone(), config, launcher, limits.clone());
+            let server = ManagedServer::new(name.clone(), config, provider, limits);
             let server = Arc::new(server);
             let (task_server, cancel) = (Arc::clone(&server), cancel.clone());
             tasks.spawn(async move { task_server.run(cancel).await });
@@ -72,7 +58,7 @@ impl ServerPool {
     pub fn statuses(&self) -> BTreeMap<String, ServerStatus> {
         let servers = self.servers.values();
         servers
-            .map(|server| (server.name.clone(), server.state().borrow().status()))
+            .map(|server| (server.name.clone(), server.status.borrow().clone()))
             .collect()
     }
 
@@ -80,7 +66,8 @@ impl ServerPool {
     pub async fn settled(&self) {
         for server in self.servers.values() {
             // The wait can't fail: the pool holds the sender.
-            let _ = server.state().wait_for(State::is_settled).await;
+            let mut status = server.status.subscribe();
+            let _ = status.wait_for(ServerStatus::is_settled).await;
         }
     }
 
@@ -90,55 +77,27 @@ impl ServerPool {
         server: &str,
         before: &ServerStatus,
     ) -> Result<ServerStatus, CallError> {
-        let mut state = self.server(server)?.state();
-        let differs = |state: &State| {
-            std::mem::discriminant(&state.status()) != std::mem::discriminant(before)
+        let mut status = self.server(server)?.status.subscribe();
+        let differs = |status: &ServerStatus| {
+            std::mem::discriminant(status) != std::mem::discriminant(before)
         };
-        match state.wait_for(differs).await {
-            Ok(state) => Ok(state.status()),
+        match status.wait_for(differs).await {
+            Ok(status) => Ok(status.clone()),
             Err(_) => Ok(ServerStatus::Cancelled),
         }
     }
 
-    /// Returns a server's self-description, once it is ready.
-    pub async fn about(&self, server: &str) -> Result<Option<ServerPeerInfo>, CallError> {
-        Ok(self.server(server)?.session().await?.peer_info())
+    /// Returns the session with a server, once it is ready.
+    pub async fn session(&self, server: &str) -> Result<Arc<Session>, CallError> {
+        self.server(server)?.session().await
     }
 
     /// Lists the tools of a server that its configuration allows.
     pub async fn tools(&self, server: &str) -> Result<Vec<Tool>, CallError> {
         let server = self.server(server)?;
-        let mut tools = server.session().await?.tools(server.tool_timeout()).await?;
+        let mut tools = server.session().await?.tools().await?;
         tools.retain(|tool| server.config.tools.allows(&tool.name));
         Ok(tools)
-    }
-
-    /// Lists the resources of a server.
-    pub async fn resources(&self, server: &str) -> Result<Vec<Resource>, CallError> {
-        let server = self.server(server)?;
-        let session = server.session().await?;
-        session.resources(server.tool_timeout()).await
-    }
-
-    /// Lists the resource templates of a server.
-    pub async fn resource_templates(
-        &self,
-        server: &str,
-    ) -> Result<Vec<ResourceTemplate>, CallError> {
-        let server = self.server(server)?;
-        let session = server.session().await?;
-        session.resource_templates(server.tool_timeout()).await
-    }
-
-    /// Reads a resource of a server.
-    pub async fn read_resource(
-        &self,
-        server: &str,
-        uri: &str,
-    ) -> Result<ReadResourceResult, CallError> {
-        let server = self.server(server)?;
-        let session = server.session().await?;
-        session.read_resource(uri, server.tool_timeout()).await
     }
 
     /// Calls a tool of a server, once the server is ready. Without support for parallel
@@ -150,10 +109,22 @@ impl ServerPool {
         server: &str,
         tool: &str,
         arguments: JsonObject,
-        progress: Option<&mpsc::Sender<Progress>>,
+        progress: Option<&mpsc::Sender<ProgressNotificationParam>>,
     ) -> Result<CallToolResult, CallError> {
         let server = self.server(server)?;
-        server.call(tool, arguments, progress).await
+        if !server.config.tools.allows(tool) {
+            return Err(CallError::Disabled {
+                server: server.name.clone(),
+                tool: tool.to_owned(),
+            });
+        }
+        // The wait is bounded: each earlier call has a timeout. The semaphore is never closed.
+        let _permit = match &server.call_permit {
+            Some(permit) => permit.acquire().await.ok(),
+            None => None,
+        };
+        let session = server.session().await?;
+        session.call(tool, arguments, progress).await
     }
 
     /// Terminates all servers and waits for that.

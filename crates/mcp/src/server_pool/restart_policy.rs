@@ -9,10 +9,7 @@ use crate::Limits;
 /// Counts the consecutive failures of one server.
 #[derive(Debug)]
 pub(super) struct RestartPolicy {
-    delay: Duration,
-    delay_max: Duration,
-    healthy_after: Duration,
-    max_restarts: u32,
+    limits: Limits,
     consecutive_failures: u32,
     was_ready: bool,
     ready_since: Option<Instant>,
@@ -21,10 +18,7 @@ pub(super) struct RestartPolicy {
 impl RestartPolicy {
     pub(super) fn new(limits: &Limits) -> Self {
         RestartPolicy {
-            delay: limits.restart_delay,
-            delay_max: limits.restart_delay_max,
-            healthy_after: limits.healthy_after,
-            max_restarts: limits.max_restarts,
+            limits: limits.clone(),
             consecutive_failures: 0,
             was_ready: false,
             ready_since: None,
@@ -46,19 +40,20 @@ impl RestartPolicy {
             return None;
         }
         let ready_since = self.ready_since.take();
-        let was_healthy =
-            ready_since.is_some_and(|since| now.duration_since(since) >= self.healthy_after);
+        let healthy_after = self.limits.healthy_after;
+        let was_healthy = ready_since.is_some_and(|since| now - since >= healthy_after);
         if self.consecutive_failures == 0 || was_healthy {
             self.consecutive_failures = 1;
-            return (self.max_restarts > 0).then_some(Duration::ZERO);
+            return (self.limits.max_restarts > 0).then_some(Duration::ZERO);
         }
         self.consecutive_failures += 1;
-        if self.consecutive_failures > self.max_restarts {
+        if self.consecutive_failures > self.limits.max_restarts {
             return None;
         }
         // The first delay follows the second failure.
         let doublings = (self.consecutive_failures - 2).min(16);
-        Some((self.delay * 2u32.pow(doublings)).min(self.delay_max))
+        let delay = self.limits.restart_delay * 2u32.pow(doublings);
+        Some(delay.min(self.limits.restart_delay_max))
     }
 }
 

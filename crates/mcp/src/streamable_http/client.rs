@@ -2,12 +2,13 @@
 
 use std::{collections::HashMap, pin::Pin, sync::Arc};
 
-use futures_core::Stream;
-use http::{HeaderName, HeaderValue};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use http::{HeaderName, HeaderValue, Uri};
 use outpost_client::{Error, Executor, HttpRequest, HttpResponse};
 use rmcp::{
     model::{
-        ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId,
+        ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, JsonRpcRequest,
         ServerJsonRpcMessage,
     },
     transport::streamable_http_client::{
@@ -16,7 +17,6 @@ use rmcp::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::{event_limit::BoundedEvents, redirect};
 use crate::{EndReason, ServerDiagnostics, diagnostics::preview};
 
 const JSON: &str = "application/json";
@@ -38,7 +38,7 @@ type EventStream = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
 pub(super) struct ExecutorHttpClient {
     pub(super) executor: Arc<dyn Executor>,
     /// Receives the end reason if the executor is lost.
-    pub(super) diagnostics: ServerDiagnostics,
+    pub(super) diagnostics: Arc<ServerDiagnostics>,
     pub(super) message_bytes: usize,
 }
 
@@ -68,7 +68,7 @@ impl ExecutorHttpClient {
             let response = self.executor.http(request).await;
             let response = response.map_err(|error| self.client_error(error))?;
             let location = response.header("location");
-            match redirect::next(&uri, response.status, location) {
+            match redirect_target(&uri, response.status, location) {
                 Some(next) => uri = next,
                 None => return Ok(response),
             }
@@ -87,7 +87,9 @@ impl ExecutorHttpClient {
     }
 
     fn events(&self, response: HttpResponse) -> EventStream {
-        let events = BoundedEvents::new(response.body, self.message_bytes);
+        // The SSE parser buffers an event without a limit.
+        let mut meter = EventMeter::new(self.message_bytes);
+        let events = response.body.map(move |chunk| meter.check(chunk?));
         Box::pin(SseStream::from_bytes_stream(events))
     }
 }
@@ -133,17 +135,11 @@ impl StreamableHttpClient for ExecutorHttpClient {
                 }
             }
             (200..=299, _) if !is_request(&message) => Ok(StreamableHttpPostResponse::Accepted),
-            (200..=299, other) => {
-                let other = Some(other.to_owned()).filter(|other| !other.is_empty());
-                Err(StreamableHttpError::UnexpectedContentType(other))
-            }
+            (200..=299, other) => Err(unexpected_type(other)),
             (status, media_type) => {
+                let body = response.body.bytes(ERROR_BODY_BYTES).await;
+                let body = body.unwrap_or_default();
                 let is_json = media_type == JSON;
-                let body = response
-                    .body
-                    .bytes(ERROR_BODY_BYTES)
-                    .await
-                    .unwrap_or_default();
                 error_response(status, is_json, &body, &message, session.is_some())
             }
         }
@@ -189,10 +185,7 @@ impl StreamableHttpClient for ExecutorHttpClient {
             .await?;
         match (response.status, media_type(&response)) {
             (200..=299, EVENTS) => Ok(self.events(response)),
-            (200..=299, other) => {
-                let other = Some(other.to_owned()).filter(|other| !other.is_empty());
-                Err(StreamableHttpError::UnexpectedContentType(other))
-            }
+            (200..=299, other) => Err(unexpected_type(other)),
             (405, _) => Err(StreamableHttpError::ServerDoesNotSupportSse),
             (404, _) if session.is_some() => Err(StreamableHttpError::SessionExpired),
             (status, _) => Err(unexpected_status(status, b"")),
@@ -229,9 +222,15 @@ fn error_response(
         Ok::<ServerJsonRpcMessage, _>(_) | Err(_) => None,
     };
     let is_auth_error = matches!(status, 401 | 403);
-    if let Some(id) =
-        discovery_id(message).filter(|_| !in_session && !is_auth_error && status < 500)
-    {
+    let discovery = match message {
+        JsonRpcMessage::Request(JsonRpcRequest {
+            id,
+            request: ClientRequest::DiscoverRequest(_),
+            ..
+        }) => Some(id.clone()),
+        _ => None,
+    };
+    if let Some(id) = discovery.filter(|_| !in_session && !is_auth_error && status < 500) {
         let error = match error {
             Some(error) => error.error,
             None => ErrorData::invalid_request(format!("HTTP {status}"), None),
@@ -248,16 +247,9 @@ fn error_response(
     }
 }
 
-/// Returns the request id of a `server/discover` request.
-fn discovery_id(message: &ClientJsonRpcMessage) -> Option<RequestId> {
-    match message {
-        JsonRpcMessage::Request(request)
-            if matches!(request.request, ClientRequest::DiscoverRequest(_)) =>
-        {
-            Some(request.id.clone())
-        }
-        _ => None,
-    }
+fn unexpected_type(media_type: &str) -> ClientError {
+    let media_type = Some(media_type.to_owned()).filter(|name| !name.is_empty());
+    StreamableHttpError::UnexpectedContentType(media_type)
 }
 
 fn unexpected_status(status: u16, body: &[u8]) -> ClientError {
@@ -270,4 +262,143 @@ fn unexpected_status(status: u16, body: &[u8]) -> ClientError {
         (_, body) => format!("HTTP {status}: {}", preview(body)),
     };
     StreamableHttpError::UnexpectedServerResponse(message.into())
+}
+
+/// Returns the URL to request instead, or `None` to use the response as it is.
+///
+/// Only 307 and 308 are followed, because they repeat the request unchanged, and only
+/// within the origin: another one must not receive the tokens and headers.
+fn redirect_target(requested: &str, status: u16, location: Option<&str>) -> Option<String> {
+    if !matches!(status, 307 | 308) {
+        return None;
+    }
+    let requested: Uri = requested.parse().ok()?;
+    let (scheme, authority) = (requested.scheme_str()?, requested.authority()?);
+    let location = location?;
+    let location = match location {
+        _ if location.starts_with("//") => format!("{scheme}:{location}"),
+        _ if location.starts_with('/') => format!("{scheme}://{authority}{location}"),
+        _ => location.to_owned(),
+    };
+    let target: Uri = location.parse().ok()?;
+    (origin(&requested)? == origin(&target)?).then_some(location)
+}
+
+fn origin(uri: &Uri) -> Option<(String, String, u16)> {
+    let scheme = uri.scheme_str()?.to_ascii_lowercase();
+    let port = match scheme.as_str() {
+        "http" => 80,
+        "https" => 443,
+        _ => return None,
+    };
+    let port = uri.port_u16().unwrap_or(port);
+    Some((scheme, uri.host()?.to_ascii_lowercase(), port))
+}
+
+/// Errors of an event stream.
+#[derive(Debug, thiserror::Error)]
+enum EventsError {
+    #[error("a server-sent event exceeds {limit} bytes")]
+    TooLong { limit: usize },
+    #[error(transparent)]
+    Body(#[from] Error),
+}
+
+/// Measures events. An event ends with an empty line.
+struct EventMeter {
+    limit: usize,
+    event: usize,
+    line: usize,
+    /// The last byte was a CR, which may be followed by an LF of the same line end.
+    after_cr: bool,
+}
+
+impl EventMeter {
+    fn new(limit: usize) -> Self {
+        EventMeter {
+            limit,
+            event: 0,
+            line: 0,
+            after_cr: false,
+        }
+    }
+
+    /// Adds received bytes, and returns them unless an event exceeds the limit.
+    fn check(&mut self, chunk: Bytes) -> Result<Bytes, EventsError> {
+        if !self.fits(&chunk) {
+            return Err(EventsError::TooLong { limit: self.limit });
+        }
+        Ok(chunk)
+    }
+
+    fn fits(&mut self, chunk: &[u8]) -> bool {
+        for byte in chunk {
+            let completes_crlf = self.after_cr && *byte == b'\n';
+            self.after_cr = *byte == b'\r';
+            match byte {
+                _ if completes_crlf => {}
+                b'\n' | b'\r' if self.line == 0 => self.event = 0,
+                b'\n' | b'\r' => self.line = 0,
+                _ => {
+                    self.line += 1;
+                    self.event += 1;
+                }
+            }
+            if self.event > self.limit {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn follows_only_within_the_origin() {
+        let from = |location| redirect_target("https://example.com/mcp", 307, Some(location));
+        for (location, target) in [
+            ("/mcp/", "https://example.com/mcp/"),
+            ("//EXAMPLE.com/x", "https://EXAMPLE.com/x"),
+            ("https://example.com:443/x?y", "https://example.com:443/x?y"),
+        ] {
+            assert_eq!(from(location).as_deref(), Some(target));
+        }
+        for location in [
+            "http://example.com/mcp",
+            "https://example.com:8443/mcp",
+            "https://evil.example/mcp",
+            "https://example.com@evil.example/mcp",
+            "//evil.example/mcp",
+            "mcp/",
+            "",
+        ] {
+            let followed = from(location);
+            assert!(followed.is_none(), "{location}: {followed:?}");
+        }
+    }
+
+    #[test]
+    fn follows_only_statuses_that_repeat_the_request() {
+        for status in [200, 301, 302, 303, 404] {
+            assert_eq!(redirect_target("http://a/mcp", status, Some("/x")), None);
+        }
+        assert_eq!(redirect_target("http://a/mcp", 308, None), None);
+    }
+
+    fn fits(limit: usize, chunks: &[&str]) -> bool {
+        let mut meter = EventMeter::new(limit);
+        chunks.iter().all(|chunk| meter.fits(chunk.as_bytes()))
+    }
+
+    #[test]
+    fn measures_events_across_chunks() {
+        assert!(fits(10, &["data: abcd", "\n\ndata: efgh\n\n"]));
+        assert!(!fits(10, &["data: ab", "cde\n\n"]));
+        assert!(!fits(10, &["data: a\n", "data: b\n\n"]));
+        assert!(!fits(10, &["data: a\r\n", "data: b\r\n\r\n"]));
+        assert!(fits(10, &["data: abc\r\n\r", "\ndata: abc\r\n\r\n"]));
+    }
 }

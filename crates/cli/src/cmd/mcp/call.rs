@@ -6,7 +6,10 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use outpost_mcp::{CallError, EndReason, Progress, ServerPool, model::JsonObject};
+use outpost_mcp::{
+    CallError, EndReason, ServerPool,
+    model::{JsonObject, ProgressNotificationParam},
+};
 use tokio::sync::mpsc;
 
 use super::servers::ConfiguredServers;
@@ -88,7 +91,7 @@ async fn call_tool(
 }
 
 /// Replaces the previous progress line.
-fn show(step: &Progress) {
+fn show(step: &ProgressNotificationParam) {
     let _ = write!(io::stderr(), "\r\x1b[K{}", mcp::step(step));
 }
 

@@ -78,11 +78,12 @@ async fn query(pool: &ServerPool, servers: BTreeMap<String, ServerConfig>) -> Ve
             None => ListedStatus::Disabled,
             Some(ServerStatus::Failed(why)) => ListedStatus::Failed(errors::chain_message(&*why)),
             Some(ServerStatus::Cancelled) => ListedStatus::Cancelled,
-            Some(ServerStatus::Ready | ServerStatus::Starting) => match offering(pool, &name).await
-            {
-                Ok(offering) => ListedStatus::Ready(Box::new(offering)),
-                Err(error) => ListedStatus::Failed(errors::chain_message(&error)),
-            },
+            Some(ServerStatus::Ready(_) | ServerStatus::Starting) => {
+                match offering(pool, &name).await {
+                    Ok(offering) => ListedStatus::Ready(Box::new(offering)),
+                    Err(error) => ListedStatus::Failed(errors::chain_message(&error)),
+                }
+            }
         };
         listed.push(Listed {
             name,
@@ -94,10 +95,11 @@ async fn query(pool: &ServerPool, servers: BTreeMap<String, ServerConfig>) -> Ve
 }
 
 async fn offering(pool: &ServerPool, name: &str) -> Result<Offering, outpost_mcp::CallError> {
+    let session = pool.session(name).await?;
     Ok(Offering {
-        about: pool.about(name).await?,
+        about: session.peer_info(),
         tools: pool.tools(name).await?,
-        resources: pool.resources(name).await?,
-        templates: pool.resource_templates(name).await?,
+        resources: session.resources().await?,
+        templates: session.resource_templates().await?,
     })
 }

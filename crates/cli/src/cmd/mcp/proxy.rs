@@ -8,7 +8,7 @@ use outpost_client::{
     EnvPolicy, Event, Executor, Process, RemoteExecutor, RemoteOptions, Signal, Start, Stream,
 };
 use outpost_engine::sandbox::Level;
-use outpost_mcp::{Command, FilteredLine, Limits, StdoutFilter, shutdown};
+use outpost_mcp::{Command, FilteredLine, Limits, LineSplitter, shutdown};
 use tokio::{
     io::{AsyncWriteExt as _, Stdout, stderr, stdout},
     time::{sleep, timeout},
@@ -134,7 +134,7 @@ fn start(args: &McpProxy) -> anyhow::Result<Start> {
         env_vars: Vec::new(),
         cwd: args.cwd.as_ref().map(PathBuf::from),
     };
-    let start = command.remote_start(here)?;
+    let start = command.start(here)?;
     if args.on.on.is_some() {
         return Ok(start);
     }
@@ -196,7 +196,7 @@ async fn print(
     stderr_writer: &mut StderrWriter,
 ) -> ProxyEnd {
     let mut printer = Printer {
-        filter: StdoutFilter::new(Limits::default().message_bytes),
+        lines: LineSplitter::new(Limits::default().message_bytes),
         stdout: stdout(),
         stderr_writer,
     };
@@ -222,7 +222,7 @@ async fn print(
 }
 
 struct Printer<'a> {
-    filter: StdoutFilter,
+    lines: LineSplitter,
     stdout: Stdout,
     stderr_writer: &'a mut StderrWriter,
 }
@@ -233,18 +233,18 @@ impl Printer<'_> {
             self.stderr_writer.write(bytes);
             return Ok(());
         }
-        self.filter.push(bytes);
+        self.lines.push(bytes);
         self.write_lines().await
     }
 
     async fn finish(&mut self) -> io::Result<()> {
-        self.filter.finish();
+        self.lines.finish();
         self.write_lines().await
     }
 
     async fn write_lines(&mut self) -> io::Result<()> {
-        while let Some(line) = self.filter.pop() {
-            match line {
+        while let Some(line) = self.lines.pop() {
+            match FilteredLine::from(line) {
                 FilteredLine::Message(line) => {
                     self.stdout.write_all(&line).await?;
                     self.stdout.write_all(b"\n").await?;

@@ -3,9 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Context;
-use outpost_client::Executor as _;
+use outpost_client::Executor;
 use outpost_engine::sandbox::Level;
-use outpost_mcp::{Launcher, Launchers, Limits, ServerConfig, ServerPool, config::Environment};
+use outpost_mcp::{
+    ExecutorProvider, Executors, Limits, ServerConfig, ServerPool, config::Environment,
+};
 
 use super::lazy_remote::LazyRemote;
 use crate::{
@@ -54,11 +56,14 @@ impl ConfiguredServers {
         let cwd = std::env::current_dir().context("cannot determine the current directory")?;
         let local = target::local(cwd, Level::default())?;
         let remote = self.on.map(|on| Arc::new(LazyRemote::new(on)));
-        let launchers = Launchers {
-            local: Launcher::local(Arc::new(local.clone())),
-            remote: remote.clone().map(|remote| Launcher::remote(remote)),
+        let executor: Arc<dyn Executor> = Arc::new(local.clone());
+        let executors = Executors {
+            local: Arc::new(executor),
+            remote: remote
+                .clone()
+                .map(|remote| remote as Arc<dyn ExecutorProvider>),
         };
-        let pool = ServerPool::start(self.servers, &launchers, &Limits::default());
+        let pool = ServerPool::start(self.servers, &executors, &Limits::default());
         let done = tokio::select! {
             done = work(&pool) => done,
             signal = signals.ending() => Ok(exit::of_signal(signal)),

@@ -2,7 +2,10 @@
 
 use std::pin::pin;
 
-use outpost_mcp::{CallError, Limits, Progress, ServerPool, ServerStatus, model::CallToolResult};
+use outpost_mcp::{
+    CallError, Limits, ServerPool, ServerStatus,
+    model::{CallToolResult, ProgressNotificationParam},
+};
 use outpost_testkit::mcp_server::StdinRecorder;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -47,7 +50,7 @@ async fn call_with_progress(
     pool: &ServerPool,
     tool: &str,
     arguments: Value,
-) -> (CallToolResult, Vec<Progress>) {
+) -> (CallToolResult, Vec<ProgressNotificationParam>) {
     let (sender, mut steps) = mpsc::channel(64);
     let arguments = arguments.as_object().unwrap().clone();
     let called = pool.call("one", tool, arguments, Some(&sender));
@@ -67,9 +70,9 @@ async fn assert_session_works(pool: &ServerPool, recorder: &StdinRecorder) {
     let (result, steps) = call_with_progress(pool, LONG, short).await;
     assert!(text(&result).contains("Steps: 4."), "{result:?}");
     assert!(!steps.is_empty());
-    let own_step = |step: &Progress| step.total == Some(4.0);
+    let own_step = |step: &ProgressNotificationParam| step.total == Some(4.0);
     assert!(steps.iter().all(own_step), "{steps:?}");
-    assert!(matches!(pool.statuses()["one"], ServerStatus::Ready));
+    assert!(matches!(pool.statuses()["one"], ServerStatus::Ready(_)));
     assert_eq!(
         recorder.count("initialize"),
         1,
@@ -97,7 +100,7 @@ async fn python_server_cancels_the_call() {
         let recorder = StdinRecorder::new();
         let pool = environment.one(&recorded(&waiting(), &recorder), &Limits::default());
         soon("startup", pool.settled()).await;
-        let about = pool.about("one").await.unwrap().unwrap();
+        let about = pool.session("one").await.unwrap().peer_info().unwrap();
         assert_eq!(about.protocol_version.to_string(), "2026-07-28");
         cancel_call(&pool, "wait", json!({}), || ()).await;
         let cancelled = call(&pool, "cancelled_request", json!({})).await;
@@ -105,7 +108,7 @@ async fn python_server_cancels_the_call() {
         assert_eq!(text(&cancelled.unwrap()), id.to_string());
         let (counted, steps) = call_with_progress(&pool, "count", json!({"to": 3})).await;
         assert_eq!(text(&counted), "counted to 3");
-        let own_step = |step: &Progress| step.total == Some(3.0);
+        let own_step = |step: &ProgressNotificationParam| step.total == Some(3.0);
         assert!(steps.iter().all(own_step), "{steps:?}");
         soon("close", pool.close()).await;
     })

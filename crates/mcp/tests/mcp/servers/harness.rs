@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use outpost_client::{LocalExecutor, LocalOptions};
+use outpost_client::{Executor, LocalExecutor, LocalOptions};
 use outpost_mcp::{
-    CallError, Launcher, Launchers, Limits, ServerConfig, ServerPool,
+    CallError, Command, Executors, Limits, ProcessTransport, ServerConfig, ServerPool,
     model::{CallToolResult, ContentBlock},
 };
 use outpost_testkit::mcp_server::{StdinRecorder, WAITING};
@@ -17,7 +17,7 @@ pub(crate) use outpost_testkit::deadline::expect_soon as soon;
 pub(crate) struct TestEnvironment {
     pub(crate) name: &'static str,
     environment: &'static str,
-    pub(crate) launchers: Launchers,
+    pub(crate) executors: Executors,
     pub(crate) executor: Arc<TestExecutor>,
 }
 
@@ -37,19 +37,23 @@ impl TestEnvironment {
         TestEnvironment {
             name: environment,
             environment,
-            launchers: Launchers {
-                local: Launcher::local(Arc::new(local)),
-                remote: Some(Launcher::remote(Arc::new(remote))),
+            executors: Executors {
+                local: Arc::new(Arc::new(local) as Arc<dyn Executor>),
+                remote: Some(Arc::new(remote)),
             },
             executor,
         }
     }
 
-    pub(crate) fn launcher(&self) -> &Launcher {
-        match self.environment {
-            "local" => &self.launchers.local,
-            _ => self.launchers.remote.as_ref().expect("a remote launcher"),
-        }
+    /// Starts a server with a transport.
+    pub(crate) async fn launch(&self, command: &Command, limits: &Limits) -> ProcessTransport {
+        let provider = match self.environment {
+            "local" => &self.executors.local,
+            _ => self.executors.remote.as_ref().expect("a remote executor"),
+        };
+        let executor = provider.executor().await.expect("an executor");
+        let launched = ProcessTransport::launch("one", command, &*executor, limits).await;
+        launched.expect("a server")
     }
 
     /// Starts a pool with one server, named `one`.
@@ -67,7 +71,7 @@ impl TestEnvironment {
             let config = ServerConfig::parse(name, &server).expect("a valid configuration");
             ((*name).to_owned(), config)
         });
-        ServerPool::start(servers.collect::<BTreeMap<_, _>>(), &self.launchers, limits)
+        ServerPool::start(servers.collect::<BTreeMap<_, _>>(), &self.executors, limits)
     }
 }
 

@@ -84,7 +84,8 @@ async fn http_server_supports_calls_resources_and_progress() {
             .await
             .unwrap();
         assert_eq!(text(&sum), "The sum of 2 and 3 is 5.");
-        assert!(!pool.resources("one").await.unwrap().is_empty());
+        let session = pool.session("one").await.unwrap();
+        assert!(!session.resources().await.unwrap().is_empty());
 
         let (sender, mut steps) = mpsc::channel(64);
         let arguments = json!({"duration": 0.4, "steps": 4});
@@ -238,7 +239,7 @@ async fn server_of_a_lost_executor_fails() {
     call(&pool, "get-sum", json!({"a": 2, "b": 3}))
         .await
         .unwrap_err();
-    let mut status = ServerStatus::Ready;
+    let mut status = pool.statuses()["one"].clone();
     soon("permanent failure", async {
         while !matches!(status, ServerStatus::Failed(_)) {
             status = pool.changed("one", &status).await.unwrap();

@@ -140,7 +140,7 @@ async fn python_server_cancels_only_dropped_calls() {
         let server = json!({"url": http.url, "supports_parallel_tool_calls": true});
         let pool = environment.one(&server, &Limits::default());
         soon("startup", pool.settled()).await;
-        let about = pool.about("one").await.unwrap().unwrap();
+        let about = pool.session("one").await.unwrap().peer_info().unwrap();
         assert_eq!(about.protocol_version.to_string(), "2026-07-28");
         cancel_call(&pool, "wait", json!({}), || ()).await;
         wait_cancelled(&pool, 1).await;

@@ -276,7 +276,7 @@ async fn remote_variables_are_taken_from_the_executor() {
 #[tokio::test]
 async fn remote_server_without_executor_fails_with_its_name() {
     let mut environment = TestEnvironment::local().await;
-    environment.launchers.remote = None;
+    environment.executors.remote = None;
     let mut server = misbehaving(&[]);
     server["environment"] = json!("remote");
     let pool = environment.one(&server, &Limits::default());
@@ -291,8 +291,9 @@ async fn remote_server_without_executor_fails_with_its_name() {
 async fn unsupported_list_is_empty() {
     let environment = TestEnvironment::local().await;
     let pool = environment.one(&misbehaving(&["no-templates"]), &Limits::default());
-    assert_eq!(pool.resources("one").await.unwrap().len(), 1);
-    let templates = soon("the list", pool.resource_templates("one")).await;
+    let session = pool.session("one").await.unwrap();
+    assert_eq!(session.resources().await.unwrap().len(), 1);
+    let templates = soon("the list", session.resource_templates()).await;
     assert_eq!(templates.unwrap(), []);
     soon("close", pool.close()).await;
 }

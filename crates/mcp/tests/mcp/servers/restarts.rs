@@ -42,13 +42,13 @@ async fn failing_restarts_end_in_failure() {
         let seen = directory.path().join("seen");
         let pool = environment.one(&misbehaving(&["once", seen.to_str().unwrap()]), &limits);
         call(&pool, "die", json!({})).await.unwrap_err();
-        let mut status = ServerStatus::Ready;
+        let mut status = pool.statuses()["one"].clone();
         let why = soon("permanent failure", async {
             loop {
-                status = pool.changed("one", &status).await.unwrap();
                 if let ServerStatus::Failed(why) = &status {
                     break why.clone();
                 }
+                status = pool.changed("one", &status).await.unwrap();
             }
         })
         .await;
@@ -85,7 +85,7 @@ async fn servers_start_concurrently() {
         let servers = [("a", one_of_two("a", "b")), ("b", one_of_two("b", "a"))];
         let pool = environment.many(&servers, &Limits::default());
         soon("startup", pool.settled()).await;
-        let ready = |status: &ServerStatus| matches!(status, ServerStatus::Ready);
+        let ready = |status: &ServerStatus| matches!(status, ServerStatus::Ready(_));
         let statuses = pool.statuses();
         assert!(statuses.values().all(ready), "{statuses:?}");
         soon("close", pool.close()).await;

@@ -36,7 +36,6 @@ async fn server_receives_cancellation_before_shutdown() {
 #[tokio::test]
 async fn server_gets_sigterm_before_sigkill() {
     in_each_environment(async |environment| {
-        let launcher = environment.launcher();
         let directory = tempfile::tempdir().unwrap();
         let started = directory.path().join("started");
         let terminated = directory.path().join("terminated");
@@ -56,7 +55,7 @@ async fn server_gets_sigterm_before_sigkill() {
                 stdin_close_grace: Duration::from_millis(50),
                 ..Limits::default()
             };
-            let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
+            let mut transport = environment.launch(&command, &limits).await;
             deadline::poll_until("the server", || started.exists().then_some(())).await;
             if closed {
                 soon("close", transport.close()).await.unwrap();

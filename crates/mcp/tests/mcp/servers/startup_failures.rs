@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use outpost_client::{Error, Executor, Pending};
-use outpost_mcp::{CallError, ExecutorProvider, LaunchError, Launcher, Limits, ServerFailure};
+use outpost_mcp::{CallError, ExecutorProvider, LaunchError, Limits, ServerFailure};
 use serde_json::json;
 
 use super::harness::{TestEnvironment, call, in_each_environment, misbehaving};
@@ -45,7 +45,7 @@ impl ExecutorProvider for Unresponsive {
 #[tokio::test]
 async fn unresponsive_executor_is_reported_as_such() {
     let mut environment = TestEnvironment::remote().await;
-    environment.launchers.remote = Some(Launcher::remote(Arc::new(Unresponsive)));
+    environment.executors.remote = Some(Arc::new(Unresponsive));
     let limits = Limits {
         startup: Duration::from_millis(50),
         ..Limits::default()

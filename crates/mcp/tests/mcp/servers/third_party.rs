@@ -18,7 +18,7 @@ async fn both_handshakes_are_supported() {
             ("old", "2025-11-25", "get-sum"),
             ("new", "2026-07-28", "get_current_time"),
         ] {
-            let about = pool.about(server).await.unwrap().unwrap();
+            let about = pool.session(server).await.unwrap().peer_info().unwrap();
             assert_eq!(about.protocol_version.to_string(), version);
             let tools = pool.tools(server).await.unwrap();
             assert!(tools.iter().any(|known| known.name == tool), "{tools:?}");
@@ -49,12 +49,11 @@ async fn tools_resources_images_and_errors_work() {
         let invalid = call(&pool, "get-sum", json!({"a": "x"})).await.unwrap();
         assert_eq!(invalid.is_error, Some(true), "{invalid:?}");
 
-        let resources = pool.resources("one").await.unwrap();
-        let uri = resources[0].uri.clone();
-        let read = pool.read_resource("one", &uri).await.unwrap();
+        let session = pool.session("one").await.unwrap();
+        let resources = session.resources().await.unwrap();
+        let read = session.read_resource(&resources[0].uri).await.unwrap();
         assert_eq!(read.contents.len(), 1, "{read:?}");
-        let templates = pool.resource_templates("one").await.unwrap();
-        assert!(!templates.is_empty());
+        assert!(!session.resource_templates().await.unwrap().is_empty());
         soon("close", pool.close()).await;
     })
     .await;
@@ -75,7 +74,7 @@ async fn progress_is_forwarded() {
         let mut done = Vec::new();
         while let Some(step) = steps.recv().await {
             assert_eq!(step.total, Some(4.0));
-            done.push(step.done as u32);
+            done.push(step.progress as u32);
         }
         // The server may respond before it has sent all of them; none is sent twice.
         assert!(done.len() >= 3, "{done:?}");
@@ -119,7 +118,7 @@ async fn short_disconnect_is_unnoticed() {
     };
     let (result, ()) = soon("a response", async { tokio::join!(called, cutting) }).await;
     assert!(text(&result.unwrap()).contains("completed"));
-    assert!(matches!(pool.statuses()["one"], ServerStatus::Ready));
+    assert!(matches!(pool.statuses()["one"], ServerStatus::Ready(_)));
     soon("close", pool.close()).await;
 }
 

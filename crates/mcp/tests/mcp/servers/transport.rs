@@ -1,8 +1,8 @@
 //! The process transport: order of messages, and termination.
 
-use std::{collections::BTreeMap, pin::Pin, sync::Arc};
+use std::{collections::BTreeMap, pin::Pin};
 
-use outpost_mcp::{Command, EndReason, Launcher, Limits};
+use outpost_mcp::{Command, EndReason, Limits, ProcessTransport};
 use outpost_testkit::TestTag;
 use rmcp::{
     model::{ClientJsonRpcMessage, JsonRpcMessage},
@@ -16,7 +16,6 @@ use crate::executor::TestExecutor;
 #[tokio::test]
 async fn closing_or_dropping_the_transport_terminates_the_server() {
     in_each_environment(async |environment| {
-        let launcher = environment.launcher();
         for closed in [true, false] {
             let tag = TestTag::new();
             let command = Command {
@@ -25,7 +24,7 @@ async fn closing_or_dropping_the_transport_terminates_the_server() {
                 ..Command::new("sleep")
             };
             let limits = Limits::default();
-            let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
+            let mut transport = environment.launch(&command, &limits).await;
             let diagnostics = transport.diagnostics();
             tag.alive(1).await;
             if closed {
@@ -46,7 +45,6 @@ async fn server_is_terminated_once() {
     for closed in [true, false] {
         let server = TestExecutor::recorded();
         let executor = server.connect().await;
-        let launcher = Launcher::remote(Arc::new(Arc::clone(&executor)));
         let tag = TestTag::new();
         let command = Command {
             args: vec!["1000".into()],
@@ -54,7 +52,8 @@ async fn server_is_terminated_once() {
             ..Command::new("sleep")
         };
         let limits = Limits::default();
-        let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
+        let launched = ProcessTransport::launch("one", &command, &*executor, &limits).await;
+        let mut transport = launched.unwrap();
         tag.alive(1).await;
         assert_eq!(server.count_sent("process/terminate"), 0);
         if closed {
@@ -77,7 +76,6 @@ async fn server_is_terminated_once() {
 #[tokio::test]
 async fn leftover_process_can_send_messages_after_exit() {
     in_each_environment(async |environment| {
-        let launcher = environment.launcher();
         // The second process waits until the first is reaped.
         let script = r#"(while kill -0 $$ 2>/dev/null; do sleep 0.01; done
             echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}'
@@ -87,7 +85,7 @@ async fn leftover_process_can_send_messages_after_exit() {
             ..Command::new("/bin/sh")
         };
         let limits = Limits::default();
-        let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
+        let mut transport = environment.launch(&command, &limits).await;
         let first = soon("a message", transport.receive()).await;
         assert!(matches!(first, Some(JsonRpcMessage::Notification(_))), "{first:?}");
         let second = soon("another", transport.receive()).await;
@@ -102,10 +100,9 @@ async fn leftover_process_can_send_messages_after_exit() {
 #[tokio::test]
 async fn messages_arrive_in_the_order_of_sends() {
     in_each_environment(async |environment| {
-        let launcher = environment.launcher();
         let limits = Limits::default();
         let command = Command::new("cat");
-        let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
+        let mut transport = environment.launch(&command, &limits).await;
         let ping = |id: u32| -> ClientJsonRpcMessage {
             let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
             serde_json::from_value(ping).unwrap()
@@ -136,7 +133,6 @@ async fn messages_arrive_in_the_order_of_sends() {
 #[tokio::test]
 async fn dropping_the_transport_terminates_leftover_processes() {
     in_each_environment(async |environment| {
-        let launcher = environment.launcher();
         let tag = TestTag::new();
         // The second process writes after the first is reaped.
         let script = r#"(while kill -0 $$ 2>/dev/null; do sleep 0.01; done
@@ -147,7 +143,7 @@ async fn dropping_the_transport_terminates_leftover_processes() {
             ..Command::new("/bin/sh")
         };
         let limits = Limits::default();
-        let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
+        let mut transport = environment.launch(&command, &limits).await;
         let message = soon("its message", transport.receive()).await;
         assert!(
             matches!(message, Some(JsonRpcMessage::Response(_))),
@@ -177,8 +173,7 @@ async fn local_server_has_own_process_group_and_gets_sigterm() {
         ..Command::new("/bin/sh")
     };
     let limits = Limits::default();
-    let launcher = &environment.launchers.local;
-    let mut transport = launcher.launch("one", &command, &limits).await.unwrap();
+    let mut transport = environment.launch(&command, &limits).await;
     let group = soon("its group", transport.receive()).await;
     let group = serde_json::to_value(group).unwrap();
     assert_eq!(group["result"]["own"], true, "{group}");

@@ -1,0 +1,41 @@
+//! The executors on which MCP servers run.
+
+use std::sync::Arc;
+
+use outpost_client::{Executor, Pending};
+
+use crate::CommandError;
+
+/// Provides the executor on which processes run, and reconnects if it was lost.
+pub trait ExecutorProvider: Send + Sync {
+    /// Returns the executor. Returns the same `Arc` as long as the executor is the same.
+    fn executor(&self) -> Pending<'_, Arc<dyn Executor>>;
+}
+
+/// An executor that never changes.
+impl ExecutorProvider for Arc<dyn Executor> {
+    fn executor(&self) -> Pending<'_, Arc<dyn Executor>> {
+        let executor = Arc::clone(self);
+        Box::pin(async move { Ok(executor) })
+    }
+}
+
+/// The executors of both environments.
+#[derive(Clone)]
+pub struct Executors {
+    /// Runs local servers, as children of this process.
+    pub local: Arc<dyn ExecutorProvider>,
+    /// Runs remote servers, if a remote executor is configured.
+    pub remote: Option<Arc<dyn ExecutorProvider>>,
+}
+
+/// Reasons why a server process could not be started.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The command is invalid.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The executor is unreachable, or failed to start the process.
+    #[error("cannot start the server")]
+    Executor(#[from] outpost_client::Error),
+}
