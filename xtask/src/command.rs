@@ -15,11 +15,11 @@ pub(crate) fn quiet(program: &str) -> Command {
     command
 }
 
-/// Creates a command of the same cargo, at the root of the checkout.
-pub(crate) fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
-    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut command = quiet(&cargo);
-    command.args(args).current_dir(checkout::root());
+/// Creates a command of the same cargo, at the root of the checkout, from a line of words that
+/// contain no spaces.
+pub(crate) fn cargo(line: &str) -> Command {
+    let mut command = quiet(&env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    command.args(line.split(' ')).current_dir(checkout::root());
     command
 }
 

@@ -68,7 +68,7 @@ fn with_pip(dir: &Path) -> Result<()> {
 }
 
 /// Finds a Python that can create virtual environments.
-fn python() -> Result<&'static str> {
+pub(crate) fn python() -> Result<&'static str> {
     let candidates = [SYSTEM_PYTHON, "python3"];
     let able = |python: &&&str| succeeds(quiet(python).args(["-c", "import ensurepip, venv"]));
     match candidates.iter().find(able) {
@@ -78,9 +78,4 @@ fn python() -> Result<&'static str> {
         }
         None => bail!("python3 is missing"),
     }
-}
-
-/// Returns true if Python can create virtual environments.
-pub(crate) fn has_python_venv() -> bool {
-    python().is_ok()
 }

@@ -1,7 +1,5 @@
 //! Installs what the tests need on a machine with Rust only. Installs only what is missing.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::command::{self, cargo, find, quiet, succeeds};
@@ -10,65 +8,26 @@ use crate::mcp_servers;
 /// Pinned for reproducible test runs.
 const NEXTEST: &str = "0.9.143";
 
-/// A program with its Debian package.
-struct Tool {
-    program: &'static str,
-    package: &'static str,
-    why: &'static str,
-    /// Needed by root only.
-    root_only: bool,
-}
+/// A program, its Debian package and its use.
+type Tool = (&'static str, &'static str, &'static str);
 
-const TOOLS: &[Tool] = &[
-    Tool {
-        program: "git",
-        package: "git",
-        why: "lists the files for tidy",
-        root_only: false,
-    },
-    Tool {
-        program: "ps",
-        package: "procps",
-        why: "lists processes in tests",
-        root_only: false,
-    },
-    Tool {
-        program: "bwrap",
-        package: "bubblewrap",
-        why: "confines processes",
-        root_only: false,
-    },
-    Tool {
-        program: "setpriv",
-        package: "util-linux",
-        why: "runs the tests as an unprivileged user",
-        root_only: true,
-    },
-    Tool {
-        program: "node",
-        package: "nodejs",
-        why: "runs an MCP server for tests",
-        root_only: false,
-    },
-    Tool {
-        program: "npm",
-        package: "npm",
-        why: "installs that MCP server",
-        root_only: false,
-    },
-    Tool {
-        program: "python3",
-        package: "python3",
-        why: "runs another MCP server for tests",
-        root_only: false,
-    },
-    Tool {
-        program: VENV,
-        package: "python3-venv",
-        why: "installs that MCP server",
-        root_only: false,
-    },
+const TOOLS: [Tool; 8] = [
+    ("git", "git", "lists the files for tidy"),
+    ("ps", "procps", "lists processes in tests"),
+    ("bwrap", "bubblewrap", "confines processes"),
+    (
+        SETPRIV,
+        "util-linux",
+        "runs the tests as an unprivileged user",
+    ),
+    ("node", "nodejs", "runs an MCP server for tests"),
+    ("npm", "npm", "installs that MCP server"),
+    ("python3", "python3", "runs another MCP server for tests"),
+    (VENV, "python3-venv", "installs that MCP server"),
 ];
+
+/// Needed by root only.
+const SETPRIV: &str = "setpriv";
 
 /// A Python module with its own Debian package.
 const VENV: &str = "python3 -m venv";
@@ -83,7 +42,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn component(name: &str, subcommand: &str) -> Result<()> {
-    if succeeds(&mut cargo([subcommand, "--version"])) {
+    if succeeds(&mut cargo(&format!("{subcommand} --version"))) {
         println!("{name}: installed");
         return Ok(());
     }
@@ -96,40 +55,36 @@ fn component(name: &str, subcommand: &str) -> Result<()> {
 }
 
 fn nextest() -> Result<()> {
-    if succeeds(&mut cargo(["nextest", "--version"])) {
+    if succeeds(&mut cargo("nextest --version")) {
         println!("cargo-nextest: installed");
         return Ok(());
     }
     println!("cargo-nextest: missing, building {NEXTEST} from source; this takes some minutes");
-    let install = ["install", "--locked", "cargo-nextest", "--version", NEXTEST];
-    command::run(&mut cargo(install))
+    let install = format!("install --locked cargo-nextest --version {NEXTEST}");
+    command::run(&mut cargo(&install))
         .with_context(|| format!("cannot install cargo-nextest: install version {NEXTEST} by hand"))
 }
 
 fn packages(root: bool) -> Result<()> {
     let (installed, missing) = sort(root, is_installed);
-    for tool in installed {
-        println!("{}: installed", tool.program);
+    for (program, ..) in installed {
+        println!("{program}: installed");
     }
     if missing.is_empty() {
         return Ok(());
     }
-    for tool in &missing {
-        println!("{}: missing; it {}", tool.program, tool.why);
+    for (program, _, why) in &missing {
+        println!("{program}: missing; it {why}");
     }
-    let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    let packages: Vec<&str> = missing.iter().map(|(_, package, _)| *package).collect();
     install(&packages, root).with_context(|| {
-        format!(
-            "install these packages by hand: {} (names as on Debian)",
-            packages.join(" ")
-        )
+        let packages = packages.join(" ");
+        format!("install these packages by hand: {packages} (names as on Debian)")
     })?;
-    for tool in missing {
+    for (program, package, _) in missing {
         ensure!(
-            is_installed(tool.program),
-            "{} is not on the PATH although its package {} is installed",
-            tool.program,
-            tool.package
+            is_installed(program),
+            "{program} is not on the PATH although its package {package} is installed"
         );
     }
     Ok(())
@@ -137,20 +92,17 @@ fn packages(root: bool) -> Result<()> {
 
 fn is_installed(program: &str) -> bool {
     match program {
-        VENV => mcp_servers::has_python_venv(),
+        VENV => mcp_servers::python().is_ok(),
         program => find(program).is_some(),
     }
 }
 
 /// Splits the tools this user needs into installed and missing ones.
-fn sort(
-    root: bool,
-    is_installed: impl Fn(&str) -> bool,
-) -> (Vec<&'static Tool>, Vec<&'static Tool>) {
+fn sort(root: bool, is_installed: impl Fn(&str) -> bool) -> (Vec<Tool>, Vec<Tool>) {
     TOOLS
-        .iter()
-        .filter(|tool| root || !tool.root_only)
-        .partition(|tool| is_installed(tool.program))
+        .into_iter()
+        .filter(|(program, ..)| root || *program != SETPRIV)
+        .partition(|(program, ..)| is_installed(program))
 }
 
 fn install(packages: &[&str], root: bool) -> Result<()> {
@@ -161,35 +113,27 @@ fn install(packages: &[&str], root: bool) -> Result<()> {
         bail!("installing packages needs root or sudo");
     }
     println!("installing with apt-get: {}", packages.join(" "));
-    // A new machine has no package lists.
-    command::run(apt_get(root).arg("update"))?;
-    command::run(
-        apt_get(root)
-            .args(["install", "--yes", "--no-install-recommends"])
-            .args(packages),
-    )
-}
-
-fn apt_get(root: bool) -> Command {
     // sudo drops inherited variables, so `env` comes after it.
-    let (program, before): (_, &[&str]) = if root {
-        ("env", &[])
-    } else {
-        ("sudo", &["env"])
-    };
-    let mut command = quiet(program);
-    command
-        .args(before)
-        .args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
-    command
+    let words = [
+        "sudo",
+        "env",
+        "DEBIAN_FRONTEND=noninteractive",
+        "apt-get",
+        "-q",
+    ];
+    let words = &words[usize::from(root)..];
+    let apt_get = |args: &[&str]| command::run(quiet(words[0]).args(&words[1..]).args(args));
+    // A new machine has no package lists.
+    apt_get(&["update"])?;
+    apt_get(&[&["install", "--yes", "--no-install-recommends"], packages].concat())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names(tools: &[&Tool]) -> Vec<&'static str> {
-        tools.iter().map(|tool| tool.program).collect()
+    fn names(tools: &[Tool]) -> Vec<&'static str> {
+        tools.iter().map(|(program, ..)| *program).collect()
     }
 
     #[test]

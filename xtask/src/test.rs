@@ -1,6 +1,5 @@
 //! `cargo xtask test`: all checks and tests. Cheap steps come first, and the first failure ends it.
 
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -42,15 +41,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn all(args: &Args, report: &mut Report) -> Result<()> {
-    // No argument contains a space.
-    let run = |line: &str| command::run(&mut cargo(line.split(' ')));
+    let run = |line| command::run(&mut cargo(line));
 
     report.step("setup", setup::run)?;
     report.step("fmt", || run("fmt --all --check"))?;
     report.step("tidy", tidy::run)?;
     // Optional, because it takes minutes to build. Advisories change without a commit, so they are
     // not checked.
-    if succeeds(&mut cargo(["deny", "--version"])) {
+    if succeeds(&mut cargo("deny --version")) {
         report.step("deny", || run("deny check bans licenses sources"))?;
     }
     report.step("clippy", || {
@@ -76,16 +74,10 @@ fn second_run(when: When) -> Result<bool> {
     Ok(when != When::Never && root && setpriv)
 }
 
-/// The steps so far with their durations.
+/// The steps so far: name, duration, and whether it passed.
 #[derive(Default)]
 struct Report {
-    steps: Vec<StepResult>,
-}
-
-struct StepResult {
-    name: &'static str,
-    took: Duration,
-    passed: bool,
+    steps: Vec<(&'static str, Duration, bool)>,
 }
 
 impl Report {
@@ -93,23 +85,16 @@ impl Report {
         println!("\n== {name}");
         let start = Instant::now();
         let outcome = work();
-        self.steps.push(StepResult {
-            name,
-            took: start.elapsed(),
-            passed: outcome.is_ok(),
-        });
+        self.steps.push((name, start.elapsed(), outcome.is_ok()));
         outcome.with_context(|| format!("step `{name}` failed"))
     }
 
     fn summary(&self) -> String {
-        let mut text = String::new();
-        for step in &self.steps {
-            let verdict = if step.passed { "ok" } else { "FAILED" };
-            let seconds = step.took.as_secs_f64();
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{:<13} {verdict:<7} {seconds:>7.1} s", step.name);
-        }
-        text
+        let line = |(name, took, passed): &(&str, Duration, bool)| {
+            let verdict = if *passed { "ok" } else { "FAILED" };
+            format!("{name:<13} {verdict:<7} {:>7.1} s\n", took.as_secs_f64())
+        };
+        self.steps.iter().map(line).collect()
     }
 }
 

@@ -24,7 +24,7 @@ const USER: &str = "65534";
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Environment variables that are passed on.
-const KEPT: &[&str] = &[
+const KEPT: [&str; 6] = [
     "CARGO_TERM_COLOR",
     "CI",
     "LANG",
@@ -61,16 +61,12 @@ fn prepare(dir: &Path) -> Result<()> {
     let nextest = find("cargo-nextest").context("cargo-nextest is missing after setup")?;
     fs::copy(&nextest, dir.join("cargo-nextest")).context("copying cargo-nextest")?;
     command::run(
-        cargo(["nextest", "archive", "--workspace", "--zstd-level", "1"])
-            .arg("--archive-file")
+        cargo("nextest archive --workspace --zstd-level 1 --archive-file")
             .arg(dir.join("tests.tar.zst")),
     )?;
     // Independent of root's umask.
-    command::run(
-        quiet("chown")
-            .args(["-R", &format!("{USER}:{USER}")])
-            .arg(dir),
-    )
+    let owner = format!("{USER}:{USER}");
+    command::run(quiet("chown").args(["-R", &owner]).arg(dir))
 }
 
 /// Builds the test command.
@@ -87,10 +83,7 @@ fn tests(dir: &Path) -> Command {
         .arg(&source)
         .current_dir(&source)
         .env_clear()
-        .envs(
-            KEPT.iter()
-                .filter_map(|name| Some((name, env::var_os(name)?))),
-        )
+        .envs(env::vars_os().filter(|(name, _)| KEPT.iter().any(|kept| name == kept)))
         .env("PATH", PATH)
         .env("HOME", dir.join("home"))
         .env("TMPDIR", dir.join("tmp"))

@@ -32,7 +32,7 @@ pub async fn poll_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T
 }
 
 /// Polls `look` for at most `timeout`. Blocking, for use in `Drop`.
-pub(crate) fn poll_for<T>(timeout: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub fn poll_for<T>(timeout: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + timeout;
     loop {
         let found = look();

@@ -21,6 +21,12 @@ impl ProcStats {
         test_tag::stat(self.pid)?[0].chars().next()
     }
 
+    /// The name, or None if the process does not exist.
+    pub fn name(self) -> Option<String> {
+        let name = fs::read_to_string(format!("/proc/{}/comm", self.pid)).ok()?;
+        Some(name.trim_end().to_owned())
+    }
+
     /// The bytes written so far (`wchar`).
     pub fn written(self) -> u64 {
         let pid = self.pid;

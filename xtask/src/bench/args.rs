@@ -78,34 +78,6 @@ impl Args {
         let wanted = |row: &RowName| self.only.is_empty() || self.only.contains(row);
         RowName::value_variants().iter().copied().filter(wanted)
     }
-
-    /// Formats the arguments for the optimised build of this program.
-    pub(super) fn to_words(&self) -> Vec<String> {
-        let mut words = Vec::new();
-        if let Some(rounds) = self.rounds {
-            words.extend(["--rounds".to_owned(), rounds.to_string()]);
-        }
-        for row in &self.only {
-            let name = row.to_possible_value().unwrap_or_default();
-            words.extend(["--only".to_owned(), name.get_name().to_owned()]);
-        }
-        if let Some(peer) = &self.peer {
-            // One word, so that a command that begins with a dash stays the value.
-            words.push(format!("--peer={peer}"));
-        }
-        let flags = [
-            ("--quick", self.quick),
-            ("--check", self.check),
-            ("--write", self.write),
-        ];
-        words.extend(
-            flags
-                .iter()
-                .filter(|flag| flag.1)
-                .map(|flag| flag.0.to_owned()),
-        );
-        words
-    }
 }
 
 #[cfg(test)]
@@ -131,20 +103,5 @@ mod tests {
             .rows()
             .collect();
         assert_eq!(some, [RowName::Many, RowName::Typing]);
-    }
-
-    #[test]
-    fn arguments_are_passed_to_the_optimised_build() {
-        let words = [
-            "--rounds",
-            "4",
-            "--only",
-            "idle",
-            "--peer=x --y {port}",
-            "--quick",
-            "--check",
-        ];
-        assert_eq!(parse(&words).to_words(), words);
-        assert_eq!(parse(&["--write"]).to_words(), ["--write"]);
     }
 }

@@ -1,34 +1,74 @@
-//! A minimal client: one thread, one socket, no runtime.
+//! A minimal blocking client: one thread, one socket, no runtime.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail};
 use base64_simd::{AsOut as _, STANDARD};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::{Frame, FrameSocket};
+use tokio_tungstenite::tungstenite::{Bytes, client};
 
-use super::frames::{FrameReader, Opcode, append};
 use super::message::Message;
+use super::server::{Candidate, Server};
 
 /// Read timeout; no row waits longer.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// The largest accepted frame.
+const MAX_FRAME: usize = 64 * 1024 * 1024;
+
+/// The mask of all sent frames. The protocol requires one; its value is irrelevant.
+const MASK: [u8; 4] = [0x37, 0xFA, 0x21, 0x3D];
+
+/// The error code while the old connection still owns the session.
+const STILL_ATTACHED: i64 = -32010;
+
 /// The environment of every started program.
 pub(super) const ENVIRONMENT: (&str, &str) = ("PATH", "/usr/bin:/bin");
 
-pub(super) struct Client {
-    frames: FrameReader<TcpStream>,
-    /// A clone of the socket for writing.
-    out: TcpStream,
-    /// Frames to send before the next wait, in one write.
+/// A socket that sends written bytes in one piece, before it waits for more to read.
+struct BatchingSocket {
+    socket: TcpStream,
     pending: Vec<u8>,
+}
+
+impl BatchingSocket {
+    fn send_pending(&mut self) -> io::Result<()> {
+        let sent = self.socket.write_all(&self.pending);
+        self.pending.clear();
+        sent
+    }
+}
+
+impl Read for BatchingSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.send_pending()?;
+        self.socket.read(buffer)
+    }
+}
+
+impl Write for BatchingSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.pending.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub(super) struct Client {
+    /// Frames, not messages: checking output for UTF-8 would slow a flood down.
+    frames: FrameSocket<BatchingSocket>,
+    /// The last message, which [`Message`] borrows from.
+    message: Bytes,
     last_id: u64,
     /// The session id.
     pub(super) session: String,
 }
-
-/// The error code while the old connection still owns the session.
-const STILL_ATTACHED: i64 = -32010;
 
 /// Parameters of a start.
 #[derive(Clone, Copy, Default)]
@@ -36,169 +76,191 @@ pub(super) struct Start<'a> {
     pub(super) argv: &'a [&'a str],
     pub(super) tty: bool,
     pub(super) pipe_stdin: bool,
-    /// The sandbox, as JSON.
-    pub(super) sandbox: Option<&'a str>,
+    pub(super) sandbox: Option<&'a Value>,
 }
 
 impl Client {
-    /// Connects to `ws://HOST:PORT` and completes the handshake.
-    pub(super) fn connect(url: &str) -> Result<Self> {
-        Self::handshake(url, r#"{"clientName":"outpost-bench"}"#)
-    }
-
-    /// Resumes a session, retrying until the server has noticed the lost connection.
-    pub(super) fn resume(url: &str, session: &str) -> Result<Self> {
-        let hello = format!(r#"{{"clientName":"outpost-bench","resumeSessionId":"{session}"}}"#);
-        Self::handshake(url, &hello)
-    }
-
-    fn handshake(url: &str, hello: &str) -> Result<Self> {
-        let (socket, early) = upgrade(url).with_context(|| format!("connecting to {url}"))?;
+    /// Connects to `ws://HOST:PORT` and completes the handshake. Resumes `session`, retrying until
+    /// the server has noticed the lost connection.
+    pub(super) fn connect(url: &str, session: Option<&str>) -> Result<Self> {
         let mut client = Self {
-            out: socket.try_clone()?,
-            frames: FrameReader::new(socket, &early),
-            pending: Vec::new(),
+            frames: upgrade(url).with_context(|| format!("connecting to {url}"))?,
+            message: Bytes::new(),
             last_id: 0,
             session: String::new(),
         };
+        let hello = match session {
+            Some(session) => json!({"clientName": "outpost-bench", "resumeSessionId": session}),
+            None => json!({"clientName": "outpost-bench"}),
+        };
         loop {
-            let id = client.request("initialize", hello);
-            let answer = client.response_message(id)?;
-            if let Some(session) = answer["result"]["sessionId"].as_str() {
-                client.session = session.to_owned();
-                client.send(r#"{"method":"initialized","params":{}}"#);
-                return Ok(client);
-            }
-            ensure!(
-                answer["error"]["code"] == STILL_ATTACHED,
-                "rejected: {answer}"
-            );
-        }
-    }
-
-    /// Waits for the whole response message.
-    fn response_message(&mut self, id: u64) -> Result<serde_json::Value> {
-        self.flush()?;
-        loop {
-            let (opcode, place) = self.frames.next()?;
-            if opcode == Opcode::Message {
-                let message: serde_json::Value =
-                    serde_json::from_slice(self.frames.payload(place))?;
-                if message["id"] == id {
-                    return Ok(message);
+            let id = client.request("initialize", &hello)?;
+            let result = loop {
+                match client.receive()? {
+                    Message::Response { id: of, result } if of == id => break Some(result),
+                    Message::Rejected {
+                        code: STILL_ATTACHED,
+                        ..
+                    } => break None,
+                    Message::Rejected { code, message } => bail!("rejected: {code} {message}"),
+                    _ => {}
                 }
+            };
+            if let Some(result) = result {
+                let result: Value = serde_json::from_str(result)?;
+                let session = result["sessionId"].as_str().context("no session id")?;
+                session.clone_into(&mut client.session);
+                client.send(&json!({"method": "initialized", "params": {}}))?;
+                return Ok(client);
             }
         }
     }
 
     /// Queues a request and returns its id.
-    pub(super) fn request(&mut self, method: &str, params: &str) -> u64 {
+    pub(super) fn request(&mut self, method: &str, params: &Value) -> Result<u64> {
         self.last_id += 1;
-        let id = self.last_id;
-        self.send(&format!(
-            r#"{{"id":{id},"method":"{method}","params":{params}}}"#
-        ));
-        id
+        self.send(&json!({"id": self.last_id, "method": method, "params": params}))?;
+        Ok(self.last_id)
     }
 
     /// Queues a start and returns the request id and the process id.
     pub(super) fn start(&mut self, start: Start<'_>) -> Result<(u64, String)> {
-        let Start {
-            tty, pipe_stdin, ..
-        } = start;
         let name = format!("bench-{}", self.last_id + 1);
-        let argv = serde_json::to_string(start.argv)?;
-        let sandbox = start.sandbox.unwrap_or("null");
         let (variable, value) = ENVIRONMENT;
-        let params = format!(
-            r#"{{"processId":"{name}","argv":{argv},"cwd":"file:///","env":{{"{variable}":"{value}"}},"tty":{tty},"pipeStdin":{pipe_stdin},"arg0":null,"sandbox":{sandbox}}}"#
-        );
-        let id = self.request("process/start", &params);
-        Ok((id, name))
+        let params = json!({
+            "processId": name,
+            "argv": start.argv,
+            "cwd": "file:///",
+            "env": {variable: value},
+            "tty": start.tty,
+            "pipeStdin": start.pipe_stdin,
+            "arg0": null,
+            "sandbox": start.sandbox,
+        });
+        Ok((self.request("process/start", &params)?, name))
     }
 
     /// Queues a write of one byte and returns the request id.
-    pub(super) fn type_key(&mut self, process: &str) -> u64 {
-        let write = self.last_id + 1;
-        let params = format!(r#"{{"processId":"{process}","chunk":"eA==","writeId":"w-{write}"}}"#);
+    pub(super) fn type_key(&mut self, process: &str) -> Result<u64> {
+        let write = format!("w-{}", self.last_id + 1);
+        let params = json!({"processId": process, "chunk": "eA==", "writeId": write});
         self.request("process/write", &params)
+    }
+
+    /// Queues a read of all retained output and returns the request id.
+    pub(super) fn read(&mut self, process: &str, wait_ms: u32) -> Result<u64> {
+        let params = json!({"processId": process, "afterSeq": null, "waitMs": wait_ms});
+        self.request("process/read", &params)
     }
 
     /// Waits for a response and discards other messages.
     pub(super) fn wait_response(&mut self, id: u64) -> Result<()> {
-        while self.next()? != (Message::Response { id }) {}
+        while !matches!(self.next()?, Message::Response { id: of, .. } if of == id) {}
         Ok(())
     }
 
-    /// Returns the next message. Sends queued requests before waiting.
+    /// Returns the next message. Sends queued requests before waiting. An error response is an
+    /// error, since the benchmark expects none.
     pub(super) fn next(&mut self) -> Result<Message<'_>> {
-        loop {
-            if !self.frames.has_frame()? {
-                self.flush()?;
+        match self.receive()? {
+            Message::Rejected { code, message } => {
+                bail!("the server returned error {code}: {message}")
             }
-            let (opcode, place) = self.frames.next()?;
-            match opcode {
-                Opcode::Message => return Message::parse(self.frames.payload(place)),
-                Opcode::Ping => {
-                    append(&mut self.pending, Opcode::Pong, self.frames.payload(place));
+            message => Ok(message),
+        }
+    }
+
+    fn receive(&mut self) -> Result<Message<'_>> {
+        // Lets the socket reuse its buffer.
+        self.message = Bytes::new();
+        loop {
+            let frame = self.frames.read(Some(MAX_FRAME));
+            let frame = frame.context("reading from the server")?;
+            let frame = frame.context("the server closed the connection")?;
+            match frame.header().opcode {
+                OpCode::Data(Data::Text | Data::Binary) if frame.header().is_final => {
+                    self.message = frame.into_payload();
+                    return Message::parse(&self.message);
                 }
-                Opcode::Pong => {}
-                Opcode::Close => bail!("the server closed the connection"),
+                OpCode::Control(Control::Ping) => {
+                    self.write(Frame::pong(frame.into_payload()))?;
+                }
+                OpCode::Control(Control::Pong) => {}
+                OpCode::Control(Control::Close) => bail!("the server closed the connection"),
+                other => bail!("a frame of kind {other}, which this client doesn't know"),
             }
         }
     }
 
-    /// Sends the queued frames in one write.
+    /// Sends the queued requests in one write.
     pub(super) fn flush(&mut self) -> Result<()> {
-        if !self.pending.is_empty() {
-            let sent = self.out.write_all(&self.pending);
-            self.pending.clear();
-            sent.context("writing to the server")?;
-        }
-        Ok(())
+        let sent = self.frames.get_mut().send_pending();
+        sent.context("writing to the server")
     }
 
     /// Closes the socket without a close frame.
     pub(super) fn disconnect(&mut self) -> Result<()> {
-        self.out
-            .shutdown(std::net::Shutdown::Both)
-            .context("disconnecting")
+        let socket = &self.frames.get_ref().socket;
+        socket.shutdown(Shutdown::Both).context("disconnecting")
     }
 
-    fn send(&mut self, message: &str) {
-        append(&mut self.pending, Opcode::Message, message.as_bytes());
+    fn send(&mut self, message: &Value) -> Result<()> {
+        let text = message.to_string();
+        self.write(Frame::message(text, OpCode::Data(Data::Text), true))
+    }
+
+    fn write(&mut self, mut frame: Frame) -> Result<()> {
+        frame.header_mut().mask = Some(MASK);
+        Ok(self.frames.send(frame)?)
     }
 }
 
-/// Opens the WebSocket. Also returns the bytes received after the response head.
-fn upgrade(url: &str) -> Result<(TcpStream, Vec<u8>)> {
+/// Opens the WebSocket. The server is silent before the first request.
+fn upgrade(url: &str) -> Result<FrameSocket<BatchingSocket>> {
     let rest = url.strip_prefix("ws://").context("not a ws:// URL")?;
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let mut socket = TcpStream::connect(host)?;
+    let socket = TcpStream::connect(rest.split('/').next().unwrap_or(rest))?;
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(SILENCE))?;
-    // The key of the RFC's example; the accept header is not checked.
-    let head = format!(
-        "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    );
-    socket.write_all(head.as_bytes())?;
-    let mut received = Vec::new();
-    let end = loop {
-        let mut buffer = [0; 1024];
-        let read = socket.read(&mut buffer)?;
-        ensure!(read > 0, "the server closed the connection");
-        received.extend_from_slice(&buffer[..read]);
-        if let Some(end) = memchr::memmem::find(&received, b"\r\n\r\n") {
-            break end + 4;
-        }
+    let socket = BatchingSocket {
+        socket,
+        pending: Vec::new(),
     };
-    ensure!(
-        received.starts_with(b"HTTP/1.1 101 "),
-        "no WebSocket upgrade: {}",
-        String::from_utf8_lossy(&received[..end]).trim()
-    );
-    Ok((socket, received.split_off(end)))
+    let opened = client(url, socket).map_err(|error| anyhow!("no WebSocket upgrade: {error}"));
+    Ok(FrameSocket::new(opened?.0.into_inner()))
+}
+
+/// A server with a connected client, which is dropped first.
+pub(super) struct ConnectedServer {
+    pub(super) client: Client,
+    pub(super) server: Server,
+}
+
+impl ConnectedServer {
+    /// Starts a server and connects to it.
+    pub(super) fn open(candidate: Candidate<'_>) -> Result<Self> {
+        let server = candidate.start()?;
+        let client = Client::connect(server.url(), None)?;
+        Ok(Self { client, server })
+    }
+}
+
+/// A server with a connected client and one process that reads its stdin.
+pub(super) struct Interactive {
+    pub(super) link: ConnectedServer,
+    pub(super) process: String,
+}
+
+impl Interactive {
+    pub(super) fn open(candidate: Candidate<'_>, argv: &[&str]) -> Result<Self> {
+        let mut link = ConnectedServer::open(candidate)?;
+        let (id, process) = link.client.start(Start {
+            argv,
+            pipe_stdin: true,
+            ..Start::default()
+        })?;
+        link.client.wait_response(id)?;
+        Ok(Self { link, process })
+    }
 }
 
 /// Decodes chunks into a reused buffer.

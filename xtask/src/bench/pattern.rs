@@ -1,9 +1,11 @@
 //! The contents of a flood: one block repeated, so that a reader can verify bytes by position.
 
-use anyhow::{Result, ensure};
+use std::io;
+
+use anyhow::{Context as _, Result, ensure};
 
 /// The block size.
-pub(super) const BLOCK: usize = 64 * 1024;
+const BLOCK: usize = 64 * 1024;
 
 /// The length of a line, with its newline.
 const LINE: usize = 64;
@@ -20,14 +22,6 @@ pub(super) enum Pattern {
 }
 
 impl Pattern {
-    /// The name on the command line.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Lines => "lines",
-        }
-    }
-
     /// Generates the block, [`BLOCK`] bytes.
     pub(super) fn block(self) -> Vec<u8> {
         // xorshift.
@@ -68,7 +62,7 @@ pub(super) struct StreamCheck {
     expected: Vec<u8>,
     period: usize,
     pieces: usize,
-    pub(super) bytes: usize,
+    bytes: usize,
 }
 
 impl StreamCheck {
@@ -82,9 +76,27 @@ impl StreamCheck {
         }
     }
 
-    /// The number of bytes a reader gets for `written` bytes, a multiple of the block size.
-    pub(super) fn expect(&self, written: usize) -> usize {
-        written / BLOCK * self.period
+    /// Adds what `read` returns, until it returns 0.
+    pub(super) fn read_all(
+        &mut self,
+        buffer_size: usize,
+        mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
+    ) -> Result<()> {
+        let mut buffer = vec![0; buffer_size];
+        loop {
+            match read(&mut buffer).context("reading the flood")? {
+                0 => return Ok(()),
+                read => self.add(&buffer[..read])?,
+            }
+        }
+    }
+
+    /// Checks that everything arrived that a reader gets for `written` bytes, a multiple of the
+    /// block size. Returns the number of bytes.
+    pub(super) fn complete(&self, written: usize) -> Result<usize> {
+        let (found, expected) = (self.bytes, written / BLOCK * self.period);
+        ensure!(found == expected, "{found} bytes of {expected} arrived");
+        Ok(found)
     }
 
     pub(super) fn add(&mut self, piece: &[u8]) -> Result<()> {
@@ -120,13 +132,13 @@ mod tests {
         ] {
             let mut check = StreamCheck::new(pattern);
             assert_eq!(pattern.block().len(), BLOCK);
-            assert_eq!(check.expect(3 * BLOCK), 3 * read);
             let stream = pattern.as_read().repeat(3);
             for piece in stream.chunks(1001) {
                 check.compare(piece).unwrap();
                 check.add(piece).unwrap();
             }
-            assert_eq!(check.bytes, 3 * read);
+            assert_eq!(check.complete(3 * BLOCK).unwrap(), 3 * read);
+            assert!(check.complete(2 * BLOCK).is_err());
         }
     }
 

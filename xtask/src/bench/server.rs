@@ -1,15 +1,14 @@
 //! A server under test: Outpost or the peer.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use outpost_testkit::deadline::poll_for;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Time limit for accepting connections.
@@ -18,37 +17,17 @@ const START: Duration = Duration::from_secs(20);
 /// Time limit for an orderly exit.
 const END: Duration = Duration::from_secs(6);
 
-/// The poll interval for state without events.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-
-/// Log lines shown of a server that did not start.
-const SHOWN_LINES: usize = 5;
+/// How much of a server's output is read, for its URL or an error message.
+const OUTPUT_BYTES: usize = 64 * 1024;
 
 /// Placeholder for a free port in the peer's command.
 const PORT: &str = "{port}";
-
-/// The servers to compare with the bare system.
-pub(super) struct Candidates {
-    /// The built binary.
-    pub(super) outpost: PathBuf,
-    /// The peer's shell command.
-    pub(super) peer: Option<String>,
-}
-
-impl Candidates {
-    pub(super) fn outpost(&self) -> Candidate<'_> {
-        Candidate::Outpost(&self.outpost)
-    }
-
-    pub(super) fn peer(&self) -> Option<Candidate<'_>> {
-        self.peer.as_deref().map(Candidate::Peer)
-    }
-}
 
 /// A server to start.
 #[derive(Clone, Copy)]
 pub(super) enum Candidate<'a> {
     Outpost(&'a Path),
+    /// A shell command.
     Peer(&'a str),
 }
 
@@ -56,18 +35,21 @@ impl Candidate<'_> {
     pub(super) fn start(self) -> Result<Server> {
         match self {
             Self::Outpost(binary) => {
-                let mut command = Command::new(binary);
                 // Default settings.
-                command.arg("serve");
-                Server::start(command, None)
+                Server::start(Command::new(binary).arg("serve"), None)
             }
             Self::Peer(line) => {
-                let port = free_port()?;
-                let mut shell = Command::new("/bin/sh");
+                // A port that was free a moment ago.
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+                let port = listener
+                    .context("finding a free port")?
+                    .local_addr()?
+                    .port();
                 // `exec`, so that the pid is the server's.
                 let words = line.replace(PORT, &port.to_string());
+                let mut shell = Command::new("/bin/sh");
                 shell.args(["-c", &format!("exec {words}")]);
-                Server::start(shell, line.contains(PORT).then_some(port))
+                Server::start(&mut shell, line.contains(PORT).then_some(port))
             }
         }
     }
@@ -81,25 +63,37 @@ pub(super) struct Server {
 
 impl Server {
     /// Waits until the server accepts connections, at `port` or at the URL it prints.
-    fn start(mut command: Command, port: Option<u16>) -> Result<Self> {
-        // A file instead of a pipe: no reader has to wake up during the measurement.
-        let mut log = tempfile::tempfile()?;
+    fn start(command: &mut Command, port: Option<u16>) -> Result<Self> {
+        // Files instead of pipes: no reader has to wake up during the measurement.
+        let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
         let child = command
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log.try_clone()?)
+            .stdout(stdout.try_clone()?)
+            .stderr(stderr.try_clone()?)
             .spawn()
             .context("starting the server")?;
         let mut server = Self {
             child,
             url: String::new(),
         };
-        let lines = server.lines()?;
-        let found = match port {
-            Some(port) => server.wait_for_port(port),
-            None => server.wait_for_url(&lines),
-        };
-        server.url = found.with_context(|| last_log_lines(&mut log))?;
+        let child = &mut server.child;
+        let reached = poll_for(START, || {
+            let url = match port {
+                Some(port) => TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+                    .is_ok()
+                    .then(|| format!("ws://127.0.0.1:{port}")),
+                None => url_in(&text(&stdout)),
+            };
+            url.map(Ok).or_else(|| Some(Err(child.try_wait().ok()??)))
+        });
+        match reached {
+            Some(Ok(url)) => server.url = url,
+            Some(Err(status)) => bail!("the server exited with {status}: {}", text(&stderr)),
+            None => bail!(
+                "the server was not reachable in {START:?}: {}",
+                text(&stderr)
+            ),
+        }
         Ok(server)
     }
 
@@ -107,105 +101,35 @@ impl Server {
         &self.url
     }
 
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Reads stdout in a thread, so that the server never blocks on it.
-    fn lines(&mut self) -> Result<Receiver<String>> {
-        let stdout = self
-            .child
-            .stdout
-            .take()
-            .context("the server has no stdout")?;
-        // Later lines are dropped; the URL comes early.
-        let (lines, printed) = sync_channel(64);
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let _ = lines.try_send(line);
-            }
-        });
-        Ok(printed)
-    }
-
-    fn wait_for_url(&mut self, lines: &Receiver<String>) -> Result<String> {
-        let deadline = Instant::now() + START;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match lines.recv_timeout(left) {
-                Ok(line) => {
-                    let url = line
-                        .split_whitespace()
-                        .find(|word| word.starts_with("ws://"));
-                    if let Some(url) = url {
-                        return Ok(url.trim_end_matches('/').to_owned());
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    bail!("the server printed no ws:// URL within {START:?}")
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    bail!(
-                        "the server exited without printing a ws:// URL: {}",
-                        self.child.wait()?
-                    )
-                }
-            }
-        }
-    }
-
-    fn wait_for_port(&mut self, port: u16) -> Result<String> {
-        let deadline = Instant::now() + START;
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("the server exited before it listened on port {port}: {status}");
-            }
-            if Instant::now() > deadline {
-                bail!("the server did not listen on port {port} in {START:?}");
-            }
-            thread::sleep(LOOK_EVERY);
-        }
-        Ok(format!("ws://127.0.0.1:{port}"))
+    pub(super) fn pid(&self) -> i32 {
+        self.child.id() as i32
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let deadline = Instant::now() + END;
-        while let Ok(None) = self.child.try_wait() {
-            if Instant::now() > deadline {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            thread::sleep(LOOK_EVERY);
+        if poll_for(END, || self.child.try_wait().ok().flatten()).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
         }
     }
 }
 
-/// Returns the last log lines of a server that did not start.
-fn last_log_lines(log: &mut File) -> String {
-    let mut text = Vec::new();
-    if log
-        .rewind()
-        .and_then(|()| log.read_to_end(&mut text))
-        .is_err()
-    {
-        text.clear();
-    }
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    let last = &lines[lines.len().saturating_sub(SHOWN_LINES)..];
-    format!("the server did not start; its log: {}", last.join(" | "))
+/// Reads the output of a server, without moving the offset that it writes at.
+fn text(output: &File) -> String {
+    let mut bytes = vec![0; OUTPUT_BYTES];
+    let read = output.read_at(&mut bytes, 0).unwrap_or(0);
+    String::from_utf8_lossy(&bytes[..read])
+        .trim_start()
+        .to_owned()
 }
 
-/// Returns a port that was free a moment ago.
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("finding a free port")?;
-    Ok(listener.local_addr()?.port())
+/// Finds the URL in complete lines.
+fn url_in(printed: &str) -> Option<String> {
+    let (lines, _) = printed.rsplit_once('\n')?;
+    let url = lines
+        .split_whitespace()
+        .find(|word| word.starts_with("ws://"))?;
+    Some(url.trim_end_matches('/').to_owned())
 }

@@ -1,10 +1,21 @@
-//! Formats measurements as a table, for a terminal or as Markdown.
+//! Formats measurements as a table, for a terminal or as Markdown in docs/benchmarks.md.
 
-use std::env;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, stdout};
+use std::{env, fs};
 
+use anyhow::{Context, Result};
+
+use super::machine::Facts;
 use super::measurement::Measurement;
+use crate::checkout;
+
+const PATH: &str = "docs/benchmarks.md";
+const BEGIN: &str = "<!-- written by `cargo xtask bench --write`: begin -->";
+const END: &str = "<!-- end -->";
+
+/// The columns of text; the others are numbers.
+const TEXT_COLUMNS: [usize; 3] = [0, 4, 5];
 
 const OK: &str = "ok";
 const MISSED: &str = "MISSED";
@@ -14,55 +25,62 @@ pub(super) fn wants_colour() -> bool {
     stdout().is_terminal() && env::var_os("NO_COLOR").is_none_or(|no| no.is_empty())
 }
 
-/// Aligns columns: the first to the left, numbers to the right.
+/// Aligns columns: text to the left, numbers to the right.
 pub(super) fn for_terminal(lines: &[Measurement], colour: bool) -> String {
     let rows = rows(lines);
-    let widths: Vec<usize> = (0..rows[0].len())
-        .map(|column| {
-            rows.iter()
-                .map(|row| width(&row[column]))
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let mut text = String::new();
     for row in &rows {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let padding = " ".repeat(width - self::width(cell));
-            let cell = paint(cell, colour);
-            let gap = if column == 0 { "" } else { "  " };
-            // Writing to a String cannot fail.
-            let _ = match column {
-                0 | BOUND | VERDICT => write!(line, "{gap}{cell}{padding}"),
-                _ => write!(line, "{gap}{padding}{cell}"),
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            // All our characters are one column wide.
+            let width = width(column).unwrap_or(0);
+            let padded = if TEXT_COLUMNS.contains(&column) {
+                format!("{cell:<width$}")
+            } else {
+                format!("{cell:>width$}")
             };
-        }
+            paint(cell, padded, colour)
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
 }
 
-/// Formats a Markdown table.
-pub(super) fn for_page(lines: &[Measurement]) -> String {
-    let mut text = String::new();
-    for (number, row) in rows(lines).iter().enumerate() {
-        let _ = writeln!(text, "| {} |", row.join(" | "));
-        if number == 0 {
-            let dashes: Vec<&str> = (0..row.len())
-                .map(|column| match column {
-                    0 | BOUND | VERDICT => "---",
-                    _ => "---:",
-                })
-                .collect();
-            let _ = writeln!(text, "|{}|", dashes.join("|"));
-        }
+/// Writes the results into the page, between two markers.
+pub(super) fn write_page(lines: &[Measurement], facts: &Facts, rounds: usize) -> Result<()> {
+    let path = checkout::root().join(PATH);
+    let page = fs::read_to_string(&path).context(PATH)?;
+    let mut results = for_page(lines);
+    let _ = writeln!(results, "\nMedians of {rounds} rounds.\n\n| | |\n|---|---|");
+    for (name, fact) in facts {
+        let _ = writeln!(results, "| {name} | {fact} |");
     }
-    text
+    let page = replace(&page, &results)
+        .with_context(|| format!("{PATH} has lost the marks between which the results go"))?;
+    fs::write(&path, page).context(PATH)?;
+    println!("{PATH} is up to date");
+    Ok(())
 }
 
-const BOUND: usize = 4;
-const VERDICT: usize = 5;
+/// Returns the page with new results, or None without the markers.
+fn replace(page: &str, results: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n\n{results}\n{END}{after}"))
+}
+
+/// Formats a Markdown table.
+fn for_page(lines: &[Measurement]) -> String {
+    let mut rows = rows(lines);
+    let is_text = |column| TEXT_COLUMNS.contains(&column);
+    let dashes = |column| if is_text(column) { "---" } else { "---:" };
+    let rule: Vec<_> = (0..rows[0].len()).map(dashes).collect();
+    let head = format!("| {} |\n|{}|\n", rows.remove(0).join(" | "), rule.join("|"));
+    let rows = rows.iter().map(|row| format!("| {} |\n", row.join(" | ")));
+    head + &rows.collect::<String>()
+}
 
 /// The cells, heading first. The peer has columns only if it was measured.
 fn rows(lines: &[Measurement]) -> Vec<Vec<String>> {
@@ -99,29 +117,22 @@ fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or(String::new(), |ratio| format!("{ratio:.2} ×"))
 }
 
-/// The width of a cell; all our characters are one column wide.
-fn width(cell: &str) -> usize {
-    cell.chars().count()
-}
-
-fn paint(cell: &str, colour: bool) -> String {
+fn paint(cell: &str, padded: String, colour: bool) -> String {
     let code = match cell {
         OK => "32",
         MISSED => "1;31",
-        _ => return cell.to_owned(),
+        _ => return padded,
     };
-    if colour {
-        format!("\x1b[{code}m{cell}\x1b[0m")
-    } else {
-        cell.to_owned()
+    if !colour {
+        return padded;
     }
+    padded.replacen(cell, &format!("\x1b[{code}m{cell}\x1b[0m"), 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::bound::Bound;
-    use crate::bench::measurement::{MIB, Unit};
+    use crate::bench::measurement::{Bound, MIB, Unit};
 
     fn lines() -> Vec<Measurement> {
         let one = Measurement {
@@ -182,5 +193,22 @@ size                5 MiB          ≤ 20 MiB  ok
         let mut lines = lines();
         lines[0].bounds.clear();
         assert!(!for_page(&lines).contains(MISSED));
+    }
+
+    #[test]
+    fn only_text_between_the_markers_is_replaced() {
+        let page = format!("# Title\n\n{BEGIN}\nold\n{END}\n\nMore.\n");
+        let new = replace(&page, "new\n").unwrap();
+        assert_eq!(
+            new,
+            format!("# Title\n\n{BEGIN}\n\nnew\n\n{END}\n\nMore.\n")
+        );
+        assert_eq!(replace(&new, "new\n").unwrap(), new);
+    }
+
+    #[test]
+    fn a_page_without_marks_is_left_alone() {
+        assert_eq!(replace("# Title\n", "new\n"), None);
+        assert_eq!(replace(&format!("{END}{BEGIN}"), "new\n"), None);
     }
 }

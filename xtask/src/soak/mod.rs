@@ -46,12 +46,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     println!("building the release binary");
-    command::run(&mut command::cargo([
-        "build",
-        "--release",
-        "--package",
-        "outpost",
-    ]))?;
+    command::run(&mut command::cargo("build --release --package outpost"))?;
     let runtime = tokio::runtime::Runtime::new().context("starting the runtime")?;
     runtime.block_on(soak(args))
 }

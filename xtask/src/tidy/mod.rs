@@ -70,8 +70,8 @@ fn read() -> Result<Vec<File>> {
 }
 
 fn metadata() -> Result<serde_json::Value> {
-    let args = ["metadata", "--format-version", "1", "--no-deps"];
-    let output = command::cargo(args).output().context("starting cargo")?;
+    let mut cargo = command::cargo("metadata --format-version 1 --no-deps");
+    let output = cargo.output().context("starting cargo")?;
     ensure!(
         output.status.success(),
         "cargo metadata failed: {}",

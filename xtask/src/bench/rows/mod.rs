@@ -1,19 +1,16 @@
-//! The rows of the table, one file each.
+//! The rows of the table.
+//!
+//! - [`commands`]: short commands
+//! - [`floods`]: large amounts of output
+//! - [`latency`]: keystrokes, requests and reconnects
+//! - [`idle`]: idle servers, processes and connections
+//! - [`files`]: copied files, and the size of the binary
 
-mod confined;
-mod copy;
-mod embedded;
-mod flood;
-mod growth;
+mod commands;
+mod files;
+mod floods;
 mod idle;
-mod long_poll;
-mod many;
-mod neighbour;
-mod one_shot;
-mod pty;
-mod reconnect;
-mod size;
-mod typing;
+mod latency;
 
 use anyhow::Result;
 
@@ -21,31 +18,22 @@ use super::args::RowName;
 use super::measurement::Measurement;
 use super::run::Bench;
 
-/// The function that measures a row.
-type Run = fn(&Bench) -> Result<Vec<Measurement>>;
-
-/// A row with its name.
-pub(super) struct Row {
-    pub(super) name: &'static str,
-    pub(super) run: Run,
-}
-
-pub(super) fn of(name: RowName) -> Row {
-    let (name, run): (_, Run) = match name {
-        RowName::OneShot => ("one-shot", one_shot::run),
-        RowName::Confined => ("confined one-shot", confined::run),
-        RowName::Many => ("many at once", many::run),
-        RowName::Flood => ("flood", flood::run),
-        RowName::Embedded => ("embedded", embedded::run),
-        RowName::Pty => ("PTY flood", pty::run),
-        RowName::Typing => ("typing", typing::run),
-        RowName::Neighbour => ("busy neighbour", neighbour::run),
-        RowName::LongPoll => ("waiting", long_poll::run),
-        RowName::Reconnect => ("coming back", reconnect::run),
-        RowName::Idle => ("idle", idle::run),
-        RowName::Copy => ("copy", copy::run),
-        RowName::Size => ("size", size::run),
-        RowName::Growth => ("growth", growth::run),
-    };
-    Row { name, run }
+/// Measures a row.
+pub(super) fn measure(row: RowName, bench: &Bench) -> Result<Vec<Measurement>> {
+    match row {
+        RowName::OneShot => commands::one_shot(bench),
+        RowName::Confined => commands::confined(bench),
+        RowName::Many => commands::many(bench),
+        RowName::Flood => floods::flood(bench),
+        RowName::Embedded => floods::embedded(bench),
+        RowName::Pty => floods::pty(bench),
+        RowName::Typing => latency::typing(bench),
+        RowName::Neighbour => latency::neighbour(bench),
+        RowName::LongPoll => latency::long_poll(bench),
+        RowName::Reconnect => latency::reconnect(bench),
+        RowName::Idle => idle::idle(bench),
+        RowName::Copy => files::copy(bench),
+        RowName::Size => files::size(bench),
+        RowName::Growth => idle::growth(bench),
+    }
 }
