@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use outpost_testkit::reconnecting::{Delivery, ReconnectingClient};
-use outpost_testkit::{CountedLines, FaultyLink, Start, TestTag, programs, sh};
+use outpost_testkit::{CountedLines, FaultyLink, Start, TestTag, deadline, programs, sh};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::counters::{Counters, add};
-use super::rng::Rng;
+use super::counters::SharedCounters;
 
 const MISBEHAVING: [&str; 5] = [
     programs::IGNORES_TERM,
@@ -25,123 +25,123 @@ pub(super) async fn work(
     mut rng: Rng,
     tag: TestTag,
     until: Instant,
-    counters: Arc<Counters>,
+    counters: SharedCounters,
 ) {
     while Instant::now() < until {
-        let delivery = rng.one_of(&[Delivery::Push, Delivery::Acked]);
-        let client = ReconnectingClient::connect(link.url(), delivery, &tag).await;
-        let mut worker = Worker {
-            client,
-            delivery,
-            counters: &counters,
-            next: 0,
+        let delivery = if rng.bool() {
+            Delivery::Push
+        } else {
+            Delivery::Acked
         };
-        for _ in 0..rng.between(2, 12) {
-            worker.random_task(&mut rng).await;
+        let client = ReconnectingClient::connect(link.url(), delivery, &tag).await;
+        for number in 1..=rng.u64(2..=12) {
+            counters.lock().processes += 1;
+            let task = Task {
+                client: &client,
+                counters: &counters,
+                id: format!("p{number}"),
+            };
+            match rng.u8(0..6) {
+                0 | 1 => task.count(delivery, &mut rng).await,
+                2 | 3 => task.type_lines(rng.u64(1..=200)).await,
+                4 => task.misbehave(&mut rng).await,
+                _ => task.flood_and_terminate(&mut rng).await,
+            }
         }
         // Half of the sessions are closed, the others expire.
-        if rng.between(0, 1) == 0 {
-            let _ = worker.client.call("session/close", json!({})).await;
+        if rng.bool() {
+            let _ = client.call("session/close", json!({})).await;
         }
-        add(&counters.sessions, 1);
+        counters.lock().sessions += 1;
     }
 }
 
-struct Worker<'a> {
-    client: ReconnectingClient,
-    delivery: Delivery,
-    counters: &'a Counters,
-    next: u64,
+/// Starts a process that prints numbered lines, and verifies that they arrive once and in order.
+pub(super) async fn follow_lines(
+    client: &ReconnectingClient,
+    start: Start,
+) -> Arc<Mutex<CountedLines>> {
+    let lines = Arc::new(Mutex::new(CountedLines::default()));
+    let sink = Arc::clone(&lines);
+    client
+        .follow(start, move |bytes| sink.lock().take(bytes))
+        .await;
+    lines
 }
 
-impl Worker<'_> {
-    async fn random_task(&mut self, rng: &mut Rng) {
-        add(&self.counters.processes, 1);
-        self.next += 1;
-        let id = format!("p{}", self.next);
-        match rng.between(0, 5) {
-            0 | 1 => self.count(&id, rng).await,
-            2 | 3 => self.type_lines(&id, rng.between(1, 200)).await,
-            4 => self.misbehave(&id, rng).await,
-            _ => self.flood_and_terminate(&id, rng).await,
-        }
-    }
+/// One process.
+struct Task<'a> {
+    client: &'a ReconnectingClient,
+    counters: &'a SharedCounters,
+    id: String,
+}
 
+impl Task<'_> {
     /// Verifies that output arrives once and in order.
-    async fn count(&self, id: &str, rng: &mut Rng) {
+    async fn count(&self, delivery: Delivery, rng: &mut Rng) {
         // Pushed output beyond the retention may have gaps.
-        let most = match self.delivery {
+        let most = match delivery {
             Delivery::Acked => 3_000_000,
             Delivery::Push => 100_000,
         };
-        let total = rng.between(1, most);
-        let lines = Arc::new(Mutex::new(CountedLines::default()));
-        let sink = Arc::clone(&lines);
-        let bytes = move |bytes: &[u8]| sink.lock().take(bytes);
-        self.client
-            .follow(sh(id, &format!("exec seq 1 {total}")), bytes)
-            .await;
-        let outcome = self.client.closed(id).await;
+        let total = rng.u64(1..=most);
+        let start = sh(&self.id, &format!("exec seq 1 {total}"));
+        let lines = follow_lines(self.client, start).await;
+        let outcome = self.client.closed(&self.id).await;
         assert_eq!((outcome.code, outcome.gaps), (0, 0));
         assert_eq!(lines.lock().count(), total);
-        add(&self.counters.bytes, total * 7);
+        self.counters.lock().bytes += total * 7;
     }
 
     /// Verifies that input arrives once and in order.
-    async fn type_lines(&self, id: &str, count: u64) {
-        let lines = Arc::new(Mutex::new(CountedLines::default()));
-        let sink = Arc::clone(&lines);
-        let bytes = move |bytes: &[u8]| sink.lock().take(bytes);
-        self.client
-            .follow(Start::new(id, &["cat"]).stdin(), bytes)
-            .await;
+    async fn type_lines(&self, count: u64) {
+        let start = Start::new(&self.id, &["cat"]).stdin();
+        let lines = follow_lines(self.client, start).await;
         for number in 1..=count {
-            self.client.write(id, format!("{number}\n")).await;
+            self.client.write(&self.id, format!("{number}\n")).await;
         }
-        outpost_testkit::deadline::poll_until("the echo of the input", || {
+        deadline::poll_until("the echo of the input", || {
             (lines.lock().count() == count).then_some(())
         })
         .await;
-        self.terminate(id).await;
-        assert_eq!(self.client.closed(id).await.gaps, 0);
-        add(&self.counters.lines_typed, count);
+        self.terminate().await;
+        assert_eq!(self.client.closed(&self.id).await.gaps, 0);
+        self.counters.lock().lines_typed += count;
     }
 
     /// Starts a misbehaving program; half are terminated, the others end with the session.
-    async fn misbehave(&self, id: &str, rng: &mut Rng) {
-        self.client
-            .follow(sh(id, rng.one_of(&MISBEHAVING)), |_: &[u8]| {})
-            .await;
-        add(&self.counters.misbehaved, 1);
-        if rng.between(0, 1) == 0 {
-            let params = json!({"processId": id, "tree": true, "graceMs": rng.between(0, 200)});
+    async fn misbehave(&self, rng: &mut Rng) {
+        let program = MISBEHAVING[rng.usize(..MISBEHAVING.len())];
+        self.client.follow(sh(&self.id, program), |_| {}).await;
+        self.counters.lock().misbehaved += 1;
+        if rng.bool() {
+            let grace = rng.u64(0..=200);
+            let params = json!({"processId": self.id, "tree": true, "graceMs": grace});
             let _ = self.client.call("process/terminate", params).await;
         }
     }
 
     /// Terminates a flood in the middle.
-    async fn flood_and_terminate(&self, id: &str, rng: &mut Rng) {
-        let received = Arc::new(Mutex::new(0_u64));
+    async fn flood_and_terminate(&self, rng: &mut Rng) {
+        let received = Arc::new(Mutex::new(0));
         let sink = Arc::clone(&received);
         let count = move |bytes: &[u8]| *sink.lock() += bytes.len() as u64;
-        self.client.follow(sh(id, programs::FLOODS), count).await;
-        let enough = rng.between(1, 20_000_000);
+        let flood = sh(&self.id, programs::FLOODS);
+        self.client.follow(flood, count).await;
+        let enough = rng.u64(1..=20_000_000);
         let deadline = Instant::now() + Duration::from_secs(2);
         while *received.lock() < enough && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        self.terminate(id).await;
-        self.client.closed(id).await;
-        add(&self.counters.bytes, *received.lock());
+        self.terminate().await;
+        self.client.closed(&self.id).await;
+        self.counters.lock().bytes += *received.lock();
     }
 
-    async fn terminate(&self, id: &str) {
+    async fn terminate(&self) {
+        let params = json!({"processId": self.id});
+        let call = || self.client.call("process/terminate", params.clone());
         // terminate is idempotent: repeat it until there is a response.
-        while self
-            .client
-            .call("process/terminate", json!({"processId": id}))
-            .await
-            .is_err()
-        {}
+        while call().await.is_err() {}
     }
 }

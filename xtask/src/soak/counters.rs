@@ -1,56 +1,48 @@
 //! Counters of the work done, and the server's resource usage before and after.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use outpost_testkit::Server;
+use outpost_testkit::{ProcStats, Server};
+use parking_lot::Mutex;
 
 /// How long the server may take to become idle.
 const IDLE_WITHIN: Duration = Duration::from_secs(60);
 /// Memory that the allocator may keep.
 const KEPT_KIB: u64 = 16 * 1024;
 
+pub(super) type SharedCounters = Arc<Mutex<Counters>>;
+
 /// Counts the work done.
 #[derive(Default)]
 pub(super) struct Counters {
-    pub(super) processes: AtomicU64,
-    pub(super) sessions: AtomicU64,
-    pub(super) bytes: AtomicU64,
-    pub(super) lines_typed: AtomicU64,
-    pub(super) cuts: AtomicU64,
-    pub(super) other_faults: AtomicU64,
-    pub(super) malformed: AtomicU64,
-    pub(super) misbehaved: AtomicU64,
-}
-
-pub(super) fn add(counter: &AtomicU64, more: u64) {
-    counter.fetch_add(more, Ordering::Relaxed);
-}
-
-impl Counters {
-    /// Prints the counters.
-    pub(super) fn print(&self) {
-        eprintln!("  {self}");
-    }
+    pub(super) processes: u64,
+    pub(super) sessions: u64,
+    pub(super) bytes: u64,
+    pub(super) lines_typed: u64,
+    pub(super) cuts: u64,
+    pub(super) other_faults: u64,
+    pub(super) malformed: u64,
+    pub(super) misbehaved: u64,
 }
 
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         write!(
             f,
             "{} processes in {} sessions, {} MB compared, {} lines typed, {} cuts, {} other link faults, \
              {} misbehaving trees, {} malformed inputs",
-            of(&self.processes),
-            of(&self.sessions),
-            of(&self.bytes) / 1_000_000,
-            of(&self.lines_typed),
-            of(&self.cuts),
-            of(&self.other_faults),
-            of(&self.misbehaved),
-            of(&self.malformed),
+            self.processes,
+            self.sessions,
+            self.bytes / 1_000_000,
+            self.lines_typed,
+            self.cuts,
+            self.other_faults,
+            self.misbehaved,
+            self.malformed,
         )
     }
 }
@@ -69,10 +61,15 @@ pub(super) struct ResourceUsage {
 impl ResourceUsage {
     fn of(server: &Server) -> Self {
         let stats = server.stats();
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid()));
+        let tasks = fs::read_dir(format!("/proc/{}/task", server.pid()));
+        let named = |stats: ProcStats, name| {
+            let children = stats.children().into_iter().map(ProcStats::of);
+            children.filter(move |child| child.name().as_deref() == Some(name))
+        };
+        let factories = named(stats, "reaper-factory");
         ResourceUsage {
             open_files: stats.open_files(),
-            subreapers: subreapers(server.pid()),
+            subreapers: factories.flat_map(|one| named(one, "subreaper")).count(),
             threads: tasks.map_or(0, Iterator::count),
             rss_kib: stats.rss_kib(),
             // Includes the server itself.
@@ -113,41 +110,5 @@ impl fmt::Display for ResourceUsage {
             "{} descriptors ({} for pooled subreapers), {} threads, {} KiB, {} processes including the server",
             self.open_files, self.subreapers, self.threads, self.rss_kib, self.living
         )
-    }
-}
-
-/// Counts the subreapers of a server: children of its factory process.
-fn subreapers(server: i32) -> usize {
-    let processes: Vec<_> = std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| ProcessEntry::read(entry.ok()?.file_name().to_str()?))
-        .collect();
-    let factories = processes
-        .iter()
-        .filter(|one| one.name == "reaper-factory" && one.parent == server);
-    let factories: Vec<_> = factories.map(|factory| factory.pid).collect();
-    let is_subreaper =
-        |one: &&ProcessEntry| one.name == "subreaper" && factories.contains(&one.parent);
-    processes.iter().filter(is_subreaper).count()
-}
-
-/// A process with its parent.
-struct ProcessEntry {
-    pid: i32,
-    name: String,
-    parent: i32,
-}
-
-impl ProcessEntry {
-    fn read(pid: &str) -> Option<Self> {
-        let pid = pid.parse().ok()?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
-        Some(ProcessEntry {
-            pid,
-            name: field("Name:")?.trim().to_owned(),
-            parent: field("PPid:")?.trim().parse().ok()?,
-        })
     }
 }

@@ -1,28 +1,25 @@
 //! `cargo xtask soak`: a chaos test with many clients, then a check for leaks.
 //!
 //! - [`client`]: one client with random tasks, whose output is verified
-//! - [`link_faults`]: random faults of its link
-//! - [`malformed_input`]: a client that sends random bytes
+//! - [`faults`]: random faults of its link, and a client that sends random bytes
 //! - [`gigabyte`]: one process over a thousand connection cuts
 //! - [`counters`]: work done, and resource usage
 
 mod client;
 mod counters;
+mod faults;
 mod gigabyte;
-mod link_faults;
-mod malformed_input;
-mod rng;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use outpost_testkit::{FaultyLink, ServerCommand};
+use fastrand::Rng;
+use outpost_testkit::{FaultyLink, Server, ServerCommand};
 use tokio::task::JoinSet;
 
 use crate::{checkout, command};
-use counters::{Counters, ResourceUsage};
-use rng::Rng;
+use counters::{ResourceUsage, SharedCounters};
 
 /// Arguments of `cargo xtask soak`.
 #[derive(clap::Args)]
@@ -52,22 +49,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 async fn soak(args: &Args) -> Result<()> {
-    let seed = args.seed.unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.map_or(1, |now| now.as_nanos() as u64)
-    });
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let binary = checkout::root().join("target/release/outpost");
-    let serve: Vec<&str> = [
-        "--session-ttl",
-        "5s",
-        "--closed-retention",
-        "2s",
-        "--log-level",
-        "warn",
-    ]
-    .into_iter()
-    .chain(args.serve.iter().map(String::as_str))
-    .collect();
+    let serve: Vec<&str> = "--session-ttl 5s --closed-retention 2s --log-level warn"
+        .split(' ')
+        .chain(args.serve.iter().map(String::as_str))
+        .collect();
     let mut server = ServerCommand::new(&binary.to_string_lossy())
         .args(&serve)
         .start()
@@ -82,17 +69,17 @@ async fn soak(args: &Args) -> Result<()> {
     }
 
     // Warm up, so that one-time allocations do not look like leaks.
-    let counters = Arc::new(Counters::default());
     let warm_up = Instant::now() + Duration::from_secs(5);
+    let counters = SharedCounters::default();
     round(&server, args.clients, seed, warm_up, &counters).await?;
     let before = ResourceUsage::when_idle(&server).await;
     println!("before: {before}");
 
-    let counters = Arc::new(Counters::default());
+    let counters = SharedCounters::default();
     let until = Instant::now() + Duration::from_secs(60 * args.minutes);
     let started = Instant::now();
     round(&server, args.clients, seed ^ 0x5eed, until, &counters).await?;
-    println!("{counters} in {:.0?}", started.elapsed());
+    println!("{} in {:.0?}", counters.lock(), started.elapsed());
     let after = ResourceUsage::when_idle(&server).await;
     println!("after:  {after}");
     after.check_no_leaks(&before)?;
@@ -100,16 +87,14 @@ async fn soak(args: &Args) -> Result<()> {
     let ending = Instant::now();
     server.signal(rustix::process::Signal::TERM);
     let ended = server.wait().await;
+    let (code, stderr) = (ended.code, ended.stderr);
     ensure!(
-        ended.code == Some(0),
-        "the server exited with {:?}:\n{}",
-        ended.code,
-        ended.stderr
+        code == Some(0),
+        "the server exited with {code:?}:\n{stderr}"
     );
     ensure!(
-        !ended.stderr.contains("shutdown timed out"),
-        "shutdown timed out:\n{}",
-        ended.stderr
+        !stderr.contains("shutdown timed out"),
+        "shutdown timed out:\n{stderr}"
     );
     println!("exited with 0 after {:.0?}, nothing left", ending.elapsed());
     Ok(())
@@ -117,39 +102,27 @@ async fn soak(args: &Args) -> Result<()> {
 
 /// All clients and their background, until the time is over and all has been compared.
 async fn round(
-    server: &outpost_testkit::Server,
+    server: &Server,
     clients: u64,
     seed: u64,
     until: Instant,
-    counters: &Arc<Counters>,
+    counters: &SharedCounters,
 ) -> Result<()> {
     let mut work = JoinSet::new();
     let mut background = JoinSet::new();
     for number in 0..clients {
-        let rng = Rng::new(seed.wrapping_add(number));
+        let mut rng = Rng::with_seed(seed.wrapping_add(number));
         let link = Arc::new(FaultyLink::to(server.address()).await);
-        background.spawn(link_faults::inject(
-            Arc::clone(&link),
-            rng.derive(),
-            Arc::clone(counters),
-        ));
-        let counters = Arc::clone(counters);
-        work.spawn(client::work(
-            link,
-            rng,
-            server.tag().clone(),
-            until,
-            counters,
-        ));
+        let faults = faults::of_link(Arc::clone(&link), rng.fork(), Arc::clone(counters));
+        background.spawn(faults);
+        let (tag, counters) = (server.tag().clone(), Arc::clone(counters));
+        work.spawn(client::work(link, rng, tag, until, counters));
     }
-    background.spawn(malformed_input::send(
-        server.address().to_owned(),
-        Rng::new(!seed),
-        Arc::clone(counters),
-    ));
+    let (address, rng) = (server.address().to_owned(), Rng::with_seed(!seed));
+    background.spawn(faults::of_input(address, rng, Arc::clone(counters)));
     while let Some(done) = work.join_next().await {
         done.context("a client found an error")?;
-        counters.print();
+        eprintln!("  {}", counters.lock());
     }
     Ok(())
 }
