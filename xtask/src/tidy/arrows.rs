@@ -1,10 +1,11 @@
 //! Rejects dependencies between our crates that are not in this table.
 
-use anyhow::{Context, Result};
-use serde_json::Value;
+use std::path::{Path, PathBuf};
 
-use super::finding::Finding;
-use super::source::File;
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::source::{File, Finding};
 
 /// Each crate with the crates it may depend on, besides `types`.
 const CRATES: &[(&str, &[&str])] = &[
@@ -27,71 +28,64 @@ const CRATES: &[(&str, &[&str])] = &[
     ("testkit", &[]),
 ];
 
-/// Checks the output of `cargo metadata`. `files` are used to find lines in manifests.
-pub(super) fn check(metadata: &Value, files: &[File]) -> Result<Vec<Finding>> {
-    let root = text(metadata, "workspace_root")?;
-    let packages = list(metadata, "packages")?;
-    let names = packages
-        .iter()
-        .map(|package| text(package, "name"))
-        .collect::<Result<Vec<_>>>()?;
+/// The used part of the output of `cargo metadata`.
+#[derive(Deserialize)]
+pub(super) struct Metadata {
+    workspace_root: PathBuf,
+    packages: Vec<Package>,
+}
 
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// None for a normal dependency.
+    kind: Option<String>,
+}
+
+/// Finds dependencies that are not in the table, and rows of the table without a dependency.
+/// `files` are used to find lines in manifests.
+pub(super) fn check(metadata: &Metadata, files: &[File]) -> Result<Vec<Finding>> {
+    let ours = |name: &str| metadata.packages.iter().any(|package| package.name == name);
     let mut findings = Vec::new();
-    for package in packages {
-        let path = text(package, "manifest_path")?;
-        let path = path
-            .strip_prefix(root)
-            .unwrap_or(path)
-            .trim_start_matches('/');
-        let manifest = files
-            .iter()
-            .find(|file| file.path == path)
-            .with_context(|| format!("{path} is not tracked"))?;
-        let from = crate_name(text(package, "name")?);
+    for package in &metadata.packages {
+        let path = package
+            .manifest_path
+            .strip_prefix(&metadata.workspace_root)?;
+        let manifest = files.iter().find(|file| Path::new(&file.path) == path);
+        let manifest = manifest.with_context(|| format!("{path:?} is not tracked"))?;
+        let from = crate_name(&package.name);
         // Nothing depends on xtask, so it may depend on everything.
         if from == "xtask" {
             continue;
         }
-        if allowed(from).is_none() {
+        let Some(row) = allowed(from) else {
             let what =
                 format!("`{from}` has no row in the table of crates: decide what it may depend on");
             findings.push(Finding::new(manifest, 1, what));
             continue;
-        }
-        for dependency in list(package, "dependencies")? {
-            let name = text(dependency, "name")?;
-            if !names.contains(&name) {
-                continue;
+        };
+        let mut used = Vec::new();
+        for Dependency { name, kind } in &package.dependencies {
+            let dev = kind.as_deref() == Some("dev");
+            if !dev {
+                used.push(crate_name(name));
             }
-            let kind = dependency.get("kind").and_then(Value::as_str);
-            if let Some(what) = objection(from, crate_name(name), kind == Some("dev")) {
+            if ours(name)
+                && let Some(what) = objection(from, crate_name(name), dev)
+            {
                 findings.push(Finding::new(manifest, line_of(manifest, name), what));
             }
         }
-    }
-    Ok(findings)
-}
-
-/// Finds rows of the table that allow a dependency which no manifest has.
-pub(super) fn check_unused(metadata: &Value, files: &[File]) -> Result<Vec<Finding>> {
-    let table = files
-        .iter()
-        .find(|file| file.path.ends_with("tidy/arrows.rs"))
-        .context("tidy/arrows.rs is not tracked")?;
-    let mut findings = Vec::new();
-    for package in list(metadata, "packages")? {
-        let from = crate_name(text(package, "name")?);
-        let is_dev = |dependency: &&Value| dependency["kind"] == "dev";
-        let dependencies = list(package, "dependencies")?
-            .iter()
-            .filter(|dependency| !is_dev(dependency))
-            .map(|dependency| Ok(crate_name(text(dependency, "name")?)))
-            .collect::<Result<Vec<_>>>()?;
-        for to in allowed(from).unwrap_or_default() {
-            if !dependencies.contains(to) {
-                let what = format!("`{from}` does not depend on `{to}`: remove it from the table");
-                findings.push(Finding::new(table, 1, what));
-            }
+        for to in row.iter().filter(|to| !used.contains(to)) {
+            let what = format!("`{from}` does not depend on `{to}`: remove it from the table");
+            findings.push(Finding::new(manifest, 1, what));
         }
     }
     Ok(findings)
@@ -144,32 +138,24 @@ fn line_of(manifest: &File, dependency: &str) -> usize {
         .map_or(1, |at| at + 1)
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
-    let text = value.get(key).and_then(Value::as_str);
-    text.with_context(|| format!("cargo metadata without `{key}`"))
-}
-
-fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
-    let list = value.get(key).and_then(Value::as_array);
-    list.with_context(|| format!("cargo metadata without `{key}`"))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tidy::finding::printed;
+    use crate::tidy::source::printed;
 
     /// A package and its dependencies, each with its kind.
     type Package<'a> = (&'a str, &'a [(&'a str, Option<&'a str>)]);
 
-    fn found(packages: &[Package<'_>]) -> Vec<String> {
+    const UNUSED: &str = "remove it from the table";
+
+    fn all_found(packages: &[Package<'_>]) -> Vec<String> {
         let mut files = Vec::new();
         let mut listed = Vec::new();
         for (name, dependencies) in packages {
             let path = format!("crates/{name}/Cargo.toml");
-            let dependencies: Vec<Value> = dependencies
+            let dependencies: Vec<_> = dependencies
                 .iter()
                 .map(|(name, kind)| json!({"name": name, "kind": kind}))
                 .collect();
@@ -184,7 +170,15 @@ mod tests {
             ));
         }
         let metadata = json!({"workspace_root": "/top", "packages": listed});
+        let metadata = serde_json::from_value(metadata).unwrap();
         printed(&check(&metadata, &files).unwrap())
+    }
+
+    /// Leaves out rows of the table that are unused because the test has few packages.
+    fn found(packages: &[Package<'_>]) -> Vec<String> {
+        let mut found = all_found(packages);
+        found.retain(|finding| !finding.contains(UNUSED));
+        found
     }
 
     #[test]
@@ -218,12 +212,7 @@ mod tests {
 
     #[test]
     fn unused_row_is_found() {
-        let metadata = json!({"packages": [{
-            "name": "outpost-rpc",
-            "dependencies": [],
-        }]});
-        let files = [File::new("xtask/src/tidy/arrows.rs", "")];
-        let found = printed(&check_unused(&metadata, &files).unwrap());
+        let found = all_found(&[("outpost-rpc", &[])]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(
             found[0].contains("`rpc` does not depend on `protocol`"),

@@ -3,8 +3,7 @@
 use std::iter;
 use std::path::Path;
 
-use super::finding::Finding;
-use super::source::File;
+use super::source::{File, Finding};
 use crate::checkout;
 
 /// Parents of home directories. Split, so that this file has no findings.
@@ -68,7 +67,7 @@ fn has_machine_path(line: &str, checkout: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::finding::printed;
+    use crate::tidy::source::printed;
 
     fn found(text: &str) -> Vec<String> {
         printed(&find(&File::new("notes.md", text), Path::new("/builds/it")))

@@ -1,46 +1,36 @@
 //! `cargo xtask tidy`: repository rules that neither the compiler, clippy nor cargo-deny checks.
 //!
 //! - [`arrows`]: dependencies between our crates
-//! - [`comment_openings`]: banned openings of comments
-//! - [`file_length`]: files without tests have at most 400 lines
-//! - [`ignored_tests`], [`sleeps`], [`unsafe_code`]: code that needs a reason, or another crate
+//! - [`rules`]: length of files, openings of comments, ignored tests, sleeps, `unsafe`
 //! - [`machine_names`]: paths and hosts of one machine
 //!
 //! A check takes one [`source::File`] and returns its findings; [`arrows`] takes all manifests. Every
 //! finding is an error.
 
 mod arrows;
-mod comment_openings;
-mod file_length;
-mod finding;
-mod ignored_tests;
 mod machine_names;
-mod sleeps;
+mod rules;
 mod source;
-mod unsafe_code;
 
 use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{checkout, command};
-use finding::Finding;
-use source::File;
+use source::{File, Finding};
 
 const CHECKS: &[fn(&File) -> Vec<Finding>] = &[
-    comment_openings::check,
-    file_length::check,
-    ignored_tests::check,
     machine_names::check,
-    sleeps::check,
-    unsafe_code::check,
+    rules::comment_openings,
+    rules::file_length,
+    rules::ignored_tests,
+    rules::sleeps,
+    rules::unsafe_code,
 ];
 
 pub(crate) fn run() -> Result<()> {
     let files = read()?;
-    let metadata = metadata()?;
-    let mut findings = arrows::check(&metadata, &files)?;
-    findings.extend(arrows::check_unused(&metadata, &files)?);
+    let mut findings = arrows::check(&metadata()?, &files)?;
     for file in &files {
         findings.extend(CHECKS.iter().flat_map(|check| check(file)));
     }
@@ -69,7 +59,7 @@ fn read() -> Result<Vec<File>> {
     Ok(files)
 }
 
-fn metadata() -> Result<serde_json::Value> {
+fn metadata() -> Result<arrows::Metadata> {
     let mut cargo = command::cargo("metadata --format-version 1 --no-deps");
     let output = cargo.output().context("starting cargo")?;
     ensure!(

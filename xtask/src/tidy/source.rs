@@ -1,9 +1,13 @@
-//! A file for the checks. Lines of Rust files are split into code and comment, without the contents
-//! of strings.
+//! A file for the checks, and what they find. Lines of Rust files are split into code and comment,
+//! without the contents of strings.
 //!
 //! This is a scanner for rustfmt's output, not a parser: an attribute is on one line.
 
+use std::fmt;
 use std::iter;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 pub(super) struct File {
     /// Relative to the root of the checkout.
@@ -36,6 +40,46 @@ impl File {
     pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Line)> {
         iter::zip(1.., &self.lines)
     }
+
+    /// Reports `what` at each line of a Rust file that `is_wrong` returns true for.
+    pub(super) fn find(&self, what: &str, is_wrong: impl Fn(&Line) -> bool) -> Vec<Finding> {
+        self.numbered()
+            .filter(|(_, line)| is_wrong(line))
+            .map(|(number, _)| Finding::new(self, number, what))
+            .collect()
+    }
+}
+
+/// A violated rule with its position.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Finding {
+    path: String,
+    /// Counted from 1.
+    line: usize,
+    /// The violation and the remedy.
+    what: String,
+}
+
+impl Finding {
+    pub(super) fn new(file: &File, line: usize, what: impl Into<String>) -> Self {
+        Self {
+            path: file.path.clone(),
+            line,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+/// Formats findings, for tests.
+#[cfg(test)]
+pub(super) fn printed(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(ToString::to_string).collect()
 }
 
 /// Returns true if `code` contains `word` as a whole word.
@@ -59,136 +103,63 @@ fn is_test_file(path: &str) -> bool {
         || path.split('/').rev().skip(1).any(|dir| dir == "tests")
 }
 
-/// The state of the scanner.
-enum Within {
-    Code,
-    LineComment,
-    BlockComment { depth: usize },
-    Text,
-    RawText { hashes: usize },
-}
+/// Matches a comment, a string or a character. A lifetime is not a character, and a name that ends
+/// in `r` does not open a raw string. Comments nest at most once.
+static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+    // A quote is \x22.
+    let raw = r"\b(?<prefix>[bc]?)r(?:\x22[^\x22]*\x22|#\x22.*?\x22#|##\x22.*?\x22##)";
+    let comment = r"//(?<line>[^\n]*)|/\*(?<block>(?:/\*.*?\*/|.)*?)\*/";
+    let text = r"\x22(?:\\.|[^\x22\\])*\x22";
+    let character = r"'(?:\\.[^']*|[^\\'\n])'";
+    Regex::new(&format!("(?s){raw}|{comment}|{text}|{character}")).expect("a valid pattern")
+});
 
 fn split(text: &str) -> Vec<Line> {
-    let chars: Vec<char> = text.chars().collect();
     let mut lines = vec![Line::default()];
-    let mut within = Within::Code;
     let mut at = 0;
-    while at < chars.len() {
-        let rest = &chars[at..];
-        let line = lines.last_mut().expect("`lines` is never empty");
-        if rest[0] == '\n' {
-            if let Within::LineComment = within {
-                within = Within::Code;
-            }
-            lines.push(Line::default());
-            at += 1;
+    for token in TOKEN.captures_iter(text) {
+        let whole = token.get_match();
+        append(&mut lines, &text[at..whole.start()], |line| &mut line.code);
+        at = whole.end();
+        if let Some(comment) = token.name("line").or(token.name("block")) {
+            append(&mut lines, comment.as_str(), |line| &mut line.comment);
             continue;
         }
-        let taken;
-        (within, taken) = match within {
-            Within::Code => code(rest, line),
-            Within::LineComment => {
-                line.comment.push(rest[0]);
-                (Within::LineComment, 1)
-            }
-            Within::BlockComment { depth } => block_comment(rest, line, depth),
-            Within::Text => match rest {
-                ['\\', '\n', ..] => (Within::Text, 1),
-                ['\\', _, ..] => (Within::Text, 2),
-                ['"', ..] => (Within::Code, 1),
-                _ => (Within::Text, 1),
-            },
-            Within::RawText { hashes } => {
-                let end = rest[0] == '"' && count_hashes(&rest[1..]) >= hashes;
-                if end {
-                    (Within::Code, 1 + hashes)
-                } else {
-                    (Within::RawText { hashes }, 1)
-                }
-            }
-        };
-        at += taken;
+        let prefix = token.name("prefix").map_or("", |prefix| prefix.as_str());
+        let quote = &text[at - 1..at].replace('#', "\"");
+        let breaks = "\n".repeat(whole.as_str().matches('\n').count());
+        let literal = format!("{prefix}{quote}{quote}{breaks}");
+        append(&mut lines, &literal, |line| &mut line.code);
     }
+    append(&mut lines, &text[at..], |line| &mut line.code);
     if text.is_empty() || text.ends_with('\n') {
         lines.pop();
     }
     lines
 }
 
-fn code(rest: &[char], line: &mut Line) -> (Within, usize) {
-    match rest {
-        ['/', '/', ..] => (Within::LineComment, 2),
-        ['/', '*', ..] => (Within::BlockComment { depth: 1 }, 2),
-        ['"', ..] => {
-            line.code.push_str("\"\"");
-            (Within::Text, 1)
+/// Appends `text` to a part of the last line, and of new lines at its line breaks.
+fn append(lines: &mut Vec<Line>, text: &str, part: fn(&mut Line) -> &mut String) {
+    for (number, piece) in text.split('\n').enumerate() {
+        if number > 0 {
+            lines.push(Line::default());
         }
-        ['r', after @ ..] if starts_raw_text(line, after) => {
-            let hashes = count_hashes(after);
-            line.code.push_str("\"\"");
-            (Within::RawText { hashes }, 2 + hashes)
-        }
-        // A character literal, not a lifetime.
-        ['\'', '\\', _, after @ ..] => {
-            let more = after.iter().take_while(|c| **c != '\'').count();
-            line.code.push_str("''");
-            (Within::Code, 4 + more)
-        }
-        ['\'', _, '\'', ..] => {
-            line.code.push_str("''");
-            (Within::Code, 3)
-        }
-        _ => {
-            line.code.push(rest[0]);
-            (Within::Code, 1)
-        }
-    }
-}
-
-/// Returns true if an `r` before `after` opens a raw string: not the last letter of a name, but
-/// possibly after the `b` or `c` of a byte or C string.
-fn starts_raw_text(line: &Line, after: &[char]) -> bool {
-    let before = line.code.strip_suffix(['b', 'c']).unwrap_or(&line.code);
-    let in_name = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
-    !in_name && after.get(count_hashes(after)) == Some(&'"')
-}
-
-fn count_hashes(chars: &[char]) -> usize {
-    chars.iter().take_while(|c| **c == '#').count()
-}
-
-fn block_comment(rest: &[char], line: &mut Line, depth: usize) -> (Within, usize) {
-    match rest {
-        ['*', '/', ..] if depth == 1 => (Within::Code, 2),
-        ['*', '/', ..] => (Within::BlockComment { depth: depth - 1 }, 2),
-        ['/', '*', ..] => (Within::BlockComment { depth: depth + 1 }, 2),
-        _ => {
-            line.comment.push(rest[0]);
-            (Within::BlockComment { depth }, 1)
-        }
+        part(lines.last_mut().expect("`lines` is never empty")).push_str(piece);
     }
 }
 
 /// Marks lines that are compiled for tests only.
 fn mark_tests(lines: &mut [Line], whole_file: bool) {
-    let whole_file = whole_file
-        || lines
-            .iter()
-            .any(|line| is_test_attribute(&line.code, "#!["));
-    let mut from = 0;
-    while from < lines.len() {
-        let until = if whole_file {
-            lines.len()
-        } else if is_test_attribute(&lines[from].code, "#[") {
-            item_end(lines, from)
-        } else {
-            from += 1;
-            continue;
-        };
-        lines[from..until]
-            .iter_mut()
-            .for_each(|line| line.test = true);
-        from = until;
+    let inner = |line: &Line| is_test_attribute(&line.code, "#![");
+    let mut until = 0;
+    if whole_file || lines.iter().any(inner) {
+        until = lines.len();
+    }
+    for at in 0..lines.len() {
+        if at >= until && is_test_attribute(&lines[at].code, "#[") {
+            until = item_end(lines, at);
+        }
+        lines[at].test = at < until;
     }
 }
 
