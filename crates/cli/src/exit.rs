@@ -1,8 +1,10 @@
-//! Exit codes and final messages.
+//! Runs commands, and turns their results into exit codes and final messages.
 
 use std::{io, process::ExitCode, time::Duration};
 
+use anyhow::Context;
 use outpost_client::{DialError, Error, ErrorKind, Process, Signal, Terminate};
+use tokio::runtime::Builder;
 
 use crate::{
     console::Outcome,
@@ -12,47 +14,71 @@ use crate::{
 
 /// Invalid command line.
 const USAGE: u8 = 2;
-/// Program not found, as in a shell.
-const NOT_FOUND: u8 = 127;
-/// Program not executable, as in a shell.
-const NOT_EXECUTABLE: u8 = 126;
 /// Server unreachable, as with ssh.
-const UNREACHABLE: u8 = 255;
+pub(crate) const UNREACHABLE: u8 = 255;
 /// An MCP tool reported an error.
-const TOOL_FAILED: u8 = 3;
+pub(crate) const TOOL_FAILED: u8 = 3;
+/// Exit code of a process that SIGINT ended, as in a shell.
+pub(crate) const INTERRUPTED: u8 = SIGNALLED + 2;
 /// Base of the exit code of a process that a signal ended.
 const SIGNALLED: u8 = 128;
-const SIGINT: u8 = 2;
 const SIGPIPE: u8 = 13;
 
 /// Grace period of leftover processes.
 const GRACE: Duration = Duration::from_secs(2);
+/// Timeout of the runtime's shutdown, which may have to abandon blocking work.
+pub(crate) const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(50);
 
-/// Reports an error. Exit code 2 for an invalid command line, 255 if a server is unreachable,
-/// otherwise 1.
-pub(crate) fn with_error(error: &anyhow::Error) -> ExitCode {
-    note(&errors::message(error));
-    let client = error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<Error>());
-    if error.is::<LocationError>() {
-        return ExitCode::from(USAGE);
-    }
-    match client {
-        Some(error) if is_malformed(error) => ExitCode::from(USAGE),
-        Some(Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. }) => {
-            ExitCode::from(UNREACHABLE)
+/// Runs an asynchronous command. An error is reported on one line, with the exit code `of_error`.
+pub(crate) fn run(
+    command: impl Future<Output = anyhow::Result<ExitCode>>,
+    of_error: fn(&anyhow::Error) -> ExitCode,
+) -> ExitCode {
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime
+        .context("cannot start the runtime")
+        .and_then(|runtime| {
+            let outcome = runtime.block_on(command);
+            runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
+            outcome
+        });
+    report(outcome, of_error)
+}
+
+/// Reports the result of a command. A broken pipe, as by `head`, is not a failure.
+pub(crate) fn report(
+    outcome: anyhow::Result<ExitCode>,
+    of_error: fn(&anyhow::Error) -> ExitCode,
+) -> ExitCode {
+    let is_broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    match outcome {
+        Ok(code) => code,
+        Err(error) if error.downcast_ref().is_some_and(is_broken) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&errors::message(&error));
+            of_error(&error)
         }
-        _ => ExitCode::FAILURE,
     }
 }
 
 /// The exit code for an error: 2 for an invalid URL, otherwise 1.
 pub(crate) fn of_error(error: &anyhow::Error) -> ExitCode {
-    if error.downcast_ref::<Error>().is_some_and(is_malformed) {
-        ExitCode::from(USAGE)
-    } else {
-        ExitCode::FAILURE
+    match error.downcast_ref() {
+        Some(error) if is_malformed(error) => ExitCode::from(USAGE),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// The exit code for an error of a command that uses a server: 2 for an invalid command line, 255
+/// if the server is unreachable, otherwise 1.
+pub(crate) fn of_remote_error(error: &anyhow::Error) -> ExitCode {
+    match error.chain().find_map(|cause| cause.downcast_ref()) {
+        _ if error.is::<LocationError>() => ExitCode::from(USAGE),
+        Some(error) if is_malformed(error) => ExitCode::from(USAGE),
+        Some(Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. }) => {
+            ExitCode::from(UNREACHABLE)
+        }
+        _ => ExitCode::FAILURE,
     }
 }
 
@@ -67,43 +93,27 @@ fn is_malformed(error: &Error) -> bool {
     matches!(error, Error::Unreachable { source, .. } if matches!(**source, DialError::Url(_)))
 }
 
-/// The exit code for a tool that reported an error.
-pub(crate) fn of_tool() -> ExitCode {
-    ExitCode::from(TOOL_FAILED)
-}
-
-/// Reports that a server is unreachable.
-pub(crate) fn unreachable(message: &str) -> ExitCode {
-    note(message);
-    unreachable_code()
-}
-
-/// The exit code for an unreachable server.
-pub(crate) fn unreachable_code() -> ExitCode {
-    ExitCode::from(UNREACHABLE)
-}
-
 /// Reports a command that could not be started. The exit code is that of a shell.
 pub(crate) fn not_started(program: &str, error: &Error) -> ExitCode {
-    let Error::StartFailed { kind, message, .. } = error else {
-        let message = errors::client_message(error);
-        let (how, code) = match error {
-            Error::NoDirectory => (" with --cwd", 1),
-            // The server is reachable but doesn't support this.
-            Error::Unsupported { .. } => ("", 1),
-            _ => ("", UNREACHABLE),
-        };
-        note(&format!("cannot start {program}: {message}{how}"));
-        return ExitCode::from(code);
+    if let Error::StartFailed { kind, message, .. } = error {
+        note(message);
+        return ExitCode::from(start_code(*kind));
+    }
+    let message = errors::client_message(error);
+    let (how, code) = match error {
+        Error::NoDirectory => (" with --cwd", 1),
+        // The server is reachable but doesn't support this.
+        Error::Unsupported { .. } => ("", 1),
+        _ => ("", UNREACHABLE),
     };
-    note(message);
-    ExitCode::from(start_code(*kind))
+    note(&format!("cannot start {program}: {message}{how}"));
+    ExitCode::from(code)
 }
 
 fn start_code(kind: ErrorKind) -> u8 {
     match kind {
-        ErrorKind::ProgramNotFound => NOT_FOUND,
-        ErrorKind::ProgramNotExecutable => NOT_EXECUTABLE,
+        ErrorKind::ProgramNotFound => 127,
+        ErrorKind::ProgramNotExecutable => 126,
         _ => 1,
     }
 }
@@ -112,16 +122,11 @@ fn start_code(kind: ErrorKind) -> u8 {
 pub(crate) fn of_signal(signal: Signal) -> ExitCode {
     let number = match signal {
         Signal::Hangup => 1,
-        Signal::Interrupt => SIGINT,
+        Signal::Interrupt => 2,
         Signal::Quit => 3,
         _ => 15,
     };
     ExitCode::from(SIGNALLED + number)
-}
-
-/// Returns whether this is the exit code of a process that SIGINT ended.
-pub(crate) fn is_interrupted(code: i32) -> bool {
-    code == i32::from(SIGNALLED + SIGINT)
 }
 
 /// The low eight bits of a process's exit code.

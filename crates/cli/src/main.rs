@@ -2,16 +2,11 @@
 
 mod args;
 mod cmd;
-mod colour;
 mod config;
 mod console;
 mod detached;
-mod disconnect;
-mod env_args;
 mod exit;
-mod log_file;
 mod logging;
-mod open_files;
 mod render;
 mod target;
 mod transfer;
@@ -19,31 +14,34 @@ mod user_server;
 
 use std::process::ExitCode;
 
-use crate::args::{Arguments, Subcommand};
+use crate::{
+    args::{Arguments, Subcommand},
+    exit::{of_error, of_remote_error, report, run},
+};
 
 fn main() -> ExitCode {
     // Checked first, because the start of every sandboxed process runs this program twice.
-    if let Some(arguments) = cmd::confine::arguments() {
-        return cmd::confine::run(arguments);
+    if let Some(arguments) = cmd::helpers::confine_arguments() {
+        return cmd::helpers::confine(arguments);
     }
     match Arguments::read().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(serve),
         Subcommand::Run(run) => cmd::run::run(&run),
-        Subcommand::Cp(cp) => cmd::cp::run(&cp),
-        Subcommand::Ls(ls) => cmd::ls::run(&ls),
-        Subcommand::Cat(cat) => cmd::cat::run(&cat),
-        Subcommand::Sandbox(sandbox) => cmd::sandbox::run(sandbox),
-        Subcommand::Doctor(doctor) => cmd::doctor::run(&doctor),
-        Subcommand::Ps(ps) => cmd::ps::run(&ps),
-        Subcommand::Logs(logs) => cmd::logs::run(&logs),
-        Subcommand::Attach(attach) => cmd::attach::run(&attach),
-        Subcommand::Kill(kill) => cmd::kill::run(&kill),
-        Subcommand::Stop => cmd::stop::run(),
-        Subcommand::Completions(completions) => cmd::completions::run(&completions),
-        Subcommand::Config(config) => cmd::config::run(&config),
-        Subcommand::Schema(schema) => cmd::schema::run(&schema),
-        Subcommand::Mcp(mcp) => cmd::mcp::run(&mcp),
+        Subcommand::Cp(cp) => run(cmd::cp::cp(&cp), of_remote_error),
+        Subcommand::Ls(ls) => run(cmd::ls::ls(&ls), of_remote_error),
+        Subcommand::Cat(cat) => run(cmd::cat::cat(&cat), of_remote_error),
+        Subcommand::Sandbox(sandbox) => report(cmd::sandbox::sandbox(sandbox), of_error),
+        Subcommand::Doctor(doctor) => report(cmd::doctor::doctor(&doctor), of_error),
+        Subcommand::Ps(ps) => run(cmd::ps::ps(&ps), of_error),
+        Subcommand::Logs(logs) => run(cmd::logs::logs(&logs), of_error),
+        Subcommand::Attach(attach) => run(cmd::attach::attach(&attach), of_remote_error),
+        Subcommand::Kill(kill) => run(cmd::kill::kill(&kill), of_error),
+        Subcommand::Stop => run(cmd::stop::stop(), of_error),
+        Subcommand::Completions(args) => report(cmd::completions::completions(&args), of_error),
+        Subcommand::Config(config) => report(cmd::config::config(&config), of_error),
+        Subcommand::Schema(schema) => report(cmd::schema::schema(&schema), of_error),
+        Subcommand::Mcp(mcp) => run(cmd::mcp::mcp(&mcp), of_remote_error),
         Subcommand::GuardTerminal => console::guard::run(),
-        Subcommand::Subreaper => cmd::subreaper::run(),
+        Subcommand::Subreaper => outpost_engine::subreaper::main(),
     }
 }

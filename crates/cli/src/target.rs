@@ -1,23 +1,106 @@
-//! Resolves `--on` to an executor: local, or a server.
+//! Executors by the value of `--on`: local, or a server.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::PathBuf,
+    process::{Command, ExitCode},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::Context;
 use outpost_client::{
-    Error, LocalExecutor, LocalOptions, RemoteExecutor, RemoteOptions, TreeChoice, public_address,
+    ConnectionState, Error, Executor, LocalExecutor, LocalOptions, Process, RemoteExecutor,
+    RemoteOptions, TreeChoice, public_address,
 };
 use outpost_engine::sandbox::Level;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::time::timeout;
 
 use crate::{
     args::LAUNCHED,
-    cmd::{confine, subreaper},
-    open_files,
+    cmd::helpers::{confine_command, subreaper_command},
+    console::Signals,
+    exit,
+    render::{errors, out::note},
 };
 
-/// Connects to the server that `--on` names.
-pub(crate) async fn connect(on: &str, options: RemoteOptions) -> anyhow::Result<RemoteExecutor> {
-    let connected = reach(on, options).await;
-    connected.with_context(|| format!("--on {}", description(on)))
+/// Timeout for a lost connection to return after the command has exited. After that, leftover
+/// processes end with the session's lease.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Delay before the user is told about the wait.
+const NOTICE_DELAY: Duration = Duration::from_secs(1);
+/// Timeout for a server to end a session: it terminates, waits 2 s, then kills.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Processes that may still run in the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leftovers {
+    /// No process was started.
+    None,
+    /// The command has exited; it may have left processes.
+    Processes,
+    /// The result of the start is unknown.
+    UnknownStart,
+}
+
+/// The executor of a command.
+pub(crate) struct Target {
+    pub(crate) executor: Arc<dyn Executor>,
+    /// The executor, if it is a server.
+    pub(crate) remote: Option<RemoteExecutor>,
+}
+
+impl Target {
+    /// The local executor. Processes start in `cwd`, or in the current directory.
+    pub(crate) fn local(cwd: Option<PathBuf>, level: Level) -> anyhow::Result<Self> {
+        Ok(Target {
+            executor: Arc::new(local(cwd, level)?),
+            remote: None,
+        })
+    }
+
+    /// Connects to the server that `--on` names.
+    pub(crate) async fn connect(on: &str, client_name: &str) -> anyhow::Result<Self> {
+        let remote = reach(on, RemoteOptions::default().client_name(client_name)).await;
+        let remote = remote.with_context(|| format!("--on {}", description(on)))?;
+        Ok(Target {
+            executor: Arc::new(remote.clone()),
+            remote: Some(remote),
+        })
+    }
+
+    /// Waits for the start of a process, unless a signal arrives that would end this program. If it
+    /// isn't started, the executor is closed; the error is the exit code.
+    pub(crate) async fn started(
+        &self,
+        starting: impl Future<Output = Result<Process, Error>>,
+        program: &str,
+        signals: &mut Signals,
+    ) -> Result<Process, ExitCode> {
+        let code = match signals.unless_ended(starting).await {
+            Ok(Ok(process)) => return Ok(process),
+            Ok(Err(error)) => exit::not_started(program, &error),
+            Err(signal) => exit::of_signal(signal),
+        };
+        // The result of the start may be unknown; disconnecting ends the process.
+        let closing = self.close(Leftovers::UnknownStart);
+        if let Ok(Err(error)) = signals.unless_ended(closing).await {
+            note(&errors::client_message(&error));
+        }
+        Err(code)
+    }
+
+    /// Closes the executor with everything that runs in it. Local processes that don't end in time
+    /// are killed, which is an error.
+    pub(crate) async fn close(&self, leftovers: Leftovers) -> Result<(), Error> {
+        match &self.remote {
+            Some(remote) => {
+                disconnect(remote, leftovers).await;
+                Ok(())
+            }
+            None => self.executor.close().await,
+        }
+    }
 }
 
 /// Connects to a server by its URL, or launches one.
@@ -66,14 +149,47 @@ pub(crate) fn description(on: &str) -> String {
     }
 }
 
-/// Creates the local executor. Processes start in `cwd`.
-pub(crate) fn local(cwd: PathBuf, level: Level) -> anyhow::Result<LocalExecutor> {
+/// Disconnects from a server. The session is closed, with everything that runs in it, if the server
+/// can be reached; otherwise it ends with its lease. A launched server is ended too, and waited
+/// for.
+pub(crate) async fn disconnect(remote: &RemoteExecutor, leftovers: Leftovers) {
+    if is_connected(remote, leftovers).await && remote.capabilities().process_list {
+        let _ = timeout(CLOSE_TIMEOUT, remote.close_session()).await;
+    }
+    let _ = remote.close().await;
+}
+
+/// Waits for a lost connection, depending on the leftovers.
+async fn is_connected(remote: &RemoteExecutor, leftovers: Leftovers) -> bool {
+    match leftovers {
+        Leftovers::None => *remote.connection_state().borrow() == ConnectionState::Connected,
+        Leftovers::Processes => {
+            let connected = timeout(RECONNECT_TIMEOUT, remote.wait_connected()).await;
+            connected.is_ok_and(|connected| connected.is_ok())
+        }
+        // The executor gives up by itself. Until then, only this connection can end the process.
+        Leftovers::UnknownStart => {
+            if let Ok(connected) = timeout(NOTICE_DELAY, remote.wait_connected()).await {
+                return connected.is_ok();
+            }
+            note("waiting for the connection, to end a process that may have been started");
+            remote.wait_connected().await.is_ok()
+        }
+    }
+}
+
+/// Creates the local executor. Processes start in `cwd`, or in the current directory.
+pub(crate) fn local(cwd: Option<PathBuf>, level: Level) -> anyhow::Result<LocalExecutor> {
+    let cwd = match cwd {
+        Some(cwd) => cwd,
+        None => std::env::current_dir().context("cannot determine the current directory")?,
+    };
     outpost_engine::restore_sigchld().context("cannot restore the default action of SIGCHLD")?;
-    let child_open_files = open_files::raise();
+    let child_open_files = raise_open_files();
     let options = |trees| LocalOptions {
         trees,
-        subreaper: Some(subreaper::command()),
-        sandbox_helper: Some(confine::command()),
+        subreaper: Some(subreaper_command()),
+        sandbox_helper: Some(confine_command()),
         sandbox_level: level,
         child_open_files,
         cwd: Some(cwd.clone()),
@@ -83,6 +199,27 @@ pub(crate) fn local(cwd: PathBuf, level: Level) -> anyhow::Result<LocalExecutor>
     let local = LocalExecutor::new(options(TreeChoice::Subreaper))
         .or_else(|_| LocalExecutor::new(options(TreeChoice::Auto)))?;
     Ok(local)
+}
+
+/// Raises the soft limit to the hard limit, since each process needs several descriptors. Returns
+/// the original limits (soft, hard) for children, because programs that use `select` or close every
+/// possible descriptor rely on them.
+pub(crate) fn raise_open_files() -> Option<(u64, u64)> {
+    let before = getrlimit(Resource::Nofile);
+    let (Some(soft), Some(hard)) = (before.current, before.maximum) else {
+        return None;
+    };
+    if soft < hard {
+        let raised = Rlimit {
+            current: Some(hard),
+            maximum: Some(hard),
+        };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            tracing::warn!(%error, soft, "failed to raise the limit on open files");
+            return None;
+        }
+    }
+    Some((soft, hard))
 }
 
 #[cfg(test)]

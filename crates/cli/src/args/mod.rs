@@ -1,40 +1,24 @@
-//! Command-line arguments.
+//! Command-line arguments that several commands have. Each command declares its own arguments.
 
-mod attach;
-mod config;
-mod detached;
-mod files;
-mod kill;
 mod location;
-mod mcp;
 mod on;
-mod run;
-mod sandbox;
-mod schema;
-mod serve;
-pub(crate) mod signal;
 #[cfg(test)]
 mod tests;
-mod text;
 pub(crate) mod units;
+mod variables;
 
-pub(crate) use attach::Attach;
-pub(crate) use config::{Config, ConfigPath, ConfigShow, ConfigSubcommand};
-pub(crate) use detached::{Completions, Logs, Ps};
-pub(crate) use files::{Cat, Cp, Ls};
-pub(crate) use kill::Kill;
 pub(crate) use location::Location;
-pub(crate) use mcp::{
-    ConfiguredServersOptions, Mcp, McpCall, McpList, McpProxy, McpServe, McpSubcommand,
-};
 pub(crate) use on::{LAUNCHED, On, OnAny, server_or_launched};
-pub(crate) use run::{Run, Variable};
-pub(crate) use sandbox::{Doctor, Sandbox};
-pub(crate) use schema::Schema;
-pub(crate) use serve::Serve;
 pub(crate) use units::Span;
+pub(crate) use variables::{NotUnicode, Text, Variable, env_args};
 
 use clap::Parser as _;
+
+use crate::cmd::{
+    attach::Attach, cat::Cat, completions::Completions, config::Config, cp::Cp, doctor::Doctor,
+    kill, kill::Kill, logs::Logs, ls::Ls, mcp::Mcp, ps::Ps, run::Run, sandbox::Sandbox,
+    schema::Schema, serve::Serve,
+};
 
 /// Runs processes for agents, tools and people, on any host
 #[derive(clap::Parser, Debug)]

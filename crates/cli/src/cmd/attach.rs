@@ -7,44 +7,53 @@ use std::{
 
 use anyhow::Context;
 use outpost_client::{
-    ConnectionState, DeliveryMode, Executor as _, Process, ProcessState, ReconnectFailure,
-    RemoteExecutor, RemoteOptions,
+    DeliveryMode, Executor as _, Process, ProcessState, RemoteExecutor, RemoteOptions,
 };
 use rustix::io::Errno;
 
-use super::runtime::run_command;
 use crate::{
-    args::Attach,
+    args::On,
     console::{
-        self, Attachment, EscapeKey, Notice, OnLeave, Outcome, RawMode, Signals, StdinForwarder,
-        window_size,
+        self, Attachment, EscapeKey, Key, Notice, OnLeave, Outcome, RawMode, Signals,
+        StdinForwarder, window_size,
     },
-    detached::{self, Claim, Found, ServerTarget},
+    detached::{self, Claim, Found},
     exit,
     render::out::{note, note_below},
 };
 
-/// Attaches. The exit code is that of the process, if it exits meanwhile.
-pub(crate) fn run(args: &Attach) -> ExitCode {
-    run_command(async {
-        let attached = attach(args).await;
-        Ok(attached.unwrap_or_else(|error| exit::with_error(&error)))
-    })
+/// Arguments of `outpost attach`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost attach k3                       a unique prefix of the id
+  outpost attach --detach-key ^q k3xabcde")]
+pub(crate) struct Attach {
+    /// The key that detaches: a letter or sign with Ctrl
+    #[arg(long, value_name = "KEY", default_value_t = Key::DETACH)]
+    pub(crate) detach_key: Key,
+
+    #[command(flatten)]
+    pub(crate) on: On,
+
+    /// The process id, or a prefix of it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
 }
 
-async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::listen().context("cannot listen for signals")?;
-    let server = ServerTarget::from_on(args.on.on.as_deref());
+/// Attaches. The exit code is that of the process, if it exits meanwhile.
+pub(crate) async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let on = args.on.on.as_deref();
     let opening = async {
-        let found = detached::open(&server, &args.id, Claim::Take).await?.found;
-        let remote = take_over(&server, &found).await?;
+        let found = detached::open(on, &args.id, Claim::Take).await?.found;
+        let remote = take_over(on, &found).await?;
         let process = remote.attach(&found.process_id, 0).await;
         let process = process.with_context(|| format!("cannot attach to {}", found.name()))?;
         anyhow::Ok((found, remote, process))
     };
-    let (found, remote, process) = tokio::select! {
-        opened = opening => opened?,
-        signal = signals.ending() => return Ok(exit::of_signal(signal)),
+    let (found, remote, process) = match signals.unless_ended(opening).await {
+        Ok(opened) => opened?,
+        Err(signal) => return Ok(exit::of_signal(signal)),
     };
     let outcome = attach_stdio(args, &found, &process, &remote, &mut signals).await?;
     let code = report(&found, &process, &remote, outcome).await;
@@ -80,23 +89,14 @@ async fn report(
             print(&format!("cannot write its output: {error}"));
             ExitCode::FAILURE
         }
-        Outcome::Failed(_) if is_taken_over(remote) => {
+        Outcome::Failed(_)
+            if detached::has_been_taken_over(&remote.connection_state().borrow()) =>
+        {
             print(&format!("another terminal has taken over {id}"));
             ExitCode::FAILURE
         }
         outcome => exit::after(process, outcome).await,
     }
-}
-
-/// Returns whether another client took over the session.
-fn is_taken_over(remote: &RemoteExecutor) -> bool {
-    matches!(
-        *remote.connection_state().borrow(),
-        ConnectionState::Failed {
-            cause: ReconnectFailure::TakenOver,
-            ..
-        }
-    )
 }
 
 /// Returns whether the reader or the terminal has been closed.
@@ -106,21 +106,18 @@ fn is_closed(error: &io::Error) -> bool {
 }
 
 /// Takes over the session of a process.
-async fn take_over(server: &ServerTarget, found: &Found) -> anyhow::Result<RemoteExecutor> {
+async fn take_over(on: Option<&str>, found: &Found) -> anyhow::Result<RemoteExecutor> {
     if found.attached {
         note("taking over from another terminal");
     }
-    server
-        .connect(
-            RemoteOptions::default()
-                .client_name("outpost attach")
-                .resume(found.session_id.clone())
-                .takeover(true)
-                // The process must not wait for this client's acknowledgements.
-                .delivery(DeliveryMode::Push),
-        )
-        .await
-        .with_context(|| format!("cannot attach to {}", found.name()))
+    let options = RemoteOptions::default()
+        .client_name("outpost attach")
+        .resume(found.session_id.clone())
+        .takeover(true)
+        // The process must not wait for this client's acknowledgements.
+        .delivery(DeliveryMode::Push);
+    let remote = detached::connect(on, options).await;
+    remote.with_context(|| format!("cannot attach to {}", found.name()))
 }
 
 async fn attach_stdio(

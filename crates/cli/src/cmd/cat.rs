@@ -2,62 +2,47 @@
 
 use std::process::ExitCode;
 
-use outpost_client::FileReader;
 use tokio::io::{AsyncWriteExt as _, Stdout, stdout};
 
-use super::runtime::run_file_command;
 use crate::{
-    args::Cat,
-    render::{errors, out::note},
-    transfer::{Locations, file_error},
+    args::{Location, OnAny},
+    transfer::{FileLocation, for_each_file},
 };
 
-pub(crate) fn run(args: &Cat) -> ExitCode {
-    run_file_command(cat(args))
+/// Arguments of `outpost cat`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost cat ws://10.0.0.7:7777:/etc/os-release
+  outpost cat --on unix:///run/outpost.sock /var/log/a /var/log/b | grep error")]
+pub(crate) struct Cat {
+    #[command(flatten)]
+    pub(crate) on: OnAny,
+
+    /// Files to print: URL:PATH on a server, or PATH on this host or the server of --on
+    #[arg(value_name = "PATH", required = true, value_parser = Location::parser())]
+    pub(crate) paths: Vec<Location>,
 }
 
-async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
-    let mut locations = Locations::new(args.on.on.as_deref(), "outpost cat");
-    for path in &args.paths {
-        locations.check_file(path)?;
-    }
-    let outcome = print_all(args, &mut locations).await;
-    locations.disconnect().await;
-    outcome
-}
-
-async fn print_all(args: &Cat, locations: &mut Locations) -> anyhow::Result<ExitCode> {
+/// Prints the files one after the other.
+pub(crate) async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
     let mut stdout = stdout();
-    let mut code = ExitCode::SUCCESS;
-    for path in &args.paths {
-        let location = locations.resolve_file(path).await?;
-        let shown = match location.files.open(&location.path).await {
-            Ok(reader) => print(reader, &mut stdout).await?,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = shown {
-            note(&errors::message(&file_error(error.into())?));
-            code = ExitCode::FAILURE;
-        }
-    }
-    Ok(code)
+    let on = args.on.on.as_deref();
+    for_each_file(on, "outpost cat", &args.paths, async |location| {
+        let printed = print(&location, &mut stdout).await;
+        // Before an error is reported.
+        stdout.flush().await?;
+        printed
+    })
+    .await
 }
 
-/// Prints a file. An error of stdout is the outer one, an error of the file the inner one.
-async fn print(
-    mut reader: FileReader,
-    stdout: &mut Stdout,
-) -> anyhow::Result<Result<(), outpost_client::FileError>> {
+async fn print(location: &FileLocation, stdout: &mut Stdout) -> anyhow::Result<()> {
+    let mut reader = location.files.open(&location.path).await?;
     loop {
-        match reader.next_bytes().await {
-            Ok(bytes) if bytes.is_empty() => break,
-            Ok(bytes) => stdout.write_all(&bytes).await?,
-            Err(error) => {
-                stdout.flush().await?;
-                return Ok(Err(error));
-            }
+        let bytes = reader.next_bytes().await?;
+        if bytes.is_empty() {
+            return Ok(());
         }
+        stdout.write_all(&bytes).await?;
     }
-    stdout.flush().await?;
-    Ok(Ok(()))
 }

@@ -3,19 +3,26 @@
 use std::{io::Write, process::ExitCode};
 
 use clap::{Command, CommandFactory};
+use clap_complete::Shell;
 
-use crate::{
-    args::{Arguments, Completions},
-    render::out::finish,
-};
+use crate::args::Arguments;
 
-pub(crate) fn run(args: &Completions) -> ExitCode {
+/// Arguments of `outpost completions`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+/// Prints the script.
+pub(crate) fn completions(args: &Completions) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     let mut command = for_people(&Arguments::command());
     clap_complete::generate(args.shell, &mut command, "outpost", &mut script);
     let mut stdout = std::io::stdout().lock();
-    let printed = stdout.write_all(&script).and_then(|()| stdout.flush());
-    finish(printed.map(|()| ExitCode::SUCCESS).map_err(Into::into))
+    stdout.write_all(&script)?;
+    stdout.flush()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A copy of the command line without hidden arguments, which the generators don't filter.

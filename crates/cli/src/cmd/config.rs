@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -9,39 +10,74 @@ use anyhow::Context;
 use serde_json::json;
 
 use crate::{
-    args::{Config, ConfigPath, ConfigShow, ConfigSubcommand},
-    colour,
-    config::{self, ConfigFiles, Layer, Source, Table},
+    config::{self, ConfigFiles, Layer, Source},
+    render::screen::Screen,
 };
 
-/// Runs the command. An invalid configuration is reported on one line, with exit code 1.
-pub(crate) fn run(args: &Config) -> ExitCode {
+/// Arguments of `outpost config`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost config show --origins
+  outpost config path")]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    pub(crate) subcommand: ConfigSubcommand,
+}
+
+/// Subcommands of `outpost config`.
+#[derive(clap::Subcommand, Debug)]
+pub(crate) enum ConfigSubcommand {
+    /// Print the effective settings: environment and files over the defaults
+    #[command(after_help = "Examples:
+  outpost config show
+  outpost config show --origins
+  outpost config show --json | jq .config.retain_bytes")]
+    Show(ConfigShow),
+    /// Print the paths of the configuration files, highest precedence first, and whether they exist
+    #[command(after_help = "Examples:
+  outpost config path
+  $EDITOR \"$(outpost config path --user)\"")]
+    Path(ConfigPath),
+}
+
+/// Arguments of `outpost config show`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ConfigShow {
+    /// Also print where each value comes from
+    #[arg(long)]
+    pub(crate) origins: bool,
+    /// Print JSON, in the form of the `config/read` result
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The file to read instead of the user's outpost.toml [env: OUTPOST_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Arguments of `outpost config path`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ConfigPath {
+    /// Print only the path of the user's file
+    #[arg(long)]
+    pub(crate) user: bool,
+}
+
+/// Prints settings or paths.
+pub(crate) fn config(args: &Config) -> anyhow::Result<ExitCode> {
     let text = match &args.subcommand {
-        ConfigSubcommand::Show(show) => settings(show),
-        ConfigSubcommand::Path(path) => paths(path),
+        ConfigSubcommand::Show(show) => settings(show)?,
+        ConfigSubcommand::Path(path) => paths(path)?,
     };
-    let printed = text.and_then(|text| {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
-        stdout.flush().context("cannot write to stdout")
-    });
-    match printed {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "outpost: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush().context("cannot write to stdout")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn settings(args: &ConfigShow) -> anyhow::Result<String> {
     let layers = config::load(Layer::new(Source::CommandLine), args.config.clone())?;
     if !args.json {
-        let table = Table {
-            origins: args.origins,
-            coloured: colour::wanted(&io::stdout()),
-        };
-        return Ok(table.render(&layers));
+        return Ok(config::table(&layers, args.origins, Screen::stdout()));
     }
     let result = config::read_result(&layers);
     let mut output = json!({"config": result.config});

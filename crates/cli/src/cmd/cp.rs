@@ -6,30 +6,54 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
 use outpost_client::ConnectionState;
 
-use super::runtime::run_file_command;
 use crate::{
-    args::{Cp, Location},
+    args::{Location, OnAny},
     console::Signals,
     exit,
-    render::{
-        errors,
-        out::note,
-        progress::{CopyBar, summary},
-    },
-    transfer::{CopyOptions, CopyProgress, Locations, copy},
+    render::{errors, out::note},
+    transfer::{Address, CopyBar, CopyOptions, CopyProgress, Locations, copy, summary},
 };
 
 /// Interval of the progress bar.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
-pub(crate) fn run(args: &Cp) -> ExitCode {
-    run_file_command(cp(args))
+/// Arguments of `outpost cp`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost cp report.pdf ws://10.0.0.7:7777:/srv/        into an existing directory
+  outpost cp -r ws://10.0.0.7:7777:/var/log ./logs      recursively
+  outpost cp --on ws://10.0.0.7:7777 a b :/srv          one server for several paths
+  outpost cp 'stdio:ssh build outpost serve --listen stdio://:/srv/x' .
+  tar c . | outpost cp - unix:///run/outpost.sock:/tmp/all.tar
+
+Each file is written atomically. Modes and times are not preserved, except those
+of a replaced file. The exit code is 1 if a file was not copied, 255 if a server is
+unreachable.")]
+pub(crate) struct Cp {
+    /// Copy directories recursively
+    #[arg(short, long, visible_short_alias = 'R')]
+    pub(crate) recursive: bool,
+
+    /// Print only errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) on: OnAny,
+
+    /// Files to copy: PATH on this host, URL:PATH or, with --on, :PATH on a server, or - for stdin
+    #[arg(value_name = "SOURCE", required = true, value_parser = Location::parser())]
+    pub(crate) sources: Vec<Location>,
+
+    /// Where to copy it: a path as above, or - for stdout
+    #[arg(value_name = "DESTINATION", value_parser = Location::parser())]
+    pub(crate) destination: Location,
 }
 
-async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
+/// Copies the sources.
+pub(crate) async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
     let inputs = args.sources.iter();
     let inputs = inputs.filter(|source| **source == Location::Stream).count();
     if inputs > 1 || (inputs == 1 && args.destination == Location::Stream) {
@@ -44,29 +68,38 @@ async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
         return Ok(exit::misuse(message));
     }
     // A signal must remove incomplete files before this program exits.
-    let mut signals = Signals::listen().context("cannot listen for signals")?;
+    let mut signals = Signals::listen()?;
     let bar = CopyBar::new(args.quiet || args.destination == Location::Stream);
     let mut locations = Locations::new(args.on.on.as_deref(), "outpost cp");
-    for location in args.sources.iter().chain([&args.destination]) {
-        locations.check(location)?;
-    }
-    let outcome = tokio::select! {
-        outcome = copy_all(args, &mut locations, &bar) => outcome,
-        signal = signals.ending() => {
+    let paths = args.sources.iter().chain([&args.destination]);
+    let addresses = paths.map(|path| locations.address(path));
+    let addresses = addresses.collect::<Result<_, _>>()?;
+    let copying = copy_all(args, addresses, &mut locations, &bar);
+    let outcome = signals
+        .unless_ended(copying)
+        .await
+        .unwrap_or_else(|signal| {
             bar.clear();
             Ok(exit::of_signal(signal))
-        }
-    };
+        });
     let _ = signals.unless_ended(locations.disconnect()).await;
     outcome
 }
 
-async fn copy_all(args: &Cp, locations: &mut Locations, bar: &CopyBar) -> anyhow::Result<ExitCode> {
-    let mut sources = Vec::new();
-    for source in &args.sources {
-        sources.push(locations.resolve(source).await?);
+async fn copy_all(
+    args: &Cp,
+    addresses: Vec<Option<Address>>,
+    locations: &mut Locations,
+    bar: &CopyBar,
+) -> anyhow::Result<ExitCode> {
+    let mut opened = Vec::new();
+    for address in addresses {
+        opened.push(match address {
+            Some(address) => Some(locations.open(address).await?),
+            None => None,
+        });
     }
-    let destination = locations.resolve(&args.destination).await?;
+    let destination = opened.pop().flatten();
     let options = CopyOptions {
         recursive: args.recursive,
         sizes: bar.is_shown(),
@@ -75,7 +108,7 @@ async fn copy_all(args: &Cp, locations: &mut Locations, bar: &CopyBar) -> anyhow
     };
     let started = Instant::now();
     let outcome = tokio::select! {
-        outcome = copy(&sources, destination.as_ref(), &options) => outcome,
+        outcome = copy(&opened, destination.as_ref(), &options) => outcome,
         () = draw(bar, &options.progress, locations) => Ok(()),
     };
     bar.clear();

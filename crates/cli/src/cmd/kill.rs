@@ -1,15 +1,15 @@
 //! `outpost kill`: ends or signals processes.
 
-use std::{process::ExitCode, time::Duration};
+use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use outpost_client::{ProcessPeek, Signal, Terminate};
+use rustix::process::Signal as OsSignal;
 use tokio::time::timeout;
 
-use super::runtime::run_command;
 use crate::{
-    args::{Kill, signal::name_of},
-    detached::{self, Claim, ServerTarget},
+    args::On,
+    detached::{self, Claim},
     render::{errors, out},
 };
 
@@ -18,15 +18,43 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Timeout for the exit of a killed process.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(crate) fn run(args: &Kill) -> ExitCode {
-    run_command(kill(args))
+/// Supported signals by name and number.
+const SIGNALS: [(&str, OsSignal, Signal); 10] = [
+    ("HUP", OsSignal::HUP, Signal::Hangup),
+    ("INT", OsSignal::INT, Signal::Interrupt),
+    ("QUIT", OsSignal::QUIT, Signal::Quit),
+    ("KILL", OsSignal::KILL, Signal::Kill),
+    ("USR1", OsSignal::USR1, Signal::User1),
+    ("USR2", OsSignal::USR2, Signal::User2),
+    ("TERM", OsSignal::TERM, Signal::Terminate),
+    ("CONT", OsSignal::CONT, Signal::Continue),
+    ("STOP", OsSignal::STOP, Signal::Stop),
+    ("WINCH", OsSignal::WINCH, Signal::WindowChange),
+];
+
+/// Arguments of `outpost kill`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost kill k3                         terminates it, kills it after 5s
+  outpost kill -INT k3 p7                 only sends the signal")]
+pub(crate) struct Kill {
+    /// Only send this signal: a name such as INT or SIGUSR1, or a number; -INT and -9 work too
+    #[arg(short, long, value_name = "SIGNAL", value_parser = signal)]
+    pub(crate) signal: Option<Signal>,
+
+    #[command(flatten)]
+    pub(crate) on: On,
+
+    /// The process ids, or prefixes of them
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
 }
 
-async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
-    let server = ServerTarget::from_on(args.on.on.as_deref());
+/// Ends or signals the processes, and prints a message for each.
+pub(crate) async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for id in &args.ids {
-        match kill_one(&server, id, args.signal).await {
+        match kill_one(args.on.on.as_deref(), id, args.signal).await {
             Ok(message) => out::lines([message])?,
             Err(error) => {
                 out::note(&errors::message(&error));
@@ -38,13 +66,9 @@ async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
 }
 
 /// Ends or signals one process, and returns a message.
-async fn kill_one(
-    server: &ServerTarget,
-    id: &str,
-    signal: Option<Signal>,
-) -> anyhow::Result<String> {
+async fn kill_one(on: Option<&str>, id: &str, signal: Option<Signal>) -> anyhow::Result<String> {
     // A command that follows it is disconnected, and reconnects.
-    let opened = detached::open(server, id, Claim::Take).await?;
+    let opened = detached::open(on, id, Claim::Take).await?;
     let process = opened.process();
     let name = opened.found.name();
     if let Some(code) = opened.found.entry.exit_code {
@@ -57,16 +81,12 @@ async fn kill_one(
     if let Some(signal) = signal {
         let sent = process.signal(signal).await;
         sent.with_context(|| format!("cannot signal {name}"))?;
-        return Ok(format!("{name} got {}", name_of(signal)));
+        return Ok(format!("{name} got {}", signal_name(signal)));
     }
     let ended = end_tree(&process, GRACE).await;
     ended.with_context(|| format!("cannot end {name}"))?;
-    match timeout(
-        GRACE + EXIT_TIMEOUT,
-        exit_code(&process, opened.found.entry.next_seq),
-    )
-    .await
-    {
+    let exit_code = exit_code(&process, opened.found.entry.next_seq);
+    match timeout(GRACE + EXIT_TIMEOUT, exit_code).await {
         Ok(code) => Ok(format!("{name} has ended with {}", code?)),
         Err(_) => anyhow::bail!("{name} was killed and is still alive after {EXIT_TIMEOUT:?}"),
     }
@@ -87,5 +107,91 @@ async fn exit_code(process: &ProcessPeek, next_seq: u64) -> anyhow::Result<i32> 
             return Ok(exit.code);
         }
         after = page.next_seq.saturating_sub(1).max(after);
+    }
+}
+
+/// Parses a name with or without `SIG`, or a number.
+fn signal(text: &str) -> Result<Signal, String> {
+    let name = text.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    let number = text.parse::<i32>().ok();
+    let meant = SIGNALS
+        .iter()
+        .find(|(known, signal, _)| *known == name || number == Some(signal.as_raw()));
+    meant.map(|(_, _, signal)| *signal).ok_or_else(|| {
+        let names: Vec<_> = SIGNALS.iter().map(|(name, ..)| *name).collect();
+        format!("expected one of {}, or its number", names.join(", "))
+    })
+}
+
+/// The signal's name.
+fn signal_name(signal: Signal) -> &'static str {
+    let known = SIGNALS.iter().find(|(_, _, known)| *known == signal);
+    known.map_or("that signal", |(name, ..)| *name)
+}
+
+/// Rewrites `kill -9` and `kill -KILL` to `kill --signal`, as people are used to from kill(1).
+pub(crate) fn like_kill(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<_> = args.collect();
+    if args.get(1).is_none_or(|command| command != "kill") {
+        return args;
+    }
+    for arg in args.iter_mut().skip(2).take_while(|arg| *arg != "--") {
+        let name = arg.to_str().and_then(|arg| arg.strip_prefix('-'));
+        let is_signal = |name: &&str| {
+            let number = name.chars().all(|c| c.is_ascii_digit());
+            let word = name
+                .chars()
+                .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
+            !name.is_empty() && (number || (word && name.len() > 1))
+        };
+        if let Some(name) = name.filter(is_signal) {
+            *arg = format!("--signal={name}").into();
+        }
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> String {
+        let args = like_kill(line.split(' ').map(OsString::from));
+        let args: Vec<_> = args.iter().filter_map(|arg| arg.to_str()).collect();
+        args.join(" ")
+    }
+
+    #[test]
+    fn signal_may_be_written_as_for_kill() {
+        assert_eq!(read("outpost kill -9 k3"), "outpost kill --signal=9 k3");
+        assert_eq!(
+            read("outpost kill k3 -KILL"),
+            "outpost kill k3 --signal=KILL"
+        );
+        assert_eq!(read("outpost kill -USR1 k"), "outpost kill --signal=USR1 k");
+        for same in [
+            "outpost kill -s 9 k3",
+            "outpost kill --on unix:///x -h",
+            "outpost kill -- -9",
+            "outpost run -9 kill",
+        ] {
+            assert_eq!(read(same), same);
+        }
+    }
+
+    #[test]
+    fn signals_parse_by_name_and_number() {
+        for text in ["INT", "sigint", "SIGINT", "int", "2"] {
+            assert_eq!(signal(text), Ok(Signal::Interrupt), "{text}");
+        }
+        for (name, number, meant) in SIGNALS {
+            assert_eq!(signal(name), Ok(meant));
+            assert_eq!(signal(&number.as_raw().to_string()), Ok(meant));
+            assert_eq!(signal_name(meant), name);
+        }
+        for text in ["", "SIG", "0", "-9", "SEGV", "99", "TERM "] {
+            assert!(signal(text).unwrap_err().contains("TERM"), "{text}");
+        }
     }
 }

@@ -7,46 +7,58 @@ use std::{
 };
 
 use anyhow::Context;
-use outpost_client::{Chunk, Stream};
+use outpost_client::Stream;
 
-use super::runtime::run_command;
 use crate::{
-    args::Logs,
-    detached::{self, Claim, ServerTarget},
+    args::On,
+    detached::{self, Claim},
+    exit,
     render::{
-        byte_size::byte_size,
         out::note,
         transcript::{Item, Transcript},
+        units::byte_size,
     },
 };
 
-/// Exit code after Ctrl-C, as in a shell.
-const INTERRUPTED: u8 = 130;
 /// Page size.
 const PAGE_BYTES: usize = 256 * 1024;
 /// Long-poll timeout of one request.
 const LONG_POLL: Duration = Duration::from_secs(30);
 
-pub(crate) fn run(args: &Logs) -> ExitCode {
-    run_command(logs(args))
+/// Arguments of `outpost logs`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost logs k3                         a unique prefix of the id
+  outpost logs -f k3xabcde | grep error")]
+pub(crate) struct Logs {
+    /// Continue until the process has closed; Ctrl-C ends this command, not the process
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+
+    #[command(flatten)]
+    pub(crate) on: On,
+
+    /// The process id, or a prefix of it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
 }
 
-async fn logs(args: &Logs) -> anyhow::Result<ExitCode> {
+/// Prints the output. The exit code after Ctrl-C is that of a shell.
+pub(crate) async fn logs(args: &Logs) -> anyhow::Result<ExitCode> {
     if !args.follow {
         return print_transcript(args).await;
     }
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => {
             interrupted.context("cannot listen for signals")?;
-            Ok(ExitCode::from(INTERRUPTED))
+            Ok(ExitCode::from(exit::INTERRUPTED))
         }
         outcome = print_transcript(args) => outcome,
     }
 }
 
 async fn print_transcript(args: &Logs) -> anyhow::Result<ExitCode> {
-    let server = ServerTarget::from_on(args.on.on.as_deref());
-    let open = || detached::open(&server, &args.id, Claim::Wait);
+    let open = || detached::open(args.on.on.as_deref(), &args.id, Claim::Wait);
     let mut opened = open().await?;
     let mut transcript = Transcript::new(&opened.found.entry, args.follow);
     let wait = if args.follow {
@@ -79,23 +91,14 @@ fn print_all(items: &[Item]) -> io::Result<()> {
 fn print(item: &Item) -> io::Result<()> {
     match item {
         Item::LostBefore(bytes) => {
-            note(&format!(
-                "the first {} are no longer retained",
-                byte_size(*bytes)
-            ));
-            Ok(())
+            let bytes = byte_size(*bytes);
+            note(&format!("the first {bytes} are no longer retained"));
         }
-        Item::LostHere => {
-            note("some output is missing here: it was evicted before it was read");
-            Ok(())
+        Item::LostHere => note("some output is missing here: it was evicted before it was read"),
+        Item::Output(chunk) if chunk.stream == Stream::Stderr => {
+            io::stderr().write_all(&chunk.bytes)?;
         }
-        Item::Output(chunk) => write(chunk),
+        Item::Output(chunk) => io::stdout().write_all(&chunk.bytes)?,
     }
-}
-
-fn write(chunk: &Chunk) -> io::Result<()> {
-    match chunk.stream {
-        Stream::Stdout | Stream::Pty => io::stdout().write_all(&chunk.bytes),
-        Stream::Stderr => io::stderr().write_all(&chunk.bytes),
-    }
+    Ok(())
 }

@@ -4,93 +4,105 @@ use std::{
     io::{self, IsTerminal as _},
     path::{Path, PathBuf},
     process::ExitCode,
+    time::{Duration, UNIX_EPOCH},
 };
 
 use outpost_client::{FileError, Files, Metadata};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tokio::task::JoinSet;
 
-use super::runtime::run_file_command;
 use crate::{
-    args::Ls,
+    args::{Location, OnAny},
     render::{
-        errors,
-        listing::{self, Listed},
+        command_line::visible,
         out,
-        style::Styler,
+        screen::{Cell, Screen, Style},
     },
-    transfer::{FileLocation, Locations, file_error},
+    transfer::{FileLocation, for_each_file},
 };
 
 /// Maximum number of concurrent metadata requests.
 const CONCURRENT_LOOKUPS: usize = 32;
 
-pub(crate) fn run(args: &Ls) -> ExitCode {
-    run_file_command(ls(args))
+/// Arguments of `outpost ls`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost ls ws://10.0.0.7:7777:/srv
+  outpost ls -l --on unix:///run/outpost.sock /srv
+  outpost ls --json ws://10.0.0.7:7777:/srv | jq '.[].size'")]
+pub(crate) struct Ls {
+    /// Print kind, size and modification time
+    #[arg(short, long)]
+    pub(crate) long: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) on: OnAny,
+
+    /// Paths to list: URL:PATH on a server, or PATH on this host or the server of --on
+    #[arg(value_name = "PATH", default_value = ".", value_parser = Location::parser())]
+    pub(crate) paths: Vec<Location>,
 }
 
-async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
-    let mut locations = Locations::new(args.on.on.as_deref(), "outpost ls");
-    for path in &args.paths {
-        locations.check_file(path)?;
-    }
-    let outcome = print_all(args, &mut locations).await;
-    locations.disconnect().await;
-    outcome
+/// A listed file. In JSON, with the field names of the wire.
+#[derive(Clone, Debug, Serialize)]
+struct Listed {
+    #[serde(rename = "fileName")]
+    name: String,
+    #[serde(serialize_with = "lossy")]
+    path: PathBuf,
+    #[serde(skip)]
+    is_directory: bool,
+    /// Present if requested.
+    #[serde(flatten)]
+    metadata: Option<Metadata>,
 }
 
-async fn print_all(args: &Ls, locations: &mut Locations) -> anyhow::Result<ExitCode> {
-    let mut code = ExitCode::SUCCESS;
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+/// Lists the paths.
+pub(crate) async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
     let mut all = Vec::new();
-    let several = args.paths.len() > 1;
-    for path in &args.paths {
-        let location = locations.resolve_file(path).await?;
-        match list(&location, args.long || args.json).await {
-            Ok(entries) if args.json => all.extend(entries),
-            Ok(entries) => print(args, several.then_some(&location.path), &entries)?,
-            Err(error) => {
-                out::note(&errors::message(&file_error(error.into())?));
-                code = ExitCode::FAILURE;
-            }
+    let on = args.on.on.as_deref();
+    let code = for_each_file(on, "outpost ls", &args.paths, async |location| {
+        let entries = list(&location, args.long || args.json).await?;
+        if args.json {
+            all.extend(entries);
+        } else {
+            print(args, &location.path, &entries)?;
         }
-    }
+        Ok(())
+    })
+    .await?;
     if args.json {
-        let all: Vec<_> = all.iter().map(Entry::of).collect();
-        out::lines([serde_json::to_string_pretty(&all)?])?;
+        out::json(&all)?;
     }
     Ok(code)
 }
 
-/// A file, and its path.
-struct Found {
-    path: PathBuf,
-    listed: Listed,
-}
-
-async fn list(location: &FileLocation, details: bool) -> Result<Vec<Found>, FileError> {
+async fn list(location: &FileLocation, details: bool) -> Result<Vec<Listed>, FileError> {
     let metadata = location.files.metadata(&location.path).await?;
     if !metadata.is_directory {
-        return Ok(vec![Found {
+        return Ok(vec![Listed {
+            name: location.path.to_string_lossy().into_owned(),
             path: location.path.clone(),
-            listed: Listed {
-                name: location.path.to_string_lossy().into_owned(),
-                is_directory: false,
-                metadata: Some(metadata),
-            },
+            is_directory: false,
+            metadata: Some(metadata),
         }]);
     }
     let entries = location.files.read_directory(&location.path).await?;
-    let mut found: Vec<_> = entries
-        .into_iter()
-        .map(|entry| Found {
-            path: location.path.join(&entry.file_name),
-            listed: Listed {
-                name: entry.file_name,
-                is_directory: entry.is_directory,
-                metadata: None,
-            },
-        })
-        .collect();
+    let found = entries.into_iter().map(|entry| Listed {
+        path: location.path.join(&entry.file_name),
+        name: entry.file_name,
+        is_directory: entry.is_directory,
+        metadata: None,
+    });
+    let mut found: Vec<_> = found.collect();
     if details {
         read_metadata(&location.files, &mut found).await;
     }
@@ -98,7 +110,7 @@ async fn list(location: &FileLocation, details: bool) -> Result<Vec<Found>, File
 }
 
 /// Reads the metadata of each file, several at a time. A file that is gone by now keeps none.
-async fn read_metadata(files: &Files, found: &mut [Found]) {
+async fn read_metadata(files: &Files, found: &mut [Listed]) {
     let mut lookups: JoinSet<(usize, Option<Metadata>)> = JoinSet::new();
     let mut next = 0;
     while next < found.len() || !lookups.is_empty() {
@@ -108,46 +120,128 @@ async fn read_metadata(files: &Files, found: &mut [Found]) {
             next += 1;
         }
         if let Some(Ok((index, metadata))) = lookups.join_next().await {
-            found[index].listed.metadata = metadata;
+            found[index].metadata = metadata;
         }
     }
 }
 
-fn print(args: &Ls, heading: Option<&PathBuf>, found: &[Found]) -> io::Result<()> {
+fn print(args: &Ls, path: &Path, entries: &[Listed]) -> io::Result<()> {
     let terminal = io::stdout().is_terminal();
-    let entries: Vec<_> = found.iter().map(|found| found.listed.clone()).collect();
-    if let Some(heading) = heading {
-        out::lines([format!("{}:", escaped(heading))])?;
+    if args.paths.len() > 1 {
+        out::lines([format!("{}:", visible(&path.to_string_lossy()))])?;
     }
-    out::lines(if !args.long {
-        listing::short(&entries, terminal)
+    if !args.long {
+        out::lines(entries.iter().map(|entry| shown(entry, terminal)))
     } else if entries.is_empty() {
-        Vec::new()
+        Ok(())
     } else {
-        listing::long(&entries, terminal, out::width(), Styler::on(&io::stdout()))
-    })
+        out::lines(long(entries, terminal, Screen::stdout()))
+    }
 }
 
-fn escaped(path: &Path) -> String {
-    crate::render::command_line::visible(&path.to_string_lossy())
+/// A table with a heading.
+fn long(entries: &[Listed], terminal: bool, screen: Screen) -> Vec<String> {
+    let rows: Vec<_> = entries.iter().map(|entry| row(entry, terminal)).collect();
+    screen.table(["KIND", "SIZE", "MODIFIED", "NAME"], &rows)
 }
 
-/// A file as JSON, with the field names of the wire.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry<'a> {
-    file_name: &'a str,
-    path: String,
-    #[serde(flatten)]
-    metadata: Option<Metadata>,
+fn row(entry: &Listed, terminal: bool) -> [Cell; 4] {
+    let name = Cell::plain(shown(entry, terminal));
+    let Some(metadata) = &entry.metadata else {
+        let unknown = || Cell::styled("?", Style::Bad);
+        return [unknown(), unknown(), unknown(), name];
+    };
+    let kind = match (metadata.is_directory, metadata.is_file) {
+        (true, _) => "directory",
+        (_, true) => "file",
+        _ => "special",
+    };
+    let kind = if metadata.is_symlink {
+        format!("link to {kind}")
+    } else {
+        kind.to_owned()
+    };
+    [
+        Cell::plain(kind),
+        Cell::plain(metadata.size.to_string()),
+        Cell::plain(time(metadata.modified_at_ms)),
+        name,
+    ]
 }
 
-impl<'a> Entry<'a> {
-    fn of(found: &'a Found) -> Self {
-        Entry {
-            file_name: &found.listed.name,
-            path: found.path.to_string_lossy().into_owned(),
-            metadata: found.listed.metadata,
+/// The name; a directory's ends with a slash. Control characters are escaped on a terminal.
+fn shown(entry: &Listed, terminal: bool) -> String {
+    let slash = if entry.is_directory { "/" } else { "" };
+    if terminal {
+        format!("{}{slash}", visible(&entry.name))
+    } else {
+        format!("{}{slash}", entry.name)
+    }
+}
+
+/// Formats in UTC, which doesn't depend on the host.
+fn time(since_1970: i64) -> String {
+    let millis = Duration::from_millis(since_1970.unsigned_abs());
+    let time = if since_1970 < 0 {
+        UNIX_EPOCH.checked_sub(millis)
+    } else {
+        UNIX_EPOCH.checked_add(millis)
+    };
+    // humantime can't format times before 1970 or after 9999.
+    let writable = (0..253_402_300_800_000).contains(&since_1970);
+    match time.filter(|_| writable) {
+        Some(time) => humantime::format_rfc3339_seconds(time).to_string(),
+        None => format!("{since_1970} ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, directory: bool, link: bool) -> Listed {
+        Listed {
+            name: name.to_owned(),
+            path: PathBuf::new(),
+            is_directory: directory,
+            metadata: Some(Metadata {
+                is_directory: directory,
+                is_file: !directory,
+                is_symlink: link,
+                size: 1234,
+                created_at_ms: 0,
+                modified_at_ms: 1_794_794_580_000,
+            }),
         }
+    }
+
+    #[test]
+    fn table_shows_known_metadata() {
+        let unknown = Listed {
+            metadata: None,
+            ..entry("gone", false, false)
+        };
+        let entries = [
+            entry("a\nb", false, false),
+            entry("d", true, false),
+            entry("l", true, true),
+            unknown,
+        ];
+        insta::assert_snapshot!(long(&entries, true, Screen::FILE).join("\n"), @r"
+        KIND               SIZE  MODIFIED              NAME
+        file               1234  2026-11-16T02:03:00Z  a\nb
+        directory          1234  2026-11-16T02:03:00Z  d/
+        link to directory  1234  2026-11-16T02:03:00Z  l/
+        ?                  ?     ?                     gone
+        ");
+        assert_eq!(shown(&entries[0], false), "a\nb");
+        assert_eq!(shown(&entries[1], false), "d/");
+    }
+
+    #[test]
+    fn every_timestamp_can_be_formatted() {
+        assert_eq!(time(0), "1970-01-01T00:00:00Z");
+        assert_eq!(time(-1), "-1 ms");
+        assert_eq!(time(i64::MAX), format!("{} ms", i64::MAX));
     }
 }

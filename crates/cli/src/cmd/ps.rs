@@ -1,28 +1,46 @@
 //! `outpost ps`: lists detached work.
 
 use std::{
-    io,
     process::ExitCode,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use outpost_client::{ProcessEntry, SessionEntry};
+use outpost_client::{ProcessEntry, ProcessState, SessionEntry};
 use serde::Serialize;
 
-use super::runtime::run_command;
 use crate::{
-    args::Ps,
-    detached::{self, ServerTarget},
-    render::{out, processes, style::Styler},
+    args::On,
+    detached::{self, command_of},
+    render::{
+        command_line::visible,
+        out,
+        screen::{Cell, Screen, Style},
+        units::ago,
+    },
 };
 
-pub(crate) fn run(args: &Ps) -> ExitCode {
-    run_command(ps(args))
+/// Arguments of `outpost ps`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost ps
+  outpost ps --all --json | jq '.[].command'")]
+pub(crate) struct Ps {
+    #[command(flatten)]
+    pub(crate) on: On,
+
+    /// Also list processes of other clients
+    #[arg(short, long)]
+    pub(crate) all: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
-async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
-    let server = ServerTarget::from_on(args.on.on.as_deref());
-    let sessions = match server.find(detached::brief_options()).await? {
+/// Lists the processes of detached work.
+pub(crate) async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
+    let on = args.on.on.as_deref();
+    let sessions = match detached::connect_if_running(on, detached::brief_options()).await? {
         Some(remote) => detached::list(&remote).await?,
         None => {
             out::note("your server is not running; `outpost run --detach` starts one");
@@ -31,12 +49,16 @@ async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
     };
     let shown = detached::processes(&sessions, args.all);
     if args.json {
-        let entries: Vec<_> = shown.iter().map(|(s, p)| Entry::new(s, p)).collect();
-        out::lines([serde_json::to_string_pretty(&entries)?])?;
+        let entries = shown.iter().map(|(session, process)| Entry {
+            process,
+            command: command_of(session, &process.argv),
+            label: detached::label_of(session),
+            attached: session.attached,
+        });
+        out::json(&entries.collect::<Vec<_>>())?;
     } else if !shown.is_empty() {
-        let styler = Styler::on(&io::stdout());
-        let width = out::width();
-        out::lines(processes::table(&shown, now(), width, styler))?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        out::lines(table(&shown, now.unwrap_or_default(), Screen::stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -54,20 +76,102 @@ struct Entry<'a> {
     attached: bool,
 }
 
-impl<'a> Entry<'a> {
-    fn new(session: &'a SessionEntry, process: &'a ProcessEntry) -> Self {
-        Entry {
-            process,
-            command: detached::command_of(session, &process.argv),
-            label: detached::label_of(session),
-            attached: session.attached,
-        }
-    }
+/// The table with its heading. `now` is the time since 1970.
+fn table(
+    processes: &[(&SessionEntry, &ProcessEntry)],
+    now: Duration,
+    screen: Screen,
+) -> Vec<String> {
+    let rows = processes
+        .iter()
+        .map(|(session, process)| row(session, process, now));
+    let rows: Vec<_> = rows.collect();
+    screen.table(["ID", "STATE", "STARTED", "PID", "COMMAND"], &rows)
 }
 
-/// Time since 1970.
-fn now() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
+fn row(session: &SessionEntry, process: &ProcessEntry, now: Duration) -> [Cell; 5] {
+    let since = now.saturating_sub(Duration::from_millis(process.started_at_ms));
+    [
+        Cell::plain(visible(&process.process_id)),
+        state(process, session.attached),
+        Cell::plain(ago(since)),
+        Cell::plain(process.pid.map_or("-".to_owned(), |pid| pid.to_string())),
+        Cell::plain(command_of(session, &process.argv)),
+    ]
+}
+
+fn state(process: &ProcessEntry, attached: bool) -> Cell {
+    let code = process.exit_code.unwrap_or(-1);
+    let (mut text, style) = match process.state {
+        ProcessState::Starting => ("starting".to_owned(), Style::Good),
+        ProcessState::Running => ("running".to_owned(), Style::Good),
+        ProcessState::Exited | ProcessState::Closed => {
+            let style = if code == 0 { Style::Quiet } else { Style::Bad };
+            (format!("exited {code}"), style)
+        }
+    };
+    // A leftover process holds its output open.
+    if process.state == ProcessState::Exited {
+        text.push_str(", open");
+    }
+    if attached {
+        text.push_str(", attached");
+    }
+    Cell::styled(text, style)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn process(id: &str, state: &str, exit_code: Option<i32>) -> ProcessEntry {
+        serde_json::from_value(json!({
+            "processId": id, "pid": if state == "starting" { None } else { Some(4711) },
+            "argv": ["sh", "-c", "sleep 10"], "cwd": "file:///", "tty": false,
+            "startedAtMs": 1_000, "state": state, "exitCode": exit_code, "nextSeq": 1, "bytesOut": 0
+        }))
+        .unwrap()
+    }
+
+    fn session(label: Option<&str>, attached: bool) -> SessionEntry {
+        SessionEntry {
+            session_id: "key".to_owned(),
+            label: label.map(str::to_owned),
+            attached,
+            created_at_ms: 0,
+            expires_at_ms: None,
+            processes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn table_shows_state_age_and_command() {
+        let (ours, attached) = (session(Some("$ make"), false), session(Some("$ top"), true));
+        let others = session(None, false);
+        let rows = [
+            process("k3xabcde", "running", None),
+            process("zzzzzzzz", "running", None),
+            process("p1", "exited", Some(0)),
+            process("p2", "closed", Some(143)),
+            process("p3", "starting", None),
+        ];
+        let shown = [
+            (&ours, &rows[0]),
+            (&attached, &rows[1]),
+            (&others, &rows[2]),
+            (&others, &rows[3]),
+            (&others, &rows[4]),
+        ];
+        let table = table(&shown, Duration::from_secs(121), Screen::FILE);
+        insta::assert_snapshot!(table.join("\n"), @r"
+        ID        STATE              STARTED    PID   COMMAND
+        k3xabcde  running            2 min ago  4711  make
+        zzzzzzzz  running, attached  2 min ago  4711  top
+        p1        exited 0, open     2 min ago  4711  sh -c 'sleep 10'
+        p2        exited 143         2 min ago  4711  sh -c 'sleep 10'
+        p3        starting           2 min ago  -     sh -c 'sleep 10'
+        ");
+    }
 }

@@ -1,28 +1,23 @@
 //! `outpost schema`: writes the protocol as JSON Schema.
 
-use std::{
-    fs,
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::Context;
 use outpost_server::schema;
 
-use crate::args::Schema;
-
-/// Writes the files. Other files in the directory are kept.
-pub(crate) fn run(args: &Schema) -> ExitCode {
-    match write(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "outpost: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+/// Arguments of `outpost schema`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost schema --out schema
+  outpost schema --out /tmp/s && jq '.\"$defs\".params' /tmp/s/process-start.json")]
+pub(crate) struct Schema {
+    /// The directory for the files; created if it doesn't exist
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
 }
 
-fn write(args: &Schema) -> anyhow::Result<()> {
+/// Writes the files. Other files in the directory are kept.
+pub(crate) fn schema(args: &Schema) -> anyhow::Result<ExitCode> {
     let directory = &args.out;
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot create directory {}", directory.display()))?;
@@ -31,5 +26,5 @@ fn write(args: &Schema) -> anyhow::Result<()> {
         fs::write(&file, format!("{document:#}\n"))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

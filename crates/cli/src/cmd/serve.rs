@@ -1,8 +1,9 @@
 //! `outpost serve`: runs the server until a signal, the end of stdin, or idleness.
 
-use std::{convert::Infallible, io::Write, process::ExitCode, time::Duration};
+use std::{convert::Infallible, io::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
+use clap::{ArgMatches, Command, error::ErrorKind};
 use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions};
 use outpost_server::{ConfigReadResult, ConnectionEnd, Host, Listen, Listener, Server};
 use tokio::{
@@ -11,38 +12,87 @@ use tokio::{
 };
 
 use crate::{
-    args::Serve,
-    cmd::{confine, subreaper},
-    config::{self, Config},
-    logging, open_files,
+    cmd::helpers,
+    config::{self, Config, Layer},
+    exit::RUNTIME_SHUTDOWN,
+    logging,
+    render::out::note,
+    target::raise_open_files,
 };
 
-/// Timeout of the runtime's shutdown, which may have to abandon a blocked read of stdin.
-const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(50);
+const EXAMPLES: &str = "Examples:
+  outpost serve                                   a free port on loopback
+  outpost serve --listen ws://127.0.0.1:7777
+  outpost serve --listen unix:///run/user/1000/outpost.sock
+  outpost serve --listen stdio://                 one client, on stdin and stdout
+
+Every flag can also be set by a variable (OUTPOST_RETAIN_BYTES=4MiB) or in
+outpost.toml (retain_bytes = \"4MiB\"); `outpost config show` prints the settings.";
 
 /// Delay before freed memory is returned, so that processes that end together are handled together.
 const TRIM_DELAY: Duration = Duration::from_secs(1);
 
-/// Runs the server. A startup error is reported on one line, with exit code 1.
-pub(crate) fn run(args: Serve) -> ExitCode {
-    match try_run(args) {
-        Ok(code) => code,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "outpost: {error:#}");
-            ExitCode::FAILURE
-        }
+/// Arguments of `outpost serve` that aren't settings.
+#[derive(clap::Args, Debug)]
+struct ServeOptions {
+    /// The file to read instead of the user's outpost.toml [env: OUTPOST_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Detaches from the terminal, and closes stdout after printing the URLs. For the user's server.
+    #[arg(long, hide = true)]
+    background: bool,
+}
+
+/// Arguments of `outpost serve`: a flag for each setting that has one, and its options.
+#[derive(Debug)]
+pub(crate) struct Serve {
+    flags: Layer,
+    options: ServeOptions,
+}
+
+impl clap::Args for Serve {
+    fn augment_args(command: Command) -> Command {
+        let command = config::flags().fold(command.after_help(EXAMPLES), Command::arg);
+        ServeOptions::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
     }
 }
 
+impl clap::FromArgMatches for Serve {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let flags = config::flags_layer(matches)
+            .map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")))?;
+        let options = ServeOptions::from_arg_matches(matches)?;
+        Ok(Serve { flags, options })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Runs the server. A startup error is reported on one line, with exit code 1.
+pub(crate) fn run(args: Serve) -> ExitCode {
+    try_run(args).unwrap_or_else(|error| {
+        note(&format!("{error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
 fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
-    if args.background {
+    let ServeOptions { config, background } = args.options;
+    if background {
         rustix::process::setsid().context("cannot detach from the terminal")?;
     }
-    let layers = config::load(args.flags, args.config)?;
+    let layers = config::load(args.flags, config)?;
     let config = layers.config()?;
-    logging::start(&config.log.level, config.log.format, args.background)?;
+    logging::start(&config.log.level, config.log.format, background)?;
     let runtime = runtime().context("cannot start the runtime")?;
-    let code = runtime.block_on(serve(config, config::read_result(&layers), args.background));
+    let code = runtime.block_on(serve(config, config::read_result(&layers), background));
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
     code
 }
@@ -70,8 +120,8 @@ async fn serve(
     outpost_engine::restore_sigchld().context("cannot restore the default action of SIGCHLD")?;
     let spawner = Spawner::new(SpawnerOptions {
         trees: config.trees,
-        subreaper: Some(subreaper::command()),
-        child_open_files: open_files::raise(),
+        subreaper: Some(helpers::subreaper_command()),
+        child_open_files: raise_open_files(),
         ..SpawnerOptions::default()
     })
     .context("cannot set up process spawning")?;
@@ -88,7 +138,7 @@ async fn serve(
         end_forgotten_sessions: background,
         ..config.limits()
     };
-    let sandbox = confine::sandbox(config.sandbox.level);
+    let sandbox = helpers::sandbox(config.sandbox.level);
     let engine = Engine::with_sandbox(spawner, Some(sandbox), limits);
     // Before the first client, because `initialize` reports the result.
     let found = engine.sandbox_support().await;

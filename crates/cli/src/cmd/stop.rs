@@ -4,24 +4,17 @@ use std::process::ExitCode;
 
 use outpost_client::ProcessState;
 
-use super::runtime::run_command;
 use crate::{
     detached,
     render::{command_line, out},
-    user_server::{self, StopOutcome},
+    user_server,
 };
 
-pub(crate) fn run() -> ExitCode {
-    run_command(stop())
-}
-
-async fn stop() -> anyhow::Result<ExitCode> {
-    let sessions = match user_server::stop(detached::brief_options()).await? {
-        StopOutcome::NotRunning => {
-            out::lines(["your server is not running"])?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        StopOutcome::Ended(sessions) => sessions,
+/// Stops the server, and prints what ended with it.
+pub(crate) async fn stop() -> anyhow::Result<ExitCode> {
+    let Some(sessions) = user_server::stop(detached::brief_options()).await? else {
+        out::lines(["your server is not running"])?;
+        return Ok(ExitCode::SUCCESS);
     };
     let running = detached::processes(&sessions, true).into_iter();
     let running = running.filter(|(_, process)| process.state != ProcessState::Closed);
@@ -30,7 +23,6 @@ async fn stop() -> anyhow::Result<ExitCode> {
         let id = command_line::visible(&process.process_id);
         format!("ended {id}  {command}")
     });
-    out::lines(ended)?;
-    out::lines(["stopped your server"])?;
+    out::lines(ended.chain(["stopped your server".to_owned()]))?;
     Ok(ExitCode::SUCCESS)
 }

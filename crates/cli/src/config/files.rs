@@ -11,7 +11,7 @@ use std::{
 use rustix::{fs::OFlags, io::Errno};
 
 use super::{
-    ConfigError, Layer, Layers, Source,
+    Config, ConfigError, Layer, Layers, Source,
     error::ReadError,
     sources::{environment_layer, file_layer},
 };
@@ -69,6 +69,12 @@ pub(crate) fn load(flags: Layer, named: Option<PathBuf>) -> Result<Layers, Confi
     let system = Source::System(files.system.clone());
     layers.push(file_layer(system, &files.system, &text)?);
     Ok(Layers::new(layers))
+}
+
+/// The effective configuration of a command without flags for settings. `named` is the value of
+/// `--config`.
+pub(crate) fn load_config(named: Option<PathBuf>) -> Result<Config, ConfigError> {
+    load(Layer::new(Source::CommandLine), named)?.config()
 }
 
 /// The content of a file; empty if it doesn't exist and need not.

@@ -129,10 +129,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::{
-        Table, read_result,
-        report::toml,
-        sources::{environment_layer, file_layer},
+    use crate::{
+        config::{
+            read_result,
+            report::toml,
+            sources::{environment_layer, file_layer},
+            table,
+        },
+        render::screen::Screen,
     };
 
     fn layer_of(source: Source, text: &str) -> Layer {
@@ -219,11 +223,7 @@ mod tests {
 
     #[test]
     fn table_is_aligned_and_names_origins() {
-        let table = Table {
-            origins: true,
-            coloured: false,
-        };
-        let text = table.render(&five());
+        let text = table(&five(), true, Screen::FILE);
         let first: Vec<_> = text.lines().take(4).collect();
         insta::assert_snapshot!(first.join("\n"), @r#"
         listen                                           = ["stdio://"]  # --listen
@@ -233,12 +233,8 @@ mod tests {
         "#);
         assert_eq!(text.lines().count(), SETTINGS.len());
         assert!(!text.contains('\x1b'));
-        let coloured = Table {
-            coloured: true,
-            ..table
-        };
-        assert!(coloured.render(&five()).contains('\x1b'));
-        assert!(!Table::default().render(&five()).contains('#'));
+        assert!(table(&five(), true, Screen::COLOURED).contains('\x1b'));
+        assert!(!table(&five(), false, Screen::FILE).contains('#'));
     }
 
     #[test]
@@ -252,14 +248,10 @@ mod tests {
         let config = secret.config().unwrap();
         assert_eq!(config.shell_environment_policy.set.0["A"], "hush");
         let result = read_result(&secret);
-        let table = Table {
-            origins: true,
-            coloured: true,
-        };
         let everything = format!(
             "{config:?}{}{}",
             serde_json::to_string(&result).unwrap(),
-            table.render(&secret)
+            table(&secret, true, Screen::COLOURED)
         );
         assert!(!everything.contains("hush"), "{everything}");
         assert!(everything.contains("********"));

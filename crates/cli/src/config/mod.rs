@@ -25,9 +25,9 @@ mod tables;
 mod values;
 
 pub(crate) use error::ConfigError;
-pub(crate) use files::{ConfigFiles, load, read_file};
+pub(crate) use files::{ConfigFiles, load, load_config, read_file};
 pub(crate) use layers::{Layer, Layers, Source};
-pub(crate) use report::{Table, read_result};
+pub(crate) use report::{read_result, table};
 use settings::SETTINGS;
 pub(crate) use sources::{flags, flags_layer};
 pub(crate) use tables::Config;

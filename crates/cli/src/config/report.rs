@@ -7,10 +7,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::{Layers, Source, layers::Entry, settings::nest};
-
-const BOLD: &str = "\x1b[1m";
-const FAINT: &str = "\x1b[2m";
-const PLAIN: &str = "\x1b[0m";
+use crate::render::screen::{Screen, Style};
 
 /// The result of `config/read`, with all layers.
 pub(crate) fn read_result(layers: &Layers) -> ConfigReadResult {
@@ -68,46 +65,30 @@ fn wire_source(source: &Source) -> ConfigSource {
     }
 }
 
-/// Options of the table that `config show` prints.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Table {
-    /// Adds the origin of each value.
-    pub(crate) origins: bool,
-    pub(crate) coloured: bool,
-}
-
-impl Table {
-    /// Renders a line for each setting in TOML syntax, aligned. Values other than
-    /// defaults are highlighted.
-    pub(crate) fn render(self, layers: &Layers) -> String {
-        let rows: Vec<_> = layers
-            .effective()
-            .map(|(layer, entry)| (entry, toml(&entry.shown), &layer.source))
-            .collect();
-        let keys = rows.iter().map(|(entry, ..)| entry.setting.key.len());
-        let key_width = keys.max().unwrap_or_default();
-        let values = rows.iter().map(|(_, value, _)| value.chars().count());
-        let value_width = values.max().unwrap_or_default();
-        let mut table = String::new();
-        for (entry, value, source) in rows {
-            let key = &entry.setting.key;
-            let mut line = format!("{key:key_width$} = {value}");
-            if self.origins {
-                let pad = value_width - value.chars().count();
-                line.push_str(&format!("{:pad$}  # {}", "", origin(source, entry)));
-            }
-            let style = match source {
-                _ if !self.coloured => None,
-                Source::Default => Some(FAINT),
-                _ => Some(BOLD),
-            };
-            match style {
-                Some(style) => table.push_str(&format!("{style}{line}{PLAIN}\n")),
-                None => table.push_str(&format!("{line}\n")),
-            }
+/// Renders a line for each setting in TOML syntax, aligned. Values other than defaults are
+/// highlighted. `origins` adds the origin of each value.
+pub(crate) fn table(layers: &Layers, origins: bool, screen: Screen) -> String {
+    let rows: Vec<_> = layers
+        .effective()
+        .map(|(layer, entry)| (entry, toml(&entry.shown), &layer.source))
+        .collect();
+    let keys = rows.iter().map(|(entry, ..)| entry.setting.key.len());
+    let key_width = keys.max().unwrap_or_default();
+    let values = rows.iter().map(|(_, value, _)| value.chars().count());
+    let value_width = values.max().unwrap_or_default();
+    let lines = rows.iter().map(|(entry, value, source)| {
+        let mut line = format!("{:key_width$} = {value}", entry.setting.key);
+        if origins {
+            let pad = value_width - value.chars().count();
+            line.push_str(&format!("{:pad$}  # {}", "", origin(source, entry)));
         }
-        table
-    }
+        let style = match source {
+            Source::Default => Style::Quiet,
+            _ => Style::Bold,
+        };
+        screen.apply(style, &line) + "\n"
+    });
+    lines.collect()
 }
 
 /// The flag, variable or line that sets the value.

@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, time::Duration};
 
+use anyhow::Context;
 use outpost_client::{ConnectionState, Process, RemoteExecutor, Signal, Terminate};
 use tokio::{
     signal::unix::{Signal as UnixSignal, SignalKind, signal},
@@ -57,7 +58,11 @@ pub(super) struct SignalTarget<'a> {
 
 impl Signals {
     /// Installs the handlers. From now on, the signals don't end this program.
-    pub(crate) fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        Self::install().context("cannot listen for signals")
+    }
+
+    fn install() -> std::io::Result<Self> {
         Ok(Signals {
             end_signals: EndSignals {
                 interrupt: signal(SignalKind::interrupt())?,

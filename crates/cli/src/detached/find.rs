@@ -10,8 +10,8 @@ use outpost_client::{
 use tokio::time::timeout;
 
 use super::{
-    ServerTarget, id::ProcessRef, list::list, server::brief_options,
-    session_label::is_detached_work,
+    server::{brief_options, connect_if_running},
+    sessions::{is_detached_work, list},
 };
 use crate::render::command_line::visible;
 
@@ -76,45 +76,39 @@ async fn is_taken_over(remote: &RemoteExecutor) -> bool {
     let Ok(Ok(failed)) = timeout(TAKEOVER_TIMEOUT, state.wait_for(has_failed)).await else {
         return false;
     };
-    matches!(
-        *failed,
-        ConnectionState::Failed {
-            cause: ReconnectFailure::TakenOver,
-            ..
-        }
-    )
+    has_been_taken_over(&failed)
+}
+
+/// Returns whether the connection failed because another one took over the session.
+pub(crate) fn has_been_taken_over(state: &ConnectionState) -> bool {
+    let ConnectionState::Failed { cause, .. } = state else {
+        return false;
+    };
+    *cause == ReconnectFailure::TakenOver
 }
 
 /// Finds a process by its name. If the name contains a session id, the session is attached to until
 /// the result is dropped.
-pub(crate) async fn open(
-    server: &ServerTarget,
-    name: &str,
-    claim: Claim,
-) -> anyhow::Result<Opened> {
-    if let ProcessRef::Keyed { session, process } = ProcessRef::parse(name) {
-        return resume(server, session, process, claim).await;
+pub(crate) async fn open(on: Option<&str>, name: &str, claim: Claim) -> anyhow::Result<Opened> {
+    // SESSION/PROCESS, for servers that don't list their sessions.
+    if let Some((session, process)) = name.split_once('/') {
+        return resume(on, session, process, claim).await;
     }
-    let Some(remote) = server.find(brief_options()).await? else {
+    let Some(remote) = connect_if_running(on, brief_options()).await? else {
         bail!("no process {name}: your server is not running");
     };
-    if matches!(server, ServerTarget::Url(_)) && !remote.capabilities().session_list {
+    if on.is_some() && !remote.capabilities().session_list {
         bail!(
             "no process {name}: this server doesn't list its processes, so the full name is needed: \
              SESSION/PROCESS as `outpost run --detach` printed it"
         );
     }
-    let found = find(&remote, name).await?;
+    let found = pick(&list(&remote).await?, name)?;
     Ok(Opened { remote, found })
 }
 
-/// Finds a process by a prefix of its id, on a server that lists its sessions.
-pub(crate) async fn find(remote: &RemoteExecutor, name: &str) -> anyhow::Result<Found> {
-    pick(&list(remote).await?, name)
-}
-
 async fn resume(
-    server: &ServerTarget,
+    on: Option<&str>,
     session: &str,
     process: &str,
     claim: Claim,
@@ -122,7 +116,7 @@ async fn resume(
     let mut takeovers = 0;
     let (remote, processes) = loop {
         takeovers += usize::from(claim == Claim::Take);
-        let remote = attach(server, session, process, claim).await?;
+        let remote = attach(on, session, process, claim).await?;
         match remote.processes().await {
             // Another command took over the session in between. It may do so repeatedly, hence the
             // limit.
@@ -145,7 +139,7 @@ async fn resume(
 }
 
 async fn attach(
-    server: &ServerTarget,
+    on: Option<&str>,
     session: &str,
     process: &str,
     claim: Claim,
@@ -156,7 +150,7 @@ async fn attach(
         // Keep the session's lease and delivery.
         .lease(Lease::ServerDefault)
         .delivery(DeliveryMode::Push);
-    match server.find(options).await {
+    match connect_if_running(on, options).await {
         Err(error) if is_attached(&error) => bail!(
             "cannot use {process}: another command is attached to its session, and SESSION/PROCESS \
              allows only one; end that command, or use the server's unix socket, which allows more"
@@ -184,13 +178,12 @@ fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Found> {
             .iter()
             .filter(|session| is_detached_work(session) == own);
         let all = of_kind.flat_map(|session| {
-            let found = |entry: &ProcessEntry| Found {
+            session.processes.iter().map(|entry| Found {
                 session_id: session.session_id.clone(),
                 process_id: entry.process_id.clone(),
                 attached: session.attached,
                 entry: entry.clone(),
-            };
-            session.processes.iter().map(found).collect::<Vec<_>>()
+            })
         });
         let mut matching: Vec<_> = all
             .filter(|found| !name.is_empty() && found.process_id.starts_with(name))

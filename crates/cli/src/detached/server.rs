@@ -1,52 +1,34 @@
-//! The server that runs detached work.
+//! The server that runs detached work: the one that `--on` names, or the user's own.
 
 use std::time::Duration;
 
 use outpost_client::{Error, Lease, RemoteExecutor, RemoteOptions};
 
-use crate::user_server::{self, StartIfMissing};
+use crate::user_server;
 
 /// Reconnect timeout for a server on this host: if the connection is lost, the server has
 /// exited.
 const LOCAL_RECONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The server that a command refers to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ServerTarget {
-    /// The user's own server.
-    User,
-    /// A server by its URL.
-    Url(String),
+/// Connects; starts the user's own server if necessary.
+pub(crate) async fn connect(
+    on: Option<&str>,
+    options: RemoteOptions,
+) -> anyhow::Result<RemoteExecutor> {
+    match on {
+        None => user_server::connect(local_options(options)).await,
+        Some(url) => connect_to_url(url, options).await,
+    }
 }
 
-impl ServerTarget {
-    /// Interprets the value of `--on`.
-    pub(crate) fn from_on(on: Option<&str>) -> Self {
-        match on {
-            Some(url) => ServerTarget::Url(url.to_owned()),
-            None => ServerTarget::User,
-        }
-    }
-
-    /// Connects; starts the user's own server if necessary.
-    pub(crate) async fn connect(&self, options: RemoteOptions) -> anyhow::Result<RemoteExecutor> {
-        match self {
-            ServerTarget::User => {
-                user_server::connect(StartIfMissing::Yes, local_options(options)).await
-            }
-            ServerTarget::Url(url) => connect_to_url(url, options).await,
-        }
-    }
-
-    /// Connects; none if the user's own server isn't running.
-    pub(crate) async fn find(
-        &self,
-        options: RemoteOptions,
-    ) -> anyhow::Result<Option<RemoteExecutor>> {
-        match self {
-            ServerTarget::User => user_server::find(local_options(options)).await,
-            ServerTarget::Url(url) => connect_to_url(url, options).await.map(Some),
-        }
+/// Connects; none if the user's own server isn't running.
+pub(crate) async fn connect_if_running(
+    on: Option<&str>,
+    options: RemoteOptions,
+) -> anyhow::Result<Option<RemoteExecutor>> {
+    match on {
+        None => user_server::find(local_options(options)).await,
+        Some(url) => connect_to_url(url, options).await.map(Some),
     }
 }
 

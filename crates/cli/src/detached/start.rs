@@ -4,51 +4,43 @@ use std::time::Duration;
 
 use anyhow::Context;
 use outpost_client::{DeliveryMode, Error, Executor, Lease, RemoteExecutor, RemoteOptions, Start};
+use uuid::Uuid;
 
-use super::{ServerTarget, id, session_label::label_for};
+use super::{connect, sessions::label_for};
 use crate::render::out::note;
 
+const ID_ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+const ID_LENGTH: usize = 8;
 /// Error code: the server rejects the params.
 const INVALID_PARAMS: i64 = -32602;
 /// The lease where an unlimited one is rejected: the default maximum of a server.
 const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Why nothing was started.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NotStarted {
-    /// The command can't be started.
-    #[error("cannot start the command: {0}")]
-    Command(Error),
-    /// The server is unreachable or doesn't support this.
-    #[error(transparent)]
-    Server(#[from] anyhow::Error),
-}
-
 /// Starts a process in a session of its own, and returns its name. `command` is its command line,
-/// for lists.
+/// for lists. The inner error is that of the command, the outer one that of the server.
 pub(crate) async fn start(
-    server: &ServerTarget,
+    on: Option<&str>,
     start: Start,
     command: &str,
-) -> Result<String, NotStarted> {
-    let remote = connect(server, command).await?;
-    let name = id::random();
+) -> anyhow::Result<Result<String, Error>> {
+    let remote = create_session(on, command).await?;
+    let name = random_id();
     match remote.start(start.id(&name)).await {
         Ok(process) => process.detach(),
         Err(error) => {
             // An empty session would stay forever.
             let _ = remote.close_session().await;
-            return Err(NotStarted::Command(error));
+            return Ok(Err(error));
         }
     }
     let id = full_name(&remote, &name)?;
-    remote.close().await.map_err(anyhow::Error::new)?;
-    Ok(id)
+    remote.close().await?;
+    Ok(Ok(id))
 }
 
 /// Creates a session that stays until it is closed, or for [`MAX_LEASE`] if the server doesn't
 /// allow that.
-async fn connect(server: &ServerTarget, command: &str) -> anyhow::Result<RemoteExecutor> {
+async fn create_session(on: Option<&str>, command: &str) -> anyhow::Result<RemoteExecutor> {
     let options = |lease| {
         RemoteOptions::default()
             .client_name("outpost")
@@ -57,11 +49,11 @@ async fn connect(server: &ServerTarget, command: &str) -> anyhow::Result<RemoteE
             // There is no client to acknowledge anything.
             .delivery(DeliveryMode::Push)
     };
-    match server.connect(options(Lease::UntilClosed)).await {
+    match connect(on, options(Lease::UntilClosed)).await {
         Err(error) if is_lease_rejected(&error) => {}
         connected => return connected,
     }
-    let remote = server.connect(options(Lease::For(MAX_LEASE))).await;
+    let remote = connect(on, options(Lease::For(MAX_LEASE))).await;
     let remote = remote.map_err(|error| {
         if is_lease_rejected(&error) {
             error.context(
@@ -82,7 +74,7 @@ fn full_name(remote: &RemoteExecutor, name: &str) -> anyhow::Result<String> {
     }
     let session = remote.session_id();
     let session = session.context("the server has no sessions, which detached work needs")?;
-    Ok(id::keyed(session, name))
+    Ok(format!("{session}/{name}"))
 }
 
 /// Returns whether the server rejects the lease.
@@ -94,4 +86,38 @@ fn is_lease_rejected(error: &anyhow::Error) -> bool {
             ..
         })
     )
+}
+
+/// A new id: short enough to type, and practically unique.
+fn random_id() -> String {
+    // The lower half of a v4 UUID is random except for its first bits.
+    let mut rest = Uuid::new_v4().as_u64_pair().1 & (u64::MAX >> 8);
+    let letters = (0..ID_LENGTH).map(|_| {
+        let letter = ID_ALPHABET[(rest % 36) as usize];
+        rest /= 36;
+        char::from(letter)
+    });
+    letters.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_eight_characters_and_unique() {
+        let names: HashSet<_> = (0..1000).map(|_| random_id()).collect();
+        assert_eq!(names.len(), 1000);
+        for name in &names {
+            assert_eq!(name.len(), ID_LENGTH, "{name}");
+            assert!(
+                name.bytes().all(|byte| ID_ALPHABET.contains(&byte)),
+                "{name}"
+            );
+        }
+        let used: HashSet<_> = names.iter().flat_map(|name| name.chars()).collect();
+        assert_eq!(used.len(), ID_ALPHABET.len(), "every letter is used");
+    }
 }

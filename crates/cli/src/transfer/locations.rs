@@ -1,13 +1,14 @@
 //! Resolves locations to files on this host or on servers.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::{collections::HashMap, io, path::PathBuf, process::ExitCode};
 
 use outpost_client::{Executor as _, Files, RemoteExecutor, RemoteOptions};
 
+use super::file_error;
 use crate::{
     args::Location,
-    disconnect::{Leftovers, disconnect},
-    target,
+    render::{errors, out::note},
+    target::{Leftovers, disconnect, reach},
 };
 
 /// Servers used by a command, each connected to once.
@@ -25,6 +26,13 @@ pub(crate) enum LocationError {
     NoServer(PathBuf),
     #[error("cannot use - here: only `outpost cp` reads stdin and writes stdout")]
     Stream,
+}
+
+/// A path, and the URL of its server; none for this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    server: Option<String>,
+    path: PathBuf,
 }
 
 /// A path on an executor.
@@ -45,41 +53,16 @@ impl Locations {
         }
     }
 
-    /// Checks a location before connecting.
-    pub(crate) fn check(&self, location: &Location) -> Result<(), LocationError> {
-        match location {
-            Location::OnDefault(path) if self.default_server.is_none() => {
-                Err(LocationError::NoServer(path.clone()))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks a location for a command that can't use stdin and stdout.
-    pub(crate) fn check_file(&self, location: &Location) -> Result<(), LocationError> {
-        match location {
-            Location::Stream => Err(LocationError::Stream),
-            location => self.check(location),
-        }
-    }
-
-    /// Resolves a location; none for stdin and stdout.
-    pub(crate) async fn resolve(
-        &mut self,
-        location: &Location,
-    ) -> anyhow::Result<Option<FileLocation>> {
+    /// Determines the server and the path, before connecting; none for stdin and stdout.
+    pub(crate) fn address(&self, location: &Location) -> Result<Option<Address>, LocationError> {
         let (server, path) = match location {
             Location::Stream => return Ok(None),
             Location::Here(path) => (None, path),
             Location::On { server, path } => (Some(server.clone()), path),
-            Location::OnDefault(path) => match &self.default_server {
-                Some(server) => (Some(server.clone()), path),
-                None => return Err(LocationError::NoServer(path.clone()).into()),
-            },
-        };
-        let files = match &server {
-            Some(server) => self.connect(server).await?,
-            None => Files::here(),
+            Location::OnDefault(path) if self.default_server.is_none() => {
+                return Err(LocationError::NoServer(path.clone()));
+            }
+            Location::OnDefault(path) => (self.default_server.clone(), path),
         };
         // An empty path is the working directory of the executor.
         let path = if path.as_os_str().is_empty() {
@@ -87,25 +70,21 @@ impl Locations {
         } else {
             path.clone()
         };
-        Ok(Some(FileLocation {
+        Ok(Some(Address { server, path }))
+    }
+
+    /// Connects to the server of a path.
+    pub(crate) async fn open(&mut self, address: Address) -> anyhow::Result<FileLocation> {
+        let Address { server, path } = address;
+        let files = match &server {
+            Some(server) => self.connect(server).await?,
+            None => Files::here(),
+        };
+        Ok(FileLocation {
             files,
             path,
             server,
-        }))
-    }
-
-    /// Resolves a location for a command where `--on` applies to every path.
-    pub(crate) async fn resolve_file(
-        &mut self,
-        location: &Location,
-    ) -> anyhow::Result<FileLocation> {
-        let location = match location {
-            Location::Here(path) if self.default_server.is_some() => {
-                self.resolve(&Location::OnDefault(path.clone())).await?
-            }
-            location => self.resolve(location).await?,
-        };
-        location.ok_or_else(|| LocationError::Stream.into())
+        })
     }
 
     async fn connect(&mut self, server: &str) -> anyhow::Result<Files> {
@@ -113,7 +92,7 @@ impl Locations {
             return Ok(remote.files());
         }
         let options = RemoteOptions::default().client_name(self.client_name.to_owned());
-        let remote = target::reach(server, options).await?;
+        let remote = reach(server, options).await?;
         let files = remote.files();
         self.servers.insert(server.to_owned(), remote);
         Ok(files)
@@ -130,4 +109,43 @@ impl Locations {
             disconnect(remote, Leftovers::None).await;
         }
     }
+}
+
+/// Does `work` for each path of a command where `--on` applies to every path. An error about a file
+/// is reported, and makes the exit code 1; an error of stdout or of a server ends the command.
+pub(crate) async fn for_each_file(
+    on: Option<&str>,
+    client_name: &'static str,
+    paths: &[Location],
+    mut work: impl AsyncFnMut(FileLocation) -> anyhow::Result<()>,
+) -> anyhow::Result<ExitCode> {
+    let mut locations = Locations::new(on, client_name);
+    let addresses = paths.iter().map(|path| {
+        let address = match path {
+            Location::Here(path) if on.is_some() => {
+                locations.address(&Location::OnDefault(path.clone()))
+            }
+            path => locations.address(path),
+        };
+        address?.ok_or(LocationError::Stream)
+    });
+    let addresses: Vec<_> = addresses.collect::<Result<_, _>>()?;
+    let outcome = async {
+        let mut code = ExitCode::SUCCESS;
+        for address in addresses {
+            let location = locations.open(address).await?;
+            match work(location).await {
+                Ok(()) => {}
+                Err(error) if error.is::<io::Error>() => return Err(error),
+                Err(error) => {
+                    note(&errors::message(&file_error(error)?));
+                    code = ExitCode::FAILURE;
+                }
+            }
+        }
+        Ok(code)
+    };
+    let outcome = outcome.await;
+    locations.disconnect().await;
+    outcome
 }

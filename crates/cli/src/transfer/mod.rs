@@ -4,7 +4,7 @@
 //! - [`destination`]: names of copies, by the rules of cp(1); pure
 //! - [`mod@copy`]: the copy itself; [`tree`] walks directories and [`copy_file`] copies one file to a
 //!   [`pending_file`]
-//! - [`progress`]: counters of a copy
+//! - [`progress`]: counters, progress bar and summary
 
 mod copy;
 mod copy_file;
@@ -15,5 +15,5 @@ mod progress;
 mod tree;
 
 pub(crate) use copy::{CopyOptions, copy, file_error};
-pub(crate) use locations::{FileLocation, LocationError, Locations};
-pub(crate) use progress::{CopyProgress, Totals};
+pub(crate) use locations::{Address, FileLocation, LocationError, Locations, for_each_file};
+pub(crate) use progress::{CopyBar, CopyProgress, summary};

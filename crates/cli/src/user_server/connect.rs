@@ -1,33 +1,38 @@
-//! Connects to the user's server, and starts it if necessary.
+//! Connects to the user's server, starts it if necessary, and stops it.
 
-use anyhow::Context;
-use outpost_client::{Error, RemoteExecutor, RemoteOptions};
+use std::{
+    io,
+    os::{fd::AsFd, unix::net::UnixStream},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use outpost_client::{Error, RemoteExecutor, RemoteOptions, SessionEntry};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::sockopt::socket_peercred,
+    process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+use tokio::time::timeout;
 
 use super::{directory::RuntimeDirectory, launch::launch};
 use crate::render::out::note;
 
 /// Maximum number of starts. An idle server may exit before it is used.
 const MAX_STARTS: usize = 3;
+/// Timeout for its list of sessions, before it is stopped.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout for its exit; its own limit is 5 s.
+const EXIT_TIMEOUT: Timespec = Timespec {
+    tv_sec: 15,
+    tv_nsec: 0,
+};
 
-/// Behaviour if no server is running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StartIfMissing {
-    /// Start one.
-    Yes,
-    /// Fail.
-    No,
-}
-
-/// Connects to the user's server, which accepts requests when this returns.
-pub(crate) async fn connect(
-    start: StartIfMissing,
-    options: RemoteOptions,
-) -> anyhow::Result<RemoteExecutor> {
+/// Connects to the user's server, which is started if necessary and accepts requests when this
+/// returns.
+pub(crate) async fn connect(options: RemoteOptions) -> anyhow::Result<RemoteExecutor> {
     if let Some(remote) = find(options.clone()).await? {
         return Ok(remote);
-    }
-    if start == StartIfMissing::No {
-        anyhow::bail!("your server is not running; `outpost run --detach` starts one");
     }
     let directory = RuntimeDirectory::of_user();
     directory.create()?;
@@ -48,7 +53,7 @@ pub(crate) async fn connect(
         Some(remote) => Ok(remote),
         None => {
             launched?;
-            anyhow::bail!("your server exits as soon as it is started")
+            bail!("your server exits as soon as it is started")
         }
     }
 }
@@ -97,6 +102,55 @@ fn version_warning(ours: &str, theirs: Option<&str>) -> Option<String> {
         "your server is version {theirs}, this program is {ours}; \
          `outpost stop` stops it with everything it runs"
     ))
+}
+
+/// Stops the user's server with everything it runs, and waits for its exit. Returns its sessions;
+/// none if it wasn't running.
+pub(crate) async fn stop(options: RemoteOptions) -> anyhow::Result<Option<Vec<SessionEntry>>> {
+    let Some(remote) = find(options).await? else {
+        return Ok(None);
+    };
+    let directory = RuntimeDirectory::of_user();
+    let socket = directory.socket();
+    let stream = match UnixStream::connect(&socket) {
+        Ok(stream) => stream,
+        Err(error) if is_gone(&error) => return Ok(None),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot connect to {}", socket.display()));
+        }
+    };
+    let server = socket_peercred(&stream).context("cannot determine the server's process id")?;
+    let server = match pidfd_open(server.pid, PidfdFlags::empty()) {
+        Ok(server) => server,
+        Err(rustix::io::Errno::SRCH) => return Ok(None),
+        Err(error) => return Err(error).context("cannot open the server's pidfd"),
+    };
+    // The server responds after the pidfd was opened, so the pidfd refers to this server.
+    let sessions = timeout(LIST_TIMEOUT, remote.sessions()).await;
+    let sessions = sessions
+        .context("the server doesn't respond")?
+        .context("cannot list the server's processes")?;
+    pidfd_send_signal(&server, Signal::TERM).context("cannot signal the server")?;
+    let waiting = tokio::task::spawn_blocking(move || {
+        let server = server.as_fd();
+        let mut ended = [PollFd::new(&server, PollFlags::IN)];
+        rustix::io::retry_on_intr(|| poll(&mut ended, Some(&EXIT_TIMEOUT)))
+    });
+    if waiting.await?? == 0 {
+        bail!(
+            "your server didn't exit within {} s; see its log {}",
+            EXIT_TIMEOUT.tv_sec,
+            directory.log().display()
+        );
+    }
+    Ok(Some(sessions))
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
 }
 
 #[cfg(test)]

@@ -3,13 +3,10 @@
 //!
 //! - [`directory`]: socket, log and lock, private to the user
 //! - [`launch`]: starts the server in the background
-//! - [`connect`]: connects to it, starting it if necessary
-//! - [`stop`]: ends it
+//! - [`mod@connect`]: connects to it, starting it if necessary, and stops it
 
 mod connect;
 mod directory;
 mod launch;
-mod stop;
 
-pub(crate) use connect::{StartIfMissing, connect, find};
-pub(crate) use stop::{StopOutcome, stop};
+pub(crate) use connect::{connect, find, stop};

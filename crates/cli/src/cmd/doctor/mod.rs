@@ -2,7 +2,7 @@
 
 mod finding;
 
-use std::{io, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Context;
 use outpost_engine::{Spawner, SpawnerOptions, sandbox::Level};
@@ -10,41 +10,46 @@ use serde_json::json;
 
 use self::finding::{Finding, State};
 use crate::{
-    args::Doctor,
-    cmd::{confine, subreaper},
-    config::{self, Layer, Source},
+    cmd::helpers,
+    config,
     render::{
-        explanation::level_name,
         out,
-        style::{Style, Styler},
-        table::{self, Cell},
+        screen::{Cell, Screen, Style},
     },
 };
 
-pub(crate) fn run(args: &Doctor) -> ExitCode {
-    out::finish(examine(args))
+/// Arguments of `outpost doctor`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost doctor
+  outpost doctor --json | jq '.checks[] | select(.state != \"works\")'
+
+The exit code is 0 if sandboxing works on this host, and 1 otherwise.")]
+pub(crate) struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
-fn examine(args: &Doctor) -> anyhow::Result<ExitCode> {
-    let layers = config::load(Layer::new(Source::CommandLine), None)?;
-    let config = layers.config()?;
+/// Examines this host. The exit code tells whether sandboxing works.
+pub(crate) fn doctor(args: &Doctor) -> anyhow::Result<ExitCode> {
+    let config = config::load_config(None)?;
     let level = config.sandbox.level;
     let spawner = Spawner::new(SpawnerOptions {
         trees: config.trees,
-        subreaper: Some(subreaper::command()),
+        subreaper: Some(helpers::subreaper_command()),
         ..SpawnerOptions::default()
     })
     .context("cannot set up process spawning")?;
-    let host = confine::sandbox(Level::Namespaces).preflight();
+    let host = helpers::sandbox(Level::Namespaces).preflight();
     let works = match level {
         Level::Namespaces => host.is_ok(),
-        Level::Landlock => confine::sandbox(level).preflight().is_ok(),
+        Level::Landlock => helpers::sandbox(level).preflight().is_ok(),
     };
     let landlock = outpost_engine::sandbox::landlock_version().unwrap_or(0);
     let findings = finding::findings(&host, landlock, level, spawner.tree_kind());
     if args.json {
-        let report = json!({"works": works, "level": level_name(level), "checks": findings});
-        out::lines([format!("{report:#}")])?;
+        out::json(&json!({"works": works, "level": level, "checks": findings}))?;
     } else {
         out::lines(report(&findings, works, level))?;
     }
@@ -56,25 +61,25 @@ fn examine(args: &Doctor) -> anyhow::Result<ExitCode> {
 }
 
 fn report(findings: &[Finding], works: bool, level: Level) -> Vec<String> {
-    let styler = Styler::on(&io::stdout());
+    let screen = Screen::stdout();
     let rows: Vec<_> = findings.iter().map(row).collect();
-    let mut lines = table::lines(["CHECK", "STATE", "FOUND"], &rows, out::width(), styler);
+    let mut lines = screen.table(["CHECK", "STATE", "FOUND"], &rows);
     for finding in findings {
         if let Some(to_do) = &finding.to_do {
             lines.push(format!(
                 "\n{}: {to_do}",
-                styler.apply(Style::Bold, finding.name)
+                screen.apply(Style::Bold, finding.name)
             ));
         }
     }
     lines.push(String::new());
     lines.push(match (works, level) {
-        (true, Level::Namespaces) => styler.apply(Style::Good, "Sandboxing works on this host."),
-        (true, Level::Landlock) => styler.apply(
+        (true, Level::Namespaces) => screen.apply(Style::Good, "Sandboxing works on this host."),
+        (true, Level::Landlock) => screen.apply(
             Style::Good,
             "Sandboxing works on this host, with the weaker isolation of sandbox.level = \"landlock\".",
         ),
-        (false, _) => styler.apply(
+        (false, _) => screen.apply(
             Style::Bad,
             "Sandboxing does not work on this host; requests for it are rejected.",
         ),

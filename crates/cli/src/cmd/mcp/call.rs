@@ -8,15 +8,17 @@ use std::{
 use anyhow::{Context, bail};
 use outpost_mcp::{
     CallError, EndReason, ServerPool,
-    model::{JsonObject, ProgressNotificationParam},
+    model::{
+        CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam, ResourceContents,
+    },
 };
 use tokio::sync::mpsc;
 
-use super::servers::ConfiguredServers;
+use super::servers::{ConfiguredServers, ServersOptions};
 use crate::{
-    args::McpCall,
+    args::Span,
     exit,
-    render::{mcp, out},
+    render::{out, units::byte_size},
 };
 
 /// Maximum size of arguments read from stdin.
@@ -24,7 +26,37 @@ const MAX_ARGUMENTS: u64 = 8 * 1024 * 1024;
 /// Maximum number of progress notifications waiting to be shown; more are dropped.
 const MAX_QUEUED_PROGRESS: usize = 16;
 
-pub(super) async fn call(args: &McpCall) -> anyhow::Result<ExitCode> {
+/// Arguments of `outpost mcp call`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost mcp call everything echo '{\"message\": \"hello\"}'
+  outpost mcp call time get_current_time '{\"timezone\": \"UTC\"}' --json
+  jq -n '{a: 2, b: 3}' | outpost mcp call everything get-sum -")]
+pub(crate) struct Call {
+    #[command(flatten)]
+    pub(crate) servers: ServersOptions,
+
+    /// Print the whole result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Timeout of the call, instead of the configured one
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<Span>,
+
+    /// The server
+    pub(crate) server: String,
+
+    /// The tool
+    pub(crate) tool: String,
+
+    /// The arguments as a JSON object, or `-` to read them from stdin
+    #[arg(value_name = "JSON", default_value = "{}")]
+    pub(crate) arguments: String,
+}
+
+/// Calls the tool, and prints its result.
+pub(super) async fn call(args: &Call) -> anyhow::Result<ExitCode> {
     let arguments = match arguments(&args.arguments) {
         Ok(arguments) => arguments,
         Err(error) => return Ok(exit::misuse(&format!("{error:#}"))),
@@ -50,7 +82,7 @@ pub(super) async fn call(args: &McpCall) -> anyhow::Result<ExitCode> {
 }
 
 async fn call_tool(
-    args: &McpCall,
+    args: &Call,
     pool: &ServerPool,
     arguments: JsonObject,
 ) -> anyhow::Result<ExitCode> {
@@ -73,26 +105,38 @@ async fn call_tool(
     }
     let result = match result {
         Ok(result) => result,
-        Err(CallError::Ended(EndReason::Lost { reason })) => return Ok(exit::unreachable(&reason)),
+        Err(CallError::Ended(EndReason::Lost { reason })) => {
+            out::note(&reason);
+            return Ok(ExitCode::from(exit::UNREACHABLE));
+        }
         Err(error) => {
             let what = format!("cannot call {} of {}", args.tool, args.server);
             return Err(anyhow::Error::new(error).context(what));
         }
     };
     if args.json {
-        out::lines([serde_json::to_string_pretty(&result)?])?;
+        out::json(&result)?;
     } else {
-        out::lines(mcp::result(&result))?;
+        out::lines(lines(&result))?;
     }
     Ok(match result.is_error {
-        Some(true) => exit::of_tool(),
+        Some(true) => ExitCode::from(exit::TOOL_FAILED),
         _ => ExitCode::SUCCESS,
     })
 }
 
 /// Replaces the previous progress line.
 fn show(step: &ProgressNotificationParam) {
-    let _ = write!(io::stderr(), "\r\x1b[K{}", mcp::step(step));
+    let message = step.message.as_deref().unwrap_or_default();
+    let message: String = message
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(60)
+        .collect();
+    let total = step
+        .total
+        .map_or(String::new(), |total| format!("/{total}"));
+    let _ = write!(io::stderr(), "\r\x1b[K{}{total} {message}", step.progress);
 }
 
 fn arguments(text: &str) -> anyhow::Result<JsonObject> {
@@ -106,4 +150,44 @@ fn arguments(text: &str) -> anyhow::Result<JsonObject> {
         text => text.to_owned(),
     };
     serde_json::from_str(&text).context("cannot parse the arguments: expected a JSON object")
+}
+
+/// The result of a tool call. Text is printed as it is; other content is described.
+fn lines(result: &CallToolResult) -> Vec<String> {
+    let mut lines: Vec<String> = result.content.iter().map(block).collect();
+    if lines.is_empty()
+        && let Some(structured) = &result.structured_content
+    {
+        lines.push(format!("{structured:#}"));
+    }
+    lines
+}
+
+fn block(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => described("image", &image.mime_type, &image.data),
+        ContentBlock::Audio(audio) => described("audio", &audio.mime_type, &audio.data),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            ResourceContents::TextResourceContents { uri, text, .. } => {
+                format!("[resource {uri}]\n{text}")
+            }
+            ResourceContents::BlobResourceContents { uri, blob, .. } => {
+                described("resource", uri, blob)
+            }
+            _ => "[resource]".to_owned(),
+        },
+        ContentBlock::ResourceLink(link) => format!("[link {} {}]", link.uri, link.name),
+        _ => "[unknown content]".to_owned(),
+    }
+}
+
+fn described(kind: &str, name: &str, base64: &str) -> String {
+    let padding = base64
+        .bytes()
+        .rev()
+        .take_while(|byte| *byte == b'=')
+        .count();
+    let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
+    format!("[{kind} {name}, {}]", byte_size(bytes as u64))
 }

@@ -1,49 +1,33 @@
-//! Launches MCP servers on an executor that is connected on demand.
+//! An executor that is connected on demand.
 
 use std::sync::Arc;
 
-use outpost_client::{ConnectionState, Error, Executor, Pending, RemoteExecutor, RemoteOptions};
+use outpost_client::{ConnectionState, Executor, Pending, RemoteExecutor, RemoteOptions};
 use outpost_mcp::ExecutorProvider;
 use tokio::sync::Mutex;
 
-use crate::target;
+use crate::target::{Leftovers, disconnect, reach};
 
-/// Connects when the first server is started, and again after the connection has failed for good.
+/// Connects at the first use, and again after the connection has failed for good.
 pub(super) struct LazyRemote {
     on: String,
-    remote: Mutex<Option<RemoteExecutor>>,
+    client_name: &'static str,
+    remote: Mutex<Option<Arc<RemoteExecutor>>>,
 }
 
 impl LazyRemote {
-    pub(super) fn new(on: String) -> Self {
+    pub(super) fn new(on: String, client_name: &'static str) -> Self {
         LazyRemote {
             on,
+            client_name,
             remote: Mutex::new(None),
         }
     }
 
-    async fn remote(&self) -> Result<RemoteExecutor, Error> {
-        let mut known = self.remote.lock().await;
-        if let Some(remote) = &*known
-            && !matches!(
-                *remote.connection_state().borrow(),
-                ConnectionState::Failed { .. }
-            )
-        {
-            return Ok(remote.clone());
-        }
-        let options = RemoteOptions::default().client_name("outpost mcp");
-        let remote = target::reach(&self.on, options).await?;
-        *known = Some(remote.clone());
-        Ok(remote)
-    }
-
-    /// Disconnects from the executor.
+    /// Disconnects. Leftover processes end with the session.
     pub(super) async fn close(&self) {
         if let Some(remote) = self.remote.lock().await.take() {
-            // Leftover processes end with the session.
-            let _ = remote.close_session().await;
-            let _ = remote.close().await;
+            disconnect(&remote, Leftovers::Processes).await;
         }
     }
 }
@@ -51,8 +35,20 @@ impl LazyRemote {
 impl ExecutorProvider for LazyRemote {
     fn executor(&self) -> Pending<'_, Arc<dyn Executor>> {
         Box::pin(async {
-            let executor: Arc<dyn Executor> = Arc::new(self.remote().await?);
-            Ok(executor)
+            let mut known = self.remote.lock().await;
+            let is_usable = |remote: &Arc<RemoteExecutor>| {
+                let state = remote.connection_state();
+                !matches!(*state.borrow(), ConnectionState::Failed { .. })
+            };
+            let remote = match known.take().filter(is_usable) {
+                Some(remote) => remote,
+                None => {
+                    let options = RemoteOptions::default().client_name(self.client_name);
+                    Arc::new(reach(&self.on, options).await?)
+                }
+            };
+            *known = Some(Arc::clone(&remote));
+            Ok(remote as Arc<dyn Executor>)
         })
     }
 }

@@ -1,42 +1,48 @@
 //! `outpost mcp list`: lists the configured servers with their tools and resources.
 
-use std::{collections::BTreeMap, io, process::ExitCode};
+use std::process::ExitCode;
 
 use outpost_mcp::{
-    ServerConfig, ServerPool, ServerStatus,
-    model::{Resource, ResourceTemplate, ServerPeerInfo, Tool},
+    CallError, ServerConfig, ServerPool, ServerStatus,
+    config::{Environment, TransportConfig},
+};
+use serde_json::{Value, json};
+
+use super::servers::{ConfiguredServers, ServersOptions};
+use crate::render::{
+    command_line, errors, out,
+    screen::{Cell, Screen, Style},
 };
 
-use super::servers::ConfiguredServers;
-use crate::{
-    args::McpList,
-    render::{errors, mcp, out, style::Styler},
-};
+/// Arguments of `outpost mcp list`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost mcp list
+  outpost mcp list --on ws://127.0.0.1:7777
+  outpost mcp list --json | jq '.[].tools[].name'")]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) servers: ServersOptions,
+
+    /// Print JSON with all details of each tool and resource
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// A configured server with its status.
-pub(crate) struct Listed {
-    pub(crate) name: String,
-    pub(crate) config: ServerConfig,
-    pub(crate) status: ListedStatus,
+struct Listed {
+    name: String,
+    config: ServerConfig,
+    status: &'static str,
+    style: Style,
+    /// Details of a server that is ready, as JSON.
+    offering: Option<Value>,
+    /// Why it isn't ready, if it should be.
+    failure: Option<String>,
 }
 
-/// The status of a server after its start.
-pub(crate) enum ListedStatus {
-    Disabled,
-    Ready(Box<Offering>),
-    Failed(String),
-    Cancelled,
-}
-
-/// Tools and resources of a server.
-pub(crate) struct Offering {
-    pub(crate) about: Option<ServerPeerInfo>,
-    pub(crate) tools: Vec<Tool>,
-    pub(crate) resources: Vec<Resource>,
-    pub(crate) templates: Vec<ResourceTemplate>,
-}
-
-pub(super) async fn list(args: &McpList) -> anyhow::Result<ExitCode> {
+/// Starts all configured servers, and prints them.
+pub(super) async fn list(args: &List) -> anyhow::Result<ExitCode> {
     let configured = ConfiguredServers::load(&args.servers)?;
     let servers = configured.servers.clone();
     if servers.is_empty() && !args.json {
@@ -50,16 +56,19 @@ pub(super) async fn list(args: &McpList) -> anyhow::Result<ExitCode> {
         .any(|config| configured.lacks_executor(config));
     configured
         .run(async |pool| {
-            let listed = query(pool, servers).await;
-            if args.json {
-                out::lines([serde_json::to_string_pretty(&mcp::json(&listed))?])?;
-            } else {
-                let styler = Styler::on(&io::stdout());
-                out::lines(mcp::table(&listed, out::width(), styler))?;
+            pool.settled().await;
+            let mut statuses = pool.statuses();
+            let mut listed = Vec::new();
+            for (name, config) in servers {
+                let status = statuses.remove(&name);
+                listed.push(query(pool, name, config, status).await);
             }
-            let missing = |server: &Listed| {
-                server.config.required && matches!(server.status, ListedStatus::Failed(_))
-            };
+            if args.json {
+                out::json(&listed.iter().map(entry).collect::<Vec<_>>())?;
+            } else {
+                out::lines(table(&listed, Screen::stdout()))?;
+            }
+            let missing = |server: &Listed| server.config.required && server.failure.is_some();
             Ok(if lacks_executor || listed.iter().any(missing) {
                 ExitCode::FAILURE
             } else {
@@ -69,37 +78,118 @@ pub(super) async fn list(args: &McpList) -> anyhow::Result<ExitCode> {
         .await
 }
 
-async fn query(pool: &ServerPool, servers: BTreeMap<String, ServerConfig>) -> Vec<Listed> {
-    pool.settled().await;
-    let mut statuses = pool.statuses();
-    let mut listed = Vec::new();
-    for (name, config) in servers {
-        let status = match statuses.remove(&name) {
-            None => ListedStatus::Disabled,
-            Some(ServerStatus::Failed(why)) => ListedStatus::Failed(errors::chain_message(&*why)),
-            Some(ServerStatus::Cancelled) => ListedStatus::Cancelled,
-            Some(ServerStatus::Ready(_) | ServerStatus::Starting) => {
-                match offering(pool, &name).await {
-                    Ok(offering) => ListedStatus::Ready(Box::new(offering)),
-                    Err(error) => ListedStatus::Failed(errors::chain_message(&error)),
-                }
+async fn query(
+    pool: &ServerPool,
+    name: String,
+    config: ServerConfig,
+    status: Option<ServerStatus>,
+) -> Listed {
+    let (mut offering, mut failure) = (None, None);
+    let (status, style) = match status {
+        None => ("disabled", Style::Quiet),
+        Some(ServerStatus::Cancelled) => ("cancelled", Style::Quiet),
+        Some(ServerStatus::Failed(why)) => {
+            failure = Some(errors::chain_message(&*why));
+            ("failed", Style::Bad)
+        }
+        Some(ServerStatus::Ready(_) | ServerStatus::Starting) => match offers(pool, &name).await {
+            Ok(found) => {
+                offering = Some(found);
+                ("ready", Style::Good)
             }
-        };
-        listed.push(Listed {
-            name,
-            config,
-            status,
-        });
+            Err(error) => {
+                failure = Some(errors::chain_message(&error));
+                ("failed", Style::Bad)
+            }
+        },
+    };
+    Listed {
+        name,
+        config,
+        status,
+        style,
+        offering,
+        failure,
     }
-    listed
 }
 
-async fn offering(pool: &ServerPool, name: &str) -> Result<Offering, outpost_mcp::CallError> {
+/// Tools and resources of a server.
+async fn offers(pool: &ServerPool, name: &str) -> Result<Value, CallError> {
     let session = pool.session(name).await?;
-    Ok(Offering {
-        about: session.peer_info(),
-        tools: pool.tools(name).await?,
-        resources: session.resources().await?,
-        templates: session.resource_templates().await?,
-    })
+    Ok(json!({
+        "server": session.peer_info(),
+        "tools": pool.tools(name).await?,
+        "resources": session.resources().await?,
+        "resourceTemplates": session.resource_templates().await?,
+    }))
+}
+
+/// A table of servers, followed by the reasons of failures.
+fn table(servers: &[Listed], screen: Screen) -> Vec<String> {
+    let rows = servers.iter().map(|server| {
+        let tools = server.offering.as_ref();
+        let tools = tools.and_then(|offering| offering["tools"].as_array());
+        [
+            Cell::plain(&server.name),
+            Cell::styled(server.status, server.style),
+            Cell::plain(place(&server.config)),
+            Cell::plain(tools.map_or("-".to_owned(), |tools| tools.len().to_string())),
+            Cell::plain(reach(&server.config)),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    let mut lines = screen.table(["NAME", "STATUS", "WHERE", "TOOLS", "COMMAND"], &rows);
+    let reasons = servers.iter().filter_map(|server| {
+        let why = server.failure.as_ref()?;
+        Some(format!("{}: {why}", screen.apply(Style::Bad, &server.name)))
+    });
+    let reasons: Vec<_> = reasons.collect();
+    if !reasons.is_empty() {
+        lines.push(String::new());
+        lines.extend(reasons);
+    }
+    lines
+}
+
+/// All details as JSON.
+fn entry(server: &Listed) -> Value {
+    let mut entry = json!({
+        "name": server.name,
+        "status": server.status,
+        "environment": place(&server.config),
+        "required": server.config.required,
+        "command": reach(&server.config),
+        // The lists are always present, so that programs can iterate over them.
+        "tools": [],
+        "resources": [],
+        "resourceTemplates": [],
+    });
+    if let (Some(entry), Some(Value::Object(offering))) = (entry.as_object_mut(), &server.offering)
+    {
+        entry.extend(offering.clone());
+    }
+    if let Some(why) = &server.failure {
+        entry["why"] = json!(why);
+    }
+    entry
+}
+
+fn place(config: &ServerConfig) -> &'static str {
+    match config.environment {
+        Environment::Local => "local",
+        Environment::Remote => "remote",
+    }
+}
+
+fn reach(config: &ServerConfig) -> String {
+    match &config.transport {
+        TransportConfig::Stdio(command) => {
+            let args = std::iter::once(&command.program).chain(&command.args);
+            let args: Vec<_> = args
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
+            command_line::quoted(&args)
+        }
+        TransportConfig::Http(endpoint) => endpoint.url.clone(),
+    }
 }

@@ -1,12 +1,9 @@
 //! `outpost mcp proxy`: an MCP server on stdio that runs on an executor.
 
-use std::{cell::Cell, io, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{cell::Cell, ffi::OsString, io, path::PathBuf, process::ExitCode, time::Duration};
 
-use anyhow::Context;
 use bytes::Bytes;
-use outpost_client::{
-    EnvPolicy, Event, Executor, Process, RemoteExecutor, RemoteOptions, Signal, Start, Stream,
-};
+use outpost_client::{EnvPolicy, Event, Process, Signal, Start, Stream};
 use outpost_engine::sandbox::Level;
 use outpost_mcp::{Command, FilteredLine, Limits, LineSplitter, shutdown};
 use tokio::{
@@ -16,11 +13,10 @@ use tokio::{
 
 use super::stderr::StderrWriter;
 use crate::{
-    args::McpProxy,
+    args::{OnAny, Text, Variable, env_args},
     console::{Signals, StdinForwarder},
-    disconnect::{Leftovers, disconnect},
-    env_args::{env_args, env_args_over_inherited},
-    exit, target,
+    exit,
+    target::{Leftovers, Target},
 };
 
 /// Grace period of the server, after the end of its input or a signal.
@@ -38,38 +34,49 @@ enum ProxyEnd {
     OutputError(io::Error),
 }
 
-pub(super) async fn proxy(args: &McpProxy) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::listen().context("cannot listen for signals")?;
+/// Arguments of `outpost mcp proxy`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost mcp proxy -- npx -y @modelcontextprotocol/server-everything
+  outpost mcp proxy --on ws://127.0.0.1:7777 -e API_KEY -- my-server --verbose
+  outpost mcp proxy --on 'stdio:ssh build outpost serve --listen stdio://' -- my-server")]
+pub(crate) struct Proxy {
+    #[command(flatten)]
+    pub(crate) on: OnAny,
+
+    /// The working directory; by default this directory, or the server's
+    #[arg(long, value_name = "DIR", value_parser = Text)]
+    pub(crate) cwd: Option<String>,
+
+    /// Set a variable, or with NAME alone copy its value; may be given more than once. With --on,
+    /// only these and a few such as PATH and HOME are set
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<Variable>,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Runs the server, and forwards stdin, stdout and stderr.
+pub(super) async fn proxy(args: &Proxy) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
     let start = start(args)?;
-    let (executor, remote) = match signals.unless_ended(executor(args)).await {
-        Ok(found) => found?,
+    let target = match signals.unless_ended(target(args)).await {
+        Ok(target) => target?,
         Err(signal) => return Ok(exit::of_signal(signal)),
     };
-    let started = match signals
-        .unless_ended(shutdown::start_with_grace(&*executor, start))
-        .await
-    {
-        Ok(Ok(process)) => Ok(process),
-        Ok(Err(error)) => {
-            let program = args.command[0].to_string_lossy();
-            Err(exit::not_started(&program, &error))
-        }
-        Err(signal) => Err(exit::of_signal(signal)),
-    };
-    let process = match started {
+    let starting = shutdown::start_with_grace(&*target.executor, start);
+    let program = args.command[0].to_string_lossy();
+    let process = match target.started(starting, &program, &mut signals).await {
         Ok(process) => process,
-        Err(code) => {
-            // The result of the start may be unknown; disconnecting ends the process.
-            let closing = close(&*executor, remote.as_deref(), Leftovers::UnknownStart);
-            let _ = signals.unless_ended(closing).await;
-            return Ok(code);
-        }
+        Err(code) => return Ok(code),
     };
     let mut stderr_writer = StderrWriter::to(stderr());
     let end = relay(&process, &mut signals, &mut stderr_writer).await;
     drop(process);
     // Leftover processes end with the session, or with this program.
-    let closing = close(&*executor, remote.as_deref(), Leftovers::Processes);
+    let closing = target.close(Leftovers::Processes);
     let _ = signals.unless_ended(closing).await;
     let (code, message) = exit_status(end);
     stderr_writer
@@ -83,7 +90,7 @@ fn exit_status(end: ProxyEnd) -> (ExitCode, Option<String>) {
     match end {
         ProxyEnd::Exited(code) => (exit::of_process(code), None),
         ProxyEnd::Done => (ExitCode::SUCCESS, None),
-        ProxyEnd::Lost(message) => (exit::unreachable_code(), Some(message)),
+        ProxyEnd::Lost(message) => (ExitCode::from(exit::UNREACHABLE), Some(message)),
         ProxyEnd::Killed(signal) => (exit::of_signal(signal), None),
         ProxyEnd::OutputError(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             (ExitCode::SUCCESS, None)
@@ -95,35 +102,17 @@ fn exit_status(end: ProxyEnd) -> (ExitCode, Option<String>) {
     }
 }
 
-/// Closes the executor, and the session if it is on a server.
-async fn close(executor: &dyn Executor, remote: Option<&RemoteExecutor>, leftovers: Leftovers) {
-    match remote {
-        Some(remote) => disconnect(remote, leftovers).await,
-        // Processes that don't end in time are killed.
-        None => drop(executor.close().await),
+/// The local executor, or the server that `--on` names.
+async fn target(args: &Proxy) -> anyhow::Result<Target> {
+    match &args.on.on {
+        Some(on) => Target::connect(on, "outpost mcp proxy").await,
+        None => Target::local(None, Level::default()),
     }
 }
 
-/// The local executor, or the server that `--on` names.
-async fn executor(
-    args: &McpProxy,
-) -> anyhow::Result<(Arc<dyn Executor>, Option<Arc<RemoteExecutor>>)> {
-    let Some(on) = &args.on.on else {
-        let cwd = std::env::current_dir().context("cannot determine the current directory")?;
-        return Ok((Arc::new(target::local(cwd, Level::default())?), None));
-    };
-    let options = RemoteOptions::default().client_name("outpost mcp proxy");
-    let remote = Arc::new(target::connect(on, options).await?);
-    Ok((Arc::clone(&remote) as _, Some(remote)))
-}
-
 /// A remote server gets only the given variables; a local one inherits the environment.
-fn start(args: &McpProxy) -> anyhow::Result<Start> {
-    let here = |name: &str| std::env::var_os(name);
-    let env = match args.on.on {
-        None => env_args_over_inherited(&args.env, here)?,
-        Some(_) => env_args(&args.env, here)?,
-    };
+fn start(args: &Proxy) -> anyhow::Result<Start> {
+    let env = env_args(&args.env, args.on.on.is_none())?;
     let command = Command {
         program: args.command[0].clone(),
         args: args.command[1..].to_vec(),
@@ -134,7 +123,7 @@ fn start(args: &McpProxy) -> anyhow::Result<Start> {
         env_vars: Vec::new(),
         cwd: args.cwd.as_ref().map(PathBuf::from),
     };
-    let start = command.start(here)?;
+    let start = command.start(|name| std::env::var_os(name))?;
     if args.on.on.is_some() {
         return Ok(start);
     }

@@ -1,41 +1,81 @@
 //! `outpost mcp serve`: an MCP server with tools for commands and files.
 
-use std::{path::Path, process::ExitCode, sync::Arc};
+use std::{path::Path, pin::Pin, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
-use outpost_client::{
-    ConnectionState, Error, Executor, LocalExecutor, Pending, RemoteExecutor, RemoteOptions,
-};
+use outpost_client::{Error, Executor};
 use outpost_engine::sandbox::Level;
 use outpost_mcp::{
     ExecutorProvider,
     serve::{Confinement, ToolServer, ToolServerConfig},
 };
-use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::lazy_remote::LazyRemote;
 use crate::{
-    args::McpServe,
+    args::{OnAny, Text, Variable, env_args},
     cmd::sandbox,
-    config::{self, Layer, Source},
+    config,
     console::Signals,
-    disconnect::{Leftovers, disconnect},
-    env_args::env_args,
     exit, target,
 };
 
-pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::listen().context("cannot listen for signals")?;
+/// Ends all processes of the executor, and disconnects.
+type Closing = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Arguments of `outpost mcp serve`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost mcp serve
+  outpost mcp serve --cwd ~/project -e GITHUB_TOKEN
+  outpost mcp serve --cwd ~/project --sandbox :workspace
+  outpost mcp serve --on ws://127.0.0.1:7777
+  outpost mcp serve --on 'stdio:ssh build outpost serve --listen stdio://'
+  claude mcp add build -- outpost mcp serve --on wss://build.example:7777")]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) on: OnAny,
+
+    /// The working directory of commands and base of relative paths; by default this directory, or
+    /// the server's
+    #[arg(long, value_name = "DIR", value_parser = Text)]
+    pub(crate) cwd: Option<String>,
+
+    /// The sandbox profile of commands and file operations: :workspace, :read-only, or a profile of
+    /// the local configuration; the workspace is the working directory
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) sandbox: Option<String>,
+
+    /// Set a variable for every command, or with NAME alone copy its value; may be given more than
+    /// once
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<Variable>,
+}
+
+/// Serves tools on stdio until the end of stdin or a signal.
+pub(super) async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
     let (confinement, level) = confinement(args)?;
-    let executor = Arc::new(ServeExecutor::new(args, level)?);
+    let (provider, close): (Arc<dyn ExecutorProvider>, Closing) = match &args.on.on {
+        Some(on) => {
+            let remote = Arc::new(LazyRemote::new(on.clone(), "outpost mcp serve"));
+            let provider = Arc::clone(&remote);
+            (provider, Box::pin(async move { remote.close().await }))
+        }
+        None => {
+            let local: Arc<dyn Executor> = Arc::new(target::local(None, level)?);
+            let provider = Arc::new(Arc::clone(&local));
+            // Processes that don't end in time are killed.
+            (provider, Box::pin(async move { drop(local.close().await) }))
+        }
+    };
     let setup = ToolServerConfig {
         cwd: args.cwd.clone(),
-        env: env_args(&args.env, |name| std::env::var_os(name))?,
-        name: args.on.on.clone().map(|on| target::description(&on)),
+        env: env_args(&args.env, false)?,
+        name: args.on.on.as_deref().map(target::description),
         confinement,
         ..ToolServerConfig::default()
     };
-    let provider: Arc<dyn ExecutorProvider> = Arc::clone(&executor) as _;
     let opening = async {
         let server = ToolServer::new(provider, setup).await;
         let server = server.map_err(|error| {
@@ -53,18 +93,15 @@ pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
         tried.context("cannot enforce the sandbox")?;
         Ok::<_, anyhow::Error>(server)
     };
-    let opened = match signals.unless_ended(opening).await {
-        Ok(opened) => opened,
-        Err(signal) => {
-            let _ = signals.unless_ended(executor.close()).await;
-            return Ok(exit::of_signal(signal));
-        }
-    };
-    let server = match opened {
-        Ok(server) => Arc::new(server),
-        Err(error) => {
-            let _ = signals.unless_ended(executor.close()).await;
+    let server = match signals.unless_ended(opening).await {
+        Ok(Ok(server)) => Arc::new(server),
+        Ok(Err(error)) => {
+            let _ = signals.unless_ended(close).await;
             return Err(error);
+        }
+        Err(signal) => {
+            let _ = signals.unless_ended(close).await;
+            return Ok(exit::of_signal(signal));
         }
     };
     let until = CancellationToken::new();
@@ -78,25 +115,21 @@ pub(super) async fn serve(args: &McpServe) -> anyhow::Result<ExitCode> {
         }
     };
     let closing = async {
-        executor.close().await;
+        close.await;
         server.close().await;
     };
     // A second signal skips the wait; local processes are killed with this program.
-    tokio::select! {
-        () = closing => {}
-        _ = signals.ending() => {}
-    }
+    let _ = signals.unless_ended(closing).await;
     served?;
     Ok(stopped.map_or(ExitCode::SUCCESS, exit::of_signal))
 }
 
 /// The sandbox of all tools, and its level.
-fn confinement(args: &McpServe) -> anyhow::Result<(Option<Confinement>, Level)> {
+fn confinement(args: &Serve) -> anyhow::Result<(Option<Confinement>, Level)> {
     let Some(profile) = &args.sandbox else {
         return Ok((None, Level::default()));
     };
-    let layers = config::load(Layer::new(Source::CommandLine), None)?;
-    let config = layers.config()?;
+    let config = config::load_config(None)?;
     // The working directory is set for each command.
     let sandbox = sandbox::profile_sandbox(&config.profiles(), profile, Path::new("/"))
         .with_context(|| format!("--sandbox {profile}"))?;
@@ -105,70 +138,4 @@ fn confinement(args: &McpServe) -> anyhow::Result<(Option<Confinement>, Level)> 
         sandbox,
     });
     Ok((confinement, config.sandbox.level))
-}
-
-/// Executor of the tools: local, or a server, which is reconnected after the connection has
-/// failed for good.
-enum ServeExecutor {
-    Local(LocalExecutor, Arc<dyn Executor>),
-    Remote {
-        on: String,
-        remote: Mutex<Option<Arc<RemoteExecutor>>>,
-    },
-}
-
-impl ServeExecutor {
-    fn new(args: &McpServe, level: Level) -> anyhow::Result<Self> {
-        if let Some(on) = &args.on.on {
-            return Ok(ServeExecutor::Remote {
-                on: on.clone(),
-                remote: Mutex::new(None),
-            });
-        }
-        let cwd = std::env::current_dir().context("cannot determine the current directory")?;
-        let local = target::local(cwd, level)?;
-        Ok(ServeExecutor::Local(local.clone(), Arc::new(local)))
-    }
-
-    /// Ends all processes and disconnects.
-    async fn close(&self) {
-        match self {
-            ServeExecutor::Local(local, _) => {
-                // Processes that don't end in time are killed.
-                let _ = local.close().await;
-            }
-            ServeExecutor::Remote { remote, .. } => {
-                if let Some(remote) = remote.lock().await.take() {
-                    // Leftover processes end with the session.
-                    disconnect(&remote, Leftovers::Processes).await;
-                }
-            }
-        }
-    }
-}
-
-impl ExecutorProvider for ServeExecutor {
-    fn executor(&self) -> Pending<'_, Arc<dyn Executor>> {
-        Box::pin(async move {
-            let (on, remote) = match self {
-                ServeExecutor::Local(_, place) => return Ok(Arc::clone(place)),
-                ServeExecutor::Remote { on, remote } => (on, remote),
-            };
-            let mut known = remote.lock().await;
-            if let Some(remote) = &*known
-                && !matches!(
-                    *remote.connection_state().borrow(),
-                    ConnectionState::Failed { .. }
-                )
-            {
-                let place: Arc<dyn Executor> = Arc::clone(remote) as _;
-                return Ok(place);
-            }
-            let options = RemoteOptions::default().client_name("outpost mcp serve");
-            let remote = Arc::new(target::reach(on, options).await?);
-            *known = Some(Arc::clone(&remote));
-            let place: Arc<dyn Executor> = remote;
-            Ok(place)
-        })
-    }
 }

@@ -1,8 +1,7 @@
 //! Starts the configured MCP servers for one command.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
 
-use anyhow::Context;
 use outpost_client::Executor;
 use outpost_engine::sandbox::Level;
 use outpost_mcp::{
@@ -11,8 +10,8 @@ use outpost_mcp::{
 
 use super::lazy_remote::LazyRemote;
 use crate::{
-    args::ConfiguredServersOptions,
-    config::{self, Layer, Source},
+    args::OnAny,
+    config,
     console::Signals,
     exit,
     logging::{self, LogFormat},
@@ -22,6 +21,21 @@ use crate::{
 /// Log filter of `--verbose`.
 const VERBOSE: &str = "outpost=debug,outpost_mcp=debug";
 
+/// The configuration and the executor of MCP servers.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ServersOptions {
+    #[command(flatten)]
+    pub(crate) on: OnAny,
+
+    /// The file to read instead of the user's outpost.toml [env: OUTPOST_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Log the stderr output and the state of the servers
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
 /// The configured servers, and the executor for remote ones.
 pub(super) struct ConfiguredServers {
     pub(super) servers: BTreeMap<String, ServerConfig>,
@@ -30,12 +44,11 @@ pub(super) struct ConfiguredServers {
 
 impl ConfiguredServers {
     /// Reads the configuration.
-    pub(super) fn load(args: &ConfiguredServersOptions) -> anyhow::Result<Self> {
+    pub(super) fn load(args: &ServersOptions) -> anyhow::Result<Self> {
         if args.verbose {
             logging::start(&VERBOSE.parse()?, LogFormat::Text, false)?;
         }
-        let layers = config::load(Layer::new(Source::CommandLine), args.config.clone())?;
-        let config = layers.config()?;
+        let config = config::load_config(args.config.clone())?;
         Ok(ConfiguredServers {
             servers: config.mcp_servers.0.servers,
             on: args.on.on.clone().or(config.mcp.on.0),
@@ -50,24 +63,21 @@ impl ConfiguredServers {
     /// Starts the servers, runs `work`, and stops them. A signal ends it early.
     pub(super) async fn run(
         self,
-        work: impl AsyncFnOnce(&ServerPool) -> anyhow::Result<std::process::ExitCode>,
-    ) -> anyhow::Result<std::process::ExitCode> {
-        let mut signals = Signals::listen().context("cannot listen for signals")?;
-        let cwd = std::env::current_dir().context("cannot determine the current directory")?;
-        let local = target::local(cwd, Level::default())?;
-        let remote = self.on.map(|on| Arc::new(LazyRemote::new(on)));
-        let executor: Arc<dyn Executor> = Arc::new(local.clone());
+        work: impl AsyncFnOnce(&ServerPool) -> anyhow::Result<ExitCode>,
+    ) -> anyhow::Result<ExitCode> {
+        let mut signals = Signals::listen()?;
+        let local: Arc<dyn Executor> = Arc::new(target::local(None, Level::default())?);
+        let remote = self
+            .on
+            .map(|on| Arc::new(LazyRemote::new(on, "outpost mcp")));
         let executors = Executors {
-            local: Arc::new(executor),
+            local: Arc::new(Arc::clone(&local)),
             remote: remote
                 .clone()
                 .map(|remote| remote as Arc<dyn ExecutorProvider>),
         };
         let pool = ServerPool::start(self.servers, &executors, &Limits::default());
-        let done = tokio::select! {
-            done = work(&pool) => done,
-            signal = signals.ending() => Ok(exit::of_signal(signal)),
-        };
+        let done = signals.unless_ended(work(&pool)).await;
         let closing = async {
             pool.close().await;
             if let Some(remote) = remote {
@@ -77,10 +87,7 @@ impl ConfiguredServers {
             let _ = local.close().await;
         };
         // A second signal skips the wait; local processes are killed with this program.
-        tokio::select! {
-            () = closing => {}
-            _ = signals.ending() => {}
-        }
-        done
+        let _ = signals.unless_ended(closing).await;
+        done.unwrap_or_else(|signal| Ok(exit::of_signal(signal)))
     }
 }

@@ -1,20 +1,24 @@
 //! `outpost sandbox --explain`.
 
-use std::{io, path::PathBuf, process::ExitCode};
-
-use outpost_engine::sandbox::{
-    HostSupport, Level, Mounter, Network, Plan,
-    planning::{ChildPaths, HostFileSystem, PlanLimits, plan},
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
 };
 
-use super::policy::SandboxRequest;
+use outpost_engine::sandbox::{
+    Access, HostSupport, Level, Mounter, Network, Origin, Plan, Presence, Rule,
+    planning::{ChildPaths, HostFileSystem, PlanLimits, plan},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Sandbox, policy::SandboxRequest};
 use crate::{
-    args::Sandbox,
-    cmd::confine,
+    cmd::helpers,
     render::{
-        explanation::{Explanation, Layer},
+        command_line::visible,
         out,
-        style::Styler,
+        screen::{Cell, Screen, Style},
     },
 };
 
@@ -41,23 +45,22 @@ pub(super) fn explain(
     };
     let (layers, unenforceable) = match &plan {
         None => (Vec::new(), None),
-        Some(plan) => match confine::sandbox(level).preflight() {
+        Some(plan) => match helpers::sandbox(level).preflight() {
             Ok(support) => (layers(plan, &support, level), None),
             Err(reason) => (Vec::new(), Some(reason.to_string())),
         },
     };
     let explanation = Explanation {
-        profile: &request.profile,
-        cwd: &request.cwd,
+        request,
         plan: plan.as_ref(),
         level,
         layers,
         unenforceable,
     };
     if args.json {
-        out::lines([format!("{:#}", explanation.json())])?;
+        out::json(&explanation.json())?;
     } else {
-        out::lines(explanation.lines(out::width(), Styler::on(&io::stdout())))?;
+        out::lines(explanation.lines(Screen::stdout()))?;
     }
     Ok(match explanation.unenforceable {
         None => ExitCode::SUCCESS,
@@ -102,4 +105,297 @@ fn layers(plan: &Plan, support: &HostSupport, level: Level) -> Vec<Layer> {
     layers.push(layer("seccomp", &calls));
     layers.push(layer("privileges", "none, and none can be gained"));
     layers
+}
+
+/// Warning about the network.
+const NETWORK: &str = "With network access, it can reach every port and unix socket of this host. A server that runs programs for its clients, such as this one, is a way out of the sandbox.";
+
+/// A sandbox plan with its enforcement.
+#[derive(Debug)]
+struct Explanation<'a> {
+    request: &'a SandboxRequest,
+    /// None for full access.
+    plan: Option<&'a Plan>,
+    level: Level,
+    layers: Vec<Layer>,
+    /// Why it can't be enforced here, if it can't.
+    unenforceable: Option<String>,
+}
+
+/// One enforcement layer.
+#[derive(Debug, Serialize)]
+struct Layer {
+    name: &'static str,
+    /// Its effect, or the reason why it is missing.
+    what: String,
+}
+
+impl Explanation<'_> {
+    /// Formats for people.
+    fn lines(&self, screen: Screen) -> Vec<String> {
+        let network = match (self.plan.map(|plan| plan.network), self.level) {
+            (Some(Network::Restricted), Level::Namespaces) => "none, except its own loopback",
+            (Some(Network::Restricted), Level::Landlock) => "none",
+            (Some(Network::Enabled) | None, _) => "the host's",
+        };
+        let mut lines = vec![
+            labelled("profile", &self.request.profile, screen),
+            labelled("directory", &shown(&self.request.cwd), screen),
+            labelled("network", network, screen),
+            String::new(),
+        ];
+        let Some(plan) = self.plan else {
+            lines.push("Not confined: it has all of your permissions.".to_owned());
+            return lines;
+        };
+        let rows: Vec<_> = plan
+            .rules
+            .iter()
+            .map(|rule| row(rule, why(rule, plan, self.level)))
+            .collect();
+        let table = screen.table(["ACCESS", "PATH", "WHY"], &rows);
+        lines.extend(table.iter().map(|line| line.trim_end().to_owned()));
+        if !plan.rules.iter().any(|rule| rule.path == *"/") {
+            lines.push("Paths that are not listed do not exist inside.".to_owned());
+        }
+        let warnings = plan.warnings.iter();
+        lines.extend(warnings.map(|warning| format!("note: {}", visible(&warning.to_string()))));
+        lines.push(String::new());
+        let layers = self.layers.iter();
+        lines.extend(layers.map(|layer| labelled(layer.name, &layer.what, screen)));
+        if plan.network == Network::Enabled {
+            lines.push(screen.apply(Style::Bad, NETWORK));
+        }
+        if self.level == Level::Landlock {
+            let message = "sandbox.level is \"landlock\", which is weaker: read-only paths below writable ones can be written.";
+            lines.push(screen.apply(Style::Bad, message));
+        }
+        if let Some(reason) = &self.unenforceable {
+            let message = format!("Cannot be enforced on this host: {reason}");
+            lines.push(screen.apply(Style::Bad, &message));
+        }
+        lines
+    }
+
+    /// Formats for programs.
+    fn json(&self) -> Value {
+        let network = self.plan.map(|plan| plan.network);
+        let (rules, links, warnings) = match self.plan {
+            None => Default::default(),
+            Some(plan) => {
+                let links = plan.links.iter().map(|link| {
+                    let target = link.target.to_string_lossy();
+                    json!({"path": link.path.to_string_lossy(), "target": target})
+                });
+                let warnings = plan.warnings.iter().map(ToString::to_string);
+                let rules: Vec<_> = plan.rules.iter().map(rule_json).collect();
+                (
+                    rules,
+                    links.collect::<Vec<_>>(),
+                    warnings.collect::<Vec<_>>(),
+                )
+            }
+        };
+        json!({
+            "profile": self.request.profile,
+            "cwd": self.request.cwd.to_string_lossy(),
+            "confined": self.plan.is_some(),
+            "network": network,
+            "networkNote": (network == Some(Network::Enabled)).then_some(NETWORK),
+            "rules": rules,
+            "links": links,
+            "warnings": warnings,
+            "level": self.level,
+            "layers": self.layers,
+            "refusal": self.unenforceable,
+        })
+    }
+}
+
+fn labelled(name: &str, what: &str, screen: Screen) -> String {
+    format!(
+        "{}  {what}",
+        screen.apply(Style::Bold, &format!("{name:10}"))
+    )
+}
+
+fn shown(path: &Path) -> String {
+    visible(&path.display().to_string())
+}
+
+/// The origin of a rule, and whether it is enforced. Landlock grants a directory with everything in
+/// it.
+fn why(rule: &Rule, plan: &Plan, level: Level) -> &'static str {
+    let around = rule.path.parent().map(|parent| plan.access(parent));
+    if level == Level::Landlock && around == Some(Access::Write) {
+        match (rule.access, rule.presence, rule.origin) {
+            (Access::Read, Presence::Absent, _) => return "not enforced: can be created",
+            (Access::Read, ..) => return "not enforced: can be written",
+            (_, _, Origin::Pinned) => return "not enforced: can be moved",
+            _ => {}
+        }
+    }
+    match (rule.presence, rule.origin) {
+        (Presence::Absent, Origin::Protected) => "protected: can't be created",
+        (Presence::Absent, _) => "can't be created",
+        (_, Origin::Protected) => "protected",
+        (_, Origin::Minimal) => "minimal",
+        (_, Origin::Glob) => "matches a pattern",
+        (_, Origin::Pinned) => "can't be moved",
+        (_, Origin::Entry) => "",
+    }
+}
+
+fn row(rule: &Rule, why: &'static str) -> [Cell; 3] {
+    let style = match rule.access {
+        Access::Read => Style::Quiet,
+        Access::Write => Style::Good,
+        Access::Deny => Style::Bad,
+    };
+    [
+        Cell::styled(rule.access.as_str(), style),
+        Cell::plain(shown(&rule.path)),
+        Cell::plain(why),
+    ]
+}
+
+fn rule_json(rule: &Rule) -> Value {
+    let presence = match rule.presence {
+        Presence::Directory => "directory",
+        Presence::File => "file",
+        Presence::Absent => "absent",
+    };
+    let why = match rule.origin {
+        Origin::Entry => "entry",
+        Origin::Protected => "protected",
+        Origin::Minimal => "minimal",
+        Origin::Glob => "glob",
+        Origin::Pinned => "pinned",
+    };
+    let path = rule.path.to_string_lossy();
+    json!({"path": path, "access": rule.access, "presence": presence, "why": why})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let rule = |path: &str, access, presence, origin| Rule {
+            path: path.into(),
+            access,
+            presence,
+            identity: None,
+            origin,
+        };
+        Plan {
+            rules: vec![
+                rule("/usr", Access::Read, Presence::Directory, Origin::Minimal),
+                rule("/ws", Access::Write, Presence::Directory, Origin::Entry),
+                rule(
+                    "/ws/.codex",
+                    Access::Read,
+                    Presence::Absent,
+                    Origin::Protected,
+                ),
+                rule(
+                    "/ws/.git",
+                    Access::Read,
+                    Presence::Directory,
+                    Origin::Protected,
+                ),
+                rule(
+                    "/ws/a\u{1b}.pem",
+                    Access::Deny,
+                    Presence::File,
+                    Origin::Glob,
+                ),
+            ],
+            links: Vec::new(),
+            network: Network::Restricted,
+            cwd: "/ws".into(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn request() -> SandboxRequest {
+        SandboxRequest {
+            profile: ":workspace".to_owned(),
+            cwd: "/ws".into(),
+            sandbox: None,
+        }
+    }
+
+    #[test]
+    fn explanation_is_aligned_and_escaped() {
+        let plan = plan();
+        let explanation = Explanation {
+            request: &request(),
+            plan: Some(&plan),
+            level: Level::Namespaces,
+            layers: vec![Layer {
+                name: "namespaces",
+                what: "user and mount".to_owned(),
+            }],
+            unenforceable: None,
+        };
+        let lines = explanation.lines(Screen::FILE);
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        profile     :workspace
+        directory   /ws
+        network     none, except its own loopback
+
+        ACCESS  PATH             WHY
+        read    /usr             minimal
+        write   /ws
+        read    /ws/.codex       protected: can't be created
+        read    /ws/.git         protected
+        deny    /ws/a\u{1b}.pem  matches a pattern
+        Paths that are not listed do not exist inside.
+
+        namespaces  user and mount
+        ");
+        let rules = &explanation.json()["rules"];
+        assert_eq!(
+            rules[2],
+            json!({"path": "/ws/.codex", "access": "read", "presence": "absent", "why": "protected"})
+        );
+    }
+
+    #[test]
+    fn missing_enforcement_and_full_access_are_reported() {
+        let plan = plan();
+        let mut explanation = Explanation {
+            request: &request(),
+            plan: Some(&plan),
+            level: Level::Landlock,
+            layers: Vec::new(),
+            unenforceable: Some("bwrap is missing".to_owned()),
+        };
+        let lines = explanation.lines(Screen::FILE);
+        for (path, kept) in [
+            ("/ws/.codex", "not enforced: can be created"),
+            ("/ws/.git", "not enforced: can be written"),
+        ] {
+            let mut about = lines.iter().filter(|line| line.contains(path));
+            assert!(about.all(|line| line.ends_with(kept)), "{lines:?}");
+        }
+        let last = lines[lines.len() - 2..].join("\n");
+        assert_eq!(
+            last,
+            "sandbox.level is \"landlock\", which is weaker: read-only paths below writable ones can \
+             be written.\n\
+             Cannot be enforced on this host: bwrap is missing"
+        );
+        assert!(!lines.iter().any(|line| line == NETWORK), "{lines:?}");
+        let mut connected = plan.clone();
+        connected.network = Network::Enabled;
+        explanation.plan = Some(&connected);
+        let lines = explanation.lines(Screen::FILE);
+        assert!(lines.iter().any(|line| line == NETWORK), "{lines:?}");
+        explanation.plan = None;
+        let lines = explanation.lines(Screen::FILE);
+        assert!(lines[4].starts_with("Not confined"), "{lines:?}");
+        assert_eq!(explanation.json()["confined"], false);
+    }
 }

@@ -3,44 +3,91 @@
 mod explain;
 mod policy;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 pub(crate) use policy::profile_sandbox;
 
-use super::run;
-use crate::{
-    args::{OnAny, Run, Sandbox},
-    config::{self, Config, Layer, Source},
-    render::out,
-};
+use super::run::{self, Run};
+use crate::{args::OnAny, config};
 
-/// Runs the command, or explains its sandbox. The exit code is the command's.
-pub(crate) fn run(args: Sandbox) -> ExitCode {
-    match prepare(&args) {
-        Err(error) => out::finish(Err(error)),
-        Ok((config, request)) if args.explain => {
-            out::finish(explain::explain(&args, &request, config.sandbox.level))
-        }
-        Ok((config, request)) => {
-            let command = Run {
-                tty: args.tty,
-                interactive: false,
-                detach: false,
-                cwd: args.cwd,
-                env: Vec::new(),
-                timeout: None,
-                on: OnAny { on: None },
-                command: args.command,
-            };
-            run::confined(&command, request.sandbox, config.sandbox.level)
-        }
-    }
+/// Arguments of `outpost sandbox`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost sandbox -- make test                        may write this directory and /tmp; no network
+  outpost sandbox --profile :read-only -- cat notes   may write nothing
+  outpost sandbox --write ../cache --net -- npm ci
+  outpost sandbox -t --deny ~/.ssh --deny '**/*.pem' -- bash
+  outpost sandbox --explain                           what is allowed, and how it is enforced
+
+The exit code is the command's own, as with `outpost run`. If the sandbox can't be
+enforced on this host, the command isn't started and the exit code is 1.")]
+pub(crate) struct Sandbox {
+    /// The profile: :workspace, :read-only, :danger-full-access, or a profile of the configuration;
+    /// the configured default if it isn't given
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    /// Also allow writing here; may be given more than once
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) write: Vec<PathBuf>,
+
+    /// Also allow reading here, if the profile doesn't allow reading everything; may be given more
+    /// than once
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) read: Vec<PathBuf>,
+
+    /// Deny access: a path, or a pattern with * ? or **, in which all other characters, including
+    /// brackets and braces, are literal; may be given more than once
+    #[arg(short, long, value_name = "DIR|PATTERN")]
+    pub(crate) deny: Vec<String>,
+
+    /// Allow the network
+    #[arg(long)]
+    pub(crate) net: bool,
+
+    /// Give the command a terminal of the size of this one
+    #[arg(short, long)]
+    pub(crate) tty: bool,
+
+    /// The working directory and project root
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<String>,
+
+    /// Run nothing; print what would be allowed, and how it is enforced
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Print the explanation as JSON
+    #[arg(long, requires = "explain")]
+    pub(crate) json: bool,
+
+    /// The command and its arguments
+    #[arg(
+        required_unless_present = "explain",
+        trailing_var_arg = true,
+        value_name = "COMMAND"
+    )]
+    pub(crate) command: Vec<String>,
 }
 
-fn prepare(args: &Sandbox) -> anyhow::Result<(Config, policy::SandboxRequest)> {
-    let layers = config::load(Layer::new(Source::CommandLine), None)?;
-    let config = layers.config()?;
+/// Runs the command, or explains its sandbox. The exit code is the command's.
+pub(crate) fn sandbox(args: Sandbox) -> anyhow::Result<ExitCode> {
+    let config = config::load_config(None)?;
+    let level = config.sandbox.level;
     let cwd = run::directory(args.cwd.as_deref())?;
-    let request = policy::request(args, &config.profiles(), cwd)?;
-    Ok((config, request))
+    let request = policy::request(&args, &config.profiles(), cwd)?;
+    if args.explain {
+        return explain::explain(&args, &request, level);
+    }
+    let command = Run {
+        tty: args.tty,
+        interactive: false,
+        detach: false,
+        cwd: args.cwd,
+        env: Vec::new(),
+        timeout: None,
+        on: OnAny { on: None },
+        command: args.command,
+    };
+    Ok(run::confined(&command, request.sandbox, level))
 }

@@ -9,7 +9,7 @@ use outpost_engine::sandbox::{
     policy::{BuiltIn, FileSystem, Policy, Profiles},
 };
 
-use crate::args::Sandbox;
+use super::Sandbox;
 
 /// The requested sandbox.
 #[derive(Debug)]
@@ -30,7 +30,15 @@ pub(super) fn request(
     let profile = args.profile.as_ref().unwrap_or(&profiles.default).clone();
     let sandbox = match profile_sandbox(profiles, &profile, &cwd)? {
         // `--deny` confines even with full access.
-        None if !args.deny.is_empty() => Some(full_access(&cwd)),
+        None if !args.deny.is_empty() => {
+            let full_access = Policy {
+                file_system: FileSystem::Unrestricted,
+                network: Network::Enabled,
+                cwd: cwd.clone(),
+                workspace_roots: vec![cwd.clone()],
+            };
+            Some(full_access.into())
+        }
         sandbox => sandbox,
     };
     let sandbox = sandbox.map(|sandbox| with_flags(sandbox, args, &cwd));
@@ -49,24 +57,12 @@ pub(crate) fn profile_sandbox(
 ) -> anyhow::Result<Option<client::Sandbox>> {
     match profiles.policy(name, cwd) {
         Ok(policy) => Ok(policy.map(Into::into)),
-        Err(unknown) => bail!("{unknown}; there are {}", names(profiles)),
+        Err(unknown) => {
+            let mut names: Vec<&str> = BuiltIn::ALL.map(BuiltIn::name).to_vec();
+            names.extend(profiles.configured.keys().map(String::as_str));
+            bail!("{unknown}; there are {}", names.join(", "))
+        }
     }
-}
-
-fn names(profiles: &Profiles) -> String {
-    let mut names: Vec<&str> = BuiltIn::ALL.map(BuiltIn::name).to_vec();
-    names.extend(profiles.configured.keys().map(String::as_str));
-    names.join(", ")
-}
-
-fn full_access(cwd: &Path) -> client::Sandbox {
-    let policy = Policy {
-        file_system: FileSystem::Unrestricted,
-        network: Network::Enabled,
-        cwd: cwd.to_owned(),
-        workspace_roots: vec![cwd.to_owned()],
-    };
-    policy.into()
 }
 
 fn with_flags(mut sandbox: client::Sandbox, args: &Sandbox, cwd: &Path) -> client::Sandbox {

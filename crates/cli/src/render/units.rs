@@ -1,6 +1,8 @@
-//! Formats how long ago an event was.
+//! Formats times and byte counts.
 
 use std::time::Duration;
+
+use bytesize::ByteSize;
 
 /// Seconds, singular, plural.
 const UNITS: [(u64, &str, &str); 4] = [
@@ -21,12 +23,21 @@ pub(crate) fn ago(since: Duration) -> String {
     format!("{count} {name} ago")
 }
 
+/// Formats with one decimal, in the largest unit that fits.
+pub(crate) fn byte_size(bytes: u64) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        0..1024 => format!("{bytes} bytes"),
+        _ => ByteSize(bytes).display().iec().to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn uses_the_largest_whole_unit() {
+    fn ago_uses_the_largest_whole_unit() {
         for (seconds, expected) in [
             (0, "just now"),
             (1, "1 s ago"),
@@ -39,6 +50,19 @@ mod tests {
             (200_000, "2 days ago"),
         ] {
             assert_eq!(ago(Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn byte_size_uses_the_largest_unit_that_fits() {
+        for (bytes, expected) in [
+            (1, "1 byte"),
+            (1023, "1023 bytes"),
+            (1024, "1.0 KiB"),
+            (1_600_000, "1.5 MiB"),
+            (3 << 30, "3.0 GiB"),
+        ] {
+            assert_eq!(byte_size(bytes), expected);
         }
     }
 }

@@ -1,0 +1,198 @@
+//! Text and environment variables, which must be Unicode because the wire carries only text.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    str::FromStr,
+};
+
+use clap::{
+    Arg, Command, Error,
+    builder::{TypedValueParser, ValueParserFactory},
+    error::ErrorKind,
+};
+use outpost_engine::ServerEnvironment;
+
+/// Parses any text. An error names the flag.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text;
+
+impl TypedValueParser for Text {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, Error> {
+        let text = value.to_str().map(str::to_owned);
+        text.ok_or_else(|| {
+            let flag = arg.and_then(Arg::get_long).unwrap_or_default();
+            refused(command, &format!("the value of --{flag}"))
+        })
+    }
+}
+
+/// Parses a variable. An error names it without its value, which may be a secret.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VariableText;
+
+impl ValueParserFactory for Variable {
+    type Parser = VariableText;
+
+    fn value_parser() -> VariableText {
+        VariableText
+    }
+}
+
+impl TypedValueParser for VariableText {
+    type Value = Variable;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Variable, Error> {
+        let Some(text) = value.to_str() else {
+            let bytes = value.as_encoded_bytes();
+            let name = bytes.split(|byte| *byte == b'=').next().unwrap_or_default();
+            let name = String::from_utf8_lossy(name);
+            return Err(refused(command, &format!("variable {name}")));
+        };
+        let parser = |text: &str| text.parse::<Variable>();
+        parser.parse_ref(command, arg, OsStr::new(text))
+    }
+}
+
+fn refused(command: &Command, what: &str) -> Error {
+    let message = format!("{what} is not Unicode text");
+    Error::raw(ErrorKind::InvalidUtf8, format!("{message}\n")).with_cmd(command)
+}
+
+/// A variable of the command's environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    /// None to copy the local value.
+    pub(crate) value: Option<String>,
+}
+
+impl FromStr for Variable {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (text, None),
+        };
+        if name.is_empty() {
+            return Err("expected NAME=VALUE or NAME");
+        }
+        Ok(Variable {
+            name: name.to_owned(),
+            value,
+        })
+    }
+}
+
+/// A local variable that can't be sent, since the wire carries only Unicode text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "cannot pass variable {name}: its value is not Unicode text; \
+     leave out -e {name}, or give it a value with -e {name}=VALUE"
+)]
+pub(crate) struct NotUnicode {
+    name: String,
+}
+
+/// Resolves the variables given by `-e NAME=VALUE` and `-e NAME`, which stands for the local value.
+/// The last one with a name wins. A process that inherits the local environment gets a value that
+/// isn't Unicode by inheritance.
+pub(crate) fn env_args(
+    variables: &[Variable],
+    inherits: bool,
+) -> Result<BTreeMap<String, String>, NotUnicode> {
+    resolve(variables, inherits, |name| std::env::var_os(name))
+}
+
+fn resolve(
+    variables: &[Variable],
+    inherits: bool,
+    here: impl Fn(&str) -> Option<OsString>,
+) -> Result<BTreeMap<String, String>, NotUnicode> {
+    let is_inherited = |name: &String, value: OsString| {
+        let inherited = ServerEnvironment::new([(name.into(), value)]);
+        inherits && inherited.get(name).is_some()
+    };
+    let mut collected = BTreeMap::new();
+    for Variable { name, value } in variables {
+        let value = match (value, here(name)) {
+            (Some(value), _) => value.clone(),
+            // An unset variable stays unset.
+            (None, None) => continue,
+            (None, Some(value)) => match value.into_string() {
+                Ok(value) => value,
+                Err(value) if is_inherited(name, value.clone()) => {
+                    collected.remove(name);
+                    continue;
+                }
+                Err(_) => return Err(NotUnicode { name: name.clone() }),
+            },
+        };
+        collected.insert(name.clone(), value);
+    }
+    Ok(collected)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    fn here(name: &str) -> Option<OsString> {
+        match name {
+            "TEXT" => Some("text".into()),
+            "ODD" | "OUTPOST_ODD" => Some(OsString::from_vec(vec![b'a', 0xff])),
+            _ => None,
+        }
+    }
+
+    fn variables(message: &[&str]) -> Vec<Variable> {
+        message.iter().map(|word| word.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn names_resolve_to_local_values() {
+        let message = variables(&["TEXT", "A=1", "NOT_THERE", "A=2", "ODD=even"]);
+        let expected = [("A", "2"), ("ODD", "even"), ("TEXT", "text")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let expected = BTreeMap::from(expected);
+        assert_eq!(resolve(&message, false, here), Ok(expected.clone()));
+        assert_eq!(resolve(&message, true, here), Ok(expected));
+    }
+
+    #[test]
+    fn non_unicode_values_are_inherited_or_rejected() {
+        let odd = variables(&["ODD=even", "ODD"]);
+        let name = "ODD".to_owned();
+        assert_eq!(resolve(&odd, false, here), Err(NotUnicode { name }));
+        // The inherited value replaces the given one.
+        assert_eq!(resolve(&odd, true, here), Ok(BTreeMap::new()));
+        // The server's own variables are never inherited.
+        let own = variables(&["OUTPOST_ODD"]);
+        let name = "OUTPOST_ODD".to_owned();
+        assert_eq!(resolve(&own, true, here), Err(NotUnicode { name }));
+    }
+
+    #[test]
+    fn variable_has_a_name_and_an_optional_value() {
+        let variable = |text: &str| text.parse::<Variable>().map(|v| (v.name, v.value));
+        assert_eq!(variable("A=b=c"), Ok(("A".into(), Some("b=c".into()))));
+        assert_eq!(variable("A="), Ok(("A".into(), Some(String::new()))));
+        assert_eq!(variable("A"), Ok(("A".into(), None)));
+        assert!(variable("=b").is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! Hidden commands that the server runs: `outpost confine`, the helper inside a sandbox, and
+//! `outpost subreaper`, which supervises process trees on hosts without cgroups.
+
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+
+use outpost_engine::{
+    ReaperCommand,
+    sandbox::{self, HelperCommand, Level, Sandbox},
+};
+
+/// The executable that is running now, even if its file was replaced.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+const CONFINE: &str = "confine";
+
+/// The arguments after the name, if this is `outpost confine`. Checked first, because parsing a
+/// whole command line takes time.
+pub(crate) fn confine_arguments() -> Option<impl Iterator<Item = OsString>> {
+    let mut arguments = std::env::args_os().skip(1);
+    (arguments.next()? == CONFINE).then_some(arguments)
+}
+
+/// Sets up the sandbox and execs the program, or runs a file worker; returns on failure, or when
+/// the worker's client is gone.
+pub(crate) fn confine(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    sandbox::run_helper(arguments, |socket| {
+        outpost_files::run_worker(socket, sandbox::is_placeholder);
+    })
+}
+
+/// The command with which the server starts the sandbox helper.
+pub(crate) fn confine_command() -> HelperCommand {
+    HelperCommand {
+        program: PathBuf::from(THIS_PROGRAM),
+        args: vec![CONFINE.to_owned()],
+    }
+}
+
+/// The command with which the server starts the subreaper.
+pub(crate) fn subreaper_command() -> ReaperCommand {
+    ReaperCommand {
+        program: PathBuf::from(THIS_PROGRAM),
+        args: vec![OsString::from("subreaper")],
+    }
+}
+
+/// Creates the sandbox of the given level.
+pub(crate) fn sandbox(level: Level) -> Sandbox {
+    Sandbox::new(confine_command(), level)
+}

@@ -1,0 +1,363 @@
+//! `outpost run`: runs a command locally, on a server, or detached.
+
+use std::{
+    io::{self, IsTerminal as _, stdin, stdout},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
+
+use outpost_client::{EnvPolicy, Process, RemoteExecutor, Sandbox, Start, Terminate};
+use outpost_engine::sandbox::Level;
+use tokio::time::{Instant, timeout};
+
+use crate::{
+    args::{LAUNCHED, NotUnicode, OnAny, Span, Text, Variable, env_args},
+    console::{
+        Attachment, EscapeKey, Key, Notice, OnLeave, Outcome, RawMode, Signals, StdinForwarder,
+        attach, window_size,
+    },
+    detached, exit,
+    render::{command_line, errors, out},
+    target::{Leftovers, Target},
+};
+
+/// Timeout for disconnecting after a second signal.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
+/// Variables that describe the terminal.
+const TERMINAL: [&str; 2] = ["TERM", "COLORTERM"];
+/// Variables that describe the language.
+const LANGUAGE: [&str; 2] = ["LANG", "LANGUAGE"];
+const LOCALE: &str = "LC_";
+
+/// Arguments of `outpost run`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  outpost run -- cargo test                       locally, in a supervised process tree
+  outpost run --timeout 30s -- ./flaky.sh         exit code 124 on timeout
+  outpost run -t -- htop                          with a terminal
+  tar c . | outpost run --on ws://10.0.0.7:7777 -- tar x -C /srv
+  outpost run --on 'stdio:ssh build outpost serve --listen stdio://' -- make
+  outpost run --detach -- make -j8                prints an id for logs, attach and kill
+
+The exit code is the command's own; 128+N if signal N ended it, 124 on
+timeout, 127 if it was not found, 126 if it can't be executed, 255 if the connection
+failed for good.")]
+pub(crate) struct Run {
+    /// Give the command a terminal of the size of this one
+    #[arg(short, long)]
+    pub(crate) tty: bool,
+
+    /// Forward stdin from the terminal. A file or a pipe is always forwarded
+    #[arg(short, long)]
+    pub(crate) interactive: bool,
+
+    /// Run it in the background, and print its id. Without --on, on your own server, which is
+    /// started if necessary
+    #[arg(short, long, conflicts_with_all = ["interactive"])]
+    pub(crate) detach: bool,
+
+    /// The working directory; by default this directory, or the server's
+    #[arg(long, value_name = "DIR", value_parser = Text)]
+    pub(crate) cwd: Option<String>,
+
+    /// Set a variable, or with NAME alone copy its value; may be given more than once
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<Variable>,
+
+    /// End it with its whole process tree after this time
+    #[arg(long, value_name = "TIME", value_parser = nonzero_time)]
+    pub(crate) timeout: Option<Span>,
+
+    #[command(flatten)]
+    pub(crate) on: OnAny,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// Rejects a timeout of zero.
+fn nonzero_time(text: &str) -> Result<Span, &'static str> {
+    match text.parse()? {
+        Span(Duration::ZERO) => Err("expected a time greater than 0"),
+        span => Ok(span),
+    }
+}
+
+/// Runs the command. The exit code is its own.
+pub(crate) fn run(args: &Run) -> ExitCode {
+    confined(args, None, Level::default())
+}
+
+/// Runs the command locally in a sandbox; none for full access.
+pub(crate) fn confined(args: &Run, sandbox: Option<Sandbox>, level: Level) -> ExitCode {
+    let mut interrupted = false;
+    let command = async {
+        if args.detach {
+            return detach(args).await;
+        }
+        let (code, by_interrupt) = run_attached(args, sandbox, level).await?;
+        interrupted = by_interrupt;
+        Ok(code)
+    };
+    let code = exit::run(command, exit::of_remote_error);
+    // A shell stops a loop only if its child died of SIGINT, not if it exited.
+    if interrupted && outpost_engine::restore_sigint().is_ok() {
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
+    }
+    code
+}
+
+/// Starts the command as detached work, and prints its id.
+async fn detach(args: &Run) -> anyhow::Result<ExitCode> {
+    let on = args.on.on.as_deref();
+    if on.is_some_and(|on| on.starts_with(LAUNCHED)) {
+        return Ok(exit::misuse(
+            "cannot use --on stdio: with --detach: such a server ends with its command",
+        ));
+    }
+    let start = with_terminal(args, program(args)?);
+    let label = command_line::quoted(&args.command);
+    let id = match detached::start(on, start, &label).await? {
+        Ok(id) => id,
+        Err(error) => return Ok(exit::not_started(&args.command[0], &error)),
+    };
+    if has_input() {
+        out::note("stdin is not forwarded to detached work");
+    }
+    out::lines([id])?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns whether stdin has data, which the user may expect to be forwarded.
+fn has_input() -> bool {
+    rustix::io::ioctl_fionread(stdin()).is_ok_and(|bytes| bytes > 0)
+}
+
+/// Runs the command with this program's stdio. Returns the exit code, and whether a forwarded SIGINT
+/// ended the command.
+async fn run_attached(
+    args: &Run,
+    sandbox: Option<Sandbox>,
+    level: Level,
+) -> anyhow::Result<(ExitCode, bool)> {
+    // Before the start: later signals are for the command.
+    let mut signals = Signals::listen()?;
+    // Before connecting: an invalid argument needs no server.
+    let start = program(args)?;
+    let target = match signals.unless_ended(target(args, level)).await {
+        Ok(target) => target?,
+        Err(signal) => return Ok((exit::of_signal(signal), false)),
+    };
+    let start = match with_terminal(args, start) {
+        start if !args.tty && StdinForwarder::is_wanted(args.interactive) => start.stdin(),
+        start => start,
+    };
+    let start = match sandbox {
+        Some(sandbox) => start.sandbox(sandbox),
+        None => start,
+    };
+    let starting = target.executor.start(start);
+    let started = target.started(starting, &args.command[0], &mut signals);
+    let process = match started.await {
+        Ok(process) => process,
+        Err(code) => return Ok((code, false)),
+    };
+    let (code, interrupted, urgency) =
+        match attach_stdio(args, &process, &target, &mut signals).await {
+            Ok(outcome) => {
+                let of_interrupt = i32::from(exit::INTERRUPTED);
+                let died = matches!(outcome, Outcome::Exited(code) if code == of_interrupt);
+                let urgency = ExitUrgency::after(&outcome);
+                let code = exit::after(&process, outcome).await;
+                (code, died && signals.interrupted(), urgency)
+            }
+            Err(error) => {
+                let _ = process.terminate().await;
+                let code = exit::report(Err(error), exit::of_remote_error);
+                (code, false, ExitUrgency::Normal)
+            }
+        };
+    if let Some(remote) = &target.remote
+        && urgency == ExitUrgency::Normal
+    {
+        end_tree(&process, remote).await;
+    }
+    drop(process);
+    // Leftover processes end here. A second signal skips the wait: local ones are killed with this
+    // program, remote ones end with the session's lease.
+    let leaving = async {
+        let closed = match urgency {
+            ExitUrgency::Abandon => target.executor.close().await,
+            _ => target.close(Leftovers::Processes).await,
+        };
+        if let Err(error) = closed {
+            out::note(&errors::client_message(&error));
+        }
+    };
+    if urgency == ExitUrgency::Immediate {
+        let _ = timeout(LEAVE_TIMEOUT, leaving).await;
+    } else {
+        let _ = signals.unless_ended(leaving).await;
+    }
+    Ok((code, interrupted))
+}
+
+/// Urgency of the exit after the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ExitUrgency {
+    Normal,
+    /// After a second signal.
+    Immediate,
+    /// The server is unreachable, and the user gave up.
+    Abandon,
+}
+
+impl ExitUrgency {
+    fn after(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Killed(_) => ExitUrgency::Immediate,
+            Outcome::Abandoned(_) => ExitUrgency::Abandon,
+            _ => ExitUrgency::Normal,
+        }
+    }
+}
+
+/// Ends leftover processes on a server that can end trees but not sessions.
+async fn end_tree(process: &Process, remote: &RemoteExecutor) {
+    let can = remote.capabilities();
+    if can.terminate_tree && !can.process_list {
+        let tree = Terminate::new().tree();
+        let _ = timeout(LEAVE_TIMEOUT, process.terminate_with(tree)).await;
+    }
+}
+
+/// The working directory of this program.
+fn current_directory() -> anyhow::Result<PathBuf> {
+    std::env::current_dir().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => anyhow::anyhow!(
+            "the current directory has been deleted; change to another one, or use --cwd"
+        ),
+        _ => anyhow::Error::new(error).context("cannot determine the current directory"),
+    })
+}
+
+/// The working directory of the command, as an absolute path.
+pub(crate) fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
+    let cwd = PathBuf::from(cwd.unwrap_or_default());
+    if cwd.is_absolute() {
+        Ok(cwd)
+    } else {
+        Ok(current_directory()?.join(cwd).components().collect())
+    }
+}
+
+/// The local executor, or the server that `--on` names.
+async fn target(args: &Run, level: Level) -> anyhow::Result<Target> {
+    match &args.on.on {
+        Some(on) => Target::connect(on, "outpost run").await,
+        None => Target::local(Some(directory(args.cwd.as_deref())?), level),
+    }
+}
+
+/// The command with its environment and working directory.
+fn program(args: &Run) -> anyhow::Result<Start> {
+    let start = Start::new(args.command.iter().cloned());
+    match &args.on.on {
+        Some(_) => {
+            let start = with_server_environment(start, args.tty, &args.env)?;
+            Ok(match &args.cwd {
+                Some(cwd) => start.cwd(cwd),
+                None => start,
+            })
+        }
+        // The user's server has its own environment and working directory.
+        None if args.detach => {
+            let variables = env_args(&args.env, false)?;
+            let start = start.envs(local_variables()).envs(variables);
+            Ok(start.cwd(directory(args.cwd.as_deref())?))
+        }
+        // The local executor already has the working directory. The whole environment is inherited,
+        // including names that look like secrets.
+        None => {
+            let all = EnvPolicy {
+                ignore_default_excludes: true,
+                ..EnvPolicy::default()
+            };
+            Ok(start.env_policy(all).envs(env_args(&args.env, true)?))
+        }
+    }
+}
+
+/// Inherits the server's environment, plus the variables of the terminal and the language.
+fn with_server_environment(
+    start: Start,
+    tty: bool,
+    variables: &[Variable],
+) -> Result<Start, NotUnicode> {
+    let terminal_and_language = local_variables().filter(|(name, _)| {
+        let name = name.as_str();
+        let language = LANGUAGE.contains(&name) || name.starts_with(LOCALE);
+        language || (tty && TERMINAL.contains(&name))
+    });
+    let more = env_args(variables, false)?;
+    Ok(start.inherit_env().envs(terminal_and_language).envs(more))
+}
+
+/// The local variables that are Unicode text; the wire carries nothing else.
+fn local_variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// Adds a terminal and a timeout.
+fn with_terminal(args: &Run, start: Start) -> Start {
+    let start = match (args.tty, window_size()) {
+        (true, Some((rows, cols))) => start.size(rows, cols),
+        (true, None) => start.tty(),
+        (false, _) => start,
+    };
+    match &args.timeout {
+        Some(timeout) => start.timeout(timeout.0),
+        None => start,
+    }
+}
+
+/// Connects our stdio with the command's.
+async fn attach_stdio(
+    args: &Run,
+    process: &Process,
+    target: &Target,
+    signals: &mut Signals,
+) -> anyhow::Result<Outcome> {
+    let remote = target.remote.as_ref();
+    // In raw mode the output must be shown on this terminal.
+    let raw_mode = if args.tty && stdout().is_terminal() {
+        RawMode::set()?
+    } else {
+        None
+    };
+    // In raw mode Ctrl-C goes to the command, which doesn't get it while the connection is lost.
+    let escape_key = match (&raw_mode, remote) {
+        (Some(_), Some(remote)) => Some(EscapeKey::GiveUp(Key::DETACH, remote.connection_state())),
+        _ => None,
+    };
+    let hint = escape_key.as_ref().map(|_| "Ctrl-] gives up");
+    let wanted = StdinForwarder::is_wanted(args.interactive || args.tty);
+    let until = args
+        .timeout
+        .and_then(|time| Instant::now().checked_add(time.0));
+    let attachment = Attachment {
+        process,
+        remote,
+        tty: args.tty,
+        stdin: wanted.then(|| StdinForwarder::read(escape_key)),
+        since: 0,
+        on_leave: OnLeave::Terminate,
+        until,
+        notice: Notice::next_to(raw_mode.as_ref()).with_escape_hint(hint),
+    };
+    Ok(attach(attachment, signals).await)
+}
