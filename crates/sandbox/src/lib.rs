@@ -15,12 +15,11 @@ pub mod policy;
 mod serde_as_bytes;
 
 pub use denial::is_denied;
-pub use error::SandboxError;
+pub use error::{PrepareError, SandboxError};
 pub use linux::{
     HelperCommand, HelperProcess, HostResources, HostSupport, LaunchError, Mounter, PendingCleanup,
-    PlaceholderError, PrepareError, PreparedCommand, PreparedHelper, PreparedProcess, Program,
-    Remedy, Sandbox, SandboxRequest, Step, Unenforceable, WorkerAccess, is_placeholder,
-    landlock_version, run_helper,
+    PlaceholderError, PreparedProcess, Program, Remedy, Sandbox, SandboxRequest, Step,
+    Unenforceable, WorkerAccess, is_placeholder, landlock_version, run_helper,
 };
 pub use outpost_types::sandbox::{Access, Level, Network};
 pub use plan::{Identity, Link, Origin, Plan, Presence, Rule, Warning};

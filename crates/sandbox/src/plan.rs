@@ -44,6 +44,12 @@ impl Plan {
     }
 }
 
+/// Returns whether a path belongs to a kernel file system. These are mounted anew or read-only; a policy
+/// can't grant them, and nothing in them can be created or renamed.
+pub(crate) fn is_kernel_path(path: &Path) -> bool {
+    ["/proc", "/sys"].iter().any(|root| path.starts_with(root))
+}
+
 /// The access at and below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -57,6 +63,20 @@ pub struct Rule {
     pub identity: Option<Identity>,
     /// The origin of the rule.
     pub origin: Origin,
+}
+
+impl Rule {
+    /// Creates a rule without an identity.
+    #[must_use]
+    pub fn new(path: PathBuf, access: Access, presence: Presence, origin: Origin) -> Self {
+        Rule {
+            path,
+            access,
+            presence,
+            identity: None,
+            origin,
+        }
+    }
 }
 
 /// A file's identity: device and inode.

@@ -65,7 +65,7 @@ pub(super) fn with_mounts(mounts: &Mounts, network: Network) -> Vec<OsString> {
     options.add(["--proc", "/proc"]);
     read_only.extend([Path::new("/dev"), Path::new("/proc")]);
     let others = mounts.mounts.iter().filter(|mount| mount.path != root);
-    for PlannedMount { path, mount } in others {
+    for PlannedMount { path, mount, .. } in others {
         match mount {
             Mount::Writable => options.bind("--bind", path),
             Mount::Readable => options.bind("--ro-bind", path),

@@ -2,11 +2,10 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::placeholder::{LockCarrier, LockCarriers, PathLease, PendingCleanup, PlaceholderSet};
+use super::placeholder::{PendingCleanup, PlaceholderSet};
 use crate::Level;
 
 /// Resources on the host that a confined process needs while any of its processes lives: its
@@ -15,36 +14,19 @@ use crate::Level;
 /// Dropping it removes the placeholders.
 #[derive(Debug)]
 pub struct HostResources {
-    // Field order is drop order: the carrier is keyed by placeholders, and a path lease must outlive
-    // the placeholder at the path.
-    lock_carrier: Option<Arc<LockCarrier>>,
     placeholders: PlaceholderSet,
-    _path_lease: PathLease,
     level: Level,
     /// A pidfd of process 1 of the sandbox, which exits last. None until the helper sent it.
     init: Option<OwnedFd>,
 }
 
 impl HostResources {
-    pub(super) fn new(placeholders: PlaceholderSet, path_lease: PathLease, level: Level) -> Self {
+    pub(super) fn new(placeholders: PlaceholderSet, level: Level) -> Self {
         Self {
-            lock_carrier: None,
             placeholders,
-            _path_lease: path_lease,
             level,
             init: None,
         }
-    }
-
-    /// Returns a descriptor that keeps the placeholders locked while it is open. Bubblewrap inherits it,
-    /// so that the locks outlive a killed server.
-    pub(super) fn carry_locks(&mut self, carriers: &LockCarriers) -> io::Result<Option<OwnedFd>> {
-        self.lock_carrier = carriers.get_or_create(&self.placeholders.locks())?;
-        let descriptor = self
-            .lock_carrier
-            .as_ref()
-            .map(|carrier| carrier.try_clone_fd());
-        descriptor.transpose()
     }
 
     /// Sets the pidfd of process 1 of the sandbox.
@@ -59,7 +41,6 @@ impl HostResources {
     /// closes their directories, which takes longer than removing them.
     #[must_use = "dropping it closes descriptors, which takes a while"]
     pub fn release(self) -> PendingCleanup {
-        drop(self.lock_carrier);
         self.placeholders.release()
     }
 

@@ -3,7 +3,6 @@
 //! A Landlock rule grants access to a path and everything below it. It can't make exceptions below a
 //! granted path; those are enforced by mounts alone.
 
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -50,11 +49,10 @@ fn write(version: u32) -> u64 {
 }
 
 /// Restricts this process and its children to `grants`. Returns false if the kernel has no Landlock.
-pub(super) fn restrict(grants: &[Grant], level: Level) -> io::Result<bool> {
+pub(super) fn restrict(grants: &[Grant], level: Level) -> Result<bool, Errno> {
     let version = match sys::landlock_version() {
-        Ok(version) => version,
-        Err(error) if is_unsupported(&error) => return Ok(false),
-        Err(error) => return Err(error),
+        Err(Errno::NOSYS | Errno::OPNOTSUPP) => return Ok(false),
+        version => version?,
     };
     let handled = handled(version);
     let attributes = RulesetAttributes {
@@ -89,7 +87,7 @@ pub(super) fn restrict(grants: &[Grant], level: Level) -> io::Result<bool> {
             Ok(opened) => allow(&ruleset, opened, rights & handled)?,
             // There is nothing to grant.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
-            Err(errno) => return Err(errno.into()),
+            Err(errno) => return Err(errno),
         }
     }
     // The terminal may have no path inside the sandbox; programs reopen it through its descriptor.
@@ -129,17 +127,13 @@ fn standard_grants(version: u32, level: Level) -> Vec<(&'static str, u64)> {
     grants
 }
 
-fn allow(ruleset: &OwnedFd, opened: impl AsFd, rights: u64) -> io::Result<()> {
+fn allow(ruleset: &OwnedFd, opened: impl AsFd, rights: u64) -> Result<(), Errno> {
     let mode = rustix::fs::fstat(&opened)?.st_mode;
     let rights = match FileType::from_raw_mode(mode) {
         FileType::Directory => rights,
         _ => rights & FILE_RIGHTS,
     };
     sys::landlock_allow(ruleset, opened, rights)
-}
-
-fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EOPNOTSUPP))
 }
 
 #[cfg(test)]

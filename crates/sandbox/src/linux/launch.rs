@@ -5,26 +5,34 @@
 //! for the helper's report.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outpost_process::{Child, Command, SpawnError, SpawnErrorKind, Spawner, Stdio};
+use outpost_process::{Child, Command, Control, ReadableFd, SpawnError, SpawnErrorKind, Spawner};
 use tokio::time::timeout;
 
-use super::helper::{HelperChannel, HelperStderr, Step};
+use super::helper::{HelperChannel, Program, Report, Step};
 use super::host_resources::HostResources;
+use super::placeholder::is_placeholder;
 use super::preflight::{HostSupport, Unenforceable};
-use super::prepare_error::PrepareError;
-use super::running::{Failure, Running};
-use super::sandbox::{PreparedCommand, Program, Sandbox};
+use super::sandbox::Sandbox;
+use crate::error::{PrepareError, SandboxError};
 use crate::planning::{self, HostFileSystem};
 use crate::policy::Policy;
-use crate::{Access, Plan, SandboxError};
+use crate::{Access, Plan, Warning};
 
-/// How many processes are prepared at the same time. Preparation is CPU-bound.
-pub(super) const MAX_PREPARATIONS: usize = 8;
+/// How much of the helper's output an error message includes.
+pub(super) const MAX_OUTPUT: usize = 1024;
+
+/// How long a failed helper may take to exit by itself before it is killed.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// How long a killed helper may take to exit.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The reason why a confined process did not start.
 #[derive(Debug, thiserror::Error)]
@@ -64,18 +72,21 @@ pub enum WorkerAccess {
 /// A confined process that is ready to be spawned.
 #[derive(Debug)]
 pub struct PreparedProcess {
-    launch: Launch,
+    /// The command to spawn: bubblewrap, or the helper at [`Level::Landlock`](crate::Level::Landlock). If
+    /// the wrapper has its own stdio, the streams of the confined program follow the passed descriptors.
+    pub command: Command,
+    /// To be kept until no process of the sandbox lives.
+    pub resources: HostResources,
+    /// Paths that the plan denies.
+    pub(super) denied: Vec<PathBuf>,
+    /// Paths that exist inside only as masks over placeholders.
+    pub(super) absent: Vec<PathBuf>,
     /// Named in error messages.
-    program: OsString,
-    cwd: PathBuf,
-}
-
-/// A confined helper that is ready to be spawned.
-#[derive(Debug)]
-pub struct PreparedHelper {
-    launch: Launch,
-    denied: Vec<PathBuf>,
-    absent: Vec<PathBuf>,
+    pub(super) program: OsString,
+    pub(super) cwd: PathBuf,
+    /// The stderr of bubblewrap and the helper.
+    pub(super) stderr: Option<OwnedFd>,
+    pub(super) channel: HelperChannel,
 }
 
 /// A confined helper that serves requests on its socket.
@@ -121,17 +132,16 @@ impl Sandbox {
     ) -> Result<PreparedProcess, LaunchError> {
         let strings = command.exec_strings()?;
         let program = Program {
-            candidates: strings.candidates,
-            argv: strings.argv,
-            env: strings.env,
-            cwd: command.cwd.clone(),
-        };
-        let (_, prepared) = self.plan_and_prepare(request, None, program, limit).await?;
-        Ok(PreparedProcess {
-            launch: Launch::new(prepared, command.stdio),
-            program: command.argv.into_iter().next().unwrap_or_default(),
+            candidates: OsString::from_vec(strings.candidates),
+            argv: OsString::from_vec(strings.argv),
+            env: OsString::from_vec(strings.env),
             cwd: command.cwd,
-        })
+        };
+        let prepared = self.prepare_within(limit, request, None, program);
+        let mut prepared = prepared.await?;
+        prepared.command.stdio = command.stdio;
+        prepared.program = command.argv.into_iter().next().unwrap_or_default();
+        Ok(prepared)
     }
 
     /// Plans and prepares a confined helper that serves requests, within `limit`.
@@ -143,53 +153,38 @@ impl Sandbox {
         request: SandboxRequest,
         access: WorkerAccess,
         limit: Duration,
-    ) -> Result<PreparedHelper, LaunchError> {
-        let prepared = self.plan_and_prepare(request, Some(access), Program::none(), limit);
-        let (plan, mut prepared) = prepared.await?;
-        let absent = std::mem::take(&mut prepared.absent);
-        let denied = plan.rules.iter().filter(|rule| rule.access == Access::Deny);
-        Ok(PreparedHelper {
-            denied: denied.map(|rule| rule.path.clone()).collect(),
-            absent,
-            launch: Launch::new(prepared, Stdio::Pipes { stdin: false }),
-        })
-    }
-
-    async fn plan_and_prepare(
-        &self,
-        request: SandboxRequest,
-        access: Option<WorkerAccess>,
-        program: Program,
-        limit: Duration,
-    ) -> Result<(Plan, PreparedCommand), LaunchError> {
-        let prepared = self.prepare_on_thread(request, access, program);
-        let (plan, prepared) = timeout(limit, prepared)
+    ) -> Result<PreparedProcess, LaunchError> {
+        self.prepare_within(limit, request, Some(access), Program::none())
             .await
-            .map_err(|_| SandboxError::Timeout { limit })??;
-        for warning in &plan.warnings {
-            tracing::warn!("sandbox: {warning}");
-        }
-        Ok((plan, prepared))
     }
 
     /// Waits for a free preparation slot, then plans and prepares on a blocking thread.
-    async fn prepare_on_thread(
+    async fn prepare_within(
         &self,
+        limit: Duration,
         request: SandboxRequest,
         access: Option<WorkerAccess>,
         program: Program,
-    ) -> Result<(Plan, PreparedCommand), LaunchError> {
-        let slot = Arc::clone(self.preparations()).acquire_owned().await;
-        let slot = slot.map_err(|_| SandboxError::PlanningPanicked)?;
+    ) -> Result<PreparedProcess, LaunchError> {
         let sandbox = self.clone();
-        let preparation = tokio::task::spawn_blocking(move || {
-            let _slot = slot;
-            sandbox.prepare_request(&request, access, program)
-        });
-        // The task is never cancelled, so it fails only by a panic.
-        preparation
-            .await
-            .map_err(|_| SandboxError::PlanningPanicked)?
+        let preparation = async {
+            let slot = Arc::clone(&self.shared.preparations).acquire_owned().await;
+            let slot = slot.map_err(|_| SandboxError::PlanningPanicked)?;
+            let preparation = tokio::task::spawn_blocking(move || {
+                let _slot = slot;
+                sandbox.prepare_request(&request, access, program)
+            });
+            // The task is never cancelled, so it fails only by a panic.
+            let prepared = preparation.await;
+            prepared.map_err(|_| SandboxError::PlanningPanicked)?
+        };
+        let prepared = timeout(limit, preparation).await;
+        let (prepared, warnings) =
+            prepared.unwrap_or(Err(SandboxError::Timeout { limit }.into()))?;
+        for warning in warnings {
+            tracing::warn!("sandbox: {warning}");
+        }
+        Ok(prepared)
     }
 
     fn prepare_request(
@@ -197,9 +192,9 @@ impl Sandbox {
         request: &SandboxRequest,
         access: Option<WorkerAccess>,
         program: Program,
-    ) -> Result<(Plan, PreparedCommand), LaunchError> {
+    ) -> Result<(PreparedProcess, Vec<Warning>), LaunchError> {
         // First, because a missing prerequisite explains all other errors.
-        self.preflight().map_err(PrepareError::from)?;
+        let support = self.preflight().map_err(PrepareError::from)?;
         // Before planning, which would report a missing directory as a missing grant.
         check_directory(&program.cwd)?;
         let tmpdir = request.tmpdir.as_deref().filter(|dir| !dir.is_empty());
@@ -213,13 +208,21 @@ impl Sandbox {
         if access == Some(WorkerAccess::Read) {
             plan = plan.read_only();
         }
-        let mut prepared = self.prepare(&plan, program)?;
+        let mut prepared = self.prepare_with(&support, &plan, program)?;
         if access.is_some() {
             // After preparation, which creates placeholders.
-            prepared.absent.extend(HostFileSystem.placeholders(&plan));
+            prepared.absent.extend(readable_placeholders(&plan));
         }
-        Ok((plan, prepared))
+        Ok((prepared, plan.warnings))
     }
+}
+
+/// Returns the readable paths of a plan at which a placeholder exists. A process confined by the plan
+/// sees an empty directory there that has to count as missing.
+fn readable_placeholders(plan: &Plan) -> impl Iterator<Item = PathBuf> {
+    let readable = plan.rules.iter().filter(|rule| rule.access == Access::Read);
+    let masked = readable.filter(|rule| is_placeholder(&rule.path));
+    masked.map(|rule| rule.path.clone())
 }
 
 /// Checks that the working directory exists. The helper finds out whether it can be entered.
@@ -240,97 +243,161 @@ impl PreparedProcess {
     /// If the process can't be spawned, the helper reports a failed step, or the program can't be
     /// executed.
     pub async fn start(
-        self,
+        mut self,
         spawner: &Spawner,
         limit: Duration,
     ) -> Result<(Child, HostResources), LaunchError> {
-        let (channel, mut running) = self.launch.spawn(spawner).await?;
-        let outcome = running.wait_started(&channel, limit).await;
-        let Err(failure) = outcome else {
-            return running.into_parts();
-        };
-        Err(match failure {
-            Failure::Step(Step::Execute, errno) => {
-                running.read_error().await;
-                SpawnError::not_executed(self.program, errno).into()
+        let program = std::mem::take(&mut self.program);
+        let cwd = std::mem::take(&mut self.cwd);
+        let started = self.spawn(spawner, limit, true).await;
+        let started = started.map(|(child, resources, _)| (child, resources));
+        started.map_err(|error| {
+            let LaunchError::Sandbox(SandboxError::Helper { step, errno, .. }) = &error else {
+                return error;
+            };
+            match step {
+                Step::Execute => SpawnError::not_executed(program, *errno).into(),
+                Step::WorkingDirectory => SpawnError::not_entered(cwd, *errno).into(),
+                _ => error,
             }
-            Failure::Step(Step::WorkingDirectory, errno) => {
-                running.read_error().await;
-                SpawnError::not_entered(self.cwd, errno).into()
-            }
-            failure => running.into_error(failure).await.into(),
         })
     }
-}
 
-impl PreparedHelper {
-    /// Spawns the helper and waits until it is confined, within `limit`.
+    /// Spawns a helper that serves requests and waits until it is confined, within `limit`.
     ///
     /// # Errors
     /// If the helper can't be spawned or reports a failed step.
-    pub async fn start(
-        self,
+    pub async fn start_helper(
+        mut self,
         spawner: &Spawner,
         limit: Duration,
     ) -> Result<HelperProcess, LaunchError> {
-        let (channel, mut running) = self.launch.spawn(spawner).await?;
-        if let Err(failure) = running.wait_ready(&channel, limit).await {
-            return Err(running.into_error(failure).await.into());
-        }
-        let socket = channel.into_socket().map_err(PrepareError::from)?;
-        let (child, resources) = running.into_parts()?;
+        let denied = std::mem::take(&mut self.denied);
+        let absent = std::mem::take(&mut self.absent);
+        let (child, resources, channel) = self.spawn(spawner, limit, false).await?;
         Ok(HelperProcess {
             child,
             resources,
-            socket,
-            denied: self.denied,
-            absent: self.absent,
+            socket: channel.into_socket().map_err(PrepareError::from)?,
+            denied,
+            absent,
         })
     }
-}
 
-/// A command to spawn, with the server's side of the helper.
-#[derive(Debug)]
-struct Launch {
-    command: Command,
-    channel: HelperChannel,
-    stderr: Option<HelperStderr>,
-    resources: HostResources,
-}
-
-impl Launch {
-    fn new(prepared: PreparedCommand, stdio: Stdio) -> Self {
-        let PreparedCommand {
-            program,
-            mut argv,
-            env,
-            wrapper,
-            resources,
-            stderr,
-            channel,
-            ..
-        } = prepared;
-        let arg0 = std::mem::replace(&mut argv[0], program.into_os_string());
-        let command = Command {
-            argv,
-            arg0: Some(arg0),
-            cwd: "/".into(),
-            env,
-            stdio,
-            wrapper: Some(wrapper),
+    async fn spawn(
+        self,
+        spawner: &Spawner,
+        limit: Duration,
+        executes: bool,
+    ) -> Result<(Child, HostResources, HelperChannel), LaunchError> {
+        let mut resources = self.resources;
+        let child = spawner.spawn(self.command).await.map_err(wrapper_error)?;
+        let mut kill_on_drop = KillOnDrop(Some(child.control.clone()));
+        let ready = wait_ready(&self.channel, executes, &child.control, &mut resources);
+        let failure = match timeout(limit, ready).await {
+            Ok(Ok(())) => {
+                kill_on_drop.0 = None;
+                return Ok((child, resources, self.channel));
+            }
+            Ok(Err(failure)) => Ok(failure),
+            Err(_) => Err(SandboxError::Timeout { limit }),
         };
-        Launch {
-            command,
-            channel,
-            stderr,
-            resources,
+        let stderr = end(child, self.stderr).await;
+        kill_on_drop.0 = None;
+        Err(match failure? {
+            Some((step, errno)) => SandboxError::Helper {
+                step,
+                errno,
+                stderr,
+            },
+            None => SandboxError::helper_exited(stderr),
+        }
+        .into())
+    }
+}
+
+/// Waits for the report of the helper and, if it executes a program, until that closed the channel. Fails
+/// with the step that failed and its errno, if the helper reported one.
+async fn wait_ready(
+    channel: &HelperChannel,
+    executes: bool,
+    control: &Control,
+    resources: &mut HostResources,
+) -> Result<(), Option<(Step, i32)>> {
+    let readable = channel.try_clone_fd().and_then(ReadableFd::new);
+    let readable = readable.map_err(|_| None)?;
+    let mut is_ready = false;
+    loop {
+        match channel.recv() {
+            Ok(Some(received)) => {
+                if let Report::Failed(step, errno) = received.report {
+                    return Err(Some((step, errno)));
+                }
+                is_ready = true;
+                resources.set_init(received.init);
+                if let Some(sender) = received.sender {
+                    control.wraps(sender);
+                }
+                if !executes {
+                    return Ok(());
+                }
+            }
+            Ok(None) if is_ready => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                readable.readable().await.map_err(|_| None)?;
+            }
+            Ok(None) | Err(_) => return Err(None),
         }
     }
+}
 
-    async fn spawn(self, spawner: &Spawner) -> Result<(HelperChannel, Running), LaunchError> {
-        let child = spawner.spawn(self.command).await.map_err(wrapper_error)?;
-        let running = Running::new(child, self.stderr, self.resources);
-        Ok((self.channel, running))
+/// Ends all processes of a failed start and returns the first line that bubblewrap or the helper wrote.
+async fn end(mut child: Child, stderr: Option<OwnedFd>) -> String {
+    // It may hang after the failure.
+    let exited = timeout(EXIT_TIMEOUT, child.exit.wait()).await;
+    // If the program ran after all, it may have started others.
+    let _ = child.control.kill_tree();
+    if exited.is_err() {
+        let _ = timeout(KILL_TIMEOUT, child.exit.wait()).await;
+    }
+    let mut output = stderr
+        .map(|stderr| read_available(&stderr))
+        .unwrap_or_default();
+    for stream in &mut child.outputs {
+        output.extend(stream.drain().concat());
+    }
+    child.exit.reap();
+    child.control.release_tree();
+    output.truncate(MAX_OUTPUT);
+    first_line(&output)
+}
+
+/// Returns up to [`MAX_OUTPUT`] bytes that were written to a pipe so far. Bubblewrap and the helper write
+/// their message at once, so one read gets it.
+pub(super) fn read_available(pipe: &OwnedFd) -> Vec<u8> {
+    let mut bytes = vec![0; MAX_OUTPUT];
+    let length = rustix::io::read(pipe, &mut bytes).unwrap_or_default();
+    bytes.truncate(length);
+    bytes
+}
+
+/// Returns the first line that isn't blank.
+pub(super) fn first_line(output: &[u8]) -> String {
+    let output = String::from_utf8_lossy(output);
+    let line = output.lines().find(|line| !line.trim().is_empty());
+    line.unwrap_or_default().trim().to_owned()
+}
+
+/// Kills a process tree if dropped.
+struct KillOnDrop(Option<Control>);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        if let Some(control) = &self.0
+            && let Err(error) = control.kill_tree()
+        {
+            tracing::warn!(%error, "cannot kill an abandoned child");
+        }
     }
 }
 
@@ -352,6 +419,7 @@ fn wrapper_error(error: SpawnError) -> LaunchError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::sandbox::MAX_PREPARATIONS;
     use crate::policy::FileSystem;
     use crate::{HelperCommand, Level, Network};
 
@@ -363,7 +431,7 @@ mod tests {
             args: Vec::new(),
         };
         let sandbox = Sandbox::new(command, Level::default());
-        let _all = Arc::clone(sandbox.preparations())
+        let _all = Arc::clone(&sandbox.shared.preparations)
             .try_acquire_many_owned(MAX_PREPARATIONS as u32)
             .expect("all slots are free");
         let request = SandboxRequest {

@@ -8,7 +8,7 @@
 //! - [`preflight`]: probes what this host supports
 //! - [`sandbox`]: prepares a confined process in the server
 //! - [`plan_check`]: checks that a plan can be enforced
-//! - [`launch`]: plans, prepares and starts it; [`running`] waits for the helper
+//! - [`launch`]: plans, prepares and starts it
 //! - [`mounts`]: derives the mounts from a plan, and verifies them inside
 //! - [`placeholder`]: mount points at paths that must stay absent
 //! - [`host_resources`]: what a confined process needs on the host while it lives
@@ -24,20 +24,15 @@ pub(crate) mod nofollow;
 pub(crate) mod placeholder;
 mod plan_check;
 mod preflight;
-mod prepare_error;
-mod running;
 mod sandbox;
 mod seccomp;
 mod sys;
 
 pub use bubblewrap::Mounter;
-pub use helper::{HelperCommand, Step, main as run_helper};
+pub use helper::{HelperCommand, Program, Step, main as run_helper};
 pub use host_resources::HostResources;
-pub use launch::{
-    HelperProcess, LaunchError, PreparedHelper, PreparedProcess, SandboxRequest, WorkerAccess,
-};
+pub use launch::{HelperProcess, LaunchError, PreparedProcess, SandboxRequest, WorkerAccess};
 pub use placeholder::{PendingCleanup, PlaceholderError, is_placeholder};
 pub use preflight::{HostSupport, Remedy, Unenforceable};
-pub use prepare_error::PrepareError;
-pub use sandbox::{PreparedCommand, Program, Sandbox};
+pub use sandbox::Sandbox;
 pub use sys::landlock_version;

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::mounts::{self, LocalHostPaths};
-use super::prepare_error::PrepareError;
-use crate::{Access, Plan, Warning};
+use crate::{Access, Plan, PrepareError, Warning};
 
 /// Checks that namespaces can enforce a plan and that it shows what the helper needs.
 pub(super) fn check_namespaces(plan: &Plan, libraries: &[PathBuf]) -> Result<(), PrepareError> {

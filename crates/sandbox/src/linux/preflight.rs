@@ -1,26 +1,25 @@
 //! Finds out what this host can enforce by trying it.
 
-use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 
 use super::bubblewrap::Mounter;
-use super::helper::{self, HelperCommand, Probe};
-use crate::Level;
+use super::helper::{Program, Report, Step};
+use super::launch::{PreparedProcess, first_line, read_available};
+use super::sandbox::{Sandbox, stderr_pipe};
+use super::sys;
+use crate::{Access, Level, Network, Origin, Plan, Presence, Rule};
 
 /// The timeout of a probe, which normally takes a few milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How much of a probe's output is read.
-const MAX_OUTPUT: usize = 4096;
 
 /// The lowest Landlock version that is accepted without namespaces: it can restrict truncation.
 const MIN_LANDLOCK: u32 = 3;
@@ -150,68 +149,185 @@ impl Remedy {
     }
 }
 
-/// Probes the host at a level. Takes some milliseconds.
-pub(super) fn probe(
-    command: &HelperCommand,
-    level: Level,
-    mounter: Option<Mounter>,
-) -> Result<HostSupport, Unenforceable> {
-    match level {
-        Level::Namespaces => probe_namespaces(command, mounter),
-        Level::Landlock => probe_landlock(command),
+/// Probes the host by starting helpers with a plan that shows everything read-only. Takes some
+/// milliseconds.
+pub(super) fn probe(sandbox: &Sandbox) -> Result<HostSupport, Unenforceable> {
+    let landlock = sys::landlock_version().unwrap_or_default();
+    if sandbox.shared.level == Level::Landlock {
+        if landlock < MIN_LANDLOCK {
+            return Err(Unenforceable::NoLandlock { found: landlock });
+        }
+        let support = HostSupport {
+            bubblewrap: PathBuf::new(),
+            version: String::new(),
+            mounter: Mounter::Bubblewrap,
+            landlock,
+        };
+        return attempt(sandbox, support);
     }
-}
-
-fn probe_namespaces(
-    command: &HelperCommand,
-    mounter: Option<Mounter>,
-) -> Result<HostSupport, Unenforceable> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let bubblewrap =
-        find_bubblewrap(std::env::split_paths(&path)).ok_or(Unenforceable::NoBubblewrap)?;
-    let version = run(Command::new(&bubblewrap).arg("--version"))?.stdout;
-    let attempt = |mounter| {
-        let mut argv = command.argv(helper::PROBE);
-        argv.push(Probe::Namespaces(mounter).argument().into());
-        argv.push(bubblewrap.clone().into_os_string());
-        argv.extend(command.args.iter().map(OsString::from));
-        let output = run(&mut probe_command(command, &argv))?;
-        evaluate(&bubblewrap, mounter, version.trim(), &output)
+    let bubblewrap = find_bubblewrap(std::env::split_paths(&path));
+    let bubblewrap = bubblewrap.ok_or(Unenforceable::NoBubblewrap)?;
+    let mut support = HostSupport {
+        version: bubblewrap_version(&bubblewrap).map_err(failed)?,
+        bubblewrap,
+        mounter: sandbox.shared.mounter.unwrap_or(Mounter::Helper),
+        landlock,
     };
-    if let Some(mounter) = mounter {
-        return attempt(mounter);
-    }
-    match attempt(Mounter::Helper) {
+    match attempt(sandbox, support.clone()) {
         // Some hosts allow only bubblewrap to mount, and kernels before 5.12 lack `mount_setattr`.
-        Err(Unenforceable::Mounts { message }) => {
+        Err(Unenforceable::Mounts { message }) if sandbox.shared.mounter.is_none() => {
             tracing::warn!(
                 error = %message,
                 "the sandbox helper can't mount; falling back to mounts by bubblewrap"
             );
-            attempt(Mounter::Bubblewrap)
+            support.mounter = Mounter::Bubblewrap;
+            attempt(sandbox, support)
         }
         // Other errors may be transient and must not lead to the weaker mounts.
         result => result,
     }
 }
 
-fn probe_landlock(command: &HelperCommand) -> Result<HostSupport, Unenforceable> {
-    let mut argv = command.argv(helper::PROBE_INSIDE);
-    argv.push(Probe::Landlock.argument().into());
-    let output = run(&mut probe_command(command, &argv))?;
-    let support = evaluate(Path::new(""), Mounter::Bubblewrap, "", &output)?;
-    if support.landlock < MIN_LANDLOCK {
-        let found = support.landlock;
-        return Err(Unenforceable::NoLandlock { found });
+/// Starts a helper by these means. Returns them if it was confined.
+fn attempt(sandbox: &Sandbox, support: HostSupport) -> Result<HostSupport, Unenforceable> {
+    let presence = Presence::Directory;
+    let plan = Plan {
+        rules: vec![Rule::new("/".into(), Access::Read, presence, Origin::Entry)],
+        links: Vec::new(),
+        network: Network::Restricted,
+        cwd: "/".into(),
+        warnings: Vec::new(),
+    };
+    let prepared = sandbox.prepare_with(&support, &plan, Program::none());
+    let prepared = prepared.map_err(|error| Unenforceable::Probe {
+        message: error.to_string(),
+    })?;
+    match run(prepared).map_err(failed)? {
+        Outcome::Ready => Ok(support),
+        Outcome::Failed { step, stderr } => Err(explain(&support, step, &stderr)),
     }
-    Ok(support)
 }
 
-fn probe_command(command: &HelperCommand, argv: &[OsString]) -> Command {
-    let mut probe = Command::new(&command.program);
-    probe.arg0(&argv[0]).args(&argv[1..]).env_clear();
-    probe.envs(HelperCommand::environment());
+fn failed(error: io::Error) -> Unenforceable {
+    Unenforceable::Probe {
+        message: error.to_string(),
+    }
+}
+
+/// The outcome of a helper's start.
+enum Outcome {
+    Ready,
+    Failed {
+        /// The step that the helper reported, with its errno.
+        step: Option<(Step, i32)>,
+        stderr: String,
+    },
+}
+
+fn run(prepared: PreparedProcess) -> io::Result<Outcome> {
+    let PreparedProcess {
+        command,
+        stderr,
+        channel,
+        resources: _resources,
+        ..
+    } = prepared;
+    let mut child = spawn(command)?;
+    let deadline = Instant::now() + TIMEOUT;
+    let readable = channel.try_clone_fd()?;
+    let report = loop {
+        match channel.recv() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if let Err(error) = wait_readable(&readable, deadline) {
+                    break Err(error);
+                }
+            }
+            received => break received.map(|received| received.map(|received| received.report)),
+        }
+    };
+    // Its helper exits when the channel closes.
+    drop((channel, readable));
+    finish(&mut child, report.is_ok())?;
+    let step = match report? {
+        Some(Report::Ready) => return Ok(Outcome::Ready),
+        Some(Report::Failed(step, errno)) => Some((step, errno)),
+        None => None,
+    };
+    let stderr = stderr.map(|stderr| read_available(&stderr));
+    let stderr = first_line(&stderr.unwrap_or_default());
+    Ok(Outcome::Failed { step, stderr })
+}
+
+/// Spawns the wrapper of a confined process, whose own streams are the null device.
+#[expect(unsafe_code, reason = "descriptors are passed at fixed numbers")]
+fn spawn(command: outpost_process::Command) -> io::Result<Child> {
+    let (program, args) = command.argv.split_first().ok_or(ErrorKind::InvalidInput)?;
+    let mut probe = Command::new(program);
+    probe.args(args).env_clear().envs(command.env);
+    probe.arg0(command.arg0.as_ref().unwrap_or(program));
     probe
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    let wrapper = command.wrapper.ok_or(ErrorKind::InvalidInput)?;
+    let streams = match &wrapper.own {
+        Some(own) => {
+            probe.stderr(own.stderr.try_clone()?);
+            0..3
+        }
+        None => {
+            probe.stderr(Stdio::null());
+            0..0
+        }
+    };
+    // Moved above the numbers that they are duplicated to.
+    let passed = wrapper.passed.iter();
+    let passed = passed.map(|one| rustix::io::fcntl_dupfd_cloexec(one, 16));
+    let passed = passed.collect::<Result<Vec<_>, Errno>>()?;
+    let place = move || {
+        let all = passed.iter().map(AsRawFd::as_raw_fd).chain(streams.clone());
+        for (number, one) in (3..).zip(all) {
+            sys::duplicate_to(one, number)?;
+        }
+        Ok(())
+    };
+    // SAFETY: the closure only makes system calls. It neither allocates nor panics.
+    unsafe { probe.pre_exec(place) };
+    probe.spawn()
+}
+
+fn bubblewrap_version(bubblewrap: &Path) -> io::Result<String> {
+    let (ours, theirs) = stderr_pipe()?;
+    let mut command = Command::new(bubblewrap);
+    command
+        .arg("--version")
+        .current_dir("/")
+        .stdin(Stdio::null());
+    let mut child = command.stdout(theirs).stderr(Stdio::null()).spawn()?;
+    drop(command);
+    let waited = wait_readable(&ours, Instant::now() + TIMEOUT);
+    finish(&mut child, waited.is_ok())?;
+    waited?;
+    Ok(first_line(&read_available(&ours)))
+}
+
+fn wait_readable(descriptor: &OwnedFd, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
+    match rustix::event::poll(&mut polled, Some(&timeout))? {
+        0 => Err(io::Error::other(format!("it took longer than {TIMEOUT:?}"))),
+        _ => Ok(()),
+    }
+}
+
+/// Waits for the end of a probe, and kills it unless it `exits` by itself.
+fn finish(child: &mut Child, exits: bool) -> io::Result<()> {
+    if !exits {
+        let _ = child.kill();
+    }
+    child.wait().map(drop)
 }
 
 /// The system's directories of programs.
@@ -244,136 +360,75 @@ fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// The output of a probe.
-#[derive(Debug)]
-struct ProbeOutput {
-    stdout: String,
-    stderr: String,
-}
-
-/// Interprets the output of a probe.
-fn evaluate(
-    bubblewrap: &Path,
-    mounter: Mounter,
-    version: &str,
-    output: &ProbeOutput,
-) -> Result<HostSupport, Unenforceable> {
-    let landlock = output.stdout.trim().strip_prefix(helper::REPORTED.trim());
-    if let Some(Ok(landlock)) = landlock.map(|version| version.trim().parse()) {
-        return Ok(HostSupport {
-            bubblewrap: bubblewrap.to_owned(),
-            version: version.to_owned(),
-            mounter,
-            landlock,
-        });
-    }
-    let message = output.stderr.trim().lines().next().unwrap_or_default();
-    let message = message
-        .strip_prefix("bwrap: ")
-        .unwrap_or(message)
-        .to_owned();
-    Err(if message.to_ascii_lowercase().contains("unknown option") {
-        Unenforceable::OldBubblewrap {
-            found: version.to_owned(),
+/// Interprets the failed start of a helper.
+fn explain(support: &HostSupport, step: Option<(Step, i32)>, stderr: &str) -> Unenforceable {
+    let Some((step, errno)) = step else {
+        let Some(message) = stderr.strip_prefix("bwrap: ") else {
+            let message = stderr.to_owned();
+            return Unenforceable::Probe { message };
+        };
+        if message.to_ascii_lowercase().contains("unknown option") {
+            let found = support.version.clone();
+            return Unenforceable::OldBubblewrap { found };
         }
-    } else if let Some(message) = output.stderr.strip_prefix(helper::FORBIDDEN) {
-        let message = message.trim().to_owned();
-        Unenforceable::Mounts { message }
-    } else if output.stderr.starts_with("seccomp") {
-        Unenforceable::Seccomp { message }
-    } else if output.stderr.starts_with("bwrap: ") {
-        let remedy = Remedy::find(|path| std::fs::read_to_string(path).ok());
-        Unenforceable::Namespaces { message, remedy }
-    } else {
-        Unenforceable::Probe { message }
-    })
-}
-
-fn run(command: &mut Command) -> Result<ProbeOutput, Unenforceable> {
-    let failed = |error: std::io::Error| Unenforceable::Probe {
-        message: error.to_string(),
+        return Unenforceable::Namespaces {
+            message: message.to_owned(),
+            remedy: Remedy::find(|path| std::fs::read_to_string(path).ok()),
+        };
     };
-    command.current_dir("/").stdin(Stdio::null());
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let output = read_output(&mut child);
-    if output.is_none() {
-        let _ = child.kill();
-    }
-    child.wait().map_err(failed)?;
-    output.ok_or_else(|| Unenforceable::Probe {
-        message: format!("it took longer than {TIMEOUT:?}"),
-    })
-}
-
-/// Reads stdout and then stderr up to [`MAX_OUTPUT`]. Returns none on timeout.
-fn read_output(child: &mut Child) -> Option<ProbeOutput> {
-    let deadline = Instant::now() + TIMEOUT;
-    let read = |stream: Option<File>| -> Option<String> {
-        let mut stream = stream?;
-        let mut bytes = vec![0; MAX_OUTPUT];
-        let mut filled = 0;
-        while filled < MAX_OUTPUT {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let timeout = Timespec::try_from(left).ok()?;
-            let mut polled = [PollFd::new(&stream, PollFlags::IN)];
-            if rustix::event::poll(&mut polled, Some(&timeout)).ok()? == 0 {
-                return None;
-            }
-            match stream.read(&mut bytes[filled..]).ok()? {
-                0 => break,
-                more => filled += more,
-            }
+    let error = io::Error::from_raw_os_error(errno);
+    let message = format!("cannot {step}: {error}");
+    match step {
+        Step::Mounts | Step::Privileges
+            if support.mounter == Mounter::Helper
+                && [libc::EPERM, libc::EACCES, libc::ENOSYS].contains(&errno) =>
+        {
+            Unenforceable::Mounts { message }
         }
-        Some(String::from_utf8_lossy(&bytes[..filled]).into_owned())
-    };
-    let stdout = child
-        .stdout
-        .take()
-        .map(|pipe| File::from(OwnedFd::from(pipe)));
-    let stderr = child
-        .stderr
-        .take()
-        .map(|pipe| File::from(OwnedFd::from(pipe)));
-    Some(ProbeOutput {
-        stdout: read(stdout)?,
-        stderr: read(stderr)?,
-    })
+        Step::Privileges | Step::Landlock | Step::Seccomp => Unenforceable::Seccomp { message },
+        _ => Unenforceable::Probe { message },
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn evaluated(stdout: &str, stderr: &str) -> Result<HostSupport, Unenforceable> {
-        let output = ProbeOutput {
-            stdout: stdout.into(),
-            stderr: stderr.into(),
+    fn explained(mounter: Mounter, step: Option<(Step, i32)>, stderr: &str) -> Unenforceable {
+        let support = HostSupport {
+            bubblewrap: "/usr/bin/bwrap".into(),
+            version: "bubblewrap 0.4.0".to_owned(),
+            mounter,
+            landlock: 7,
         };
-        let bubblewrap = Path::new("/usr/bin/bwrap");
-        evaluate(bubblewrap, Mounter::Helper, "bubblewrap 0.4.0", &output)
+        explain(&support, step, stderr)
     }
 
     #[test]
-    fn successful_probe_reports_landlock_version() {
-        let support = evaluated("landlock 7\n", "").expect("supported");
-        assert_eq!(support.landlock, 7);
-        assert_eq!(
-            evaluated("landlock 0\n", "").map(|support| support.landlock),
-            Ok(0)
-        );
+    fn only_forbidden_mounts_lead_to_the_other_mounter() {
+        let of_helper = |step, errno| explained(Mounter::Helper, Some((step, errno)), "");
+        for errno in [libc::EPERM, libc::EACCES, libc::ENOSYS] {
+            for step in [Step::Mounts, Step::Privileges] {
+                let forbidden = of_helper(step, errno);
+                assert!(matches!(forbidden, Unenforceable::Mounts { .. }), "{step}");
+            }
+        }
+        let transient = of_helper(Step::Mounts, libc::ENOMEM);
+        assert!(matches!(transient, Unenforceable::Probe { .. }));
+        let seccomp = of_helper(Step::Seccomp, libc::EINVAL);
+        assert!(matches!(seccomp, Unenforceable::Seccomp { .. }));
+        let step = Some((Step::Privileges, libc::EPERM));
+        let privileges = explained(Mounter::Bubblewrap, step, "");
+        assert!(matches!(privileges, Unenforceable::Seccomp { .. }));
     }
 
     #[test]
     fn error_names_the_remedy() {
-        let old = evaluated("", "bwrap: Unknown option --disable-userns\n");
-        let old = old.expect_err("too old").to_string();
+        let of_bubblewrap = |stderr| explained(Mounter::Helper, None, stderr).to_string();
+        let old = of_bubblewrap("bwrap: Unknown option --disable-userns");
         assert!(old.contains("bubblewrap 0.4.0 is too old"), "{old}");
-        let stderr = "bwrap: No permissions to create new namespace, likely because";
-        let forbidden = evaluated("", stderr).expect_err("forbidden").to_string();
+        let forbidden =
+            of_bubblewrap("bwrap: No permissions to create new namespace, likely because");
         assert!(forbidden.contains("sysctl"), "{forbidden}");
         assert!(forbidden.contains("No permissions"), "{forbidden}");
         let none = Unenforceable::NoBubblewrap.to_string();

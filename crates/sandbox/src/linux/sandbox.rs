@@ -7,93 +7,45 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use outpost_process::{Wrapper, WrapperStdio};
+use outpost_process::{Command, Stdio, Wrapper, WrapperStdio};
 use parking_lot::Mutex;
-use rustix::fs::MemfdFlags;
+use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::pipe::PipeFlags;
 use tokio::sync::Semaphore;
 
 use super::bubblewrap::{self, Mounter};
-use super::helper::{
-    self, Grant, HelperChannel, HelperCommand, HelperConfig, HelperStderr, MountSetup,
-};
+use super::helper::{self, Grant, HelperChannel, HelperCommand, HelperConfig, Program};
 use super::host_resources::HostResources;
-use super::launch::MAX_PREPARATIONS;
+use super::launch::PreparedProcess;
 use super::mounts::{self, Layout, LocalHostPaths};
-use super::placeholder::{LockCarriers, PlaceholderPaths, Placeholders};
+use super::placeholder::Placeholders;
 use super::plan_check;
 use super::preflight::{self, HostSupport, Unenforceable};
-use super::prepare_error::{MAX_ARGUMENTS, PrepareError};
+use crate::error::{MAX_ARGUMENTS, PrepareError};
 use crate::{Access, Level, Plan};
+
+/// How many processes are prepared at the same time. Preparation is CPU-bound.
+pub(super) const MAX_PREPARATIONS: usize = 8;
 
 /// Confines processes. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     command: HelperCommand,
-    level: Level,
+    pub(super) level: Level,
     /// The mounter, if it isn't to be probed.
-    mounter: Option<Mounter>,
+    pub(super) mounter: Option<Mounter>,
     /// The result of a successful probe. A failed one is repeated: the operator may have installed
     /// what was missing.
     support: Mutex<Option<HostSupport>>,
     placeholders: Placeholders,
-    lock_carriers: LockCarriers,
-    placeholder_paths: PlaceholderPaths,
     /// The shared libraries of this program, which the helper needs too.
     libraries: OnceLock<Vec<PathBuf>>,
-    preparations: Arc<Semaphore>,
-}
-
-/// A program to execute inside the sandbox. The byte strings are sequences of NUL-terminated strings.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// Paths to try, in this order.
-    pub candidates: Vec<u8>,
-    /// Arguments, starting with `argv[0]`. If empty, the helper serves requests on its channel instead
-    /// of executing a program.
-    pub argv: Vec<u8>,
-    /// The whole environment.
-    pub env: Vec<u8>,
-    /// The working directory.
-    pub cwd: PathBuf,
-}
-
-impl Program {
-    /// Returns the configuration of a helper that serves requests instead of executing a program.
-    #[must_use]
-    pub fn none() -> Self {
-        Program {
-            candidates: Vec::new(),
-            argv: Vec::new(),
-            env: Vec::new(),
-            cwd: PathBuf::from("/"),
-        }
-    }
-}
-
-/// The command that starts a confined program: bubblewrap, or the helper at
-/// [`Level::Landlock`].
-#[derive(Debug)]
-pub struct PreparedCommand {
-    /// The path of the program to start.
-    pub program: PathBuf,
-    /// Its arguments, starting with `argv[0]`.
-    pub argv: Vec<OsString>,
-    /// Its environment.
-    pub env: Vec<(OsString, OsString)>,
-    /// Its descriptors. With its own stdio, the streams of the confined program follow the passed
-    /// descriptors.
-    pub wrapper: Wrapper,
-    /// To be kept until no process of the sandbox lives.
-    pub resources: HostResources,
-    /// Paths that exist inside only as masks over placeholders.
-    pub absent: Vec<PathBuf>,
-    pub(super) stderr: Option<HelperStderr>,
-    pub(super) channel: HelperChannel,
+    pub(super) preparations: Arc<Semaphore>,
 }
 
 impl Sandbox {
@@ -114,8 +66,6 @@ impl Sandbox {
                 mounter,
                 support: Mutex::default(),
                 placeholders: Placeholders::default(),
-                lock_carriers: LockCarriers::default(),
-                placeholder_paths: PlaceholderPaths::default(),
                 libraries: OnceLock::new(),
                 preparations: Arc::new(Semaphore::new(MAX_PREPARATIONS)),
             }),
@@ -132,40 +82,37 @@ impl Sandbox {
         if let Some(support) = &*cached {
             return Ok(support.clone());
         }
-        let Shared {
-            command,
-            level,
-            mounter,
-            ..
-        } = &*self.shared;
-        let support = preflight::probe(command, *level, *mounter)?;
-        Ok(cached.insert(support).clone())
+        Ok(cached.insert(preflight::probe(self)?).clone())
     }
 
     /// Returns the paths where placeholders of this sandbox may exist. Doesn't block;
     /// [`is_placeholder`](crate::is_placeholder) checks each.
     #[must_use]
     pub fn placeholders(&self) -> Vec<PathBuf> {
-        self.shared.placeholder_paths.paths()
-    }
-
-    pub(super) fn preparations(&self) -> &Arc<Semaphore> {
-        &self.shared.preparations
+        self.shared.placeholders.possible_paths()
     }
 
     /// Prepares a confined process. Blocks on the file system.
     ///
     /// # Errors
     /// If any part of the plan can't be enforced. Nothing is left on the host then.
-    pub fn prepare(&self, plan: &Plan, program: Program) -> Result<PreparedCommand, PrepareError> {
-        let support = self.preflight()?;
-        let level = self.shared.level;
-        let layout = match level {
+    pub fn prepare(&self, plan: &Plan, program: Program) -> Result<PreparedProcess, PrepareError> {
+        self.prepare_with(&self.preflight()?, plan, program)
+    }
+
+    /// Prepares a confined process by given means.
+    pub(super) fn prepare_with(
+        &self,
+        support: &HostSupport,
+        plan: &Plan,
+        program: Program,
+    ) -> Result<PreparedProcess, PrepareError> {
+        let Shared { command, level, .. } = &*self.shared;
+        let level = *level;
+        let Layout { mounts, absent } = match level {
             Level::Namespaces => {
-                plan_check::check_namespaces(
-                    plan,
-                    self.shared.libraries.get_or_init(plan_check::libraries),
-                )?;
+                let libraries = self.shared.libraries.get_or_init(plan_check::libraries);
+                plan_check::check_namespaces(plan, libraries)?;
                 let placeholders = self.shared.placeholders.paths();
                 mounts::lay_out(plan, &LocalHostPaths, &placeholders)
             }
@@ -174,96 +121,77 @@ impl Sandbox {
                 Layout::default()
             }
         };
-        let Layout {
-            mounts,
-            absent,
-            expected_mounts,
-        } = layout;
-        let (arguments, mount_setup) = match (level, support.mounter) {
+        let (options, user_after_mounts) = match (level, support.mounter) {
             (Level::Landlock, _) => (Vec::new(), None),
             (Level::Namespaces, Mounter::Helper) => {
-                let setup = MountSetup {
-                    mounts,
-                    user: rustix::process::geteuid().as_raw(),
-                    group: rustix::process::getegid().as_raw(),
-                };
-                (bubblewrap::for_helper(plan.network), Some(setup))
+                let user = rustix::process::geteuid().as_raw();
+                let group = rustix::process::getegid().as_raw();
+                (bubblewrap::for_helper(plan.network), Some((user, group)))
             }
             (Level::Namespaces, Mounter::Bubblewrap) => {
                 (bubblewrap::with_mounts(&mounts, plan.network), None)
             }
         };
-        if arguments.len() > MAX_ARGUMENTS {
-            return Err(PrepareError::TooManyArguments(arguments.len()));
+        if options.len() > MAX_ARGUMENTS {
+            return Err(PrepareError::TooManyArguments(options.len()));
         }
         let grants = plan.rules.iter().filter(|rule| rule.access != Access::Deny);
+        let grants = grants.map(|rule| Grant {
+            path: rule.path.clone(),
+            access: rule.access,
+            // With namespaces the mount check compares identities.
+            identity: rule.identity.filter(|_| level == Level::Landlock),
+        });
         let config = HelperConfig {
             network: plan.network,
             level,
-            mount_setup,
-            cwd: program.cwd,
-            candidates: program.candidates,
-            argv: program.argv,
-            env: program.env,
-            expected_mounts,
-            grants: grants
-                .map(|rule| Grant {
-                    path: rule.path.clone(),
-                    access: rule.access,
-                    // With namespaces the mount check compares identities.
-                    identity: rule.identity.filter(|_| level == Level::Landlock),
-                })
-                .collect(),
-        };
-        let config = memfd(&config.encode()?)?;
-        let (channel, helper_end) = HelperChannel::open(&config)?;
-        let command = &self.shared.command;
-        let (stderr, wrapper_stderr) = match level {
-            Level::Namespaces => Some(HelperStderr::open()?),
-            Level::Landlock => None,
-        }
-        .unzip();
-        let (program, argv, passed) = match level {
-            Level::Namespaces => {
-                let helper = helper::open_program(&command.program).map_err(io::Error::from)?;
-                let arguments = memfd(&nul_terminated(&arguments))?;
-                let argv = helper::bubblewrap_argv(command);
-                (
-                    support.bubblewrap,
-                    argv,
-                    vec![helper_end, helper, arguments],
-                )
-            }
-            Level::Landlock => (
-                command.program.clone(),
-                command.argv(helper::RUN),
-                vec![helper_end],
-            ),
-        };
-        // Last, so that nothing is left on the host if another step fails.
-        let path_lease = self.shared.placeholder_paths.lease(&absent);
-        let placeholders = self.shared.placeholders.acquire(&absent)?;
-        let mut resources = HostResources::new(placeholders, path_lease, level);
-        let wrapper_stdio = match wrapper_stderr {
-            Some(stderr) => {
-                let locks = resources.carry_locks(&self.shared.lock_carriers)?;
-                Some(WrapperStdio {
-                    held: locks.map(Arc::new),
-                    stderr: Arc::new(stderr),
-                })
-            }
-            None => None,
-        };
-        Ok(PreparedCommand {
+            user_after_mounts,
+            mounts,
+            grants: grants.collect(),
             program,
-            argv,
-            env: HelperCommand::environment(),
-            wrapper: Wrapper {
-                passed: passed.into_iter().map(Arc::new).collect(),
-                own: wrapper_stdio,
+        };
+        let (channel, helper_end) = HelperChannel::open(&memfd(&helper::encode(&config)?)?)?;
+        let mut passed = vec![helper_end];
+        let (wrapper, mut argv, stderr) = match level {
+            Level::Namespaces => {
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                let helper = rustix::fs::open(&command.program, flags, Mode::empty());
+                passed.push(helper.map_err(io::Error::from)?);
+                passed.push(memfd(&nul_terminated(&options))?);
+                let argv = command.bubblewrap_argv();
+                (&support.bubblewrap, argv, Some(stderr_pipe()?))
+            }
+            Level::Landlock => (&command.program, command.argv(), None),
+        };
+        let arg0 = std::mem::replace(&mut argv[0], wrapper.clone().into_os_string());
+        // Last, so that nothing is left on the host if another step fails.
+        let mut placeholders = self.shared.placeholders.acquire(&absent)?;
+        let (stderr, own) = match stderr {
+            Some((ours, theirs)) => {
+                let held = placeholders.carry_locks()?.map(Arc::new);
+                let stderr = Arc::new(theirs);
+                (Some(ours), Some(WrapperStdio { held, stderr }))
+            }
+            None => (None, None),
+        };
+        let denied = plan.rules.iter().filter(|rule| rule.access == Access::Deny);
+        Ok(PreparedProcess {
+            command: Command {
+                argv,
+                arg0: Some(arg0),
+                cwd: "/".into(),
+                env: HelperCommand::environment(),
+                stdio: Stdio::Pipes { stdin: false },
+                wrapper: Some(Wrapper {
+                    passed: passed.into_iter().map(Arc::new).collect(),
+                    own,
+                }),
             },
-            resources,
+            resources: HostResources::new(placeholders, level),
+            denied: denied.map(|rule| rule.path.clone()).collect(),
             absent,
+            program: OsString::new(),
+            cwd: config.program.cwd,
             stderr,
             channel,
         })
@@ -272,11 +200,8 @@ impl Sandbox {
 
 fn nul_terminated(arguments: &[OsString]) -> Vec<u8> {
     let bytes = arguments.iter().map(|argument| argument.as_encoded_bytes());
-    bytes
-        .flat_map(|argument| [argument, b"\0"])
-        .flatten()
-        .copied()
-        .collect()
+    let terminated = bytes.flat_map(|argument| [argument, b"\0"]);
+    terminated.flatten().copied().collect()
 }
 
 /// Creates a memfd with this content, positioned at its start.
@@ -285,4 +210,12 @@ fn memfd(bytes: &[u8]) -> io::Result<OwnedFd> {
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file.into())
+}
+
+/// Creates a pipe for the stderr of bubblewrap and the helper, which is separate from the program's. The
+/// first end doesn't block when it is read.
+pub(super) fn stderr_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&ours, true)?;
+    Ok((ours, theirs))
 }

@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 
 /// Installs a seccomp filter for this process and everything it executes.
-pub(super) fn set_filter(filter: &[sock_filter]) -> io::Result<()> {
-    let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+pub(super) fn set_filter(filter: &[sock_filter]) -> Result<(), Errno> {
+    let length = u16::try_from(filter.len()).map_err(|_| Errno::INVAL)?;
     let program = libc::sock_fprog {
         len: length,
         filter: filter.as_ptr().cast_mut(),
@@ -61,7 +61,7 @@ pub(super) fn set_mount_attributes(
             size_of::<MountAttr>(),
         )
     };
-    check(result).map(drop).map_err(|error| errno(&error))
+    check(result).map(drop)
 }
 
 /// Moves this process to a new user namespace, which has no id mappings yet. Fails in a process with
@@ -69,7 +69,7 @@ pub(super) fn set_mount_attributes(
 pub(super) fn unshare_user_namespace() -> Result<(), Errno> {
     // SAFETY: no pointers, and descriptors are not affected.
     let result = unsafe { libc::syscall(libc::SYS_unshare, libc::CLONE_NEWUSER) };
-    check(result).map(drop).map_err(|error| errno(&error))
+    check(result).map(drop)
 }
 
 /// Drops all capabilities from the bounding set, so that no program that is executed gets one.
@@ -77,7 +77,7 @@ pub(super) fn drop_bounding_set() -> Result<(), Errno> {
     for number in 0..64 {
         // SAFETY: no pointers.
         let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) };
-        match check(result.into()).map_err(|error| errno(&error)) {
+        match check(result.into()) {
             // The kernel knows no further capability.
             Err(Errno::INVAL) => break,
             dropped => dropped?,
@@ -106,7 +106,7 @@ struct PathBeneath {
 ///
 /// # Errors
 /// If the kernel has no Landlock, or it is disabled.
-pub fn landlock_version() -> io::Result<u32> {
+pub fn landlock_version() -> Result<u32, Errno> {
     let none = ptr::null::<RulesetAttributes>();
     let get_version: c_uint = 1;
     // SAFETY: with this flag the kernel expects a null pointer and size 0.
@@ -125,7 +125,7 @@ pub fn landlock_version() -> io::Result<u32> {
 pub(super) fn landlock_create_ruleset(
     attributes: &RulesetAttributes,
     size: usize,
-) -> io::Result<OwnedFd> {
+) -> Result<OwnedFd, Errno> {
     let attributes: *const _ = attributes;
     // SAFETY: `attributes` is valid for the size passed, which is at most its own.
     let result = unsafe {
@@ -136,13 +136,17 @@ pub(super) fn landlock_create_ruleset(
             0,
         )
     };
-    let number = c_int::try_from(check(result)?).map_err(|_| io::ErrorKind::InvalidData)?;
+    let number = c_int::try_from(check(result)?).map_err(|_| Errno::BADF)?;
     // SAFETY: the kernel has just created this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Adds a rule that allows these rights at and below `parent`.
-pub(super) fn landlock_allow(ruleset: &OwnedFd, parent: impl AsFd, allowed: u64) -> io::Result<()> {
+pub(super) fn landlock_allow(
+    ruleset: &OwnedFd,
+    parent: impl AsFd,
+    allowed: u64,
+) -> Result<(), Errno> {
     let rule = PathBeneath {
         allowed,
         parent: parent.as_fd().as_raw_fd(),
@@ -162,7 +166,7 @@ pub(super) fn landlock_allow(ruleset: &OwnedFd, parent: impl AsFd, allowed: u64)
 }
 
 /// Restricts this process to a ruleset.
-pub(super) fn landlock_restrict_self(ruleset: &OwnedFd) -> io::Result<()> {
+pub(super) fn landlock_restrict_self(ruleset: &OwnedFd) -> Result<(), Errno> {
     // SAFETY: no pointers.
     let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) };
     check(result).map(drop)
@@ -184,7 +188,7 @@ pub(super) fn reset_signal_handlers() {
 }
 
 /// Marks all descriptors from 3 on as close-on-exec.
-pub(super) fn close_inherited_on_exec() -> io::Result<()> {
+pub(super) fn close_inherited_on_exec() -> Result<(), Errno> {
     let flags = libc::CLOSE_RANGE_CLOEXEC;
     // SAFETY: no pointers, and no descriptor is closed now.
     check(unsafe { libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, flags) }).map(drop)
@@ -200,12 +204,9 @@ pub(super) fn unblock_signals() {
 
 /// Duplicates a descriptor to `number`, without close-on-exec. A descriptor that was open there is
 /// closed.
-pub(super) fn duplicate_to(descriptor: &OwnedFd, number: c_int) -> Result<(), Errno> {
-    // SAFETY: no pointers. The helper owns all descriptors at fixed numbers.
-    match unsafe { libc::dup2(descriptor.as_raw_fd(), number) } {
-        -1 => Err(errno(&io::Error::last_os_error())),
-        _ => Ok(()),
-    }
+pub(super) fn duplicate_to(descriptor: c_int, number: c_int) -> Result<(), Errno> {
+    // SAFETY: no pointers. The helper and a child before `exec` own all descriptors at fixed numbers.
+    check(unsafe { libc::dup2(descriptor, number) }.into()).map(drop)
 }
 
 /// Takes ownership of an inherited descriptor.
@@ -239,13 +240,9 @@ fn pointers(strings: &[&CStr]) -> Vec<*const c_char> {
     pointers.chain([ptr::null()]).collect()
 }
 
-fn errno(error: &io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
-}
-
-fn check(result: c_long) -> io::Result<c_long> {
+fn check(result: c_long) -> Result<c_long, Errno> {
     match result {
-        -1 => Err(io::Error::last_os_error()),
+        -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
         result => Ok(result),
     }
 }

@@ -7,10 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{FileSystemView, PlanError, table::Table};
-use crate::{Access, Origin, Presence, Rule, Warning};
-
-/// Kernel file systems, which are mounted anew inside and can't be renamed.
-const KERNEL: [&str; 2] = ["/proc", "/sys"];
+use crate::{Access, Origin, Presence, Rule, Warning, plan::is_kernel_path};
 
 /// An entry behind a closed directory.
 #[derive(Debug)]
@@ -51,17 +48,13 @@ impl Closed {
             let warns = self.origin != Origin::Glob && self.access != Access::Write;
             return Ok((None, warns.then(|| Warning::OutOfReach(self.path.clone()))));
         }
-        let rule = Rule {
-            path: self.directory.clone(),
-            access: match self.access {
-                Access::Deny => Access::Deny,
-                // Grants in it can't be reached, and protected names in it can't be masked.
-                Access::Read | Access::Write => Access::Read,
-            },
-            presence: Presence::Directory,
-            identity: None,
-            origin: self.origin,
+        let access = match self.access {
+            Access::Deny => Access::Deny,
+            // Grants in it can't be reached, and protected names in it can't be masked.
+            Access::Read | Access::Write => Access::Read,
         };
+        let directory = self.directory.clone();
+        let rule = Rule::new(directory, access, Presence::Directory, self.origin);
         let warning = Warning::Closed {
             path: self.path.clone(),
             closed: self.directory.clone(),
@@ -74,7 +67,7 @@ impl Closed {
     /// finds the file.
     fn could_be_replaced(&self) -> bool {
         let named = self.origin != Origin::Glob && self.access != Access::Write;
-        named && !KERNEL.iter().any(|path| self.directory.starts_with(path))
+        named && !is_kernel_path(&self.directory)
     }
 }
 

@@ -1,35 +1,15 @@
 //! The file system of this host.
 
-use std::{
-    ffi::OsString,
-    fs, io,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{ffi::OsString, fs, io, os::unix::fs::MetadataExt as _, path::Path, time::Instant};
 
 use rustix::io::Errno;
 
 use super::{FileSystemView, PathKind};
-use crate::{
-    Access, Identity, Plan,
-    linux::{nofollow, placeholder},
-};
+use crate::{Identity, linux::nofollow};
 
 /// The file system of this host, as the calling process sees it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostFileSystem;
-
-impl HostFileSystem {
-    /// Returns the readable paths of a plan at which a placeholder exists. A process confined by the plan
-    /// sees an empty directory there that has to count as missing.
-    #[must_use]
-    pub fn placeholders(&self, plan: &Plan) -> Vec<PathBuf> {
-        let readable = plan.rules.iter().filter(|rule| rule.access == Access::Read);
-        let masked = readable.filter(|rule| placeholder::is_placeholder(&rule.path));
-        masked.map(|rule| rule.path.clone()).collect()
-    }
-}
 
 impl FileSystemView for HostFileSystem {
     fn look(&self, path: &Path) -> io::Result<PathKind> {

@@ -16,15 +16,13 @@ use super::{
 };
 use crate::{
     Access, Link, Origin, Plan, Presence, Rule, Warning,
+    plan::is_kernel_path,
     policy::{FileSystem, Policy, Restricted},
 };
 
 /// Names below every writable root that are read-only unless an entry grants them: programs outside of
 /// the sandbox trust their contents.
 const PROTECTED: [&str; 4] = [".git", ".agents", ".codex", ".aws"];
-
-/// Kernel file systems, in which nothing can be created.
-const KERNEL: [&str; 2] = ["/proc", "/sys"];
 
 /// The properties of the child that matter for its plan.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +77,7 @@ pub fn plan(
         warnings: Vec::new(),
     };
     match &policy.file_system {
-        FileSystem::Unrestricted => planner.table.add(rule(
+        FileSystem::Unrestricted => planner.table.add(Rule::new(
             PathBuf::from("/"),
             Access::Write,
             Presence::Directory,
@@ -158,7 +156,7 @@ impl Planner<'_> {
                     by_name.push((path.clone(), pattern.base.clone()));
                 }
                 self.table
-                    .add(rule(path, Access::Deny, end.presence(), Origin::Glob));
+                    .add(Rule::new(path, Access::Deny, end.presence(), Origin::Glob));
                 // A generous limit, because redundant denials are removed later.
                 if self.table.len() > limits.rules * 8 {
                     let limit = limits.rules;
@@ -206,7 +204,8 @@ impl Planner<'_> {
         }
         match end {
             End::Directory | End::File => {
-                self.table.add(rule(path, access, end.presence(), origin));
+                self.table
+                    .add(Rule::new(path, access, end.presence(), origin));
             }
             // A host need not have all of the minimal paths.
             _ if origin == Origin::Minimal && access != Access::Deny => {}
@@ -223,11 +222,11 @@ impl Planner<'_> {
             }
             _ if access == Access::Write => self.absent_grants.push((path, absence)),
             End::MissingFrom(first) => {
-                let mask = rule(first, access, Presence::Absent, origin);
+                let mask = Rule::new(first, access, Presence::Absent, origin);
                 self.masks.push(mask);
             }
             End::BlockedBy(kept) => {
-                let mask = rule(kept.clone(), Access::Read, Presence::File, origin);
+                let mask = Rule::new(kept.clone(), Access::Read, Presence::File, origin);
                 self.masks.push(mask);
                 let denied = access == Access::Deny;
                 self.warnings.push(Warning::Blocked { path, kept, denied });
@@ -266,11 +265,11 @@ impl Planner<'_> {
             match end {
                 End::Directory | End::File => {
                     let presence = end.presence();
-                    let protected = rule(path, Access::Read, presence, Origin::Protected);
+                    let protected = Rule::new(path, Access::Read, presence, Origin::Protected);
                     self.table.add(protected);
                 }
                 _ => {
-                    let mask = rule(path, Access::Read, Presence::Absent, Origin::Protected);
+                    let mask = Rule::new(path, Access::Read, Presence::Absent, Origin::Protected);
                     self.masks.push(mask);
                 }
             }
@@ -329,8 +328,7 @@ impl Planner<'_> {
         masks.retain(|mask| {
             let above = self.table.above(&mask.path);
             let creatable = above.is_some_and(|above| above.access == Access::Write);
-            let is_kernel = KERNEL.iter().any(|path| mask.path.starts_with(path));
-            creatable && !is_kernel && self.table.get(&mask.path).is_none()
+            creatable && !is_kernel_path(&mask.path) && self.table.get(&mask.path).is_none()
         });
         // Of two masks for the same path, the stricter one stays.
         for mask in masks {
@@ -371,14 +369,4 @@ fn identified(mut rules: Vec<Rule>, view: &dyn FileSystemView) -> Result<Vec<Rul
         }
     }
     Ok(rules)
-}
-
-fn rule(path: PathBuf, access: Access, presence: Presence, origin: Origin) -> Rule {
-    Rule {
-        path,
-        access,
-        presence,
-        identity: None,
-        origin,
-    }
 }

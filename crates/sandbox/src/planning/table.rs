@@ -106,13 +106,8 @@ impl Table {
             );
         }
         for path in pins {
-            self.add(Rule {
-                path,
-                access: Access::Write,
-                presence: Presence::Directory,
-                identity: None,
-                origin: Origin::Pinned,
-            });
+            let (access, presence) = (Access::Write, Presence::Directory);
+            self.add(Rule::new(path, access, presence, Origin::Pinned));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use outpost_sandbox::planning::{self, ChildPaths, PlanLimits};
 use outpost_sandbox::policy::{Entry, FileSystem, Policy};
 use outpost_sandbox::{
     Access, HelperCommand, HostResources, Identity, Level, Network, Origin, Plan, PrepareError,
-    PreparedCommand, Presence, Program, Rule, Sandbox,
+    PreparedProcess, Presence, Program, Rule, Sandbox,
 };
 
 /// A directory on the host with a writable workspace, and a sandbox.
@@ -105,9 +105,9 @@ impl Fixture {
     /// Returns a program that does nothing.
     pub(crate) fn program(&self) -> Program {
         Program {
-            candidates: b"/bin/true\0".to_vec(),
-            argv: b"true\0".to_vec(),
-            env: Vec::new(),
+            candidates: "/bin/true\0".into(),
+            argv: "true\0".into(),
+            env: OsString::new(),
             cwd: self.plan.cwd.clone(),
         }
     }
@@ -167,7 +167,7 @@ impl Fixture {
     fn prepare(&self, argv: &[&OsStr]) -> Result<(Command, HostResources), PrepareError> {
         let nul_terminated = |strings: &[&OsStr]| {
             let terminated = strings.iter().map(|one| [one.as_bytes(), b"\0"].concat());
-            terminated.collect::<Vec<_>>().concat()
+            OsString::from_vec(terminated.collect::<Vec<_>>().concat())
         };
         let prepared = self.sandbox.prepare(
             &self.plan,
@@ -178,17 +178,16 @@ impl Fixture {
                 cwd: self.plan.cwd.clone(),
             },
         );
-        let PreparedCommand {
-            program,
-            argv,
-            env,
-            wrapper,
+        let PreparedProcess {
+            command: prepared,
             resources,
             ..
         } = prepared?;
-        let mut command = Command::new(program);
-        command.arg0(&argv[0]).args(&argv[1..]);
-        command.env_clear().envs(env).stdin(Stdio::null());
+        let (argv, arg0) = (prepared.argv, prepared.arg0.expect("has a name"));
+        let mut command = Command::new(&argv[0]);
+        command.arg0(arg0).args(&argv[1..]);
+        command.env_clear().envs(prepared.env).stdin(Stdio::null());
+        let wrapper = prepared.wrapper.expect("is a wrapper");
         let has_wrapper = wrapper.own.is_some();
         // Moved above the numbers that they are duplicated to.
         let passed = wrapper

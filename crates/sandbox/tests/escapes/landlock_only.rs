@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use outpost_sandbox::{Access, PrepareError, Program};
+use outpost_sandbox::{Access, PrepareError};
 
 use crate::fixture::{Fixture, is_root, text};
 
@@ -83,13 +83,7 @@ fn denial_below_a_grant_is_rejected() {
     let fixture = Fixture::new().landlock_only();
     let file = fixture.file(fixture.inside("key.pem"));
     let fixture = fixture.and(Access::Deny, &file);
-    let program = Program {
-        candidates: b"/bin/true\0".to_vec(),
-        argv: b"true\0".to_vec(),
-        env: Vec::new(),
-        cwd: "/".into(),
-    };
-    let rejected = fixture.sandbox().prepare(&fixture.plan, program);
+    let rejected = fixture.sandbox().prepare(&fixture.plan, fixture.program());
     assert!(matches!(rejected, Err(PrepareError::DeniedBelowGrant(path)) if path == file));
 }
 

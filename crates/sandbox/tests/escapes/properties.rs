@@ -4,7 +4,7 @@
 use std::os::unix::process::CommandExt;
 
 use outpost_sandbox::policy::{Entry, SpecialPath};
-use outpost_sandbox::{Access, Mounter, PrepareError, Program, Unenforceable};
+use outpost_sandbox::{Access, Mounter, PrepareError, Unenforceable};
 use rustix::fs::Mode;
 use rustix::process::{PidfdFlags, Resource, Rlimit};
 
@@ -115,17 +115,11 @@ fn preflight_reports_bubblewrap_and_mounter() {
 #[test]
 fn plan_that_hides_what_the_helper_needs_is_rejected() {
     let mut fixture = Fixture::new();
-    let program = || Program {
-        candidates: b"/bin/true\0".to_vec(),
-        argv: b"true\0".to_vec(),
-        env: Vec::new(),
-        cwd: "/".into(),
-    };
     fixture.plan.rules.remove(0);
-    let rejected = fixture.sandbox().prepare(&fixture.plan, program());
+    let rejected = fixture.sandbox().prepare(&fixture.plan, fixture.program());
     assert!(matches!(rejected, Err(PrepareError::HelperLibrary(_))));
     let fixture = Fixture::new().and(Access::Deny, "/proc".as_ref());
-    let rejected = fixture.sandbox().prepare(&fixture.plan, program());
+    let rejected = fixture.sandbox().prepare(&fixture.plan, fixture.program());
     assert!(matches!(rejected, Err(PrepareError::ProcDenied(_))));
 }
 
@@ -138,13 +132,7 @@ fn many_rules_are_rejected_only_with_mounts_by_bubblewrap() {
         rule.path = fixture.inside(&number.to_string());
         fixture.plan.rules.push(rule);
     }
-    let program = Program {
-        candidates: Vec::new(),
-        argv: Vec::new(),
-        env: Vec::new(),
-        cwd: "/".into(),
-    };
-    let prepared = fixture.sandbox().prepare(&fixture.plan, program);
+    let prepared = fixture.sandbox().prepare(&fixture.plan, fixture.program());
     match crate::MOUNTER {
         Mounter::Bubblewrap => assert!(matches!(prepared, Err(PrepareError::TooManyArguments(_)))),
         Mounter::Helper => assert!(prepared.is_ok()),

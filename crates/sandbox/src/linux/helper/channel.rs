@@ -1,5 +1,10 @@
-//! The channel between the server and the helper: a seqpacket socket pair.
+//! Messages between the server and its helper, over a seqpacket socket pair.
+//!
+//! The server sends the configuration, and the helper reports about the setup of the sandbox. A message
+//! is a version byte followed by postcard. Both ends are the same binary; the version guards against a
+//! helper that was replaced while the server was running.
 
+use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,24 +15,87 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
+use rustix::process::Pid;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use super::report::{MAX_LENGTH, Report};
+const VERSION: u8 = 5;
 
-/// The result of one receive on a [`HelperChannel`].
+/// An upper bound for the length of an encoded report.
+const MAX_REPORT: usize = 16;
+
+/// The maximum number of descriptors in one message.
+pub(in crate::linux) const MAX_FDS: usize = 64;
+
+pub(in crate::linux) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
+    postcard::to_allocvec(&(VERSION, message)).map_err(io::Error::other)
+}
+
+/// Fails if the message has another version, is truncated, or has trailing bytes.
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
+    match postcard::take_from_bytes(bytes) {
+        Ok(((VERSION, message), [])) => Ok(message),
+        _ => Err(Errno::PROTO.into()),
+    }
+}
+
+/// One message from the helper.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::linux) enum Report {
+    /// Setup is complete and the program is executed next. The helper's end of the channel closes
+    /// when that succeeds.
+    Ready,
+    /// This step failed with this errno.
+    Failed(Step, i32),
+}
+
+/// A step in the start of a confined program.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// Reading the configuration.
+    Config,
+    /// Starting bubblewrap. The server itself reports this failure.
+    Bubblewrap,
+    /// Mounting the plan.
+    Mounts,
+    /// Comparing the mounts with the plan.
+    MountCheck,
+    /// Entering the working directory.
+    WorkingDirectory,
+    /// Dropping capabilities.
+    Privileges,
+    /// Restricting itself with Landlock.
+    Landlock,
+    /// Installing the seccomp filter.
+    Seccomp,
+    /// Executing the program.
+    Execute,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Step::Config => "read the sandbox plan",
+            Step::Bubblewrap => "execute bwrap",
+            Step::Mounts => "mount the sandbox's files",
+            Step::MountCheck => "verify mounts",
+            Step::WorkingDirectory => "enter the working directory",
+            Step::Privileges => "drop privileges",
+            Step::Landlock => "set up Landlock",
+            Step::Seccomp => "install the seccomp filter",
+            Step::Execute => "execute the program",
+        })
+    }
+}
+
+/// A report as the server receives it.
 #[derive(Debug)]
-pub(in crate::linux) enum HelperMessage {
-    /// Nothing has arrived yet.
-    NotYet,
-    /// The helper sent a report.
-    Report {
-        report: Report,
-        /// The helper's pid in the server's PID namespace.
-        sender: Option<u32>,
-        /// A pidfd of process 1 of the sandbox's PID namespace, if the helper sent one.
-        init: Option<OwnedFd>,
-    },
-    /// All copies of the helper's end are closed.
-    Closed,
+pub(in crate::linux) struct ReceivedReport {
+    pub(in crate::linux) report: Report,
+    /// The helper's pid in the server's PID namespace.
+    pub(in crate::linux) sender: Option<u32>,
+    /// A pidfd of process 1 of the sandbox's PID namespace, if the helper sent one.
+    pub(in crate::linux) init: Option<OwnedFd>,
 }
 
 /// The server's end of the channel. Non-blocking.
@@ -37,20 +105,10 @@ pub(in crate::linux) struct HelperChannel(OwnedFd);
 impl HelperChannel {
     /// Creates a channel and sends `config` over it. The second end is for the helper.
     pub(in crate::linux) fn open(config: &OwnedFd) -> io::Result<(Self, OwnedFd)> {
-        let (ours, theirs) = rustix::net::socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
+        let (ours, theirs) = socket_pair()?;
         rustix::net::sockopt::set_socket_passcred(&ours, true)?;
         rustix::io::ioctl_fionbio(&ours, true)?;
-        let files = [config.as_fd()];
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&files));
-        let message = [IoSlice::new(b"file")];
-        rustix::net::sendmsg(&ours, &message, &mut control, SendFlags::NOSIGNAL)?;
+        send_fds(&ours, b"file", &[config.as_fd()])?;
         Ok((Self(ours), theirs))
     }
 
@@ -66,107 +124,133 @@ impl HelperChannel {
         Ok(self.0)
     }
 
-    /// Receives one message without blocking. A message that can't be decoded is an error.
-    pub(in crate::linux) fn recv(&self) -> io::Result<HelperMessage> {
-        let mut bytes = [0; MAX_LENGTH];
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1), ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut buffer = [IoSliceMut::new(&mut bytes)];
-        let length = loop {
-            let flags = RecvFlags::CMSG_CLOEXEC;
-            match rustix::net::recvmsg(&self.0, &mut buffer, &mut control, flags) {
-                Ok(message) => break message.bytes,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(HelperMessage::NotYet),
-                Err(Errno::CONNRESET) => return Ok(HelperMessage::Closed),
-                Err(errno) => return Err(errno.into()),
-            }
+    /// Receives one report without blocking; none if all copies of the helper's end are closed. Fails
+    /// with `WouldBlock` if nothing has arrived yet.
+    pub(in crate::linux) fn recv(&self) -> io::Result<Option<ReceivedReport>> {
+        let mut bytes = [0; MAX_REPORT];
+        let (length, sender, init) = match recv_fd(&self.0, &mut bytes) {
+            Ok((0, ..)) | Err(Errno::CONNRESET) => return Ok(None),
+            received => received?,
         };
-        let (mut sender, mut init) = (None, None);
-        for message in control.drain() {
-            match message {
-                RecvAncillaryMessage::ScmCredentials(credentials) => sender = Some(credentials.pid),
-                RecvAncillaryMessage::ScmRights(mut files) => init = files.next(),
-                _ => {}
-            }
-        }
-        if length == 0 {
-            return Ok(HelperMessage::Closed);
-        }
-        let report = Report::decode(&bytes[..length]).ok_or(io::ErrorKind::InvalidData)?;
-        let sender = sender.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
-        Ok(HelperMessage::Report {
-            report,
-            sender,
+        Ok(Some(ReceivedReport {
+            report: decode(&bytes[..length])?,
+            sender: sender.map(|pid| pid.as_raw_nonzero().get().cast_unsigned()),
             init,
-        })
+        }))
     }
 }
 
 /// Sends a report from the helper's end, with a pidfd of process 1 of the sandbox. Errors are
 /// ignored: they mean that the server no longer waits.
 pub(super) fn send(channel: BorrowedFd<'_>, report: Report, init: Option<BorrowedFd<'_>>) {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if let Some(init) = &init {
-        control.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(init)));
-    }
-    let Ok(bytes) = report.encode() else {
+    let Ok(bytes) = encode(&report) else {
         return;
     };
-    let message = [IoSlice::new(&bytes)];
-    let sent = rustix::net::sendmsg(channel, &message, &mut control, SendFlags::NOSIGNAL);
+    let sent = send_fds(channel, &bytes, init.as_slice());
     // ETOOMANYREFS: the user's limit of descriptors in flight is reached. The server waits for the
     // report and can do without the descriptor.
     if sent == Err(Errno::TOOMANYREFS) {
-        let mut empty = SendAncillaryBuffer::default();
-        let _ = rustix::net::sendmsg(channel, &message, &mut empty, SendFlags::NOSIGNAL);
+        let _ = send_fds(channel, &bytes, &[]);
     }
 }
 
 /// Waits for the first message and returns the configuration file that comes with it.
-pub(super) fn recv_config(channel: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+pub(super) fn recv_config(channel: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let (_, _, file) = recv_fd(channel, &mut [0; 8])?;
+    file.ok_or(Errno::PROTO)
+}
+
+pub(in crate::linux) fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)
+}
+
+/// Sends a message with up to [`MAX_FDS`] descriptors.
+pub(in crate::linux) fn send_fds(
+    socket: impl AsFd,
+    message: &[u8],
+    files: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(files));
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    rustix::net::sendmsg(socket, &[IoSlice::new(message)], &mut control, flags).map(drop)
+}
+
+/// Receives a message. Returns its length, its sender and its descriptor, if any.
+fn recv_fd(
+    socket: impl AsFd,
+    bytes: &mut [u8],
+) -> Result<(usize, Option<Pid>, Option<OwnedFd>), Errno> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1), ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut bytes = [0; 8];
-    let mut buffer = [IoSliceMut::new(&mut bytes)];
-    rustix::net::recvmsg(channel, &mut buffer, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    let rights = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(files) => Some(files),
-        _ => None,
-    });
-    rights.flatten().next().ok_or_else(|| Errno::PROTO.into())
+    let mut buffer = [IoSliceMut::new(bytes)];
+    let message = rustix::io::retry_on_intr(|| {
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        rustix::net::recvmsg(&socket, &mut buffer, &mut control, flags)
+    })?;
+    let (mut sender, mut file) = (None, None);
+    for ancillary in control.drain() {
+        match ancillary {
+            RecvAncillaryMessage::ScmCredentials(credentials) => sender = Some(credentials.pid),
+            RecvAncillaryMessage::ScmRights(mut files) => file = files.next(),
+            _ => {}
+        }
+    }
+    Ok((message.bytes, sender, file))
 }
 
 #[cfg(test)]
 mod tests {
     use rustix::fs::MemfdFlags;
 
-    use super::super::report::Step;
     use super::*;
 
     #[test]
     fn config_goes_to_the_helper_and_reports_come_back() {
         let file = rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC).expect("memfd");
         let (ours, theirs) = HelperChannel::open(&file).expect("socket pair");
-        assert!(matches!(ours.recv(), Ok(HelperMessage::NotYet)));
+        let nothing_yet = ours.recv().expect_err("nothing was sent");
+        assert_eq!(nothing_yet.kind(), io::ErrorKind::WouldBlock);
         recv_config(theirs.as_fd()).expect("receive");
         let failed = Report::Failed(Step::Seccomp, 22);
         send(theirs.as_fd(), failed, None);
         send(theirs.as_fd(), Report::Ready, Some(file.as_fd()));
         drop(theirs);
         for (expected, has_file) in [(failed, false), (Report::Ready, true)] {
-            let Ok(HelperMessage::Report {
-                report,
-                sender,
-                init,
-            }) = ours.recv()
-            else {
-                panic!("{expected:?} was sent");
-            };
-            let received = (report, sender, init.is_some());
+            let received = ours.recv().expect("receive").expect("was sent");
+            let received = (received.report, received.sender, received.init.is_some());
             assert_eq!(received, (expected, Some(std::process::id()), has_file));
         }
-        assert!(matches!(ours.recv(), Ok(HelperMessage::Closed)));
+        assert!(ours.recv().expect("receive").is_none(), "closed");
+    }
+
+    #[test]
+    fn report_roundtrips() {
+        let failed = |errno| Report::Failed(Step::Execute, errno);
+        let steps = [
+            Step::Config,
+            Step::Bubblewrap,
+            Step::Mounts,
+            Step::MountCheck,
+            Step::WorkingDirectory,
+            Step::Privileges,
+            Step::Landlock,
+            Step::Seccomp,
+            Step::Execute,
+        ];
+        let all_steps = steps.map(|step| Report::Failed(step, i32::MIN));
+        for report in [Report::Ready, failed(13)].into_iter().chain(all_steps) {
+            let bytes = encode(&report).expect("encode");
+            assert!(bytes.len() <= MAX_REPORT);
+            assert_eq!(decode::<Report>(&bytes).ok(), Some(report));
+        }
+        assert!(decode::<Report>(b"").is_err());
+        let mut unknown = encode(&failed(13)).expect("encode");
+        unknown[1] = 9;
+        assert!(decode::<Report>(&unknown).is_err());
     }
 }

@@ -2,12 +2,9 @@
 //!
 //! Bubblewrap creates the namespaces and executes the helper in them. The helper receives its
 //! [`HelperConfig`] over its [`channel`], mounts what the plan grants ([`mount_setup`]), drops its
-//! [`capabilities`], verifies the mounts, restricts itself with Landlock and seccomp, and executes
-//! the program. At [`Level::Landlock`](crate::Level::Landlock) there is no bubblewrap around it. If
+//! capabilities, verifies the mounts, restricts itself with Landlock and seccomp, and executes
+//! the program ([`mod@run`]). At [`Level::Landlock`](crate::Level::Landlock) there is no bubblewrap around it. If
 //! the configuration names no program, the helper keeps its channel and serves file operations.
-//!
-//! The [`probe`] does the same with a plan that shows everything read-only, to find out what this
-//! host supports.
 //!
 //! # Descriptors
 //!
@@ -23,39 +20,23 @@
 //! program's environment is part of the configuration, so the program inherits nothing of the
 //! helper.
 
-mod capabilities;
 mod channel;
-mod command;
 mod config;
-mod encoding;
-mod mount_fd;
 mod mount_setup;
-mod probe;
-mod report;
 mod run;
-mod stderr;
 
-use std::ffi::{CStr, CString, OsString};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rustix::fs::{Mode, OFlags};
-use rustix::io::{Errno, FdFlags};
+pub use channel::Step;
+pub(super) use channel::{HelperChannel, MAX_FDS, Report, encode, send_fds, socket_pair};
+pub use config::Program;
+pub(super) use config::{Grant, HelperConfig};
 
-pub(super) use channel::{HelperChannel, HelperMessage};
-pub use command::HelperCommand;
-pub(super) use config::{Grant, HelperConfig, MountSetup};
-pub(super) use probe::{FORBIDDEN, Probe, REPORTED};
-pub(super) use report::Report;
-pub use report::Step;
-pub(super) use stderr::HelperStderr;
-
-/// The modes of the helper, which are its first argument.
-pub(super) const RUN: &str = "run";
-pub(super) const PROBE: &str = "probe";
-pub(super) const PROBE_INSIDE: &str = "probe-inside";
+/// The first argument of the helper.
+const RUN: &str = "run";
 
 const CHANNEL_FD: i32 = 3;
 const SELF_FD: i32 = 4;
@@ -72,45 +53,54 @@ pub fn main(
     arguments: impl IntoIterator<Item = OsString>,
     serve: impl FnOnce(OwnedFd),
 ) -> ExitCode {
-    let arguments: Vec<_> = arguments.into_iter().collect();
-    let arguments: Vec<_> = arguments.iter().filter_map(|one| one.to_str()).collect();
-    match arguments.as_slice() {
-        [RUN] => run::run(serve),
-        [PROBE, kind, bubblewrap, helper_args @ ..] => probe::run(kind, bubblewrap, helper_args),
-        [PROBE_INSIDE, kind] => probe::report(kind),
-        _ => {}
+    if arguments.into_iter().eq([RUN]) {
+        run::run(serve);
     }
     ExitCode::FAILURE
 }
 
-/// Puts a descriptor at `number` for the next program.
-fn place_at(descriptor: OwnedFd, number: i32) -> Result<(), Errno> {
-    if descriptor.as_raw_fd() == number {
-        rustix::io::fcntl_setfd(&descriptor, FdFlags::empty())?;
-        // It has to stay open.
-        std::mem::forget(descriptor);
-        return Ok(());
+/// A command whose program calls [`run_helper`](crate::run_helper) with the arguments that follow
+/// [`args`](Self::args), before it starts a second thread.
+///
+/// A server uses its own binary as `/proc/self/exe`, which still names the running version after an
+/// upgrade replaced the file.
+#[derive(Clone, Debug)]
+pub struct HelperCommand {
+    /// The path of the program. `PATH` is not searched.
+    pub program: PathBuf,
+    /// Leading arguments. They are text because bubblewrap passes them on.
+    pub args: Vec<String>,
+}
+
+impl HelperCommand {
+    /// Returns the command line of the helper, starting with our own `argv[0]`, which process lists show.
+    pub(super) fn argv(&self) -> Vec<OsString> {
+        let name = std::env::args_os().next();
+        let name = name.unwrap_or_else(|| self.program.clone().into_os_string());
+        self.append_to([name])
     }
-    super::sys::duplicate_to(&descriptor, number)
-}
 
-/// Returns bubblewrap's command line. It reads its options from [`BWRAP_ARGS_FD`] and executes the
-/// helper from [`SELF_FD`].
-pub(super) fn bubblewrap_argv(command: &HelperCommand) -> Vec<OsString> {
-    let helper = format!("/proc/self/fd/{SELF_FD}");
-    let arguments = BWRAP_ARGS_FD.to_string();
-    let bwrap = ["bwrap", "--args", &arguments, "--", &helper].map(OsString::from);
-    let helper_args = command.args.iter().map(OsString::from);
-    bwrap
-        .into_iter()
-        .chain(helper_args)
-        .chain([RUN.into()])
-        .collect()
-}
+    /// Returns the command line of bubblewrap. It reads its options from [`BWRAP_ARGS_FD`] and executes the
+    /// helper from [`SELF_FD`].
+    pub(super) fn bubblewrap_argv(&self) -> Vec<OsString> {
+        let helper = format!("/proc/self/fd/{SELF_FD}");
+        let options = BWRAP_ARGS_FD.to_string();
+        self.append_to(["bwrap", "--args", &options, "--", &helper].map(OsString::from))
+    }
 
-/// Opens a program with `O_PATH`, only to execute it.
-pub(super) fn open_program(program: &Path) -> Result<OwnedFd, Errno> {
-    rustix::fs::open(program, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    fn append_to(&self, start: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+        let args = self.args.iter().map(OsString::from);
+        start.into_iter().chain(args).chain([RUN.into()]).collect()
+    }
+
+    /// Returns the environment of the helper and of bubblewrap: only the variables that the dynamic
+    /// loader may need.
+    pub(super) fn environment() -> Vec<(OsString, OsString)> {
+        let is_for_loader = |name: &OsString| name.as_encoded_bytes().starts_with(b"LD_");
+        std::env::vars_os()
+            .filter(|(name, _)| is_for_loader(name))
+            .collect()
+    }
 }
 
 /// Borrows one of the descriptors in the table above.
@@ -119,24 +109,4 @@ fn inherited(number: i32) -> BorrowedFd<'static> {
     // SAFETY: nothing in the helper closes descriptor `number` while it is borrowed. If the helper
     // was started by hand and nothing is open there, every use fails with EBADF.
     unsafe { super::sys::borrow_fd(number) }
-}
-
-fn c_string(text: impl Into<OsString>) -> CString {
-    let mut bytes = text.into().into_vec();
-    bytes.retain(|byte| *byte != 0);
-    CString::new(bytes).unwrap_or_default()
-}
-
-fn environment() -> Vec<CString> {
-    let join = |(name, value): (OsString, OsString)| {
-        let mut text = name;
-        text.push("=");
-        text.push(value);
-        c_string(text)
-    };
-    std::env::vars_os().map(join).collect()
-}
-
-fn borrowed(strings: &[CString]) -> Vec<&CStr> {
-    strings.iter().map(CString::as_c_str).collect()
 }

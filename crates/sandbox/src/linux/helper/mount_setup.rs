@@ -6,15 +6,16 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mount::{MountAttrFlags, OpenTreeFlags, UnmountFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+};
 
-use super::mount_fd::{self, NOSUID_NODEV, PATH_FLAGS, READ_ONLY, attach, clone_host};
 use super::{STDIN_FD, inherited};
 use crate::linux::mounts::{DEVICES, Mount, Mounts, PlannedMount};
 use crate::linux::nofollow;
@@ -29,6 +30,13 @@ const DEV_LINKS: [(&str, &str); 6] = [
     ("core", "/proc/kcore"),
     ("ptmx", "pts/ptmx"),
 ];
+
+/// Attributes of every mount: set-user-ID bits are ignored and devices can't be opened.
+const NOSUID_NODEV: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+const READ_ONLY: MountAttrFlags = NOSUID_NODEV.union(MountAttrFlags::MOUNT_ATTR_RDONLY);
+
+const PATH_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Up to this many trees are cloned before anything is covered, each held in a descriptor. With more,
 /// the helper pivots to a copy of the root and clones the trees one by one from the old root.
@@ -72,7 +80,7 @@ fn mount_all(mounts: &Mounts) -> Result<OwnedFd, MountError> {
     let kept_root = root.filter(|_| others.len() <= MAX_CLONED_AHEAD);
     let mut cloned = VecDeque::new();
     if kept_root.is_some() {
-        for PlannedMount { path, mount } in others {
+        for PlannedMount { path, mount, .. } in others {
             if let Some(attributes) = attributes(*mount) {
                 let tree = clone_host(&host, path, attributes).map_err(MountError::at(path))?;
                 cloned.push_back(tree);
@@ -81,7 +89,8 @@ fn mount_all(mounts: &Mounts) -> Result<OwnedFd, MountError> {
     }
     let devices = Devices::clone_from_host(&host)?;
     // The kernel allows a new procfs only while the host's is fully visible.
-    let proc = create_proc()?;
+    let attributes_of_proc = NOSUID_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let proc = create_mount("proc", &[], attributes_of_proc)?;
     let mut builder = MountBuilder::default();
     match (kept_root, root) {
         (Some(attributes), _) => sys::set_mount_attributes(&host, attributes, true)?,
@@ -92,7 +101,7 @@ fn mount_all(mounts: &Mounts) -> Result<OwnedFd, MountError> {
     }
     let null = builder.mount_dev(devices)?;
     let proc = builder.mount_proc(proc)?;
-    for PlannedMount { path, mount } in others {
+    for PlannedMount { path, mount, .. } in others {
         let mounted = match attributes(*mount) {
             Some(attributes) => {
                 let tree = cloned.pop_front().map(Ok);
@@ -201,7 +210,7 @@ impl MountBuilder {
         let mut null = None;
         for (path, device) in devices.standard {
             let (_, name) = split(Path::new(path))?;
-            mount_fd::attach_file(&dev, name, &device)?;
+            attach_file(&dev, name, &device)?;
             if name == "null" {
                 null = Some(device);
             }
@@ -216,7 +225,7 @@ impl MountBuilder {
         let shm = self.create("tmpfs", &[("mode", "1777")], NOSUID_NODEV)?;
         self.attach_at(Path::new("/dev/shm"), &shm)?;
         if let Some(terminal) = devices.terminal {
-            mount_fd::attach_file(&dev, "console".as_ref(), &terminal)?;
+            attach_file(&dev, "console".as_ref(), &terminal)?;
         }
         self.read_only_at_end.push(dev);
         null.ok_or(Errno::NOENT)
@@ -225,7 +234,7 @@ impl MountBuilder {
     /// Mounts `/proc`. Returns a clone that stays writable.
     fn mount_proc(&mut self, proc: OwnedFd) -> Result<OwnedFd, Errno> {
         self.attach_at(Path::new("/proc"), &proc)?;
-        let writable = mount_fd::clone(&proc, OpenTreeFlags::empty())?;
+        let writable = clone_mount(&proc, OpenTreeFlags::empty())?;
         self.read_only_at_end.push(proc);
         Ok(writable)
     }
@@ -234,7 +243,7 @@ impl MountBuilder {
     fn mask(&mut self, path: &Path, mount: Mount, null: &OwnedFd) -> Result<(), Errno> {
         if mount == Mount::HiddenFile {
             // The null device can't be opened through a mount with `nodev`.
-            let hidden = mount_fd::clone(null, OpenTreeFlags::empty())?;
+            let hidden = clone_mount(null, OpenTreeFlags::empty())?;
             sys::set_mount_attributes(&hidden, READ_ONLY, false)?;
             return self.attach_at(path, &hidden);
         }
@@ -242,7 +251,7 @@ impl MountBuilder {
         // A traversable mask gets mount points below it, so it can't be shared.
         let is_shared = mount != Mount::Traversable;
         if let Some(mask) = self.masks.get(&mode).filter(|_| is_shared) {
-            let copy = mount_fd::clone(mask, OpenTreeFlags::empty())?;
+            let copy = clone_mount(mask, OpenTreeFlags::empty())?;
             sys::set_mount_attributes(&copy, READ_ONLY, false)?;
             return self.attach_at(path, &copy);
         }
@@ -264,13 +273,13 @@ impl MountBuilder {
         options: &[(&str, &str)],
         attributes: MountAttrFlags,
     ) -> Result<OwnedFd, Errno> {
-        let mount = mount_fd::create(file_system, options, attributes)?;
+        let mount = create_mount(file_system, options, attributes)?;
         self.own_devices.push(rustix::fs::fstat(&mount)?.st_dev);
         Ok(mount)
     }
 
     fn attach_at(&self, path: &Path, mount: &OwnedFd) -> Result<(), Errno> {
-        let mount_point = self.mount_point(path, mount_fd::is_directory(mount)?)?;
+        let mount_point = self.mount_point(path, is_directory(mount)?)?;
         attach(mount, &mount_point)
     }
 
@@ -285,7 +294,7 @@ impl MountBuilder {
         if is_directory {
             rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))?;
         } else {
-            mount_fd::create_file(&parent, name)?;
+            create_file(&parent, name)?;
         }
         rustix::fs::openat(&parent, name, PATH_FLAGS, Mode::empty())
     }
@@ -318,9 +327,59 @@ impl MountBuilder {
     }
 }
 
-fn create_proc() -> Result<OwnedFd, Errno> {
-    let attributes = NOSUID_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    mount_fd::create("proc", &[], attributes)
+/// Clones the host's tree at `path` with all mounts below it, and sets `attributes` on all of them.
+fn clone_host(host: &OwnedFd, path: &Path, attributes: MountAttrFlags) -> Result<OwnedFd, Errno> {
+    let host = rustix::io::fcntl_dupfd_cloexec(host, 0)?;
+    let source = nofollow::open_in(host, path)?;
+    let tree = clone_mount(&source, OpenTreeFlags::AT_RECURSIVE)?;
+    sys::set_mount_attributes(&tree, attributes, true)?;
+    Ok(tree)
+}
+
+/// Clones a mount.
+fn clone_mount(source: &OwnedFd, flags: OpenTreeFlags) -> Result<OwnedFd, Errno> {
+    let common = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    rustix::mount::open_tree(source, "", common | flags)
+}
+
+/// Attaches a detached mount at `mount_point`.
+fn attach(mount: &OwnedFd, mount_point: &OwnedFd) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    rustix::mount::move_mount(mount, "", mount_point, "", flags)
+}
+
+/// Creates a detached mount of a new file system.
+fn create_mount(
+    file_system: &str,
+    options: &[(&str, &str)],
+    attributes: MountAttrFlags,
+) -> Result<OwnedFd, Errno> {
+    let context = rustix::mount::fsopen(file_system, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (name, value) in options {
+        rustix::mount::fsconfig_set_string(context.as_fd(), *name, *value)?;
+    }
+    rustix::mount::fsconfig_create(context.as_fd())?;
+    rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+/// Attaches the mount of a file under a new name in `directory`.
+fn attach_file(directory: &OwnedFd, name: &OsStr, mount: &OwnedFd) -> Result<(), Errno> {
+    create_file(directory, name)?;
+    let mount_point = rustix::fs::openat(directory, name, PATH_FLAGS, Mode::empty())?;
+    attach(mount, &mount_point)
+}
+
+/// Creates an empty file as a mount point.
+fn create_file(directory: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(0o444)).map(drop)
+}
+
+fn is_directory(mount: &OwnedFd) -> Result<bool, Errno> {
+    let mode = rustix::fs::fstat(mount)?.st_mode;
+    Ok(FileType::from_raw_mode(mode) == FileType::Directory)
 }
 
 fn split(path: &Path) -> Result<(&Path, &OsStr), Errno> {

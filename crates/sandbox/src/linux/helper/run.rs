@@ -1,18 +1,19 @@
 //! Confines the helper itself and then executes the program, or serves file operations.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::process::{Pid, PidfdFlags};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::config::HelperConfig;
-use super::report::{Report, Step};
-use super::{CHANNEL_FD, SELF_FD, STDIN_FD, capabilities, channel, inherited, mount_setup};
+use super::channel::{self, Report, Step};
+use super::config::{HelperConfig, Program};
+use super::{CHANNEL_FD, SELF_FD, STDIN_FD, inherited, mount_setup};
 use crate::Level;
 use crate::linux::landlock;
 use crate::linux::seccomp;
@@ -21,18 +22,9 @@ use crate::linux::sys;
 /// Returns if a step failed, after reporting it, or when `serve` has returned.
 pub(super) fn run(serve: impl FnOnce(OwnedFd)) {
     match confine_and_execute() {
-        Ok(ReadyToServe { channel, init }) => {
-            report_ready(init.as_ref());
-            serve(channel);
-        }
+        Ok(channel) => serve(channel),
         Err(failure) => failure.report(),
     }
-}
-
-/// The helper is confined and its configuration names no program.
-struct ReadyToServe {
-    channel: OwnedFd,
-    init: Option<OwnedFd>,
 }
 
 /// A step that failed.
@@ -48,13 +40,6 @@ impl Failure {
             step,
             path: None,
             error: error.into(),
-        }
-    }
-
-    fn at(path: Option<PathBuf>, step: Step, error: impl Into<io::Error>) -> Self {
-        Self {
-            path,
-            ..Self::new(step, error)
         }
     }
 
@@ -74,10 +59,6 @@ impl Failure {
     }
 }
 
-fn report_ready(init: Option<&OwnedFd>) {
-    channel::send(inherited(CHANNEL_FD), Report::Ready, init.map(AsFd::as_fd));
-}
-
 /// Opens a pidfd of process 1 of the sandbox, which is the helper's parent. The server waits for its
 /// end. Returns none without namespaces or if the kernel refuses.
 fn open_init(level: Level) -> Option<OwnedFd> {
@@ -87,20 +68,22 @@ fn open_init(level: Level) -> Option<OwnedFd> {
     rustix::process::pidfd_open(Pid::INIT, PidfdFlags::empty()).ok()
 }
 
-fn confine_and_execute() -> Result<ReadyToServe, Failure> {
+/// Returns the channel if the helper is confined and its configuration names no program.
+fn confine_and_execute() -> Result<OwnedFd, Failure> {
     let config = recv_config().map_err(Failure::of(Step::Config))?;
     // Before the seccomp filter is installed.
     let init = open_init(config.level);
     confine(&config)?;
     sys::reset_signal_handlers();
     sys::unblock_signals();
-    if config.argv.is_empty() {
-        let channel = inherited(CHANNEL_FD).try_clone_to_owned();
-        let channel = channel.map_err(Failure::of(Step::Execute))?;
-        return Ok(ReadyToServe { channel, init });
+    let channel = inherited(CHANNEL_FD);
+    let owned = channel.try_clone_to_owned();
+    let owned = owned.map_err(Failure::of(Step::Execute))?;
+    channel::send(channel, Report::Ready, init.as_ref().map(AsFd::as_fd));
+    if config.program.argv.is_empty() {
+        return Ok(owned);
     }
-    report_ready(init.as_ref());
-    Err(Failure::new(Step::Execute, execute(&config)))
+    Err(Failure::new(Step::Execute, execute(&config.program)))
 }
 
 fn recv_config() -> io::Result<HelperConfig> {
@@ -108,7 +91,7 @@ fn recv_config() -> io::Result<HelperConfig> {
     close_inherited_on_exec()?;
     let mut bytes = Vec::new();
     File::from(file).read_to_end(&mut bytes)?;
-    HelperConfig::decode(&bytes).ok_or_else(|| Errno::PROTO.into())
+    channel::decode(&bytes)
 }
 
 /// Marks all descriptors from 3 on as close-on-exec, also ones we don't know of. Kernels before 5.11
@@ -137,29 +120,30 @@ fn take_streams() -> Result<(), Errno> {
             let flags = rustix::fs::fcntl_getfl(&stream)? & OFlags::ACCMODE;
             stream = rustix::fs::open("/dev/null", flags | OFlags::CLOEXEC, Mode::empty())?;
         }
-        sys::duplicate_to(&stream, number)?;
+        sys::duplicate_to(stream.as_raw_fd(), number)?;
     }
     Ok(())
 }
 
 fn confine(config: &HelperConfig) -> Result<(), Failure> {
-    if let Some(setup) = &config.mount_setup {
-        let proc = mount_setup::apply(&setup.mounts)
-            .map_err(|error| Failure::at(error.path, Step::Mounts, error.errno))?;
-        capabilities::enter_user_namespace(&proc, setup.user, setup.group)
-            .map_err(Failure::of(Step::Privileges))?;
+    if let Some((user, group)) = config.user_after_mounts {
+        let proc = mount_setup::apply(&config.mounts).map_err(|error| Failure {
+            path: error.path,
+            ..Failure::new(Step::Mounts, error.errno)
+        })?;
+        enter_user_namespace(&proc, user, group).map_err(Failure::of(Step::Privileges))?;
     }
-    capabilities::drop_all().map_err(Failure::of(Step::Privileges))?;
-    for mount in &config.expected_mounts {
-        mount.check().map_err(|error| {
-            let path = Some(mount.path.clone());
-            Failure::at(path, Step::MountCheck, error)
+    drop_capabilities().map_err(Failure::of(Step::Privileges))?;
+    for mount in &config.mounts.mounts {
+        mount.check().map_err(|error| Failure {
+            path: Some(mount.path.clone()),
+            ..Failure::new(Step::MountCheck, error)
         })?;
     }
     if config.level == Level::Namespaces {
         take_streams().map_err(Failure::of(Step::Config))?;
     }
-    rustix::process::chdir(&config.cwd).map_err(Failure::of(Step::WorkingDirectory))?;
+    rustix::process::chdir(&config.program.cwd).map_err(Failure::of(Step::WorkingDirectory))?;
     let has_landlock =
         landlock::restrict(&config.grants, config.level).map_err(Failure::of(Step::Landlock))?;
     if !has_landlock && config.level == Level::Landlock {
@@ -169,12 +153,52 @@ fn confine(config: &HelperConfig) -> Result<(), Failure> {
     sys::set_filter(&filter).map_err(Failure::of(Step::Seccomp))
 }
 
+/// Moves to a nested user namespace as `user` and `group`. The outer namespace owns the mounts, so
+/// they can't be changed from the nested one, and no further namespace can be created in it.
+/// `proc` is a writable mount of `/proc`.
+fn enter_user_namespace(proc: &OwnedFd, user: u32, group: u32) -> Result<(), Errno> {
+    // Allows the namespace created next and no other.
+    write_proc(proc, "sys/user/max_user_namespaces", "1")?;
+    sys::unshare_user_namespace()?;
+    write_proc(proc, "self/setgroups", "deny")?;
+    write_proc(proc, "self/uid_map", &format!("{user} 0 1"))?;
+    write_proc(proc, "self/gid_map", &format!("{group} 0 1"))
+}
+
+/// Clears all capability sets and sets `no_new_privs`. This also applies without namespaces, where
+/// the capabilities of root would be valid on the host.
+fn drop_capabilities() -> Result<(), Errno> {
+    match sys::drop_bounding_set() {
+        // Without CAP_SETPCAP there are no capabilities to drop.
+        Err(Errno::PERM) => {}
+        dropped => dropped?,
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    rustix::thread::set_capabilities(None, none)?;
+    rustix::thread::set_no_new_privs(true)
+}
+
+fn write_proc(proc: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(proc, name, flags, Mode::empty())?;
+    if rustix::io::write(&file, text.as_bytes())? == text.len() {
+        Ok(())
+    } else {
+        Err(Errno::IO)
+    }
+}
+
 /// Tries the candidates in order, as `execvp` does, and returns the most significant error.
-fn execute(config: &HelperConfig) -> io::Error {
-    let (argv, env) = (strings(&config.argv), strings(&config.env));
+fn execute(program: &Program) -> io::Error {
+    let (argv, env) = (strings(&program.argv), strings(&program.env));
     let mut denied = None;
     let mut last = io::Error::from(Errno::NOENT);
-    for candidate in strings(&config.candidates) {
+    for candidate in strings(&program.candidates) {
         last = sys::execute(candidate, &argv, &env);
         match last.raw_os_error() {
             Some(libc::EACCES) => denied = Some(last),
@@ -189,8 +213,9 @@ fn execute(config: &HelperConfig) -> io::Error {
 }
 
 /// Splits a sequence of NUL-terminated strings.
-fn strings(bytes: &[u8]) -> Vec<&CStr> {
-    bytes
+fn strings(joined: &OsStr) -> Vec<&CStr> {
+    joined
+        .as_encoded_bytes()
         .split_inclusive(|byte| *byte == 0)
         .filter_map(|string| CStr::from_bytes_with_nul(string).ok())
         .collect()

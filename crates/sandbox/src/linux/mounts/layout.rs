@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::host_paths::{HostPaths, KernelMount, KernelMountKind};
-use super::mount_check::{Expected, ExpectedMount};
-use crate::{Access, Link, Origin, Plan, Presence, Rule};
+use crate::plan::is_kernel_path;
+use crate::{Access, Identity, Link, Origin, Plan, Presence, Rule};
 
 /// The mounts of a sandbox and their preconditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,8 +15,6 @@ pub(in crate::linux) struct Layout {
     pub(in crate::linux) mounts: Mounts,
     /// Paths that don't exist and must not be created. Each needs a placeholder to mount over.
     pub(in crate::linux) absent: Vec<PathBuf>,
-    /// The mounts to verify inside.
-    pub(in crate::linux) expected_mounts: Vec<ExpectedMount>,
 }
 
 /// The mounts inside a sandbox, besides its own `/dev` and `/proc`.
@@ -35,6 +33,8 @@ pub(in crate::linux) struct PlannedMount {
     #[serde(with = "crate::serde_as_bytes")]
     pub(in crate::linux) path: PathBuf,
     pub(in crate::linux) mount: Mount,
+    /// The host's file that must be there, if it is known.
+    pub(in crate::linux) identity: Option<Identity>,
 }
 
 /// The kind of a mount.
@@ -55,9 +55,6 @@ pub(in crate::linux) enum Mount {
     /// Shows an empty, read-only directory.
     Empty,
 }
-
-/// Paths of kernel file systems. They are mounted anew or read-only; a policy can't grant them.
-const KERNEL: [&str; 2] = ["/proc", "/sys"];
 
 /// The directory of devices, which every sandbox has on its own.
 const DEV: &str = "/dev";
@@ -94,38 +91,27 @@ pub(in crate::linux) fn lay_out(
     placeholders: &[PathBuf],
 ) -> Layout {
     let absent = absent(plan, host, placeholders);
-    let mounts = mounts(plan, host, &absent);
+    let mounts = mounts(plan, host, &absent).into_iter();
+    let mounts = mounts.map(|(path, mount)| PlannedMount {
+        identity: identity(plan, &path),
+        path,
+        mount,
+    });
     Layout {
-        expected_mounts: mounts
-            .iter()
-            .map(|(path, mount)| expected_mount(plan, path, *mount))
-            .collect(),
         mounts: Mounts {
-            mounts: mounts
-                .into_iter()
-                .map(|(path, mount)| PlannedMount { path, mount })
-                .collect(),
+            mounts: mounts.collect(),
             links: plan.links.clone(),
         },
         absent: absent.into_keys().collect(),
     }
 }
 
-fn expected_mount(plan: &Plan, path: &Path, mount: Mount) -> ExpectedMount {
-    let rule = plan.rules.iter().rev().find(|rule| rule.path == *path);
-    // Kernel file systems can't be replaced, and their inodes differ in each namespace.
-    let is_kernel = KERNEL.iter().any(|kernel| path.starts_with(kernel));
-    let identity = rule.and_then(|rule| rule.identity).filter(|_| !is_kernel);
-    let expected = match (mount, mount.mode()) {
-        (_, Some(mode)) => Expected::Empty { mode },
-        (Mount::HiddenFile, _) => Expected::Null,
-        (mount, _) => Expected::Host {
-            identity,
-            read_only: mount == Mount::Readable,
-        },
-    };
-    let path = path.to_owned();
-    ExpectedMount { path, expected }
+/// Returns the identity of the host's file at a path. Kernel file systems have none: they can't be
+/// replaced, and their inodes differ in each namespace.
+fn identity(plan: &Plan, path: &Path) -> Option<Identity> {
+    let mut rules = plan.rules.iter().rev();
+    let rule = rules.find(|rule| rule.path == *path)?;
+    rule.identity.filter(|_| !is_kernel_path(path))
 }
 
 fn mounts(
@@ -148,7 +134,7 @@ fn mounts(
     }
     // Kernel file systems may be mounted elsewhere too, for example in a tree for `chroot`.
     for KernelMount { path, kind } in host.kernel_mounts() {
-        let is_elsewhere = !KERNEL.iter().any(|usual| path.starts_with(usual));
+        let is_elsewhere = !is_kernel_path(&path);
         let mount = match (kind, plan.access(&path)) {
             (KernelMountKind::Proc, Access::Read | Access::Write) => {
                 if host.is_directory(&path) {
@@ -179,7 +165,7 @@ fn mounts(
 
 /// Returns the mount for one rule, if it needs one.
 fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl HostPaths) -> Option<Mount> {
-    if KERNEL.iter().any(|path| rule.path.starts_with(path)) && rule.access != Access::Deny {
+    if is_kernel_path(&rule.path) && rule.access != Access::Deny {
         // With a granted root, `/sys` is visible already.
         let needs_mount = rule.path.starts_with("/sys") && is_hidden(plan, at);
         return needs_mount.then_some(Mount::Readable);

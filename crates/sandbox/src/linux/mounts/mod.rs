@@ -12,6 +12,3 @@ pub(super) use host_paths::LocalHostPaths;
 pub(super) use layout::{
     DEVICES, Layout, Mount, Mounts, PlannedMount, is_read_only_device, lay_out,
 };
-#[cfg(test)]
-pub(super) use mount_check::Expected;
-pub(super) use mount_check::ExpectedMount;

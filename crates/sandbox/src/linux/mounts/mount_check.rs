@@ -3,51 +3,26 @@
 //! Between planning and mounting, a process that was confined earlier may have changed what is at a
 //! writable path. The helper compares each mount with the plan before the program runs.
 
-use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
-use crate::Identity;
+use super::layout::{Mount, PlannedMount};
 use crate::linux::nofollow::{self, OpenError};
 
-/// A path inside the sandbox and the mount that must be there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ExpectedMount {
-    #[serde(with = "crate::serde_as_bytes")]
-    pub(crate) path: PathBuf,
-    pub(crate) expected: Expected,
-}
-
-/// The kind of mount that must be at a path.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Expected {
-    /// A file or directory of the host, with this identity if it is known.
-    Host {
-        identity: Option<Identity>,
-        read_only: bool,
-    },
-    /// An empty, read-only tmpfs with this mode.
-    Empty { mode: u32 },
-    /// The null device on a mount that forbids opening devices.
-    Null,
-}
-
-impl ExpectedMount {
+impl PlannedMount {
     /// Fails with `ESTALE` if another mount is at the path.
-    pub(crate) fn check(&self) -> io::Result<()> {
+    pub(in crate::linux) fn check(&self) -> Result<(), Errno> {
         let opened = match nofollow::open(&self.path) {
             Ok(opened) => opened,
             Err(error) if is_inaccessible(&error) => return Ok(()),
-            Err(error) => return Err(error.errno.into()),
+            Err(error) => return Err(error.errno),
         };
         if self.matches(&opened)? {
             Ok(())
         } else {
-            Err(Errno::STALE.into())
+            Err(Errno::STALE)
         }
     }
 
@@ -60,22 +35,23 @@ impl ExpectedMount {
             let stat = rustix::fs::fstatvfs(opened)?;
             Ok::<_, Errno>(stat.f_flag.contains(StatVfsMountFlags::RDONLY))
         };
+        let is_planned = || {
+            let is = |expected| nofollow::identity(opened) == Ok(expected);
+            self.identity.is_none_or(is)
+        };
         let stat = rustix::fs::fstat(opened)?;
-        Ok(match self.expected {
-            Expected::Host {
-                identity,
-                read_only,
-            } => {
-                identity.is_none_or(|expected| nofollow::identity(opened) == Ok(expected))
-                    && (!read_only || is_read_only()?)
-            }
-            Expected::Empty { mode } => {
+        Ok(match self.mount {
+            Mount::Writable | Mount::Device => is_planned(),
+            Mount::Readable => is_planned() && is_read_only()?,
+            // An empty, read-only tmpfs.
+            Mount::HiddenDirectory | Mount::Traversable | Mount::Empty => {
                 let file_system = rustix::fs::fstatfs(opened)?;
                 file_system.f_type == TMPFS_MAGIC
-                    && stat.st_mode & 0o7777 == mode
+                    && Some(stat.st_mode & 0o7777) == self.mount.mode()
                     && is_read_only()?
             }
-            Expected::Null => {
+            // The null device on a mount that forbids opening devices.
+            Mount::HiddenFile => {
                 FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
                     && stat.st_rdev == rustix::fs::makedev(1, 3)
             }
@@ -113,30 +89,32 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::Identity;
 
     #[test]
     fn directory_without_a_mount_is_rejected() {
         let directory = tempfile::tempdir().expect("create directory");
         let path = directory.path().canonicalize().expect("canonicalize");
-        let host = |read_only, identity| Expected::Host {
-            identity,
-            read_only,
-        };
-        let check = |path: &Path, expected| {
+        let check = |path: &Path, mount, identity| {
             let path = path.to_owned();
-            ExpectedMount { path, expected }.check()
+            let planned = PlannedMount {
+                path,
+                mount,
+                identity,
+            };
+            planned.check()
         };
-        assert!(check(&path, host(false, None)).is_err());
+        assert!(check(&path, Mount::Writable, None).is_err());
         let root = Path::new("/");
         let opened = nofollow::open(root).expect("open");
         let identity = nofollow::identity(&opened).expect("fstat");
-        assert!(check(root, host(false, Some(identity))).is_ok());
+        assert!(check(root, Mount::Writable, Some(identity)).is_ok());
         let other = Identity {
             inode: identity.inode + 1,
             ..identity
         };
-        assert!(check(root, host(false, Some(other))).is_err());
-        assert!(check(root, Expected::Empty { mode: 0 }).is_err());
-        assert!(check(root, Expected::Null).is_err());
+        assert!(check(root, Mount::Writable, Some(other)).is_err());
+        assert!(check(root, Mount::HiddenDirectory, None).is_err());
+        assert!(check(root, Mount::HiddenFile, None).is_err());
     }
 }

@@ -5,33 +5,27 @@
 //! holds all locks: a socket with the locked directories in its receive queue, never received.
 
 use std::collections::HashMap;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use rustix::cmsg_space;
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
-};
+
+use crate::linux::helper::{MAX_FDS, send_fds, socket_pair};
 
 /// The maximum number of descriptors in flight. The kernel limits their number per user to the limit of
 /// open files, which may be as low as 1,024.
 const MAX_IN_FLIGHT: usize = 256;
 
-/// The number of descriptors in one message.
-const PER_MESSAGE: usize = 64;
-
 /// The existing carriers by the locks they hold. Processes with the same placeholders share one.
 #[derive(Debug, Default)]
-pub(in crate::linux) struct LockCarriers(Mutex<HashMap<Vec<usize>, Weak<LockCarrier>>>);
+pub(super) struct LockCarriers(Mutex<HashMap<Vec<usize>, Weak<LockCarrier>>>);
 
 /// Holds locks while any copy of its socket is open.
 #[derive(Debug)]
-pub(in crate::linux) struct LockCarrier {
-    socket: OwnedFd,
+pub(super) struct LockCarrier {
+    pub(super) socket: OwnedFd,
     count: usize,
 }
 
@@ -39,7 +33,7 @@ impl LockCarriers {
     /// Returns the carrier for these locks. Each lock has a number that is unique while it is held.
     ///
     /// Returns none if there are no locks, or too many: then they are lost if the server is killed.
-    pub(in crate::linux) fn get_or_create(
+    pub(super) fn get_or_create(
         &self,
         locks: &[(usize, BorrowedFd<'_>)],
     ) -> io::Result<Option<Arc<LockCarrier>>> {
@@ -59,42 +53,26 @@ impl LockCarriers {
         } else {
             park(locks)
         };
-        match socket {
-            Ok(socket) => {
-                let count = locks.len();
-                let carrier = Arc::new(LockCarrier { socket, count });
-                carriers.insert(key, Arc::downgrade(&carrier));
-                Ok(Some(carrier))
-            }
-            Err(Errno::TOOMANYREFS) => {
-                tracing::warn!(
-                    locks = locks.len(),
-                    "too many placeholder locks to pass on; they are lost if this server is killed"
-                );
-                Ok(None)
-            }
-            Err(errno) => Err(errno.into()),
+        if socket.as_ref().err() == Some(&Errno::TOOMANYREFS) {
+            tracing::warn!(
+                locks = locks.len(),
+                "too many placeholder locks to pass on; they are lost if this server is killed"
+            );
+            return Ok(None);
         }
-    }
-}
-
-impl LockCarrier {
-    pub(in crate::linux) fn try_clone_fd(&self) -> io::Result<OwnedFd> {
-        self.socket.try_clone()
+        let (socket, count) = (socket?, locks.len());
+        let carrier = Arc::new(LockCarrier { socket, count });
+        carriers.insert(key, Arc::downgrade(&carrier));
+        Ok(Some(carrier))
     }
 }
 
 /// Sends the locked directories to a socket and returns it.
 fn park(locks: &[(usize, BorrowedFd<'_>)]) -> Result<OwnedFd, Errno> {
-    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-    let (sender, receiver) = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
-    for chunk in locks.chunks(PER_MESSAGE) {
+    let (sender, receiver) = socket_pair()?;
+    for chunk in locks.chunks(MAX_FDS) {
         let directories: Vec<_> = chunk.iter().map(|(_, directory)| *directory).collect();
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(PER_MESSAGE))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&directories));
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        rustix::net::sendmsg(&sender, &[IoSlice::new(b"lock")], &mut control, flags)?;
+        send_fds(&sender, b"lock", &directories)?;
     }
     Ok(receiver)
 }
@@ -117,7 +95,7 @@ mod tests {
         let carriers = LockCarriers::default();
         let carrier = carriers.get_or_create(&[(1, locked.as_fd())]);
         let carrier = carrier.expect("create").expect("within the limit");
-        let copy = carrier.try_clone_fd().expect("clone");
+        let copy = carrier.socket.try_clone().expect("clone");
         drop((locked, carrier));
         let exclusive = FlockOperation::NonBlockingLockExclusive;
         assert_eq!(flock(&other, exclusive), Err(Errno::WOULDBLOCK));

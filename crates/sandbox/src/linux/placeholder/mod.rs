@@ -22,21 +22,15 @@
 //!
 //! - [`directory`]: creates, marks and recognizes a placeholder
 //! - [`set`]: the placeholders of this server, shared by its processes
-//! - [`path_table`]: their paths, for callers that must not block
-//! - [`writable_guard`]: temporary write permission for the parent directory
 
 mod directory;
 mod lock_carrier;
-mod path_table;
 mod set;
-mod writable_guard;
 
 #[cfg(test)]
 mod tests;
 
 pub use directory::is_placeholder;
-pub(super) use lock_carrier::{LockCarrier, LockCarriers};
-pub(super) use path_table::{PathLease, PlaceholderPaths};
 pub use set::PendingCleanup;
 pub(super) use set::{PlaceholderSet, Placeholders};
 

@@ -1,8 +1,9 @@
 //! The placeholders of this server, shared by its confined processes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -11,16 +12,25 @@ use rustix::fs::{AtFlags, FlockOperation, Mode};
 use rustix::io::Errno;
 
 use super::PlaceholderError;
-use super::directory::{self, OPEN_FLAGS};
-use super::writable_guard::WritableGuard;
+use super::directory::{self, OPEN_FLAGS, WritableGuard};
+use super::lock_carrier::{LockCarrier, LockCarriers};
 use crate::linux::nofollow;
 
 /// How often creation is retried when another server removes the placeholder at the same time.
 const ATTEMPTS: usize = 64;
 
-/// The placeholders of this server by path. Clones share the table.
+/// The placeholders of this server. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(in crate::linux) struct Placeholders(Arc<Mutex<HashMap<PathBuf, Weak<Placeholder>>>>);
+pub(in crate::linux) struct Placeholders(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Locked while directories are created and removed, which takes as long as the file system does.
+    table: Mutex<HashMap<PathBuf, Weak<Placeholder>>>,
+    /// The paths of each set, also while it is being created or removed. Locked only for lookups.
+    paths: Mutex<Vec<Weak<[PathBuf]>>>,
+    lock_carriers: LockCarriers,
+}
 
 /// One placeholder. The last reference is dropped while the table is locked.
 #[derive(Debug)]
@@ -39,6 +49,10 @@ pub(super) struct Placeholder {
 pub(in crate::linux) struct PlaceholderSet {
     all: Placeholders,
     placeholders: Vec<Arc<Placeholder>>,
+    /// Dropped before the placeholders, which it is keyed by.
+    lock_carrier: Option<Arc<LockCarrier>>,
+    /// Dropped after the placeholders at these paths.
+    _paths: Arc<[PathBuf]>,
 }
 
 impl Placeholders {
@@ -47,9 +61,16 @@ impl Placeholders {
         &self,
         paths: &[PathBuf],
     ) -> Result<PlaceholderSet, PlaceholderError> {
+        let shared: Arc<[PathBuf]> = paths.into();
+        let mut all_paths = self.0.paths.lock();
+        all_paths.retain(|paths| paths.strong_count() > 0);
+        all_paths.push(Arc::downgrade(&shared));
+        drop(all_paths);
         let mut set = PlaceholderSet {
             all: self.clone(),
             placeholders: Vec::new(),
+            lock_carrier: None,
+            _paths: shared,
         };
         for path in paths {
             set.placeholders.push(self.acquire_one(path)?);
@@ -57,12 +78,21 @@ impl Placeholders {
         Ok(set)
     }
 
+    /// Returns the paths of all placeholders. Blocks on the file system.
     pub(in crate::linux) fn paths(&self) -> Vec<PathBuf> {
-        self.0.lock().keys().cloned().collect()
+        self.0.table.lock().keys().cloned().collect()
+    }
+
+    /// Returns the paths where placeholders of sets may exist, without blocking.
+    pub(in crate::linux) fn possible_paths(&self) -> Vec<PathBuf> {
+        let paths = self.0.paths.lock();
+        let sets: Vec<_> = paths.iter().filter_map(Weak::upgrade).collect();
+        let unique: BTreeSet<_> = sets.iter().flat_map(|paths| paths.iter()).collect();
+        unique.into_iter().cloned().collect()
     }
 
     fn acquire_one(&self, path: &Path) -> Result<Arc<Placeholder>, PlaceholderError> {
-        let mut all = self.0.lock();
+        let mut all = self.0.table.lock();
         let existing = all.get(path).and_then(Weak::upgrade);
         // If it was removed or renamed from outside, its users keep it and a new one is created.
         if let Some(existing) = existing.filter(|existing| existing.is_at_its_path()) {
@@ -91,18 +121,22 @@ pub struct PendingCleanup {
 }
 
 impl PlaceholderSet {
-    /// Returns the locked directories, each with a number that is unique while this set exists.
-    pub(in crate::linux) fn locks(&self) -> Vec<(usize, BorrowedFd<'_>)> {
+    /// Returns a descriptor that keeps the placeholders locked while it is open. Bubblewrap inherits it,
+    /// so that the locks outlive a killed server. None if there are no placeholders, or too many.
+    pub(in crate::linux) fn carry_locks(&mut self) -> io::Result<Option<OwnedFd>> {
         let mut locks = Vec::new();
         let mut open: Vec<_> = self.placeholders.iter().collect();
         while let Some(placeholder) = open.pop() {
-            locks.push((
-                Arc::as_ptr(placeholder).addr(),
-                placeholder.directory.as_fd(),
-            ));
+            // The number is unique while this set exists.
+            let number = Arc::as_ptr(placeholder).addr();
+            locks.push((number, placeholder.directory.as_fd()));
             open.extend(&placeholder.outer);
         }
-        locks
+        self.lock_carrier = self.all.0.lock_carriers.get_or_create(&locks)?;
+        let carrier = self.lock_carrier.as_ref();
+        carrier
+            .map(|carrier| carrier.socket.try_clone())
+            .transpose()
     }
 
     /// Releases all placeholders. Removes those that no other process uses.
@@ -111,7 +145,8 @@ impl PlaceholderSet {
     }
 
     fn remove(&mut self) -> PendingCleanup {
-        let mut all = self.all.0.lock();
+        self.lock_carrier = None;
+        let mut all = self.all.0.table.lock();
         let mut removed = Vec::new();
         let mut open: Vec<_> = self.placeholders.drain(..).collect();
         while let Some(placeholder) = open.pop() {

@@ -439,24 +439,25 @@ fn every_mount_is_expected_inside() {
     };
     let mut workspace = write("/srv/p");
     workspace.identity = Some(known);
+    let mut sys = write("/sys");
+    sys.identity = Some(known);
     let mut key = deny("/srv/p/key");
     key.presence = Presence::File;
-    let plan = plan([read("/"), workspace, read("/srv/p/.git"), key, deny("/opt")]);
+    let rules = [read("/"), workspace, read("/srv/p/.git"), key, deny("/opt")];
+    let plan = plan([&rules[..], &[sys]].concat());
     let layout = lay_out(&plan, &FakeHost::default(), &[]);
-    let host = |identity, read_only| Expected::Host {
-        identity,
-        read_only,
-    };
     let expected = [
-        ("/", host(None, true)),
-        ("/opt", Expected::Empty { mode: 0 }),
-        ("/srv/p", host(Some(known), false)),
-        ("/srv/p/.git", host(None, true)),
-        ("/srv/p/key", Expected::Null),
+        ("/", Mount::Readable, None),
+        ("/opt", Mount::HiddenDirectory, None),
+        ("/srv/p", Mount::Writable, Some(known)),
+        ("/srv/p/.git", Mount::Readable, None),
+        ("/srv/p/key", Mount::HiddenFile, None),
+        ("/sys", Mount::Readable, None),
     ];
-    let expected = expected.map(|(path, expected)| ExpectedMount {
+    let expected = expected.map(|(path, mount, identity)| PlannedMount {
         path: path.into(),
-        expected,
+        mount,
+        identity,
     });
-    assert_eq!(layout.expected_mounts, expected);
+    assert_eq!(layout.mounts.mounts, expected);
 }
