@@ -8,7 +8,7 @@ use outpost_sandbox::{HostResources, PendingCleanup};
 use tokio::time::{sleep_until, timeout};
 
 use crate::{
-    clock,
+    clock::{self, until},
     process::{KILL_TIMEOUT, Process},
 };
 
@@ -88,7 +88,8 @@ impl Actor {
                         cleanup = self.release_resources().await;
                     }
                     let sandbox_denied = confined && self.process.looks_denied(code);
-                    self.process.append_exit(Exit { code, sandbox_denied });
+                    let exit = Exit { code, sandbox_denied };
+                    self.process.append(|journal| journal.exited(exit));
                     // Usually the streams end now: then the close is delivered with
                     // the exit, in one wakeup.
                     for index in (0..self.outputs.len()).rev() {
@@ -120,7 +121,7 @@ impl Actor {
         if let Some(leftovers) = self.leftovers.take() {
             cleanup = self.release_if_deserted(leftovers).await;
         }
-        self.process.append_close(end);
+        self.process.append(|journal| journal.close(end));
         // Only cleanup follows: let waiting tasks see the close first.
         tokio::task::yield_now().await;
         drop(cleanup);
@@ -139,7 +140,7 @@ impl Actor {
         match output.read(self.read_bytes) {
             ReadOutcome::Data(bytes) => {
                 let stream = output.stream();
-                self.process.append_output(stream, bytes);
+                self.process.append(|journal| journal.output(stream, bytes));
             }
             ReadOutcome::Empty => {}
             ReadOutcome::End => {
@@ -214,7 +215,7 @@ impl Actor {
         for output in &mut self.outputs {
             let stream = output.stream();
             for bytes in output.drain() {
-                self.process.append_output(stream, bytes);
+                self.process.append(|journal| journal.output(stream, bytes));
             }
         }
     }
@@ -240,13 +241,6 @@ async fn ended(process: Option<&ReadableFd>) {
     match process {
         // Fails only when the runtime shuts down.
         Some(process) => drop(process.readable().await),
-        None => std::future::pending().await,
-    }
-}
-
-pub(crate) async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline.into()).await,
         None => std::future::pending().await,
     }
 }

@@ -15,3 +15,11 @@ pub(crate) fn now() -> Instant {
 pub(crate) fn after(now: Instant, timeout: Duration) -> Instant {
     now + timeout.min(MAX_TIMEOUT)
 }
+
+/// Sleeps until the deadline, or forever without one.
+pub(crate) async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}

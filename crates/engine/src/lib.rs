@@ -20,8 +20,8 @@
 //!
 //! - `engine`: sessions, limits, sandboxed starts, retention of closed processes
 //! - `session`: slots and lease of one session (`slots`, `lease`)
-//! - `process`: the handle on one process; `actor` is its task
-//! - `termination`, `closed_processes`, `write_ids`: pure state machines
+//! - `process`: the handle on one process; `stdin`, its input; `actor`, its task
+//! - `termination`, `closed_processes`: pure state machines
 
 mod actor;
 mod clock;
@@ -38,7 +38,6 @@ mod session;
 mod start;
 mod stdin;
 mod termination;
-mod write_ids;
 
 pub use engine::{Engine, Resume, WorkerExit};
 pub use environment::ServerEnvironment;
@@ -48,7 +47,7 @@ pub use idle::{ActivityGuard, ActivityTracker};
 pub use limits::Limits;
 pub use outpost_journal::{Chunk, End, Event, Exit, Page};
 pub use outpost_process::{
-    ReaperCommand, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice,
+    ReaperCommand, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, Stdio, TreeChoice,
     is_sigint_ignored, restore_sigchld, restore_sigint, subreaper, trim_heap,
 };
 /// Sandbox policies and their enforcement.
@@ -61,4 +60,4 @@ pub use process::{Process, Summary, Watcher};
 pub use session::{
     Epoch, Link, Reservation, ResumeError, Session, SessionId, SessionOptions, Terminated, Ttl,
 };
-pub use start::{About, InvalidStart, Start, Terminal};
+pub use start::{About, InvalidStart, Start};

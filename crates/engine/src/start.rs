@@ -7,21 +7,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use outpost_types::{StartParams, TerminalSize, sandbox::Policy};
+use outpost_process::Stdio;
+use outpost_types::{StartParams, sandbox::Policy};
 
 use crate::ServerEnvironment;
-
-/// The standard streams of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Terminal {
-    /// Pipes. Standard input is at its end unless requested.
-    Pipes {
-        /// Whether standard input is a pipe.
-        stdin: bool,
-    },
-    /// A terminal of this size.
-    Pty(TerminalSize),
-}
 
 /// A process to be started.
 #[derive(Clone, Debug)]
@@ -40,7 +29,7 @@ pub struct Start {
     /// enforced in full does not start.
     pub sandbox: Option<Policy>,
     /// Pipes or a terminal.
-    pub terminal: Terminal,
+    pub stdio: Stdio,
     /// Stored with the process, not interpreted.
     pub metadata: BTreeMap<String, String>,
     /// After this time the tree is killed, and the exit code is 124.
@@ -102,10 +91,12 @@ impl Start {
             argv: params.argv,
             arg0: params.arg0,
             cwd: params.cwd.into_path(),
-            terminal: if params.tty {
-                Terminal::Pty(params.size.unwrap_or_default())
+            stdio: if params.tty {
+                Stdio::Pty {
+                    size: params.size.unwrap_or_default(),
+                }
             } else {
-                Terminal::Pipes {
+                Stdio::Pipes {
                     stdin: params.pipe_stdin,
                 }
             },
@@ -174,8 +165,8 @@ impl About {
             id: start.id.clone(),
             argv: start.argv.clone(),
             cwd: start.cwd.clone(),
-            tty: matches!(start.terminal, Terminal::Pty(_)),
-            takes_input: start.terminal != Terminal::Pipes { stdin: false },
+            tty: matches!(start.stdio, Stdio::Pty { .. }),
+            takes_input: start.stdio != Stdio::Pipes { stdin: false },
             metadata: start.metadata.clone(),
             started_at: SystemTime::now(),
             order,

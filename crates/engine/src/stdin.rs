@@ -1,14 +1,16 @@
 //! The input of a process: a bounded queue before its pipe or terminal.
 
-use std::{collections::VecDeque, io, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    io,
+    sync::Arc,
+};
 
 use bytes::{Buf, Bytes};
 use outpost_process::Input;
 use outpost_types::WriteStatus;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as TurnMutex, Notify, watch};
-
-use crate::write_ids::{Known, WriteIds};
 
 /// The status of the first write with an id, which its retries wait for.
 type Pending = watch::Receiver<Option<WriteStatus>>;
@@ -35,7 +37,7 @@ struct State {
     ending: bool,
     /// Whether the last byte written to a terminal did not end a line.
     mid_line: bool,
-    ids: WriteIds<Pending>,
+    ids: WriteIds,
 }
 
 impl Stdin {
@@ -62,7 +64,7 @@ impl Stdin {
         let mut retry_of = None;
         let mut status_sender = None;
         if let Some(id) = &id {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             match state.ids.get(id) {
                 Some(Known::Accepted) => return WriteStatus::Accepted,
                 Some(Known::Pending(first)) => retry_of = Some(first.clone()),
@@ -91,7 +93,7 @@ impl Stdin {
         let _turn = self.turn.lock().await;
         loop {
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if state.input.is_none() || state.ending {
                     if let Some(id) = &id {
                         state.ids.reject(id);
@@ -121,7 +123,7 @@ impl Stdin {
     pub(crate) async fn work(&self) {
         loop {
             let waiting = {
-                let state = self.state();
+                let state = self.state.lock();
                 match &state.input {
                     Some(input) if state.has_work() => Some(Arc::clone(input)),
                     _ => None,
@@ -140,20 +142,14 @@ impl Stdin {
 
     /// Writes as many queued bytes as possible without blocking.
     pub(crate) fn flush(&self) {
-        self.state().flush();
+        self.state.lock().flush();
         self.room.notify_one();
     }
 
     /// Ends the input and discards queued bytes.
     pub(crate) fn close(&self) {
-        let mut state = self.state();
-        state.drop_input();
-        drop(state);
+        self.state.lock().drop_input();
         self.room.notify_one();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 
@@ -230,5 +226,87 @@ impl State {
         self.queue.clear();
         self.queued = 0;
         self.ending = true;
+    }
+}
+
+/// The state of a write id.
+#[derive(Clone, Debug)]
+enum Known {
+    /// The first write with this id is still being queued.
+    Pending(Pending),
+    /// The write was accepted.
+    Accepted,
+}
+
+/// The most recent write ids of a process.
+struct WriteIds {
+    capacity: usize,
+    known: HashMap<String, Known>,
+    /// Accepted ids, oldest first. Pending ids are never evicted.
+    order: VecDeque<String>,
+}
+
+impl WriteIds {
+    fn new(capacity: usize) -> Self {
+        WriteIds {
+            capacity,
+            known: HashMap::new(),
+            order: VecDeque::new(),
+        }
+    }
+
+    fn get(&self, id: &str) -> Option<&Known> {
+        self.known.get(id)
+    }
+
+    /// Records the first write with this id.
+    fn begin(&mut self, id: &str, pending: Pending) {
+        self.known.insert(id.to_owned(), Known::Pending(pending));
+    }
+
+    /// Records that the write was accepted, and evicts the oldest id.
+    fn accept(&mut self, id: String) {
+        self.known.insert(id.clone(), Known::Accepted);
+        self.order.push_back(id);
+        while self.order.len() > self.capacity {
+            if let Some(oldest) = self.order.pop_front() {
+                self.known.remove(&oldest);
+            }
+        }
+    }
+
+    /// Records that the write had no effect, so that it can be retried.
+    fn reject(&mut self, id: &str) {
+        self.known.remove(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_ids_are_remembered() {
+        let mut ids = WriteIds::new(2);
+        for id in ["a", "b", "c"] {
+            ids.begin(id, watch::channel(None).1);
+            ids.accept(id.to_owned());
+        }
+        assert!(ids.get("a").is_none());
+        assert!(matches!(ids.get("b"), Some(Known::Accepted)));
+        assert!(matches!(ids.get("c"), Some(Known::Accepted)));
+    }
+
+    #[test]
+    fn rejected_write_may_be_retried() {
+        let mut ids = WriteIds::new(2);
+        let (first, pending) = watch::channel(None);
+        ids.begin("a", pending);
+        let Some(Known::Pending(pending)) = ids.get("a") else {
+            panic!("the write is pending");
+        };
+        assert!(pending.same_channel(&first.subscribe()));
+        ids.reject("a");
+        assert!(ids.get("a").is_none());
     }
 }

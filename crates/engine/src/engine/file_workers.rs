@@ -8,17 +8,14 @@ use outpost_sandbox::{
     HelperProcess, HostResources, PrepareError, Sandbox, SandboxError, SandboxRequest,
     WorkerAccess, is_placeholder, policy::Policy,
 };
-use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, start_retries::StartRetries};
-use crate::StartError;
+use super::{Engine, start_retries::retry_transient};
+use crate::{StartError, process::KILL_TIMEOUT};
 
 /// How long an unneeded worker may take to exit by itself. It removes unfinished files on the way.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How long a killed worker may take to exit.
-const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Observes the exit of a file worker. Until it has exited, its placeholders may exist on the host.
 #[derive(Clone, Debug, Default)]
@@ -71,25 +68,15 @@ impl Engine {
         let place = shared.process_permits.clone().try_acquire_owned();
         let place = place.map_err(|_| StartError::TooMany)?;
         let request = SandboxRequest { policy, tmpdir };
-        let mut attempts = StartRetries::within(shared.limits.sandbox_start_timeout);
-        let worker = loop {
-            let worker = self.spawn_file_worker(request.clone(), access).await;
-            if !attempts.again(&worker) {
-                break worker?;
-            }
-        };
+        let limit = shared.limits.sandbox_start_timeout;
+        let worker = retry_transient(limit, || self.spawn_file_worker(request.clone(), access));
+        let worker = worker.await?;
         let exit = WorkerExit::default();
-        let task = WorkerTask {
-            child: worker.child,
-            resources: worker.resources,
-            unneeded: exit.unneeded.clone(),
-            ending: shared.ending.clone(),
-            _place: place,
-        };
         let exited = exit.exited.clone().drop_guard();
+        let (unneeded, ending) = (exit.unneeded.clone(), shared.ending.clone());
         shared.tasks.spawn(async move {
-            task.run().await;
-            drop(exited);
+            watch_worker(worker.child, worker.resources, unneeded, ending).await;
+            drop((place, exited));
         });
         let socket = WorkerSocket::client(
             worker.socket,
@@ -128,43 +115,35 @@ impl Engine {
     }
 }
 
-/// Waits for the exit of a file worker, or ends it.
-struct WorkerTask {
-    child: Child,
+/// Waits for the exit of a file worker, and ends it when its executor is dropped (`unneeded`) or the
+/// engine ends (`ending`).
+async fn watch_worker(
+    mut child: Child,
     resources: HostResources,
-    /// Cancelled when the executor of the worker is dropped.
     unneeded: CancellationToken,
-    /// Cancelled when the engine ends.
     ending: CancellationToken,
-    _place: OwnedSemaphorePermit,
-}
-
-impl WorkerTask {
-    async fn run(mut self) {
-        let exited = tokio::select! {
-            _ = self.child.exit.wait() => true,
-            () = self.ending.cancelled() => false,
-            () = self.unneeded.cancelled() => {
-                timeout(EXIT_TIMEOUT, self.child.exit.wait()).await.is_ok()
-            }
-        };
-        if !exited {
-            if let Err(error) = self.child.control.kill_tree() {
-                tracing::warn!(%error, "cannot kill a file worker");
-            }
-            let _ = timeout(KILL_TIMEOUT, self.child.exit.wait()).await;
+) {
+    let exited = tokio::select! {
+        _ = child.exit.wait() => true,
+        () = ending.cancelled() => false,
+        () = unneeded.cancelled() => timeout(EXIT_TIMEOUT, child.exit.wait()).await.is_ok(),
+    };
+    if !exited {
+        if let Err(error) = child.control.kill_tree() {
+            tracing::warn!(%error, "cannot kill a file worker");
         }
-        let init = self.resources.init();
-        match init.and_then(|init| init.map(ReadableFd::new).transpose()) {
-            Ok(Some(init)) => {
-                let _ = timeout(KILL_TIMEOUT, init.readable()).await;
-            }
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(%error, "cannot wait for the exit of a file worker's sandbox");
-            }
-        }
-        self.child.exit.reap();
-        self.child.control.release_tree();
+        let _ = timeout(KILL_TIMEOUT, child.exit.wait()).await;
     }
+    let init = resources.init();
+    match init.and_then(|init| init.map(ReadableFd::new).transpose()) {
+        Ok(Some(init)) => {
+            let _ = timeout(KILL_TIMEOUT, init.readable()).await;
+        }
+        Ok(None) => {}
+        Err(error) => {
+            tracing::warn!(%error, "cannot wait for the exit of a file worker's sandbox");
+        }
+    }
+    child.exit.reap();
+    child.control.release_tree();
 }

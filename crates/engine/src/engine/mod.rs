@@ -1,30 +1,28 @@
 //! The engine: all sessions and processes of a server.
 
-mod expire_closed;
 mod file_workers;
 mod sessions;
 mod start_retries;
 
-use expire_closed::expire_closed;
 pub use file_workers::WorkerExit;
 pub use sessions::Resume;
-use start_retries::StartRetries;
+use start_retries::retry_transient;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use outpost_journal::Journal;
-use outpost_process::{Child, Command, Spawner, Stdio, TreeKind};
+use outpost_journal::{Journal, Seq};
+use outpost_process::{Child, Command, Spawner, TreeKind};
 use outpost_sandbox::{
     HostResources, HostSupport, PrepareError, Sandbox, SandboxError, SandboxRequest, Unenforceable,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     About, ActivityTracker, Delivery, Limits, Process, Reservation, Session, SessionId, Start,
-    StartError, Terminal, actor::Actor, clock, closed_processes::ClosedProcesses,
-    freed_bytes::FreedBytes, stdin::Stdin,
+    StartError, actor::Actor, clock, closed_processes::ClosedProcesses, freed_bytes::FreedBytes,
+    stdin::Stdin,
 };
 
 /// Processes and sessions of one server. Clones share one engine.
@@ -46,7 +44,7 @@ struct Shared {
     /// One permit for each process that may run concurrently.
     process_permits: Arc<Semaphore>,
     closed: Mutex<ClosedProcesses<(Session, Process)>>,
-    /// Wakes [`expire_closed`]: a process was added to `closed`.
+    /// Wakes [`Engine::expire_closed`]: a process was added to `closed`.
     closed_added: Notify,
     freed: Arc<FreedBytes>,
     /// Counts processes that are starting, running or still readable, and
@@ -93,7 +91,7 @@ impl Engine {
                 ending: CancellationToken::new(),
             }),
         };
-        engine.shared.tasks.spawn(expire_closed(engine.clone()));
+        engine.shared.tasks.spawn(engine.clone().expire_closed());
         engine
     }
 
@@ -148,7 +146,7 @@ impl Engine {
         let about = Arc::clone(&reservation.about);
         let process = self.register(session, about, &start, child, permit);
         if let Err(error) = reservation.fill(&process) {
-            process.abandon();
+            process.detach(Delivery::Push);
             process.end(Some(Duration::ZERO));
             return Err(error);
         }
@@ -166,13 +164,9 @@ impl Engine {
         let permit = permits
             .try_acquire_owned()
             .map_err(|_| StartError::TooMany)?;
-        let mut attempts = StartRetries::within(self.shared.limits.sandbox_start_timeout);
-        loop {
-            let spawned = self.spawn(reservation, start).await;
-            if !attempts.again(&spawned) {
-                return Ok((spawned?, permit));
-            }
-        }
+        let limit = self.shared.limits.sandbox_start_timeout;
+        let spawned = retry_transient(limit, || self.spawn(reservation, start)).await?;
+        Ok((spawned, permit))
     }
 
     /// Makes one attempt to spawn the child.
@@ -211,13 +205,16 @@ impl Engine {
         permit: OwnedSemaphorePermit,
     ) -> Process {
         let limits = &self.shared.limits;
-        let journal = Journal::new(outpost_journal::Limits {
+        let mut journal = Journal::new(outpost_journal::Limits {
             retain_bytes: start
                 .retain_bytes
                 .map_or(limits.retain_bytes, |own| own.min(limits.retain_bytes)),
             retain_chunks: limits.retain_chunks,
             window_bytes: limits.window_bytes,
         });
+        // Retain from the first byte: output could otherwise be evicted before the owner
+        // attaches.
+        journal.attach(Seq::START);
         let stdin = Stdin::new(child.stdin, limits.stdin_bytes, limits.write_ids);
         let process = Process::new(
             about,
@@ -226,9 +223,6 @@ impl Engine {
             stdin,
             Arc::clone(&self.shared.freed),
         );
-        // Retain from the first byte: output could otherwise be evicted before the owner
-        // attaches.
-        process.wait_for_owner();
         let actor = Actor {
             process: process.clone(),
             outputs: child.outputs,
@@ -246,7 +240,10 @@ impl Engine {
         let engine = self.clone();
         let session = session.clone();
         let closed = process.clone();
-        self.alive().insert(process.key(), process.clone());
+        self.shared
+            .alive
+            .lock()
+            .insert(process.key(), process.clone());
         self.shared.tasks.spawn(async move {
             // Leftover processes of a sandbox keep the permit and the process id. Each
             // holds resources here without another limit, and a client that wants the
@@ -276,13 +273,11 @@ impl Engine {
     /// whether all are gone.
     pub async fn shutdown(&self, within: Duration) -> bool {
         self.shared.ending.cancel();
-        let sessions: Vec<_> = self.sessions().values().cloned().collect();
-        for session in sessions {
-            self.begin_end(&session);
-        }
-        let private: Vec<_> = self.private_sessions().values().cloned().collect();
-        for session in private {
-            self.end_private_session(&session);
+        for sessions in [&self.shared.sessions, &self.shared.private_sessions] {
+            let sessions: Vec<_> = sessions.lock().values().cloned().collect();
+            for session in sessions {
+                self.begin_end(&session);
+            }
         }
         self.shared.tasks.close();
         tokio::time::timeout(within, self.shared.tasks.wait())
@@ -292,7 +287,7 @@ impl Engine {
 
     /// Kills all processes, for an immediate exit.
     pub fn kill_all(&self) {
-        for process in self.alive().values() {
+        for process in self.shared.alive.lock().values() {
             process.kill_tree();
         }
     }
@@ -300,27 +295,46 @@ impl Engine {
     /// Forgets a process if its tree is gone.
     fn remove_unless_leftovers(&self, process: &Process) {
         if !process.has_leftovers() {
-            self.alive().remove(&process.key());
+            self.shared.alive.lock().remove(&process.key());
         }
     }
 
     /// Forgets all closed processes whose leftover processes are gone. Their exit causes
     /// no event.
     fn remove_without_leftovers(&self) {
-        self.alive()
+        self.shared
+            .alive
+            .lock()
             .retain(|_, process| !process.is_done() || process.has_leftovers());
     }
 
-    fn alive(&self) -> MutexGuard<'_, HashMap<usize, Process>> {
-        self.shared.alive.lock()
+    /// Keeps a closed process readable until its retention is over.
+    fn retain_closed(&self, session: Session, process: Process) {
+        let bytes = process.log().journal.retained_bytes();
+        let mut closed = self.shared.closed.lock();
+        closed.push(clock::now(), (session, process), bytes);
+        drop(closed);
+        self.shared.closed_added.notify_one();
     }
 
-    fn private_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
-        self.shared.private_sessions.lock()
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
-        self.shared.sessions.lock()
+    /// Forgets closed processes when they expire, until the engine shuts down.
+    async fn expire_closed(self) {
+        loop {
+            let expired = self.shared.closed.lock().take_expired(clock::now());
+            if !expired.is_empty() {
+                self.remove_without_leftovers();
+                for (session, process) in expired {
+                    session.forget(&process);
+                }
+                self.end_forgotten_sessions();
+            }
+            let next = self.shared.closed.lock().next_expiry();
+            tokio::select! {
+                () = self.shared.closed_added.notified() => {}
+                () = self.shared.ending.cancelled() => return,
+                () = clock::until(next) => {}
+            }
+        }
     }
 }
 
@@ -330,10 +344,7 @@ fn command_of(start: &Start) -> Command {
         arg0: start.arg0.as_ref().map(Into::into),
         cwd: start.cwd.clone(),
         env: start.env.clone(),
-        stdio: match start.terminal {
-            Terminal::Pipes { stdin } => Stdio::Pipes { stdin },
-            Terminal::Pty(size) => Stdio::Pty { size },
-        },
+        stdio: start.stdio,
         wrapper: None,
     }
 }

@@ -3,12 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep_until;
-use tokio_util::task::TaskTracker;
 
 use super::Engine;
 use crate::{
-    ActivityTracker, Delivery, Epoch, Link, Process, ResumeError, Session, SessionId,
-    SessionOptions, Ttl, clock, session::Detached,
+    Delivery, Epoch, Link, Process, ResumeError, Session, SessionId, SessionOptions, Ttl, clock,
+    session::Detached,
 };
 
 /// Options of resuming a session.
@@ -30,11 +29,11 @@ impl Engine {
         options: SessionOptions,
         link: Arc<dyn Link>,
     ) -> Option<(Session, Epoch)> {
-        let mut sessions = self.sessions();
+        let mut sessions = self.shared.sessions.lock();
         if sessions.len() >= self.shared.limits.max_sessions || self.shared.ending.is_cancelled() {
             return None;
         }
-        let (session, epoch) = Session::new(options, link, self.engine_context());
+        let (session, epoch) = self.create_session(options, Some(link));
         sessions.insert(session.id().clone(), session.clone());
         Some((session, epoch))
     }
@@ -43,26 +42,32 @@ impl Engine {
     /// it with [`Engine::end_private_session`]. Returns `None` during shutdown.
     #[must_use]
     pub fn open_private_session(&self) -> Option<(Session, Epoch)> {
-        let mut private = self.private_sessions();
+        let mut private = self.shared.private_sessions.lock();
         if self.shared.ending.is_cancelled() {
             return None;
         }
-        let (session, epoch) = Session::private(self.engine_context());
+        let options = SessionOptions {
+            ttl: Ttl::For(Duration::ZERO),
+            label: None,
+            delivery: Delivery::Push,
+        };
+        let (session, epoch) = self.create_session(options, None);
         private.insert(session.id().clone(), session.clone());
         Some((session, epoch))
     }
 
-    /// The parts of the engine that a session uses.
-    fn engine_context(&self) -> (ActivityTracker, TaskTracker) {
-        (self.activity().clone(), self.shared.tasks.clone())
+    fn create_session(
+        &self,
+        options: SessionOptions,
+        link: Option<Arc<dyn Link>>,
+    ) -> (Session, Epoch) {
+        let shared = &self.shared;
+        Session::new(options, link, shared.activity.clone(), shared.tasks.clone())
     }
 
     /// Kills all processes of a private session without a grace period.
     pub fn end_private_session(&self, session: &Session) {
-        self.private_sessions().remove(session.id());
-        if let Some(ended) = session.end() {
-            self.end_all(ended, Duration::ZERO);
-        }
+        self.begin_end(session);
     }
 
     /// Attaches the caller to an existing session.
@@ -72,15 +77,14 @@ impl Engine {
         resume: Resume,
         link: Arc<dyn Link>,
     ) -> Result<(Session, Epoch), ResumeError> {
-        let session = self.sessions().get(&SessionId::claimed(id)).cloned();
+        let session = self
+            .shared
+            .sessions
+            .lock()
+            .get(&SessionId::claimed(id))
+            .cloned();
         let session = session.ok_or(ResumeError::Gone)?;
-        let epoch = session.resume(
-            clock::now(),
-            resume.takeover,
-            resume.delivery,
-            resume.ttl,
-            link,
-        )?;
+        let epoch = session.resume(clock::now(), resume, link)?;
         self.hold_for_catch_up(&session, epoch);
         Ok((session, epoch))
     }
@@ -107,7 +111,12 @@ impl Engine {
     /// Finds a session without attaching to it. Returns `None` if it has ended or expired.
     #[must_use]
     pub fn find_session(&self, id: &str) -> Option<Session> {
-        let session = self.sessions().get(&SessionId::claimed(id)).cloned()?;
+        let session = self
+            .shared
+            .sessions
+            .lock()
+            .get(&SessionId::claimed(id))
+            .cloned()?;
         let over = session
             .expires()
             .is_some_and(|expires| clock::now() >= expires);
@@ -117,7 +126,7 @@ impl Engine {
     /// All sessions, oldest first.
     #[must_use]
     pub fn list_sessions(&self) -> Vec<Session> {
-        let mut sessions: Vec<_> = self.sessions().values().cloned().collect();
+        let mut sessions: Vec<_> = self.shared.sessions.lock().values().cloned().collect();
         sessions.sort_by_key(Session::created_at);
         sessions
     }
@@ -141,7 +150,7 @@ impl Engine {
             }
             if let Some(ended) = waiting.expire(clock::now()) {
                 tracing::info!(session = %waiting.id(), "session expired");
-                engine.sessions().remove(waiting.id());
+                engine.shared.sessions.lock().remove(waiting.id());
                 engine.end_all(ended, engine.shared.limits.end_grace);
             }
         });
@@ -158,7 +167,7 @@ impl Engine {
     fn end_if_forgotten(&self, session: &Session) {
         if self.shared.limits.end_forgotten_sessions && session.end_if_forgotten() {
             tracing::info!(session = %session.id(), "session ended: all its processes are forgotten");
-            self.sessions().remove(session.id());
+            self.shared.sessions.lock().remove(session.id());
         }
     }
 
@@ -174,19 +183,23 @@ impl Engine {
         let _ = tokio::time::timeout(self.shared.limits.end_grace * 2, all_closed).await;
     }
 
+    /// Ends a session and begins to terminate its processes.
     pub(super) fn begin_end(&self, session: &Session) -> Vec<Process> {
-        self.sessions().remove(session.id());
-        match session.end() {
-            Some(ended) => self.end_all(ended, self.shared.limits.end_grace),
-            None => Vec::new(),
-        }
+        let (sessions, grace) = if session.is_private() {
+            (&self.shared.private_sessions, Duration::ZERO)
+        } else {
+            (&self.shared.sessions, self.shared.limits.end_grace)
+        };
+        sessions.lock().remove(session.id());
+        let ended = session.end().unwrap_or_default();
+        self.end_all(ended, grace)
     }
 
     /// Terminates processes with a grace period. If the actor of a process is done, a new task
     /// waits for its leftover processes.
     fn end_all(&self, processes: Vec<Process>, grace: Duration) -> Vec<Process> {
         for process in &processes {
-            process.abandon();
+            process.detach(Delivery::Push);
             process.end(Some(grace));
             if process.is_done() {
                 let engine = self.clone();

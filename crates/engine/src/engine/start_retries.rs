@@ -9,33 +9,23 @@ use crate::StartError;
 /// The maximum number of attempts.
 const MAX_ATTEMPTS: usize = 8;
 
-/// Limits retries by count and time. In a directory with many writers, placeholders of other
-/// sandboxes come and go, so a mount point can disappear during the setup.
-pub(super) struct StartRetries {
-    count: usize,
-    until: Instant,
-}
-
-impl StartRetries {
-    /// No attempt starts after this time.
-    pub(super) fn within(time: Duration) -> Self {
-        let (count, until) = (0, Instant::now() + time);
-        Self { count, until }
-    }
-
-    /// Whether to retry after this outcome.
-    pub(super) fn again<T>(&mut self, outcome: &Result<T, StartError>) -> bool {
-        self.count += 1;
-        let Err(StartError::Sandbox(error)) = outcome else {
-            return false;
-        };
-        let in_time = self.count < MAX_ATTEMPTS && Instant::now() < self.until;
-        let again = in_time && error.is_transient();
-        if again {
-            tracing::debug!(%error, "retrying sandboxed start");
+/// Repeats an attempt that failed for a transient reason, limited by count and time: no attempt starts
+/// after `limit`. In a directory with many writers, placeholders of other sandboxes come and go, so a
+/// mount point can disappear during the setup.
+pub(super) async fn retry_transient<T, F: Future<Output = Result<T, StartError>>>(
+    limit: Duration,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, StartError> {
+    let until = Instant::now() + limit;
+    for _ in 1..MAX_ATTEMPTS {
+        match attempt().await {
+            Err(StartError::Sandbox(error)) if error.is_transient() && Instant::now() < until => {
+                tracing::debug!(%error, "retrying sandboxed start");
+            }
+            result => return result,
         }
-        again
     }
+    attempt().await
 }
 
 #[cfg(test)]
@@ -55,18 +45,30 @@ mod tests {
             }
             .into())
         };
-        let within = Duration::from_secs(20);
-        let mut attempts = StartRetries::within(within);
-        assert!(!attempts.again(&Ok(())));
-        assert!(!attempts.again(&failure(libc::EACCES)), "not transient");
-        let mut attempts = StartRetries::within(within);
-        let again = std::iter::repeat_with(|| attempts.again(&failure(libc::ENOENT)));
-        assert_eq!(again.take_while(|again| *again).count(), MAX_ATTEMPTS - 1);
-        let mut attempts = StartRetries::within(within);
-        tokio::time::advance(within).await;
-        assert!(
-            !attempts.again(&failure(libc::ENOENT)),
-            "after the deadline"
+        let limit = Duration::from_secs(20);
+        let count = async |outcomes: &[Result<(), i32>], pause: Duration| {
+            let mut attempts = 0;
+            let result = retry_transient(limit, || {
+                attempts += 1;
+                let outcome = *outcomes.get(attempts - 1).unwrap_or(&Err(libc::ENOENT));
+                async move {
+                    // sleep: time is paused here
+                    tokio::time::sleep(pause).await;
+                    outcome.or_else(failure)
+                }
+            });
+            (result.await.is_ok(), attempts)
+        };
+        assert_eq!(count(&[Ok(())], Duration::ZERO).await, (true, 1));
+        let denied = [Err(libc::EACCES)];
+        assert_eq!(
+            count(&denied, Duration::ZERO).await,
+            (false, 1),
+            "not transient"
         );
+        let gone = [Err(libc::ENOENT), Ok(())];
+        assert_eq!(count(&gone, Duration::ZERO).await, (true, 2));
+        assert_eq!(count(&[], Duration::ZERO).await, (false, MAX_ATTEMPTS));
+        assert_eq!(count(&[], limit).await, (false, 1), "after the deadline");
     }
 }

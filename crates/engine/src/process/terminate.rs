@@ -7,8 +7,7 @@ use parking_lot::MutexGuard;
 
 use super::Process;
 use crate::{
-    actor::until,
-    clock,
+    clock::{self, until},
     termination::{Step, Termination},
 };
 

@@ -1,8 +1,9 @@
 //! The handle on a session.
 
 use std::{
+    fmt,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
 
 use outpost_types::{Delivery, Seq};
@@ -10,10 +11,56 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, task::AbortHandle};
 use tokio_util::task::TaskTracker;
 
-use super::{
-    Detached, Epoch, Link, ResumeError, SessionId, Ttl, lease::Lease, slots::ProcessSlots,
-};
-use crate::{About, ActivityTracker, Process, ReadError, Watcher};
+use super::{Detached, Epoch, ResumeError, Ttl, lease::Lease, slots::ProcessSlots};
+use crate::{ActivityTracker, Process, ReadError, Resume, Watcher};
+
+/// An unguessable session id. `Debug` and `Display` show only its prefix, because the whole
+/// id grants access to the session.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SessionId(String);
+
+impl SessionId {
+    pub(crate) fn random() -> Self {
+        SessionId(uuid::Uuid::new_v4().to_string())
+    }
+
+    /// An unverified id from a client.
+    pub(crate) fn claimed(text: &str) -> Self {
+        SessionId(text.to_owned())
+    }
+
+    /// The whole id. Only for the client that owns the session.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: String = self.0.chars().take(8).collect();
+        write!(f, "{shown}…")
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The connection that is attached to a session.
+pub trait Link: Send + Sync {
+    /// Another connection tried to resume the session. Checks whether the peer is alive, and
+    /// drops the connection if not.
+    fn probe(&self);
+
+    /// Another connection has taken over the session.
+    fn replaced(&self);
+
+    /// A process has started in the session. Its events go to this connection.
+    fn adopt(&self, session: &Session, epoch: Epoch, process: &Process);
+}
 
 /// Options of a session.
 #[derive(Clone, Debug)]
@@ -62,30 +109,13 @@ pub(super) struct State {
 }
 
 impl Session {
-    /// Creates a session, attached to the connection that opened it.
+    /// Creates a session, attached to the connection that opened it. Without a link it is private to
+    /// that connection.
     pub(crate) fn new(
         options: SessionOptions,
-        link: Arc<dyn Link>,
-        engine_context: (ActivityTracker, TaskTracker),
-    ) -> (Session, Epoch) {
-        Self::with(options, Some(link), false, engine_context)
-    }
-
-    /// Creates a session for a single connection.
-    pub(crate) fn private(engine_context: (ActivityTracker, TaskTracker)) -> (Session, Epoch) {
-        let options = SessionOptions {
-            ttl: Ttl::For(Duration::ZERO),
-            label: None,
-            delivery: Delivery::Push,
-        };
-        Self::with(options, None, true, engine_context)
-    }
-
-    fn with(
-        options: SessionOptions,
         link: Option<Arc<dyn Link>>,
-        private: bool,
-        (activity, tasks): (ActivityTracker, TaskTracker),
+        activity: ActivityTracker,
+        tasks: TaskTracker,
     ) -> (Session, Epoch) {
         let lease = Lease::new(options.ttl);
         let epoch = lease.epoch();
@@ -93,7 +123,7 @@ impl Session {
             shared: Arc::new(Shared {
                 id: SessionId::random(),
                 created_at: SystemTime::now(),
-                private,
+                private: link.is_none(),
                 state: Mutex::new(State {
                     lease,
                     label: options.label,
@@ -165,12 +195,6 @@ impl Session {
         self.state().slots.live().cloned().collect()
     }
 
-    /// Its processes that are starting.
-    #[must_use]
-    pub fn starting(&self) -> Vec<Arc<About>> {
-        self.state().slots.starting().cloned().collect()
-    }
-
     /// Finds a process.
     pub fn find(&self, id: &str) -> Result<Process, ReadError> {
         self.state().slots.find(id).cloned()
@@ -224,13 +248,11 @@ impl Session {
     pub(crate) fn resume(
         &self,
         now: Instant,
-        takeover: bool,
-        delivery: Option<Delivery>,
-        ttl: Option<Ttl>,
+        options: Resume,
         link: Arc<dyn Link>,
     ) -> Result<Epoch, ResumeError> {
         let mut state = self.state();
-        let resumed = state.lease.resume(now, takeover);
+        let resumed = state.lease.resume(now, options.takeover);
         let replaced = match resumed {
             Ok(_) => state.link.replace(link),
             Err(_) => state.link.clone(),
@@ -239,15 +261,17 @@ impl Session {
             if let Some(timer) = state.timer.take() {
                 timer.abort();
             }
-            if let Some(delivery) = delivery {
+            if let Some(delivery) = options.delivery {
                 state.delivery = delivery;
             }
-            if let Some(ttl) = ttl {
+            if let Some(ttl) = options.ttl {
                 state.lease.set_ttl(ttl);
             }
             // Acked delivery needs no extra time: unacknowledged events are never evicted.
             if state.delivery == Delivery::Push {
-                state.slots.live().for_each(Process::hold);
+                for process in state.slots.live() {
+                    process.log().journal.hold();
+                }
             }
         }
         drop(state);
@@ -286,7 +310,7 @@ impl Session {
         let mut state = self.state();
         let taken = state.lease.expire(now).then(|| state.take_all());
         drop(state);
-        self.notify_start_finished();
+        self.shared.start_finished.notify_waiters();
         taken
     }
 
@@ -296,7 +320,7 @@ impl Session {
         let taken = state.lease.end().then(|| state.take_all());
         drop(state);
         // Cancel pending starts.
-        self.notify_start_finished();
+        self.shared.start_finished.notify_waiters();
         taken
     }
 
@@ -319,11 +343,11 @@ impl Session {
             state.has_forgotten = true;
             if self.is_private() {
                 // The owner has received everything and sends no further acknowledgement.
-                process.abandon();
+                process.detach(Delivery::Push);
             }
             state.leftovers.retain(Process::has_leftovers);
             if process.has_leftovers() {
-                process.forget_output();
+                process.log().journal.forget_output();
                 state.leftovers.push(process.clone());
             }
         }
@@ -345,5 +369,18 @@ impl State {
         let mut processes = std::mem::take(&mut self.leftovers);
         processes.extend(slots.live().cloned());
         processes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_prefix_is_shown() {
+        let id = SessionId::random();
+        assert_eq!(id.reveal().len(), 36);
+        assert_eq!(format!("{id} {id:?}").matches(&id.reveal()[..8]).count(), 2);
+        assert!(!format!("{id}{id:?}").contains(&id.reveal()[..9]));
     }
 }

@@ -1,13 +1,16 @@
-//! Operations on the processes of a session, by process id.
+//! Operations on the processes of a session: by process id, and their list.
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use bytes::Bytes;
 use outpost_journal::Seq;
-use outpost_types::{Delivery, Signal, TerminalSize};
+use outpost_types::{Delivery, PathUri, ProcessEntry, ProcessState, Signal, TerminalSize};
 
 use super::Session;
-use crate::{ReadError, ResizeError, WriteStatus};
+use crate::{About, Process, ReadError, ResizeError, WriteStatus};
 
 /// The result of a terminate request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +56,11 @@ impl Session {
     /// Terminates a process or cancels its start. With `tree`, also terminates leftover
     /// processes of an exited one.
     pub fn terminate(&self, id: &str, grace: Option<Duration>, tree: bool) -> Terminated {
-        if self.with_slots(|slots| slots.cancel(id)) {
-            self.notify_start_finished();
+        if self.state().slots.cancel(id) {
+            self.shared.start_finished.notify_waiters();
             return Terminated::Running;
         }
-        let found = self.find(id);
-        let Ok(process) = found else {
+        let Ok(process) = self.find(id) else {
             return Terminated::NotRunning;
         };
         if process.is_running() {
@@ -93,5 +95,51 @@ impl Session {
             }),
             Ok(()) => Ok(()),
         }
+    }
+
+    /// Lists the processes, including those that are starting, oldest first.
+    #[must_use]
+    pub fn list(&self) -> Vec<ProcessEntry> {
+        let state = self.state();
+        let starting: Vec<_> = state.slots.starting().cloned().collect();
+        let live: Vec<_> = state.slots.live().cloned().collect();
+        drop(state);
+        let starting = starting
+            .iter()
+            .map(|about| (about.order, starting_entry(about)));
+        let live = live
+            .iter()
+            .map(|process| (process.about().order, live_entry(process)));
+        let mut entries: Vec<_> = starting.chain(live).collect();
+        entries.sort_by_key(|(order, _)| *order);
+        entries.into_iter().map(|(_, entry)| entry).collect()
+    }
+}
+
+fn starting_entry(about: &About) -> ProcessEntry {
+    let since_epoch = about.started_at.duration_since(UNIX_EPOCH);
+    ProcessEntry {
+        process_id: about.id.clone(),
+        pid: None,
+        argv: about.argv.clone(),
+        cwd: PathUri::from_path(&about.cwd),
+        tty: about.tty,
+        started_at_ms: since_epoch.map_or(0, |since| since.as_millis() as u64),
+        state: ProcessState::Starting,
+        exit_code: None,
+        next_seq: 1,
+        bytes_out: 0,
+    }
+}
+
+fn live_entry(process: &Process) -> ProcessEntry {
+    let summary = process.summary();
+    ProcessEntry {
+        pid: Some(process.pid()),
+        state: summary.state,
+        exit_code: summary.exit.map(|exit| exit.code),
+        next_seq: summary.next_seq.0,
+        bytes_out: summary.bytes_out,
+        ..starting_entry(process.about())
     }
 }

@@ -1,4 +1,4 @@
-//! The slots of a session: one per process id.
+//! The slots of a session, one per process id, and starts that reserve them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,143 +7,64 @@ use crate::{About, ActivityGuard, Process, ReadError, Start, StartError};
 
 #[derive(Default)]
 pub(super) struct ProcessSlots {
-    slots: HashMap<String, Occupied>,
+    slots: HashMap<String, Slot>,
     /// How many slots were ever reserved.
     reserved: u64,
 }
 
 /// An occupied slot.
-struct Occupied {
-    slot: Slot,
+struct Slot {
+    about: Arc<About>,
+    /// Whether the start was cancelled.
+    cancelled: bool,
+    /// The child, once it exists.
+    process: Option<Process>,
     /// A process counts as active while it has a slot.
     _active: ActivityGuard,
 }
 
-pub(super) enum Slot {
-    /// The child does not exist yet.
-    Starting { about: Arc<About>, cancelled: bool },
-    /// The child exists or has exited.
-    Live(Process),
-}
-
 impl ProcessSlots {
-    /// Reserves an id for a process that is about to start.
-    pub(super) fn reserve(
-        &mut self,
-        start: &Start,
-        active: ActivityGuard,
-    ) -> Result<Arc<About>, StartError> {
-        if self.slots.contains_key(&start.id) {
-            return Err(StartError::Exists(start.id.clone()));
-        }
-        self.reserved += 1;
-        let about = Arc::new(About::new(start, self.reserved));
-        let slot = Slot::Starting {
-            about: Arc::clone(&about),
-            cancelled: false,
-        };
-        let occupied = Occupied {
-            slot,
-            _active: active,
-        };
-        self.slots.insert(start.id.clone(), occupied);
-        Ok(about)
-    }
-
-    /// Puts the process into its reserved slot.
-    pub(super) fn fill(&mut self, id: &str, process: &Process) -> Result<(), StartError> {
-        match self.slot_mut(id) {
-            Some(
-                slot @ Slot::Starting {
-                    cancelled: false, ..
-                },
-            ) => {
-                *slot = Slot::Live(process.clone());
-                Ok(())
-            }
-            Some(Slot::Starting {
-                cancelled: true, ..
-            }) => {
-                self.slots.remove(id);
-                Err(StartError::Cancelled(id.to_owned()))
-            }
-            // The session ended in the meantime, with all its slots.
-            Some(Slot::Live(_)) | None => Err(StartError::SessionEnded),
-        }
-    }
-
-    fn slot(&self, id: &str) -> Option<&Slot> {
-        self.slots.get(id).map(|occupied| &occupied.slot)
-    }
-
-    fn slot_mut(&mut self, id: &str) -> Option<&mut Slot> {
-        self.slots.get_mut(id).map(|occupied| &mut occupied.slot)
-    }
-
-    /// Frees the slot of exactly this start, if it was not filled. The id may belong to another
-    /// start by now.
-    fn free(&mut self, reserved: &Arc<About>) {
-        if matches!(self.slot(&reserved.id), Some(Slot::Starting { about, .. }) if Arc::ptr_eq(about, reserved))
-        {
-            self.slots.remove(&reserved.id);
-        }
-    }
-
-    /// Frees the slot of a failed start. Checks for a cancellation in the same step, so that the
-    /// result of the start and the response to the terminate request agree.
-    fn fail(&mut self, reserved: &Arc<About>, error: StartError) -> StartError {
-        let error = match self.slot(&reserved.id) {
-            Some(Slot::Starting {
-                cancelled: true, ..
-            }) => StartError::Cancelled(reserved.id.clone()),
-            _ => error,
-        };
-        self.free(reserved);
-        error
-    }
-
     pub(super) fn find(&self, id: &str) -> Result<&Process, ReadError> {
-        match self.slot(id) {
-            Some(Slot::Live(process)) => Ok(process),
-            Some(Slot::Starting { .. }) => Err(ReadError::Starting(id.to_owned())),
-            None => Err(ReadError::Unknown(id.to_owned())),
+        let slot = self.slots.get(id);
+        let slot = slot.ok_or_else(|| ReadError::Unknown(id.to_owned()))?;
+        let process = slot.process.as_ref();
+        process.ok_or_else(|| ReadError::Starting(id.to_owned()))
+    }
+
+    fn starting_mut(&mut self, id: &str) -> Option<&mut Slot> {
+        self.slots.get_mut(id).filter(|slot| slot.process.is_none())
+    }
+
+    /// Returns the slot of a start, unless it was cancelled or the session has ended.
+    fn uncancelled(&mut self, id: &str) -> Result<&mut Slot, StartError> {
+        match self.starting_mut(id) {
+            Some(slot) if !slot.cancelled => Ok(slot),
+            Some(_) => Err(StartError::Cancelled(id.to_owned())),
+            None => Err(StartError::SessionEnded),
         }
     }
 
     /// Cancels a start. Returns whether there was one.
     pub(super) fn cancel(&mut self, id: &str) -> bool {
-        match self.slot_mut(id) {
-            Some(Slot::Starting { cancelled, .. }) => {
-                *cancelled = true;
-                true
-            }
-            _ => false,
-        }
+        let slot = self.starting_mut(id);
+        slot.map(|slot| slot.cancelled = true).is_some()
     }
 
-    fn check_not_cancelled(&self, id: &str) -> Result<(), StartError> {
-        match self.slot(id) {
-            Some(Slot::Starting {
-                cancelled: false, ..
-            }) => Ok(()),
-            Some(Slot::Starting {
-                cancelled: true, ..
-            }) => Err(StartError::Cancelled(id.to_owned())),
-            Some(Slot::Live(_)) | None => Err(StartError::SessionEnded),
+    /// Frees the slot of exactly this start, if it was not filled. The id may belong to another
+    /// start by now.
+    fn free(&mut self, reserved: &Arc<About>) {
+        let slot = self.starting_mut(&reserved.id);
+        if slot.is_some_and(|slot| Arc::ptr_eq(&slot.about, reserved)) {
+            self.slots.remove(&reserved.id);
         }
-    }
-
-    pub(super) fn is_starting(&self, id: &str) -> bool {
-        matches!(self.slot(id), Some(Slot::Starting { .. }))
     }
 
     /// Frees the slot of exactly this process. Returns whether it had one.
     pub(super) fn forget(&mut self, process: &Process) -> bool {
-        let same = matches!(self.slot(process.id()), Some(Slot::Live(live)) if live.is(process));
-        if same {
-            self.slots.remove(process.id());
-        }
-        same
+        let same = self
+            .find(process.id())
+            .is_ok_and(|live| live.key() == process.key());
+        same && self.slots.remove(process.id()).is_some()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -151,21 +72,54 @@ impl ProcessSlots {
     }
 
     pub(super) fn live(&self) -> impl Iterator<Item = &Process> {
-        self.slots
-            .values()
-            .filter_map(|occupied| match &occupied.slot {
-                Slot::Live(process) => Some(process),
-                Slot::Starting { .. } => None,
-            })
+        self.slots.values().filter_map(|slot| slot.process.as_ref())
     }
 
     pub(super) fn starting(&self) -> impl Iterator<Item = &Arc<About>> {
-        self.slots
-            .values()
-            .filter_map(|occupied| match &occupied.slot {
-                Slot::Starting { about, .. } => Some(about),
-                Slot::Live(_) => None,
-            })
+        let starting = |slot: &&Slot| slot.process.is_none();
+        self.slots.values().filter(starting).map(|slot| &slot.about)
+    }
+}
+
+impl Session {
+    /// Reserves a slot for a process that is about to start.
+    pub fn reserve(&self, start: &Start) -> Result<Reservation, StartError> {
+        let mut state = self.state();
+        if state.lease.has_ended() {
+            return Err(StartError::SessionEnded);
+        }
+        let slots = &mut state.slots;
+        if slots.slots.contains_key(&start.id) {
+            return Err(StartError::Exists(start.id.clone()));
+        }
+        slots.reserved += 1;
+        let about = Arc::new(About::new(start, slots.reserved));
+        let slot = Slot {
+            about: Arc::clone(&about),
+            cancelled: false,
+            process: None,
+            _active: self.shared.activity.track(),
+        };
+        slots.slots.insert(start.id.clone(), slot);
+        let session = self.clone();
+        Ok(Reservation { session, about })
+    }
+
+    /// Whether a process with this id is starting.
+    #[must_use]
+    pub fn is_starting(&self, id: &str) -> bool {
+        self.state().slots.starting_mut(id).is_some()
+    }
+
+    /// Waits until no process with this id is starting.
+    pub async fn wait_started(&self, id: &str) {
+        loop {
+            let finished = self.shared.start_finished.notified();
+            if !self.is_starting(id) {
+                return;
+            }
+            finished.await;
+        }
     }
 }
 
@@ -176,33 +130,40 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    pub(super) fn new(session: Session, about: Arc<About>) -> Self {
-        Reservation { session, about }
-    }
-
-    /// Puts the process into its slot. Fails if the start was cancelled; the caller must then kill
-    /// the child.
+    /// Puts the process into its slot, and detaches it if the session has no owner, so that it does
+    /// not wait for one. Fails if the start was cancelled; the caller must then kill the child.
     pub(crate) fn fill(self, process: &Process) -> Result<(), StartError> {
-        self.session.fill(&self.about.id, process)
+        let mut state = self.session.state();
+        state.slots.uncancelled(&self.about.id)?.process = Some(process.clone());
+        if !state.lease.has_owner() {
+            process.detach(state.delivery);
+        }
+        Ok(())
     }
 
     /// Frees the slot and returns the error to report: a cancellation takes precedence over
-    /// other errors.
+    /// other errors. Checks for it in the same step, so that the result of the start and the response
+    /// to the terminate request agree.
     pub(crate) fn fail(self, error: StartError) -> StartError {
-        self.session
-            .with_slots(|slots| slots.fail(&self.about, error))
+        let slots = &mut self.session.state().slots;
+        let cancelled = slots.uncancelled(&self.about.id).err();
+        slots.free(&self.about);
+        match cancelled {
+            Some(cancelled @ StartError::Cancelled(_)) => cancelled,
+            _ => error,
+        }
     }
 
     /// Fails if the start was cancelled or the session has ended.
     pub(crate) fn check(&self) -> Result<(), StartError> {
-        self.session
-            .with_slots(|slots| slots.check_not_cancelled(&self.about.id))
+        let slots = &mut self.session.state().slots;
+        slots.uncancelled(&self.about.id).map(drop)
     }
 
     /// Waits until the start is cancelled or the session ends.
     pub(crate) async fn cancelled(&self) -> StartError {
         loop {
-            let changed = self.session.start_finished();
+            let changed = self.session.shared.start_finished.notified();
             if let Err(error) = self.check() {
                 return error;
             }
@@ -213,7 +174,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.session.with_slots(|slots| slots.free(&self.about));
-        self.session.notify_start_finished();
+        self.session.state().slots.free(&self.about);
+        self.session.shared.start_finished.notify_waiters();
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use outpost_engine::{
     Delivery, Engine, Epoch, Event, Limits, Link, Process, Resume, ResumeError, Seq, Session,
-    SessionOptions, Spawner, SpawnerOptions, Start, StartError, Terminal, Ttl, Watcher,
+    SessionOptions, Spawner, SpawnerOptions, Start, StartError, Stdio, Ttl, Watcher,
 };
 use tokio::sync::Notify;
 
@@ -27,7 +27,7 @@ pub(crate) fn shell(id: &str, script: &str) -> Start {
         arg0: None,
         cwd: Path::new("/").to_owned(),
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        terminal: Terminal::Pipes { stdin: true },
+        stdio: Stdio::Pipes { stdin: true },
         metadata: std::collections::BTreeMap::new(),
         timeout: None,
         drain: None,

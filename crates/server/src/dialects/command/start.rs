@@ -32,7 +32,7 @@ async fn try_exec(
     let settings = scope.server().settings();
     sandbox_policy::check_pair(&params)?;
     check(&params)?;
-    let terminal = StartRequest::terminal(&COMMAND, params.tty, params.stream_stdin, params.size)?;
+    let stdio = StartRequest::stdio(&COMMAND, params.tty, params.stream_stdin, params.size)?;
     let millis = Setting::switched(params.timeout_ms, params.disable_timeout);
     let timeout = StartRequest::timeout(&COMMAND, millis, settings)?;
     let cap = Setting::switched(params.output_bytes_cap, params.disable_output_cap);
@@ -51,7 +51,7 @@ async fn try_exec(
             .environment
             .for_child(Some(&settings.command_env), params.env),
         sandbox,
-        terminal,
+        stdio,
         timeout,
     };
     let started = scope.start(request.into_start(settings)).await;

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use outpost_engine::{Start, Terminal, TerminalSize, sandbox::policy::Policy};
+use outpost_engine::{Start, Stdio, TerminalSize, sandbox::policy::Policy};
 use outpost_protocol::{RpcError, Setting};
 
 use crate::{Settings, convert::Dialect};
@@ -37,29 +37,31 @@ pub(crate) struct StartRequest {
     pub(crate) env: Vec<(OsString, OsString)>,
     /// The sandbox policy; `None` to run unconfined.
     pub(crate) sandbox: Option<Policy>,
-    pub(crate) terminal: Terminal,
+    pub(crate) stdio: Stdio,
     pub(crate) timeout: Option<Duration>,
 }
 
 impl StartRequest {
     /// Chooses a terminal or pipes, and checks the size.
-    pub(crate) fn terminal(
+    pub(crate) fn stdio(
         dialect: &Dialect,
         tty: bool,
         stream_stdin: bool,
         size: Option<TerminalSize>,
-    ) -> Result<Terminal, RpcError> {
+    ) -> Result<Stdio, RpcError> {
         if !tty {
             return match size {
                 Some(_) => Err(dialect.size_without_terminal()),
-                None => Ok(Terminal::Pipes {
+                None => Ok(Stdio::Pipes {
                     stdin: stream_stdin,
                 }),
             };
         }
         match size {
-            None => Ok(Terminal::Pty(TerminalSize::default())),
-            Some(size) => check_size(dialect, size).map(Terminal::Pty),
+            None => Ok(Stdio::Pty {
+                size: TerminalSize::default(),
+            }),
+            Some(size) => check_size(dialect, size).map(|size| Stdio::Pty { size }),
         }
     }
 
@@ -89,7 +91,7 @@ impl StartRequest {
             cwd: self.cwd,
             env: self.env,
             sandbox: self.sandbox,
-            terminal: self.terminal,
+            stdio: self.stdio,
             metadata: std::collections::BTreeMap::new(),
             timeout: self.timeout,
             drain: Some(settings.drain_timeout),

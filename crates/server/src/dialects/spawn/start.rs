@@ -33,7 +33,7 @@ async fn try_spawn(scope: &Scope, params: SpawnParams) -> Result<(Process, Outpu
         return Err(RpcError::invalid_request("processHandle must not be empty"));
     }
     convert::check_scoped_name("processHandle", &params.process_handle)?;
-    let terminal = StartRequest::terminal(&SPAWN, params.tty, params.stream_stdin, params.size)?;
+    let stdio = StartRequest::stdio(&SPAWN, params.tty, params.stream_stdin, params.size)?;
     let timeout = StartRequest::timeout(&SPAWN, params.timeout_ms, settings)?;
     let streamed = params.tty || params.stream_stdout_stderr;
     let output = Output::new(streamed, params.output_bytes_cap, settings);
@@ -52,7 +52,7 @@ async fn try_spawn(scope: &Scope, params: SpawnParams) -> Result<(Process, Outpu
             .environment
             .for_child(Some(&all), params.env),
         sandbox: None,
-        terminal,
+        stdio,
         timeout,
     };
     let started = scope.start(request.into_start(settings)).await;

@@ -1,6 +1,6 @@
 //! `command/exec` with `argv`.
 
-use outpost_engine::{Process, Start, Terminal, TerminalSize};
+use outpost_engine::{Process, Start, Stdio, TerminalSize};
 use outpost_protocol::{OutputDeltaEncoder, RpcError, V0ExecParams, V0ExecResult};
 
 use super::exit_message::V0ExitMessage;
@@ -47,11 +47,13 @@ async fn try_exec(scope: &Scope, params: V0ExecParams) -> Result<Process, RpcErr
         cwd: params.cwd.into_path(),
         env: (scope.server().host().environment).for_child(None, convert::overlay(params.env)),
         sandbox: None,
-        terminal: if params.tty {
+        stdio: if params.tty {
             // The v0 dialect has no sizes.
-            Terminal::Pty(TerminalSize::default())
+            Stdio::Pty {
+                size: TerminalSize::default(),
+            }
         } else {
-            Terminal::Pipes { stdin: false }
+            Stdio::Pipes { stdin: false }
         },
         timeout: None,
     };

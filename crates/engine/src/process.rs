@@ -1,15 +1,18 @@
-//! The handle on a process.
+//! The shared handle on a process. Its actor is in `actor`.
 
 use std::sync::{Arc, Weak, atomic::AtomicBool};
 
 use bytes::Bytes;
-use outpost_journal::{End, Event, Exit, Journal, Page, Seq, Stream};
+use outpost_journal::{Event, Exit, Journal, Page, Seq, Stream};
 use outpost_process::Control;
 use outpost_types::{ProcessState, Signal, TerminalSize, WriteStatus};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::{About, freed_bytes::FreedBytes, stdin::Stdin, termination::Termination};
+use crate::{About, Delivery, freed_bytes::FreedBytes, stdin::Stdin, termination::Termination};
+
+mod terminate;
+pub(crate) use terminate::KILL_TIMEOUT;
 
 /// Is notified about new events of a process.
 pub trait Watcher: Send + Sync {
@@ -38,7 +41,7 @@ pub struct Process {
 }
 
 pub(crate) struct Shared {
-    pub(super) about: Arc<About>,
+    about: Arc<About>,
     pub(crate) control: Control,
     log: Mutex<Log>,
     pub(crate) stdin: Stdin,
@@ -47,9 +50,9 @@ pub(crate) struct Shared {
     /// Wakes the actor: the window is open again, or the owner has detached.
     pub(crate) room: Notify,
     /// Notified when the owner has received everything, and when the actor has finished.
-    pub(super) delivered: Notify,
-    pub(super) actor_done: AtomicBool,
-    pub(super) termination: Mutex<Termination>,
+    delivered: Notify,
+    actor_done: AtomicBool,
+    termination: Mutex<Termination>,
     /// Wakes the actor: the termination has a new deadline.
     pub(crate) termination_changed: Notify,
     /// Counts the retained bytes when this is dropped.
@@ -63,11 +66,11 @@ impl Drop for Shared {
     }
 }
 
-pub(super) struct Log {
-    pub(super) journal: Journal,
+pub(crate) struct Log {
+    pub(crate) journal: Journal,
     /// The connection that owns the process, while attached. Weak, because the connection
     /// holds the process.
-    pub(super) watcher: Option<Weak<dyn Watcher>>,
+    watcher: Option<Weak<dyn Watcher>>,
 }
 
 impl Process {
@@ -125,12 +128,16 @@ impl Process {
     /// Takes a snapshot.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let log = self.log();
+        let journal = &self.log().journal;
         Summary {
-            state: state_of(&log.journal),
-            exit: log.journal.exit(),
-            next_seq: log.journal.next_seq(),
-            bytes_out: log.journal.bytes_out(),
+            state: match journal.exit() {
+                _ if journal.is_closed() => ProcessState::Closed,
+                Some(_) => ProcessState::Exited,
+                None => ProcessState::Running,
+            },
+            exit: journal.exit(),
+            next_seq: journal.next_seq(),
+            bytes_out: journal.bytes_out(),
         }
     }
 
@@ -212,32 +219,12 @@ impl Process {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    /// Whether two handles refer to the same process.
-    pub(crate) fn is(&self, other: &Process) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
-    }
-
     pub(crate) fn has_room(&self) -> bool {
         self.log().journal.has_room()
     }
 
-    pub(crate) fn retained_bytes(&self) -> u64 {
-        self.log().journal.retained_bytes()
-    }
-
-    pub(crate) fn append_output(&self, stream: Stream, bytes: Bytes) {
-        self.append(|journal| journal.output(stream, bytes));
-    }
-
-    pub(crate) fn append_exit(&self, exit: Exit) {
-        self.append(|journal| journal.exited(exit));
-    }
-
-    pub(crate) fn append_close(&self, end: End) {
-        self.append(|journal| journal.close(end));
-    }
-
-    fn append(&self, event: impl FnOnce(&mut Journal)) {
+    /// Appends events. Only the actor does.
+    pub(crate) fn append(&self, event: impl FnOnce(&mut Journal)) {
         let mut log = self.log();
         event(&mut log.journal);
         let watcher = log.watcher.as_ref().and_then(Weak::upgrade);
@@ -248,17 +235,87 @@ impl Process {
         }
     }
 
-    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+    pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
         self.shared.log.lock()
     }
-}
 
-fn state_of(journal: &Journal) -> ProcessState {
-    if journal.is_closed() {
-        ProcessState::Closed
-    } else if journal.exit().is_some() {
-        ProcessState::Exited
-    } else {
-        ProcessState::Running
+    /// Sets the owner, which has received everything up to `cursor`, or continues at the
+    /// last owner's cursor. Passes the cursor to `start` before the first notification. The
+    /// caller notifies the watcher about existing events.
+    pub(crate) fn attach(
+        &self,
+        cursor: Option<Seq>,
+        watcher: &Arc<dyn Watcher>,
+        start: impl FnOnce(Seq),
+    ) {
+        let mut log = self.log();
+        let cursor = cursor.unwrap_or_else(|| log.journal.owner().cursor());
+        log.journal.attach(cursor);
+        log.watcher = Some(Arc::downgrade(watcher));
+        start(log.journal.owner().cursor());
+        drop(log);
+        // An advanced cursor may open the window or complete the delivery.
+        self.shared.room.notify_one();
+        self.shared.delivered.notify_waiters();
+    }
+
+    /// Detaches the owner. With acked delivery its cursor is kept.
+    pub(crate) fn detach(&self, delivery: Delivery) {
+        let mut log = self.log();
+        log.watcher = None;
+        if delivery == Delivery::Push {
+            log.journal.detach();
+        }
+        drop(log);
+        self.shared.room.notify_one();
+        self.shared.delivered.notify_waiters();
+    }
+
+    /// Allows eviction again, which a resume has stopped.
+    pub fn release(&self) {
+        self.log().journal.release();
+        self.shared.room.notify_one();
+    }
+
+    /// Waits until the owner has acknowledged the close.
+    pub(crate) async fn delivered(&self) {
+        loop {
+            let delivered = self.shared.delivered.notified();
+            if self.log().journal.is_delivered() {
+                return;
+            }
+            delivered.await;
+        }
+    }
+
+    /// Advances the owner's cursor.
+    pub fn advance(&self, cursor: Seq) {
+        let mut log = self.log();
+        let was_full = !log.journal.has_room();
+        log.journal.advance(cursor);
+        let room = was_full && log.journal.has_room();
+        let delivered = log.journal.is_delivered();
+        drop(log);
+        if room {
+            self.shared.room.notify_one();
+        }
+        if delivered {
+            self.shared.delivered.notify_waiters();
+        }
+    }
+
+    /// Whether the exit code and the retained output indicate that the sandbox denied an
+    /// operation.
+    pub(crate) fn looks_denied(&self, code: i32) -> bool {
+        if code == 0 {
+            return false;
+        }
+        let chunks = self.page(Seq::START, None).chunks;
+        let stream = |wanted: Stream| {
+            let chunks = chunks.iter().filter(move |chunk| chunk.stream == wanted);
+            chunks.map(|chunk| &chunk.bytes[..])
+        };
+        let streams = [Stream::Stdout, Stream::Stderr, Stream::Pty];
+        outpost_sandbox::is_denied(code, streams.map(stream))
     }
 }
