@@ -1,29 +1,23 @@
 //! Starts a confined process and waits until its program runs.
 //!
-//! A start has two parts. [`Sandbox::prepare_process`] plans and prepares on a blocking thread; dropping
+//! A start has two parts. [`Sandbox::prepare_process`](crate::Sandbox::prepare_process) plans and prepares on a blocking thread; dropping
 //! its future abandons the start without a trace. [`PreparedProcess::start`] spawns bubblewrap and waits
 //! for the helper's report.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use outpost_process::{Child, Command, Control, ReadableFd, SpawnError, SpawnErrorKind, Spawner};
+use rustix::io::Errno;
 use tokio::time::timeout;
 
-use super::helper::{HelperChannel, Program, Report, Step};
-use super::host_resources::HostResources;
-use super::placeholder::is_placeholder;
-use super::preflight::{HostSupport, Unenforceable};
-use super::sandbox::Sandbox;
+use super::helper::{HelperChannel, Report, Step};
+use super::placeholder::{PendingCleanup, PlaceholderSet};
+use crate::Level;
 use crate::error::{PrepareError, SandboxError};
-use crate::planning::{self, HostFileSystem};
-use crate::policy::Policy;
-use crate::{Access, Plan, Warning};
 
 /// How much of the helper's output an error message includes.
 pub(super) const MAX_OUTPUT: usize = 1024;
@@ -51,28 +45,10 @@ impl From<PrepareError> for LaunchError {
     }
 }
 
-/// The policy that a process is confined by.
-#[derive(Clone, Debug)]
-pub struct SandboxRequest {
-    /// The policy.
-    pub policy: Policy,
-    /// The `TMPDIR` of the process, for policies that grant it.
-    pub tmpdir: Option<OsString>,
-}
-
-/// The access of a helper that serves file operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkerAccess {
-    /// Only read; the policy's writable paths are read-only.
-    Read,
-    /// Read and write, as the policy allows.
-    Write,
-}
-
 /// A confined process that is ready to be spawned.
 #[derive(Debug)]
 pub struct PreparedProcess {
-    /// The command to spawn: bubblewrap, or the helper at [`Level::Landlock`](crate::Level::Landlock). If
+    /// The command to spawn: bubblewrap, or the helper at [`Level::Landlock`]. If
     /// the wrapper has its own stdio, the streams of the confined program follow the passed descriptors.
     pub command: Command,
     /// To be kept until no process of the sandbox lives.
@@ -102,137 +78,6 @@ pub struct HelperProcess {
     pub denied: Vec<PathBuf>,
     /// Paths that exist inside only as masks over placeholders.
     pub absent: Vec<PathBuf>,
-}
-
-impl Sandbox {
-    /// Returns what this host can enforce, without blocking the caller.
-    ///
-    /// # Errors
-    /// If something is missing.
-    pub async fn support(&self) -> Result<HostSupport, Unenforceable> {
-        let sandbox = self.clone();
-        let probe = tokio::task::spawn_blocking(move || sandbox.preflight());
-        probe.await.map_err(|error| Unenforceable::Probe {
-            message: error.to_string(),
-        })?
-    }
-
-    /// Plans and prepares a confined process, within `limit`.
-    ///
-    /// The work runs on a blocking thread and continues there after a timeout, so that a hanging file
-    /// system blocks that thread and not the client.
-    ///
-    /// # Errors
-    /// If the policy can't be enforced on this host.
-    pub async fn prepare_process(
-        &self,
-        request: SandboxRequest,
-        command: Command,
-        limit: Duration,
-    ) -> Result<PreparedProcess, LaunchError> {
-        let strings = command.exec_strings()?;
-        let program = Program {
-            candidates: OsString::from_vec(strings.candidates),
-            argv: OsString::from_vec(strings.argv),
-            env: OsString::from_vec(strings.env),
-            cwd: command.cwd,
-        };
-        let prepared = self.prepare_within(limit, request, None, program);
-        let mut prepared = prepared.await?;
-        prepared.command.stdio = command.stdio;
-        prepared.program = command.argv.into_iter().next().unwrap_or_default();
-        Ok(prepared)
-    }
-
-    /// Plans and prepares a confined helper that serves requests, within `limit`.
-    ///
-    /// # Errors
-    /// If the policy can't be enforced on this host.
-    pub async fn prepare_helper(
-        &self,
-        request: SandboxRequest,
-        access: WorkerAccess,
-        limit: Duration,
-    ) -> Result<PreparedProcess, LaunchError> {
-        self.prepare_within(limit, request, Some(access), Program::none())
-            .await
-    }
-
-    /// Waits for a free preparation slot, then plans and prepares on a blocking thread.
-    async fn prepare_within(
-        &self,
-        limit: Duration,
-        request: SandboxRequest,
-        access: Option<WorkerAccess>,
-        program: Program,
-    ) -> Result<PreparedProcess, LaunchError> {
-        let sandbox = self.clone();
-        let preparation = async {
-            let slot = Arc::clone(&self.shared.preparations).acquire_owned().await;
-            let slot = slot.map_err(|_| SandboxError::PlanningPanicked)?;
-            let preparation = tokio::task::spawn_blocking(move || {
-                let _slot = slot;
-                sandbox.prepare_request(&request, access, program)
-            });
-            // The task is never cancelled, so it fails only by a panic.
-            let prepared = preparation.await;
-            prepared.map_err(|_| SandboxError::PlanningPanicked)?
-        };
-        let prepared = timeout(limit, preparation).await;
-        let (prepared, warnings) =
-            prepared.unwrap_or(Err(SandboxError::Timeout { limit }.into()))?;
-        for warning in warnings {
-            tracing::warn!("sandbox: {warning}");
-        }
-        Ok(prepared)
-    }
-
-    fn prepare_request(
-        &self,
-        request: &SandboxRequest,
-        access: Option<WorkerAccess>,
-        program: Program,
-    ) -> Result<(PreparedProcess, Vec<Warning>), LaunchError> {
-        // First, because a missing prerequisite explains all other errors.
-        let support = self.preflight().map_err(PrepareError::from)?;
-        // Before planning, which would report a missing directory as a missing grant.
-        check_directory(&program.cwd)?;
-        let tmpdir = request.tmpdir.as_deref().filter(|dir| !dir.is_empty());
-        let context = planning::ChildPaths {
-            cwd: &program.cwd,
-            tmpdir: tmpdir.map(Path::new),
-        };
-        let limits = planning::PlanLimits::default();
-        let plan = planning::plan(&request.policy, &context, &HostFileSystem, &limits);
-        let mut plan = plan.map_err(SandboxError::from)?;
-        if access == Some(WorkerAccess::Read) {
-            plan = plan.read_only();
-        }
-        let mut prepared = self.prepare_with(&support, &plan, program)?;
-        if access.is_some() {
-            // After preparation, which creates placeholders.
-            prepared.absent.extend(readable_placeholders(&plan));
-        }
-        Ok((prepared, plan.warnings))
-    }
-}
-
-/// Returns the readable paths of a plan at which a placeholder exists. A process confined by the plan
-/// sees an empty directory there that has to count as missing.
-fn readable_placeholders(plan: &Plan) -> impl Iterator<Item = PathBuf> {
-    let readable = plan.rules.iter().filter(|rule| rule.access == Access::Read);
-    let masked = readable.filter(|rule| is_placeholder(&rule.path));
-    masked.map(|rule| rule.path.clone())
-}
-
-/// Checks that the working directory exists. The helper finds out whether it can be entered.
-fn check_directory(directory: &Path) -> Result<(), SpawnError> {
-    let errno = match std::fs::metadata(directory) {
-        Ok(metadata) if metadata.is_dir() => return Ok(()),
-        Ok(_) => libc::ENOTDIR,
-        Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
-    };
-    Err(SpawnError::not_entered(directory, errno))
 }
 
 impl PreparedProcess {
@@ -416,41 +261,66 @@ fn wrapper_error(error: SpawnError) -> LaunchError {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::linux::sandbox::MAX_PREPARATIONS;
-    use crate::policy::FileSystem;
-    use crate::{HelperCommand, Level, Network};
+/// Resources on the host that a confined process needs while any of its processes lives: its
+/// placeholders, and a pidfd of process 1 of its PID namespace.
+///
+/// Dropping it removes the placeholders.
+#[derive(Debug)]
+pub struct HostResources {
+    pub(super) placeholders: PlaceholderSet,
+    pub(super) level: Level,
+    /// A pidfd of process 1 of the sandbox, which exits last. None until the helper sent it.
+    pub(super) init: Option<OwnedFd>,
+}
 
-    /// As if planning hung on a file system in every slot.
-    #[tokio::test(start_paused = true)]
-    async fn preparation_times_out() {
-        let command = HelperCommand {
-            program: "/nonexistent".into(),
-            args: Vec::new(),
-        };
-        let sandbox = Sandbox::new(command, Level::default());
-        let _all = Arc::clone(&sandbox.shared.preparations)
-            .try_acquire_many_owned(MAX_PREPARATIONS as u32)
-            .expect("all slots are free");
-        let request = SandboxRequest {
-            policy: Policy {
-                file_system: FileSystem::restricted(Vec::new()),
-                network: Network::Restricted,
-                cwd: "/".into(),
-                workspace_roots: Vec::new(),
-            },
-            tmpdir: None,
-        };
-        let limit = Duration::from_secs(20);
-        let started = tokio::time::Instant::now();
-        let prepared = sandbox.prepare_helper(request, WorkerAccess::Read, limit);
-        let error = prepared.await.map(drop).expect_err("no slot is free");
-        assert!(started.elapsed() < limit * 2);
-        assert_eq!(
-            error.to_string(),
-            "failed to prepare process sandbox: it took longer than 20s"
-        );
+impl HostResources {
+    /// Sets the pidfd of process 1 of the sandbox.
+    ///
+    /// The helper opens and sends it because it is the child of that process. By the time the server
+    /// could look it up, the program may have ended and left other processes running.
+    pub fn set_init(&mut self, init: Option<OwnedFd>) {
+        self.init = init;
     }
+
+    /// Removes the placeholders. To be called when no process of the sandbox lives. Dropping the result
+    /// closes their directories, which takes longer than removing them.
+    #[must_use = "dropping it closes descriptors, which takes a while"]
+    pub fn release(self) -> PendingCleanup {
+        self.placeholders.release()
+    }
+
+    /// Returns whether process 1 of the sandbox has no children, so that it is about to exit. Also true
+    /// if the children can't be read.
+    #[must_use]
+    pub fn is_only_init_left(&self) -> bool {
+        self.init
+            .as_ref()
+            .is_none_or(|init| children(init).is_none())
+    }
+
+    /// Returns a descriptor that becomes readable when no process of the sandbox lives; none if the
+    /// sandbox has no PID namespace.
+    ///
+    /// # Errors
+    /// If the descriptor can't be duplicated, or the helper sent none. Processes may still live then.
+    pub fn init(&self) -> io::Result<Option<OwnedFd>> {
+        match (self.level, &self.init) {
+            (Level::Landlock, _) => Ok(None),
+            (Level::Namespaces, Some(init)) => init.try_clone().map(Some),
+            (Level::Namespaces, None) => Err(Errno::SRCH.into()),
+        }
+    }
+}
+
+/// Returns the children of a process; none if it has none or the kernel doesn't tell.
+fn children(pidfd: &OwnedFd) -> Option<String> {
+    let fdinfo = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
+    let fdinfo = std::fs::read_to_string(fdinfo).ok()?;
+    let pid = fdinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("Pid:"))?
+        .trim();
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    let children = std::fs::read_to_string(children).ok()?;
+    (!children.trim().is_empty()).then_some(children)
 }

@@ -6,17 +6,15 @@
 //! [`bubblewrap`] makes the mounts.
 //!
 //! - [`preflight`]: probes what this host supports
-//! - [`sandbox`]: prepares a confined process in the server
+//! - [`sandbox`]: plans and prepares a confined process in the server
 //! - [`plan_check`]: checks that a plan can be enforced
-//! - [`launch`]: plans, prepares and starts it
+//! - [`launch`]: starts the process, and holds what it needs on the host while it lives
 //! - [`mounts`]: derives the mounts from a plan, and verifies them inside
 //! - [`placeholder`]: mount points at paths that must stay absent
-//! - [`host_resources`]: what a confined process needs on the host while it lives
 //! - [`nofollow`]: opens paths without following symbolic links
 
 mod bubblewrap;
 mod helper;
-mod host_resources;
 mod landlock;
 mod launch;
 mod mounts;
@@ -30,9 +28,8 @@ mod sys;
 
 pub use bubblewrap::Mounter;
 pub use helper::{HelperCommand, Program, Step, main as run_helper};
-pub use host_resources::HostResources;
-pub use launch::{HelperProcess, LaunchError, PreparedProcess, SandboxRequest, WorkerAccess};
+pub use launch::{HelperProcess, HostResources, LaunchError, PreparedProcess};
 pub use placeholder::{PendingCleanup, PlaceholderError, is_placeholder};
 pub use preflight::{HostSupport, Remedy, Unenforceable};
-pub use sandbox::Sandbox;
+pub use sandbox::{Sandbox, SandboxRequest, WorkerAccess};
 pub use sys::landlock_version;

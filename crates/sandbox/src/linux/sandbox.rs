@@ -1,31 +1,53 @@
-//! Prepares confined processes in the server.
+//! Plans and prepares confined processes in the server.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use outpost_process::{Command, Stdio, Wrapper, WrapperStdio};
+use outpost_process::{Command, SpawnError, Stdio, Wrapper, WrapperStdio};
 use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use super::bubblewrap::{self, Mounter};
 use super::helper::{self, Grant, HelperChannel, HelperCommand, HelperConfig, Program};
-use super::host_resources::HostResources;
-use super::launch::PreparedProcess;
+use super::launch::{HostResources, LaunchError, PreparedProcess};
 use super::mounts::{self, Layout, LocalHostPaths};
-use super::placeholder::Placeholders;
+use super::placeholder::{Placeholders, is_placeholder};
 use super::plan_check;
 use super::preflight::{self, HostSupport, Unenforceable};
-use crate::error::{MAX_ARGUMENTS, PrepareError};
-use crate::{Access, Level, Plan};
+use crate::error::{MAX_ARGUMENTS, PrepareError, SandboxError};
+use crate::planning::{self, HostFileSystem};
+use crate::policy::Policy;
+use crate::{Access, Level, Plan, Warning};
 
 /// How many processes are prepared at the same time. Preparation is CPU-bound.
-pub(super) const MAX_PREPARATIONS: usize = 8;
+const MAX_PREPARATIONS: usize = 8;
+
+/// The policy that a process is confined by.
+#[derive(Clone, Debug)]
+pub struct SandboxRequest {
+    /// The policy.
+    pub policy: Policy,
+    /// The `TMPDIR` of the process, for policies that grant it.
+    pub tmpdir: Option<OsString>,
+}
+
+/// The access of a helper that serves file operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerAccess {
+    /// Only read; the policy's writable paths are read-only.
+    Read,
+    /// Read and write, as the policy allows.
+    Write,
+}
 
 /// Confines processes. Clones share their state.
 #[derive(Clone, Debug)]
@@ -45,7 +67,7 @@ pub(super) struct Shared {
     placeholders: Placeholders,
     /// The shared libraries of this program, which the helper needs too.
     libraries: OnceLock<Vec<PathBuf>>,
-    pub(super) preparations: Arc<Semaphore>,
+    preparations: Arc<Semaphore>,
 }
 
 impl Sandbox {
@@ -90,6 +112,117 @@ impl Sandbox {
     #[must_use]
     pub fn placeholders(&self) -> Vec<PathBuf> {
         self.shared.placeholders.possible_paths()
+    }
+
+    /// Returns what this host can enforce, without blocking the caller.
+    ///
+    /// # Errors
+    /// If something is missing.
+    pub async fn support(&self) -> Result<HostSupport, Unenforceable> {
+        let sandbox = self.clone();
+        let probe = tokio::task::spawn_blocking(move || sandbox.preflight());
+        probe.await.map_err(|error| Unenforceable::Probe {
+            message: error.to_string(),
+        })?
+    }
+
+    /// Plans and prepares a confined process, within `limit`.
+    ///
+    /// The work runs on a blocking thread and continues there after a timeout, so that a hanging file
+    /// system blocks that thread and not the client.
+    ///
+    /// # Errors
+    /// If the policy can't be enforced on this host.
+    pub async fn prepare_process(
+        &self,
+        request: SandboxRequest,
+        command: Command,
+        limit: Duration,
+    ) -> Result<PreparedProcess, LaunchError> {
+        let strings = command.exec_strings()?;
+        let program = Program {
+            candidates: OsString::from_vec(strings.candidates),
+            argv: OsString::from_vec(strings.argv),
+            env: OsString::from_vec(strings.env),
+            cwd: command.cwd,
+        };
+        let prepared = self.prepare_within(limit, request, None, program);
+        let mut prepared = prepared.await?;
+        prepared.command.stdio = command.stdio;
+        prepared.program = command.argv.into_iter().next().unwrap_or_default();
+        Ok(prepared)
+    }
+
+    /// Plans and prepares a confined helper that serves requests, within `limit`.
+    ///
+    /// # Errors
+    /// If the policy can't be enforced on this host.
+    pub async fn prepare_helper(
+        &self,
+        request: SandboxRequest,
+        access: WorkerAccess,
+        limit: Duration,
+    ) -> Result<PreparedProcess, LaunchError> {
+        self.prepare_within(limit, request, Some(access), Program::none())
+            .await
+    }
+
+    /// Waits for a free preparation slot, then plans and prepares on a blocking thread.
+    async fn prepare_within(
+        &self,
+        limit: Duration,
+        request: SandboxRequest,
+        access: Option<WorkerAccess>,
+        program: Program,
+    ) -> Result<PreparedProcess, LaunchError> {
+        let sandbox = self.clone();
+        let preparation = async {
+            let slot = Arc::clone(&self.shared.preparations).acquire_owned().await;
+            let slot = slot.map_err(|_| SandboxError::PlanningPanicked)?;
+            let preparation = tokio::task::spawn_blocking(move || {
+                let _slot = slot;
+                sandbox.prepare_request(&request, access, program)
+            });
+            // The task is never cancelled, so it fails only by a panic.
+            let prepared = preparation.await;
+            prepared.map_err(|_| SandboxError::PlanningPanicked)?
+        };
+        let prepared = timeout(limit, preparation).await;
+        let (prepared, warnings) =
+            prepared.unwrap_or(Err(SandboxError::Timeout { limit }.into()))?;
+        for warning in warnings {
+            tracing::warn!("sandbox: {warning}");
+        }
+        Ok(prepared)
+    }
+
+    fn prepare_request(
+        &self,
+        request: &SandboxRequest,
+        access: Option<WorkerAccess>,
+        program: Program,
+    ) -> Result<(PreparedProcess, Vec<Warning>), LaunchError> {
+        // First, because a missing prerequisite explains all other errors.
+        let support = self.preflight().map_err(PrepareError::from)?;
+        // Before planning, which would report a missing directory as a missing grant.
+        check_directory(&program.cwd)?;
+        let tmpdir = request.tmpdir.as_deref().filter(|dir| !dir.is_empty());
+        let context = planning::ChildPaths {
+            cwd: &program.cwd,
+            tmpdir: tmpdir.map(Path::new),
+        };
+        let limits = planning::PlanLimits::default();
+        let plan = planning::plan(&request.policy, &context, &HostFileSystem, &limits);
+        let mut plan = plan.map_err(SandboxError::from)?;
+        if access == Some(WorkerAccess::Read) {
+            plan = plan.read_only();
+        }
+        let mut prepared = self.prepare_with(&support, &plan, program)?;
+        if access.is_some() {
+            // After preparation, which creates placeholders.
+            prepared.absent.extend(readable_placeholders(&plan));
+        }
+        Ok((prepared, plan.warnings))
     }
 
     /// Prepares a confined process. Blocks on the file system.
@@ -187,7 +320,11 @@ impl Sandbox {
                     own,
                 }),
             },
-            resources: HostResources::new(placeholders, level),
+            resources: HostResources {
+                placeholders,
+                level,
+                init: None,
+            },
             denied: denied.map(|rule| rule.path.clone()).collect(),
             absent,
             program: OsString::new(),
@@ -196,6 +333,24 @@ impl Sandbox {
             channel,
         })
     }
+}
+
+/// Returns the readable paths of a plan at which a placeholder exists. A process confined by the plan
+/// sees an empty directory there that has to count as missing.
+fn readable_placeholders(plan: &Plan) -> impl Iterator<Item = PathBuf> {
+    let readable = plan.rules.iter().filter(|rule| rule.access == Access::Read);
+    let masked = readable.filter(|rule| is_placeholder(&rule.path));
+    masked.map(|rule| rule.path.clone())
+}
+
+/// Checks that the working directory exists. The helper finds out whether it can be entered.
+fn check_directory(directory: &Path) -> Result<(), SpawnError> {
+    let errno = match std::fs::metadata(directory) {
+        Ok(metadata) if metadata.is_dir() => return Ok(()),
+        Ok(_) => libc::ENOTDIR,
+        Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+    };
+    Err(SpawnError::not_entered(directory, errno))
 }
 
 fn nul_terminated(arguments: &[OsString]) -> Vec<u8> {
@@ -218,4 +373,42 @@ pub(super) fn stderr_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&ours, true)?;
     Ok((ours, theirs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Network;
+    use crate::policy::FileSystem;
+
+    /// As if planning hung on a file system in every slot.
+    #[tokio::test(start_paused = true)]
+    async fn preparation_times_out() {
+        let command = HelperCommand {
+            program: "/nonexistent".into(),
+            args: Vec::new(),
+        };
+        let sandbox = Sandbox::new(command, Level::default());
+        let _all = Arc::clone(&sandbox.shared.preparations)
+            .try_acquire_many_owned(MAX_PREPARATIONS as u32)
+            .expect("all slots are free");
+        let request = SandboxRequest {
+            policy: Policy {
+                file_system: FileSystem::restricted(Vec::new()),
+                network: Network::Restricted,
+                cwd: "/".into(),
+                workspace_roots: Vec::new(),
+            },
+            tmpdir: None,
+        };
+        let limit = Duration::from_secs(20);
+        let started = tokio::time::Instant::now();
+        let prepared = sandbox.prepare_helper(request, WorkerAccess::Read, limit);
+        let error = prepared.await.map(drop).expect_err("no slot is free");
+        assert!(started.elapsed() < limit * 2);
+        assert_eq!(
+            error.to_string(),
+            "failed to prepare process sandbox: it took longer than 20s"
+        );
+    }
 }
