@@ -20,8 +20,8 @@ use tokio::{
 };
 
 use crate::{
-    Peer, Server, connection,
-    server::{ConnectionSlot, Transport},
+    Peer, connection,
+    server::{ConnectionSlot, ServerState, Transport},
 };
 
 type Reply = Response<Full<Bytes>>;
@@ -57,16 +57,16 @@ impl Socket for UnixStream {
 const REJECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Serves an accepted socket in its own task.
-pub(crate) fn accept<S: Socket>(server: &Server, socket: S) {
+pub(crate) fn accept<S: Socket>(server: &Arc<ServerState>, socket: S) {
     let slot = server.connection_slot().map(Arc::new);
     let full = slot.is_none();
     if full {
         tracing::warn!(
-            limit = server.settings().max_connections,
+            limit = server.settings.max_connections,
             "connection rejected: too many are open"
         );
     }
-    let service_server = server.clone();
+    let service_server = Arc::clone(server);
     let service = service_fn(move |request| {
         let reply = match &slot {
             Some(slot) => respond::<S>(&service_server, slot, request),
@@ -74,13 +74,13 @@ pub(crate) fn accept<S: Socket>(server: &Server, socket: S) {
         };
         async move { Ok::<_, Infallible>(reply) }
     });
-    let ending = server.ending().clone();
+    let ending = server.ending.clone();
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(server.settings().request_head_timeout)
+        .header_read_timeout(server.settings.request_head_timeout)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
-    server.tasks().spawn(async move {
+    server.tasks.spawn(async move {
         tokio::select! {
             served = connection => {
                 if let Err(error) = served {
@@ -94,12 +94,12 @@ pub(crate) fn accept<S: Socket>(server: &Server, socket: S) {
 }
 
 fn respond<S: Socket>(
-    server: &Server,
+    server: &Arc<ServerState>,
     slot: &Arc<ConnectionSlot>,
     request: Request<Incoming>,
 ) -> Reply {
     // A web page can connect to loopback addresses, but cannot forge its Origin.
-    let allowed = &server.settings().allowed_origins;
+    let allowed = &server.settings.allowed_origins;
     let mut origins = request.headers().get_all(header::ORIGIN).iter();
     if !origins.all(|origin| allowed.iter().any(|allowed| origin == allowed)) {
         return text(
@@ -153,12 +153,16 @@ fn respond<S: Socket>(
 }
 
 /// Turns the socket into a connection once the reply was sent.
-fn upgrade<S: Socket>(server: &Server, slot: Arc<ConnectionSlot>, request: Request<Incoming>) {
-    let running = server.clone();
-    server.tasks().spawn(async move {
+fn upgrade<S: Socket>(
+    server: &Arc<ServerState>,
+    slot: Arc<ConnectionSlot>,
+    request: Request<Incoming>,
+) {
+    let running = Arc::clone(server);
+    server.tasks.spawn(async move {
         let upgraded = tokio::select! {
             upgraded = hyper::upgrade::on(request) => upgraded,
-            () = running.ending().cancelled() => return,
+            () = running.ending.cancelled() => return,
         };
         match upgraded
             .map_err(|error| error.to_string())

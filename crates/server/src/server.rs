@@ -13,24 +13,25 @@ use crate::{Host, Settings, connection};
 /// A running server. Clones share it.
 #[derive(Clone)]
 pub struct Server {
-    shared: Arc<Shared>,
+    pub(crate) state: Arc<ServerState>,
 }
 
-struct Shared {
-    engine: Engine,
-    settings: Settings,
-    host: Host,
+/// State shared by all connections.
+pub(crate) struct ServerState {
+    pub(crate) engine: Engine,
+    pub(crate) settings: Settings,
+    pub(crate) host: Host,
     /// Performs `http/request`.
-    fetcher: Fetcher,
+    pub(crate) fetcher: Fetcher,
     /// One permit per open connection.
     connection_slots: Arc<Semaphore>,
     /// One permit per running file operation. Keeps file operations from using up the
     /// runtime's blocking threads.
-    file_threads: Semaphore,
+    pub(crate) file_threads: Semaphore,
     /// The tasks of all connections.
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
     /// Cancelled at shutdown: listeners stop, connections close.
-    ending: CancellationToken,
+    pub(crate) ending: CancellationToken,
 }
 
 /// Permit of one open connection. Keeps the server counted as active.
@@ -71,7 +72,7 @@ impl Server {
     #[must_use]
     pub fn new(engine: Engine, host: Host, settings: Settings) -> Self {
         Server {
-            shared: Arc::new(Shared {
+            state: Arc::new(ServerState {
                 connection_slots: Arc::new(Semaphore::new(
                     settings.max_connections.min(Semaphore::MAX_PERMITS),
                 )),
@@ -86,99 +87,77 @@ impl Server {
         }
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.shared.engine
-    }
-
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.shared.settings
-    }
-
-    pub(crate) fn host(&self) -> &Host {
-        &self.shared.host
-    }
-
-    pub(crate) fn file_threads(&self) -> &Semaphore {
-        &self.shared.file_threads
-    }
-
-    pub(crate) fn fetcher(&self) -> &Fetcher {
-        &self.shared.fetcher
-    }
-
-    pub(crate) fn tasks(&self) -> &TaskTracker {
-        &self.shared.tasks
-    }
-
-    pub(crate) fn ending(&self) -> &CancellationToken {
-        &self.shared.ending
-    }
-
-    /// Reserves a slot for one more connection, unless all are taken.
-    pub(crate) fn connection_slot(&self) -> Option<ConnectionSlot> {
-        let permit = Arc::clone(&self.shared.connection_slots)
-            .try_acquire_owned()
-            .ok()?;
-        Some(ConnectionSlot {
-            _permit: permit,
-            _active: self.shared.engine.activity().track(),
-        })
-    }
-
     /// Waits until the server has been idle for `span`: no connection, and no process that
     /// is starting, running or still readable.
     pub async fn idle_for(&self, span: Duration) {
-        self.shared.engine.activity().idle_for(span).await;
+        self.state.engine.activity().idle_for(span).await;
     }
 
     /// Serves one stream of lines until its input ends, or until another connection takes
     /// over its session.
     pub async fn serve_lines(&self, read: ReadHalf, write: WriteHalf) -> ConnectionEnd {
-        let _active = self.shared.engine.activity().track();
-        let transport = Transport {
-            read,
-            write,
-            framing: Framing::Lines,
-            early: bytes::Bytes::new(),
-            peer: Peer::Unverified,
-        };
-        connection::run(self.clone(), transport).await
+        self.serve(read, write, Framing::Lines, Peer::Unverified)
+            .await
     }
 
     /// Serves one stream of WebSocket frames after the opening handshake. For tests and for
     /// custom listeners.
     pub async fn serve_websocket(&self, read: ReadHalf, write: WriteHalf, peer: Peer) {
-        let _active = self.shared.engine.activity().track();
+        self.serve(read, write, Framing::WebSocket(Role::Server), peer)
+            .await;
+    }
+
+    async fn serve(
+        &self,
+        read: ReadHalf,
+        write: WriteHalf,
+        framing: Framing,
+        peer: Peer,
+    ) -> ConnectionEnd {
+        let _active = self.state.engine.activity().track();
         let transport = Transport {
             read,
             write,
-            framing: Framing::WebSocket(Role::Server),
+            framing,
             early: bytes::Bytes::new(),
             peer,
         };
-        connection::run(self.clone(), transport).await;
+        connection::run(Arc::clone(&self.state), transport).await
     }
 
     /// Shuts down: stops listeners, closes connections with code 1001 and terminates all
     /// processes. Returns whether everything ended within [`Server::shutdown_timeout`].
     pub async fn shutdown(&self) -> bool {
-        let within = self.shared.settings.shutdown_timeout;
-        self.shared.ending.cancel();
-        let engine = self.shared.engine.shutdown(within);
-        self.shared.tasks.close();
-        let connections = tokio::time::timeout(within, self.shared.tasks.wait());
+        let within = self.state.settings.shutdown_timeout;
+        self.state.ending.cancel();
+        let engine = self.state.engine.shutdown(within);
+        self.state.tasks.close();
+        let connections = tokio::time::timeout(within, self.state.tasks.wait());
         let (processes_gone, connections_gone) = tokio::join!(engine, connections);
         processes_gone && connections_gone.is_ok()
     }
 
     /// Kills every process without a grace period.
     pub fn kill_all(&self) {
-        self.shared.engine.kill_all();
+        self.state.engine.kill_all();
     }
 
     /// Returns the time limit of [`Server::shutdown`].
     #[must_use]
     pub fn shutdown_timeout(&self) -> Duration {
-        self.shared.settings.shutdown_timeout
+        self.state.settings.shutdown_timeout
+    }
+}
+
+impl ServerState {
+    /// Reserves a slot for one more connection, unless all are taken.
+    pub(crate) fn connection_slot(&self) -> Option<ConnectionSlot> {
+        let permit = Arc::clone(&self.connection_slots)
+            .try_acquire_owned()
+            .ok()?;
+        Some(ConnectionSlot {
+            _permit: permit,
+            _active: self.engine.activity().track(),
+        })
     }
 }

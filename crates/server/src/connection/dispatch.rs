@@ -4,32 +4,19 @@ use std::sync::{Arc, atomic::Ordering};
 
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
-    ErrorKind, Family, HTTP_ACK, HTTP_CANCEL, INITIALIZED, Incoming, InitializeParams, Lane,
-    Malformed, Method, NoMemory, PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name,
-    has_client_info, parse_params,
+    AckParams, ErrorKind, Family, HTTP_ACK, HTTP_CANCEL, HttpAckParams, HttpCancelParams,
+    INITIALIZED, Incoming, InitializeParams, InvalidParams, Lane, Malformed, Method, NoMemory,
+    PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, has_client_info, parse_params,
 };
-use outpost_rpc::{Admission, Framing, Outbox, OutgoingMessage};
-use serde::{Deserialize, de::DeserializeOwned};
+use outpost_rpc::{Admission, Framing, OutgoingMessage};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
-use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::{
-    Caller, ConnectionLink, Handshake, Order, Reply,
-    app_requests::AppState,
-    params::{CrossSession, parsed, resolve_session, truncated},
-    reply::no_memory,
+    Caller, Connection, Handshake, Order, Reply, reply::no_memory, requests::ScopedDialects,
 };
-use crate::{
-    Peer, Server,
-    dialects::{
-        exec,
-        fs::FileService,
-        http::{self, Exchanges},
-        initialize,
-    },
-};
+use crate::dialects::{exec, fs::FileService, session};
 
 /// Message size from which memory is checked before params are parsed.
 const LARGE_BYTES: usize = 64 * 1024;
@@ -37,51 +24,87 @@ const LARGE_BYTES: usize = 64 * 1024;
 /// from them.
 const REQUEST_COPIES: usize = 2;
 
+/// Limit for client text that is echoed in an error message, in characters.
+const MAX_ECHOED_CHARS: usize = 300;
+
 /// The dispatcher of one connection. Owned by the task that reads it.
 pub(super) struct Dispatch {
-    pub(super) server: Server,
-    outbox: Outbox,
-    pub(super) link: Arc<ConnectionLink>,
+    pub(super) connection: Arc<Connection>,
     framing: Framing,
-    peer: Peer,
     handshake: Handshake,
-    pub(super) caller: Option<Caller>,
-    /// Attachment of the session that this connection is.
-    epoch: Option<Epoch>,
-    /// Tasks of pending long polls.
-    long_polls: TaskTracker,
+    /// The session, and the attachment of it that this connection is.
+    session: Option<(Session, Epoch)>,
     admission: Admission,
     /// Lanes of the session's processes.
     pub(super) order: Order,
     /// State of the dialects whose processes belong to the connection.
-    pub(super) app: AppState,
+    pub(super) scoped: ScopedDialects,
     /// File handles and file operations of the connection.
-    pub(super) file_service: FileService,
+    pub(super) files: Arc<FileService>,
+}
+
+/// A request whose params are not yet parsed.
+pub(super) struct Request<'a> {
+    pub(super) method: Method,
+    pub(super) params: Option<&'a RawValue>,
+    pub(super) reply: Reply,
+}
+
+impl<'a> Request<'a> {
+    /// Parses the params. Rejects the request if they are invalid.
+    pub(super) fn parse<T: Deserialize<'a>>(self) -> Option<(T, Reply)> {
+        let method = self.method;
+        let parsed = parse_params(self.params).map_err(|error| invalid_params(method, &error));
+        self.reply.accept(parsed)
+    }
+
+    /// Responds at once.
+    pub(super) fn answer<T: Deserialize<'a>, R: Serialize>(
+        self,
+        serve: impl FnOnce(T) -> Result<R, RpcError>,
+    ) -> Option<()> {
+        let (params, reply) = self.parse()?;
+        reply.send(serve(params));
+        Some(())
+    }
+
+    pub(super) fn reject_method(self) -> Option<()> {
+        let error = RpcError::method_not_found(self.method.name());
+        self.reply.reject(error);
+        None
+    }
+}
+
+/// Returns the error for invalid params. The app-server has its own.
+pub(super) fn invalid_params(method: Method, error: &InvalidParams) -> RpcError {
+    let text = truncated(&error.to_string());
+    match method.family() {
+        Family::App => RpcError::invalid_request(format!("Invalid request: {text}")),
+        _ => RpcError::invalid_params(format!("invalid params: {text}")),
+    }
+}
+
+/// Truncates text that may echo megabytes of the request.
+fn truncated(text: &str) -> String {
+    text.chars().take(MAX_ECHOED_CHARS).collect()
 }
 
 impl Dispatch {
-    pub(super) fn new(link: Arc<ConnectionLink>, framing: Framing, peer: Peer) -> Self {
-        let server = link.server.clone();
-        let outbox = link.outbox.clone();
-        let settings = server.settings();
+    pub(super) fn new(connection: Arc<Connection>, framing: Framing) -> Self {
+        let settings = &connection.server.settings;
         Dispatch {
             admission: Admission::new(
                 settings.max_in_flight,
                 settings.in_flight_bytes,
                 settings.admission_timeout,
             ),
-            order: Order::new(server.tasks()),
-            app: AppState::default(),
-            file_service: FileService::new(&server, &outbox, &link.gone),
-            server,
-            outbox,
-            link,
+            order: Order::new(&connection.server.tasks),
+            scoped: ScopedDialects::default(),
+            files: FileService::new(&connection),
+            connection,
             framing,
-            peer,
             handshake: Handshake::default(),
-            caller: None,
-            epoch: None,
-            long_polls: TaskTracker::new(),
+            session: None,
         }
     }
 
@@ -118,19 +141,15 @@ impl Dispatch {
         }
     }
 
-    /// Reports a message that was skipped while reading.
-    pub(super) fn skipped(&self, why: &Malformed) {
-        self.malformed(why);
-    }
-
     /// Detaches the session, and ends the processes and files that belong to the
     /// connection.
     pub(super) fn end(&mut self) {
-        self.link.gone.cancel();
-        self.app.end();
-        self.file_service.end();
-        if let (Some(caller), Some(epoch)) = (self.caller.take(), self.epoch) {
-            self.server.engine().detach(&caller.session, epoch);
+        self.connection.gone.cancel();
+        self.scoped.end();
+        self.files.end();
+        self.connection.feeds.clear();
+        if let Some((session, epoch)) = self.session.take() {
+            self.connection.server.engine.detach(&session, epoch);
         }
     }
 
@@ -139,13 +158,8 @@ impl Dispatch {
         self.admission.idle().await;
     }
 
-    /// Waits until every long poll has been answered.
-    pub(super) async fn long_polls_finished(&self) {
-        self.long_polls.close();
-        self.long_polls.wait().await;
-    }
-
-    fn malformed(&self, malformed: &Malformed) {
+    /// Reports a malformed message.
+    pub(super) fn malformed(&self, malformed: &Malformed) {
         let prefix = self.framing.malformed_prefix();
         self.reject_unattributed(
             ErrorKind::MalformedMessage,
@@ -161,7 +175,7 @@ impl Dispatch {
             &RequestId::UNATTRIBUTED,
             &RpcError::invalid_request(text).with_kind(kind),
         );
-        self.outbox.send(OutgoingMessage::new(message));
+        self.connection.outbox.send(OutgoingMessage::new(message));
     }
 
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
@@ -169,11 +183,21 @@ impl Dispatch {
             (INITIALIZED, Handshake::Answered | Handshake::Ready) => {
                 self.handshake = Handshake::Ready;
             }
-            (PROCESS_ACK, Handshake::Ready) => {
-                self.notified(PROCESS_ACK, params, exec::acknowledge);
+            (PROCESS_ACK, Handshake::Ready) => self.notified(method, params, |ack: &AckParams| {
+                if let Some((session, _)) = &self.session {
+                    session.acknowledge(&ack.process_id, Seq(ack.seq));
+                }
+            }),
+            (HTTP_ACK, Handshake::Ready) => self.notified(method, params, |ack: &HttpAckParams| {
+                self.connection
+                    .exchanges
+                    .acknowledge(&ack.request_id, ack.seq);
+            }),
+            (HTTP_CANCEL, Handshake::Ready) => {
+                self.notified(method, params, |cancel: &HttpCancelParams| {
+                    self.connection.exchanges.cancel(&cancel.request_id);
+                });
             }
-            (HTTP_ACK, Handshake::Ready) => self.notified(HTTP_ACK, params, http::acknowledge),
-            (HTTP_CANCEL, Handshake::Ready) => self.notified(HTTP_CANCEL, params, http::cancel),
             _ => {
                 let method = truncated(method);
                 self.reject_unattributed(
@@ -189,167 +213,120 @@ impl Dispatch {
         &self,
         method: &str,
         params: Option<&RawValue>,
-        handle: fn(&Caller, &T),
+        handle: impl FnOnce(&T),
     ) {
-        match (parse_params(params), &self.caller) {
-            (Ok(params), Some(caller)) => handle(caller, &params),
-            (Err(error), _) => {
+        match parse_params(params) {
+            Ok(params) => handle(&params),
+            Err(error) => {
                 let text = truncated(&error.to_string());
                 self.reject_unattributed(
                     ErrorKind::InvalidParams,
                     format!("invalid params of {method}: {text}"),
                 );
             }
-            (Ok(_), None) => {}
         }
     }
 
+    /// Checks and admits a request, and serves it. Returns `None` if it was rejected.
     async fn request(
         &mut self,
         id: RequestId,
         name: &str,
         params: Option<&RawValue>,
         bytes: usize,
-    ) {
-        let control = Reply::new(self.outbox.clone(), id.clone(), None);
-        let family = family_of_name(name);
-        if let Some(family) = family.filter(|family| *family != Family::Handshake)
-            && let Err(error) = self.handshake.admits(family)
-        {
-            return control.send::<()>(Err(error));
-        }
-        let Some(method) = Method::from_name(name) else {
-            return control.send::<()>(Err(RpcError::method_not_found(&truncated(name))));
+    ) -> Option<()> {
+        let reply = Reply::new(self.connection.outbox.clone(), id);
+        let (method, reply) = reply.accept(self.check(name, bytes))?;
+        let reply = match method.lane() {
+            Lane::Handshake | Lane::Control => reply,
+            Lane::Process | Lane::Free => self.admit(bytes, reply).await?,
         };
-        if bytes > LARGE_BYTES && NoMemory::unless_room_for(bytes * REQUEST_COPIES).is_err() {
-            return control.send::<()>(Err(no_memory("request")));
-        }
-        match method.lane() {
-            Lane::Handshake => self.initialize(control, params),
-            Lane::Control => self.serve(method, control, params).await,
-            Lane::Process | Lane::Free => {
-                // While admission waits for room, the connection is not read.
-                self.link.reads_paused.store(true, Ordering::Release);
-                let admitted = tokio::select! {
-                    biased;
-                    admitted = self.admission.admit(bytes) => Some(admitted),
-                    () = self.wait_until_ending() => None,
-                };
-                self.link.reads_paused.store(false, Ordering::Release);
-                let Some(admitted) = admitted else { return };
-                match admitted {
-                    None => control.send::<()>(Err(RpcError::overloaded())),
-                    Some(ticket) => {
-                        let reply = Reply::new(self.outbox.clone(), id, Some(ticket));
-                        self.serve(method, reply, params).await;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Waits until the connection must end for a reason other than its input.
-    async fn wait_until_ending(&self) {
-        tokio::select! {
-            () = self.link.gone.cancelled() => {}
-            () = self.link.replaced.cancelled() => {}
-            () = self.server.ending().cancelled() => {}
-        }
-    }
-
-    async fn serve(&mut self, method: Method, reply: Reply, params: Option<&RawValue>) {
+        let request = Request {
+            method,
+            params,
+            reply,
+        };
         match method.family() {
-            Family::App => self.serve_app(method, reply, params).await,
-            Family::Filesystem => self.serve_fs(method, reply, params).await,
-            Family::Http => self.serve_http(reply, params),
-            _ => self.serve_exec(method, reply, params).await,
+            Family::Handshake => self.initialize(request),
+            Family::App => self.serve_scoped(request).await,
+            Family::Filesystem => self.serve_fs(request).await,
+            _ => self.serve_exec(request).await,
         }
     }
 
-    fn serve_http(&self, reply: Reply, params: Option<&RawValue>) {
-        if let Some((caller, params, reply)) = self.parse_call(params, reply) {
-            http::request(caller, params, reply);
+    /// Checks the handshake, the method and the memory for a request.
+    fn check(&self, name: &str, bytes: usize) -> Result<Method, RpcError> {
+        match family_of_name(name) {
+            None | Some(Family::Handshake) => {}
+            Some(family) => self.handshake.admits(family)?,
         }
+        let method = Method::from_name(name);
+        let method = method.ok_or_else(|| RpcError::method_not_found(&truncated(name)))?;
+        if bytes > LARGE_BYTES && NoMemory::unless_room_for(bytes * REQUEST_COPIES).is_err() {
+            return Err(no_memory("request"));
+        }
+        Ok(method)
     }
 
-    fn initialize(&mut self, reply: Reply, params: Option<&RawValue>) {
-        // Checked before the params: a second `initialize` fails whatever it contains.
-        if let Err(error) = self.handshake.admits_initialize(|| has_client_info(params)) {
-            return reply.send::<()>(Err(error));
-        }
-        let Some((params, reply)) = parsed::<InitializeParams>(params, reply) else {
-            return;
+    /// Waits for the admission of a request of `bytes`.
+    async fn admit(&self, bytes: usize, reply: Reply) -> Option<Reply> {
+        let connection = &self.connection;
+        // While admission waits for room, the connection is not read.
+        connection.reads_paused.store(true, Ordering::Release);
+        let admitted = tokio::select! {
+            biased;
+            admitted = self.admission.admit(bytes) => Some(admitted),
+            () = connection.gone.cancelled() => None,
+            () = connection.replaced.cancelled() => None,
+            () = connection.server.ending.cancelled() => None,
         };
-        let mut opened = match initialize::initialize(&self.server, &params, &self.link) {
-            Err(error) => return reply.send::<()>(Err(error)),
-            Ok(opened) => opened,
-        };
-        // A capability is announced only where it works.
-        opened.result.capabilities.session_list = self.peer == Peer::Owner;
-        self.handshake = Handshake::Answered;
-        self.epoch = Some(opened.epoch);
-        let capabilities = params.capabilities.unwrap_or_default();
-        let concurrent_requests = self.server.settings().concurrent_requests;
-        self.app.is_experimental = capabilities.experimental_api;
-        self.caller = Some(Caller {
-            server: self.server.clone(),
-            outbox: self.outbox.clone(),
-            session: opened.session.clone(),
-            start_permits: Arc::new(Semaphore::new(
-                concurrent_requests.min(Semaphore::MAX_PERMITS),
-            )),
-            exchanges: Exchanges::new(self.server.settings().http_requests),
-            gone: self.link.gone.clone(),
-            replaced: self.link.replaced.clone(),
-            long_polls: self.long_polls.clone(),
-            peer: self.peer,
-            cross_session: false,
-        });
-        reply.send(Ok(opened.result));
-        // A resumed session continues from the client's cursors.
-        for process in opened.session.processes() {
-            let cursor = params.resume_from.get(process.id()).map(|seq| Seq(*seq));
-            let owner = (&opened.session, opened.epoch);
-            let encoder = exec::ExecEventEncoder::new(&process);
-            let feeds = &self.link.feeds;
-            feeds.open(&self.outbox, owner, &process, cursor, encoder);
-        }
+        connection.reads_paused.store(false, Ordering::Release);
+        let (ticket, reply) = reply.accept(admitted?.ok_or_else(RpcError::overloaded))?;
+        Some(reply.counted(ticket))
     }
 
-    /// Counts a control request against the admission limit if it has to wait for a start;
-    /// the number of waiting requests would be unbounded otherwise.
-    pub(super) fn admit_control(&self, session: &Session, id: &str, reply: Reply) -> Option<Reply> {
-        if !session.is_starting(id) {
+    /// Counts a control request against the admission limit if it `waits` for a start; the
+    /// number of waiting requests would be unbounded otherwise.
+    pub(super) fn admit_control(&self, waits: bool, reply: Reply) -> Option<Reply> {
+        if !waits {
             return Some(reply);
         }
-        match self.admission.admit_small() {
-            Some(ticket) => Some(reply.counted(ticket)),
-            None => {
-                reply.send::<()>(Err(RpcError::overloaded()));
-                None
-            }
+        let admitted = self.admission.admit_small();
+        let (ticket, reply) = reply.accept(admitted.ok_or_else(RpcError::overloaded))?;
+        Some(reply.counted(ticket))
+    }
+
+    fn initialize(&mut self, request: Request<'_>) -> Option<()> {
+        // Checked before the params: a second `initialize` fails whatever it contains.
+        let params = request.params;
+        let admitted = self.handshake.admits_initialize(|| has_client_info(params));
+        let ((), reply) = request.reply.accept(admitted)?;
+        let request = Request { reply, ..request };
+        let (params, reply) = request.parse::<InitializeParams>()?;
+        let opened = session::initialize(&self.connection, &params);
+        let ((session, epoch, result), reply) = reply.accept(opened)?;
+        self.handshake = Handshake::Answered;
+        self.session = Some((session.clone(), epoch));
+        self.scoped.is_experimental = params.capabilities.unwrap_or_default().experimental_api;
+        reply.send(Ok(result));
+        // A resumed session continues from the client's cursors.
+        for process in session.processes() {
+            let cursor = params.resume_from.get(process.id()).map(|seq| Seq(*seq));
+            let encoder = exec::ExecEventEncoder::new(&process);
+            let feeds = &self.connection.feeds;
+            feeds.open((&session, epoch), &process, cursor, encoder);
         }
+        Some(())
     }
 
-    /// Parses params and returns them with the caller. Rejects invalid params.
-    pub(super) fn parse_call<'a, T: Deserialize<'a>>(
-        &self,
-        params: Option<&'a RawValue>,
-        reply: Reply,
-    ) -> Option<(Caller, T, Reply)> {
-        let (params, reply) = parsed(params, reply)?;
-        // Always present: the handshake check passed.
-        let caller = self.caller.clone()?;
-        Some((caller, params, reply))
-    }
-
-    /// Like [`Self::parse_call`], for params that may name another session.
-    pub(super) fn parse_cross_session_call<'a, T: Deserialize<'a> + CrossSession>(
-        &self,
-        params: Option<&'a RawValue>,
-        reply: Reply,
-    ) -> Option<(Caller, T, Reply)> {
-        resolve_session(self.parse_call(params, reply)?)
+    /// Returns the caller of a request. Always present after the handshake check.
+    pub(super) fn caller(&self) -> Option<Caller> {
+        let (session, _) = self.session.as_ref()?;
+        Some(Caller {
+            connection: Arc::clone(&self.connection),
+            session: session.clone(),
+            cross_session: false,
+        })
     }
 }
 

@@ -1,23 +1,19 @@
 //! One connection: handshake, dispatch of requests, end.
+//!
+//! - `run`: the task that reads; `shared`: the state that requests and the session share
+//! - `dispatch`: messages, handshake and admission; `requests`: the table of methods
+//! - `order`: the order of requests about a process; `reply`: the response to a request
 
-mod app_requests;
-mod caller;
 mod dispatch;
-mod exec_requests;
-mod fs_requests;
 mod handshake;
-mod link;
 mod order;
-mod params;
 mod reply;
+mod requests;
 mod run;
-mod scope;
-mod scopes;
+mod shared;
 
-pub(crate) use caller::Caller;
 pub(crate) use handshake::Handshake;
-pub(crate) use link::ConnectionLink;
 pub(crate) use order::Order;
 pub(crate) use reply::{Reply, no_memory};
 pub(crate) use run::run;
-pub(crate) use scope::Scope;
+pub(crate) use shared::{Caller, Connection};

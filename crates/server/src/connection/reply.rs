@@ -13,22 +13,17 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    pub(crate) fn new(outbox: Outbox, id: RequestId, ticket: Option<Ticket>) -> Self {
-        Reply { outbox, id, ticket }
+    pub(crate) fn new(outbox: Outbox, id: RequestId) -> Self {
+        Reply {
+            outbox,
+            id,
+            ticket: None,
+        }
     }
 
     /// Returns the id of the request.
     pub(crate) fn id(&self) -> &RequestId {
         &self.id
-    }
-
-    /// Sends an encoded response with its memory reservation.
-    pub(crate) fn send_message(self, message: Vec<u8>, reservation: Reservation) {
-        self.outbox.send(OutgoingMessage {
-            bytes: message,
-            ticket: self.ticket,
-            reservation: Some(reservation),
-        });
     }
 
     /// Adds the request's admission ticket.
@@ -39,18 +34,31 @@ impl Reply {
         }
     }
 
-    /// Encodes the response without sending it, and releases the ticket.
-    pub(crate) fn into_message<T: Serialize>(self, result: Result<T, RpcError>) -> Vec<u8> {
-        self.encode(&result)
+    /// Returns the value with the reply. Rejects the request if there is an error instead.
+    pub(crate) fn accept<T>(self, result: Result<T, RpcError>) -> Option<(T, Reply)> {
+        match result {
+            Ok(value) => Some((value, self)),
+            Err(error) => {
+                self.reject(error);
+                None
+            }
+        }
+    }
+
+    /// Sends an error.
+    pub(crate) fn reject(self, error: RpcError) {
+        self.send::<()>(Err(error));
+    }
+
+    /// Sends the outcome of `job`.
+    pub(crate) async fn answer<T: Serialize>(self, job: impl Future<Output = Result<T, RpcError>>) {
+        self.send(job.await);
     }
 
     /// Sends the response.
     pub(crate) fn send<T: Serialize>(self, result: Result<T, RpcError>) {
-        self.outbox.send(OutgoingMessage {
-            bytes: self.encode(&result),
-            ticket: self.ticket,
-            reservation: None,
-        });
+        let message = self.encode(Vec::new(), &result);
+        self.send_message(message, None);
     }
 
     /// Sends a large result of about `bytes` with its memory reservation.
@@ -62,25 +70,27 @@ impl Reply {
     ) {
         let mut message = Vec::new();
         let message = match message.try_reserve_exact(bytes) {
-            Ok(()) => self.encode_into(message, &Ok(result)),
-            Err(_) => self.encode::<()>(&Err(no_memory("answer"))),
+            Ok(()) => self.encode(message, &Ok(result)),
+            Err(_) => self.encode::<()>(message, &Err(no_memory("answer"))),
         };
+        self.send_message(message, Some(reservation));
+    }
+
+    /// Sends an encoded response, with its memory reservation if it is large.
+    pub(crate) fn send_message(self, message: Vec<u8>, reservation: Option<Reservation>) {
         self.outbox.send(OutgoingMessage {
             bytes: message,
             ticket: self.ticket,
-            reservation: Some(reservation),
+            reservation,
         });
     }
 
-    fn encode<T: Serialize>(&self, result: &Result<T, RpcError>) -> Vec<u8> {
-        self.encode_into(Vec::new(), result)
+    /// Encodes the response without sending it, and releases the ticket.
+    pub(crate) fn into_message<T: Serialize>(self, result: &Result<T, RpcError>) -> Vec<u8> {
+        self.encode(Vec::new(), result)
     }
 
-    fn encode_into<T: Serialize>(
-        &self,
-        mut message: Vec<u8>,
-        result: &Result<T, RpcError>,
-    ) -> Vec<u8> {
+    fn encode<T: Serialize>(&self, mut message: Vec<u8>, result: &Result<T, RpcError>) -> Vec<u8> {
         let encoded = match result {
             Ok(result) => encode_response(&mut message, &self.id, result),
             Err(error) => {

@@ -6,50 +6,46 @@ use std::{
 };
 
 use outpost_protocol::Malformed;
-use outpost_rpc::{CloseReason, Inbound, InboundError, Outbox, Received, outbox};
+use outpost_rpc::{CloseReason, Framing, Inbound, InboundError, Outbox, Received, outbox};
 use tokio_util::sync::CancellationToken;
 
-use super::{ConnectionLink, dispatch::Dispatch};
-use crate::{ConnectionEnd, Server, server::Transport};
+use super::{Connection, dispatch::Dispatch};
+use crate::{
+    ConnectionEnd,
+    server::{ServerState, Transport},
+};
 
 /// Serves a connection until either side ends it.
-pub(crate) async fn run(server: Server, transport: Transport) -> ConnectionEnd {
-    let settings = server.settings().clone();
+pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> ConnectionEnd {
+    let settings = &server.settings;
     let gone = CancellationToken::new();
     let outbox = Outbox::new(gone.clone());
     let _end_guard = EndOnDrop(outbox.clone());
     let framing = transport.framing;
-    let silence =
-        matches!(framing, outpost_rpc::Framing::WebSocket(_)).then_some(settings.silence_timeout);
+    let silence = matches!(framing, Framing::WebSocket(_)).then_some(settings.silence_timeout);
     let mut inbound = Inbound::new(transport.read, framing, settings.max_message_bytes, silence);
     inbound.already_received(&transport.early);
-    let mut writer = server.tasks().spawn(outbox::deliver(
+    let mut writer = server.tasks.spawn(outbox::deliver(
         outbox.clone(),
         transport.write,
         framing,
         settings.writer,
     ));
-    let link = Arc::new(ConnectionLink {
-        server: server.clone(),
-        outbox: outbox.clone(),
-        feeds: Arc::default(),
-        read_counter: inbound.read_counter(),
-        pingable: silence.is_some(),
-        gone: gone.clone(),
-        replaced: CancellationToken::new(),
-        probe_failed: Arc::default(),
-        probing: Arc::default(),
-        reads_paused: Arc::default(),
-    });
-    let was_replaced = link.replaced.clone();
-    let probe_failed = Arc::clone(&link.probe_failed);
-    let mut dispatch = Dispatch::new(link, framing, transport.peer);
+    let connection = Connection::new(
+        Arc::clone(&server),
+        transport.peer,
+        outbox.clone(),
+        gone.clone(),
+        inbound.read_counter(),
+        silence.is_some(),
+    );
+    let mut dispatch = Dispatch::new(Arc::clone(&connection), framing);
 
     let mut input_ended = false;
     let reason = {
-        let mut ending = pin!(server.ending().cancelled());
+        let mut ending = pin!(server.ending.cancelled());
         let mut lost = pin!(gone.cancelled());
-        let mut replaced = pin!(was_replaced.cancelled());
+        let mut replaced = pin!(connection.replaced.cancelled());
         loop {
             let read = async {
                 // A peer that does not read its responses times out like a silent one.
@@ -65,7 +61,7 @@ pub(crate) async fn run(server: Server, transport: Transport) -> ConnectionEnd {
                 biased;
                 () = &mut ending => break CloseReason::GoingAway,
                 () = &mut lost => break CloseReason::Normal,
-                () = &mut replaced => break if probe_failed.load(Ordering::Acquire) {
+                () = &mut replaced => break if connection.probe_failed.load(Ordering::Acquire) {
                     // No other connection has the session yet; the client may resume it.
                     CloseReason::Normal
                 } else {
@@ -75,8 +71,8 @@ pub(crate) async fn run(server: Server, transport: Transport) -> ConnectionEnd {
             };
             match received {
                 Ok(Some(Received::Message(message))) => dispatch.message(&message).await,
-                Ok(Some(Received::TooLong)) => dispatch.skipped(&Malformed::too_large()),
-                Ok(Some(Received::NoMemory)) => dispatch.skipped(&Malformed::no_memory()),
+                Ok(Some(Received::TooLong)) => dispatch.malformed(&Malformed::too_large()),
+                Ok(Some(Received::NoMemory)) => dispatch.malformed(&Malformed::no_memory()),
                 Ok(Some(Received::Ping(payload))) => outbox.pong(payload),
                 Ok(Some(Received::Pong)) => {}
                 Ok(None) => {
@@ -96,12 +92,13 @@ pub(crate) async fn run(server: Server, transport: Transport) -> ConnectionEnd {
     };
 
     // A client that closed its end of a pipe still reads the remaining responses.
-    if input_ended && framing == outpost_rpc::Framing::Lines {
+    if input_ended && framing == Framing::Lines {
         let finished = dispatch.all_requests_finished();
         let _ = tokio::time::timeout(settings.final_responses_timeout, finished).await;
     }
-    if was_replaced.is_cancelled() {
-        let finished = dispatch.long_polls_finished();
+    if connection.replaced.is_cancelled() {
+        connection.long_polls.close();
+        let finished = connection.long_polls.wait();
         let _ = tokio::time::timeout(settings.writer.close_timeout, finished).await;
     }
     outbox.close(reason);

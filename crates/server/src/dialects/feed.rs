@@ -35,17 +35,29 @@ pub(crate) trait EventEncoder: Send + 'static {
 
 /// The feeds of a connection, by process. The connection owns them: processes have weak
 /// references, so its feeds are dropped with it.
-#[derive(Default)]
 pub(crate) struct Feeds {
+    outbox: Outbox,
     open: Mutex<HashMap<usize, Arc<dyn Feed>>>,
 }
 
 impl Feeds {
+    pub(crate) fn new(outbox: &Outbox) -> Arc<Self> {
+        Arc::new(Feeds {
+            outbox: outbox.clone(),
+            open: Mutex::default(),
+        })
+    }
+
+    /// Drops all feeds.
+    pub(crate) fn clear(&self) {
+        let open = std::mem::take(&mut *self.open.lock());
+        drop(open);
+    }
+
     /// Pushes the events of a process to the connection, starting after `cursor` or after
     /// the cursor of its previous owner. Does nothing if the process has a feed already.
     pub(crate) fn open<T: EventEncoder>(
         self: &Arc<Self>,
-        outbox: &Outbox,
         (session, epoch): (&Session, Epoch),
         process: &Process,
         cursor: Option<Seq>,
@@ -62,7 +74,7 @@ impl Feeds {
                 session: session.clone(),
                 epoch,
                 delivery: session.delivery(),
-                outbox: outbox.clone(),
+                outbox: self.outbox.clone(),
                 feeds: Arc::downgrade(self),
                 consumes_inline: AtomicBool::new(encoder.consumes_inline()),
                 position: Mutex::new(Position {

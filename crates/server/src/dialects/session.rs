@@ -1,33 +1,129 @@
-//! `session/close` and `session/list`.
+//! `initialize`, `session/close` and `session/list`.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use outpost_engine::Session;
-use outpost_protocol::{Empty, ErrorKind, RpcError, SessionEntry, SessionListResult};
-
-use super::exec;
-use crate::{
-    Peer,
-    connection::{Caller, Reply},
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use outpost_engine::{Epoch, Link, Resume, Session, SessionOptions, Ttl};
+use outpost_protocol::{
+    DetachedTtl, Empty, ErrorKind, InitializeParams, InitializeResult, PROTOCOL_VERSION, RpcError,
+    ServerCapabilities, ServerInfo, SessionEntry, SessionListResult,
+};
+
+use crate::{
+    Peer, Settings,
+    connection::{Caller, Connection},
+    convert,
+    host::VERSION,
+};
+
+/// Size limit of `sessionLabel`.
+const MAX_LABEL_BYTES: usize = 1024;
+
+/// Opens or resumes a session. Returns it with the result to send.
+pub(crate) fn initialize(
+    connection: &Arc<Connection>,
+    params: &InitializeParams,
+) -> Result<(Session, Epoch, InitializeResult), RpcError> {
+    // The label is part of every `session/list`.
+    if let Some(label) = &params.session_label {
+        convert::check_length("sessionLabel", label, MAX_LABEL_BYTES)?;
+    }
+    let server = &connection.server;
+    let ttl = lease(&server.settings, params.detached_ttl_ms)?;
+    let delivery = params.delivery;
+    let link: Arc<dyn Link> = Arc::clone(connection) as Arc<dyn Link>;
+    let engine = &server.engine;
+    let (session, epoch) = match &params.resume_session_id {
+        Some(id) => {
+            let resume = Resume {
+                takeover: params.takeover,
+                delivery,
+                ttl,
+            };
+            engine
+                .resume_session(id, resume, link)
+                .map_err(|error| convert::resume_error(error, id))?
+        }
+        None => {
+            let options = SessionOptions {
+                ttl: ttl.unwrap_or(Ttl::For(server.settings.session_ttl)),
+                label: params.session_label.clone(),
+                delivery: delivery.unwrap_or_default(),
+            };
+            let opened = engine.open_session(options, link);
+            opened.ok_or_else(RpcError::overloaded)?
+        }
+    };
+    let resumed = params.resume_session_id.is_some();
+    tracing::info!(session = %session.id(), resumed, "session attached");
+    let host = &server.host;
+    let result = InitializeResult {
+        session_id: session.id().reveal().to_owned(),
+        protocol_version: PROTOCOL_VERSION.to_owned(),
+        server_info: ServerInfo {
+            name: "outpost".to_owned(),
+            version: VERSION.to_owned(),
+        },
+        user_agent: format!("outpost/{VERSION}"),
+        codex_home: host.config_folder.to_string_lossy().into_owned(),
+        platform_os: std::env::consts::OS.to_owned(),
+        platform_family: std::env::consts::FAMILY.to_owned(),
+        environment_info: host.info.clone(),
+        capabilities: ServerCapabilities {
+            acked: true,
+            close_stdin: true,
+            resize: true,
+            signals: true,
+            timeouts: true,
+            process_list: true,
+            takeover: true,
+            terminate_tree: true,
+            fs_write_stream: true,
+            // A capability is announced only where it works.
+            session_list: connection.peer == Peer::Owner,
+            ..ServerCapabilities::default()
+        },
+    };
+    Ok((session, epoch, result))
+}
+
+/// Returns the requested lease, or `None` for the default.
+fn lease(settings: &Settings, requested: DetachedTtl) -> Result<Option<Ttl>, RpcError> {
+    let ttl = match requested {
+        DetachedTtl::Unspecified => return Ok(None),
+        DetachedTtl::Unlimited => Ttl::Unlimited,
+        DetachedTtl::Millis(millis) => Ttl::For(Duration::from_millis(millis)),
+    };
+    match (ttl, settings.max_session_ttl) {
+        (_, Ttl::Unlimited) => Ok(Some(ttl)),
+        (Ttl::For(requested), Ttl::For(max)) if requested <= max => Ok(Some(ttl)),
+        (_, Ttl::For(max)) => Err(RpcError::invalid_params(format!(
+            "detachedTtlMs must be a number of at most {}",
+            max.as_millis()
+        ))),
+    }
+}
+
 /// Ends a session. Responds when all its processes have ended.
-pub(crate) async fn close(caller: Caller, reply: Reply) {
+pub(crate) async fn close(caller: Caller) -> Result<Empty, RpcError> {
     tracing::info!(session = %caller.session.id(), by_owner = caller.cross_session, "session closed");
-    caller.server.engine().end_session(&caller.session).await;
-    reply.send(Ok(Empty {}));
+    let engine = &caller.connection.server.engine;
+    engine.end_session(&caller.session).await;
+    Ok(Empty {})
 }
 
 /// Lists all sessions of the server. For the owner only, because session ids are
 /// credentials.
-pub(crate) fn list(caller: &Caller) -> Result<SessionListResult, RpcError> {
-    if caller.peer != Peer::Owner {
+pub(crate) fn list(connection: &Connection) -> Result<SessionListResult, RpcError> {
+    if connection.peer != Peer::Owner {
         return Err(RpcError::invalid_request(
             "session/list is for the server's owner; connect over a unix socket as the same user",
         )
         .with_kind(ErrorKind::Forbidden));
     }
-    let sessions = caller.server.engine().list_sessions();
+    let sessions = connection.server.engine.list_sessions();
     Ok(SessionListResult {
         sessions: sessions.iter().map(entry).collect(),
     })
@@ -43,7 +139,7 @@ fn entry(session: &Session) -> SessionEntry {
         attached: session.is_attached(),
         created_at_ms: unix_millis(session.created_at(), Duration::ZERO),
         expires_at_ms: left.map(|left| unix_millis(SystemTime::now(), left)),
-        processes: exec::list(session).processes,
+        processes: session.list(),
     }
 }
 

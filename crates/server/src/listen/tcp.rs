@@ -43,13 +43,13 @@ impl TcpEndpoint {
     pub(super) async fn serve(self, server: Server) {
         loop {
             let accepted = tokio::select! {
-                () = server.ending().cancelled() => return,
+                () = server.state.ending.cancelled() => return,
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
                 Ok((stream, _)) => {
-                    tune(&stream, server.settings().unsent_bytes);
-                    http::accept(&server, stream);
+                    tune(&stream, server.state.settings.unsent_bytes);
+                    http::accept(&server.state, stream);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "accept failed");

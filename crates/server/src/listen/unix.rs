@@ -41,11 +41,11 @@ impl UnixEndpoint {
     pub(super) async fn serve(self, server: Server) {
         loop {
             let accepted = tokio::select! {
-                () = server.ending().cancelled() => return,
+                () = server.state.ending.cancelled() => return,
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) if is_same_user(&stream) => http::accept(&server, stream),
+                Ok((stream, _)) if is_same_user(&stream) => http::accept(&server.state, stream),
                 Ok(_) => tracing::warn!("connection rejected: peer is another user"),
                 Err(error) => {
                     tracing::warn!(%error, "accept failed");

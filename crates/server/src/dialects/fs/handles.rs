@@ -4,6 +4,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use outpost_engine::WorkerExit;
 use outpost_files::{OpenFile, Writer};
+use outpost_protocol::{ErrorKind, RpcError, code};
+
+/// The longest id of a handle, in bytes.
+const MAX_HANDLE_BYTES: usize = 32;
 
 /// An open handle. Clones share the file.
 #[derive(Clone, Debug)]
@@ -19,17 +23,6 @@ pub(crate) enum Handle {
 pub(crate) struct OpenWriter {
     pub(super) writer: Writer,
     pub(super) exit: WorkerExit,
-}
-
-/// The reason why a handle cannot be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OpenRejected {
-    /// The id is in use.
-    Exists,
-    /// This many handles are open already.
-    TooMany(usize),
-    /// The connection is closed.
-    Closed,
 }
 
 /// A reserved entry of the table. Tells it from a later one with the same id.
@@ -56,16 +49,25 @@ impl Handles {
         }
     }
 
-    /// Reserves an id.
-    pub(crate) fn reserve(&mut self, id: &str) -> Result<ReservationId, OpenRejected> {
+    /// Reserves the id of a handle that is about to be opened.
+    pub(crate) fn reserve(&mut self, id: &str) -> Result<ReservationId, RpcError> {
+        let rejected = |message: String| Err(RpcError::invalid_request(message));
+        if id.len() > MAX_HANDLE_BYTES {
+            return rejected(format!(
+                "handleId must be at most {MAX_HANDLE_BYTES} bytes long"
+            ));
+        }
         if self.closed {
-            return Err(OpenRejected::Closed);
+            return rejected("the connection has ended".to_owned());
         }
         if self.open.contains_key(id) {
-            return Err(OpenRejected::Exists);
+            return rejected(format!("file read handle `{id}` already exists"));
         }
         if self.open.len() >= self.limit {
-            return Err(OpenRejected::TooMany(self.limit));
+            let limit = self.limit;
+            return rejected(format!(
+                "at most {limit} file reads may be open per connection"
+            ));
         }
         let slot = ReservationId(self.next);
         self.next += 1;
@@ -127,6 +129,13 @@ impl Handles {
     }
 }
 
+/// Returns the error for an id that has no handle of this kind.
+pub(super) fn unknown_handle(kind: &str, id: &str) -> RpcError {
+    let id: String = id.chars().take(MAX_HANDLE_BYTES).collect();
+    let message = format!("unknown file {kind} handle `{id}`");
+    RpcError::new(code::NOT_FOUND, ErrorKind::UnknownHandle, message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,16 +147,26 @@ mod tests {
         Handle::Read(Arc::new(file.unwrap()))
     }
 
+    fn rejection(handles: &mut Handles, id: &str) -> String {
+        handles.reserve(id).unwrap_err().message
+    }
+
     #[test]
     fn id_is_in_use_until_closed() {
         let mut handles = Handles::new(2);
         let slot = handles.reserve("a").unwrap();
-        assert_eq!(handles.reserve("a"), Err(OpenRejected::Exists));
+        assert_eq!(
+            rejection(&mut handles, "a"),
+            "file read handle `a` already exists"
+        );
         assert!(handles.get("a").is_none(), "it is only reserved");
         assert!(handles.fill("a", slot, handle()).is_none());
         assert!(handles.get("a").is_some());
         handles.reserve("b").unwrap();
-        assert_eq!(handles.reserve("c"), Err(OpenRejected::TooMany(2)));
+        assert_eq!(
+            rejection(&mut handles, "c"),
+            "at most 2 file reads may be open per connection"
+        );
         assert!(handles.close("a").is_some());
         assert!(handles.close("a").is_none());
         handles.reserve("c").unwrap();
@@ -162,8 +181,8 @@ mod tests {
         assert!(handles.fill("a", early, handle()).is_some());
         handles.free("a", early);
         assert_eq!(
-            handles.reserve("a"),
-            Err(OpenRejected::Exists),
+            rejection(&mut handles, "a"),
+            "file read handle `a` already exists",
             "the id belongs to the later reservation"
         );
         assert!(handles.fill("a", late, handle()).is_none());
@@ -177,6 +196,6 @@ mod tests {
         handles.fill("a", slot, handle());
         assert_eq!(handles.close_all().len(), 1);
         assert!(handles.fill("b", other, handle()).is_some());
-        assert_eq!(handles.reserve("c"), Err(OpenRejected::Closed));
+        assert_eq!(rejection(&mut handles, "c"), "the connection has ended");
     }
 }

@@ -1,43 +1,38 @@
-//! The files of one connection.
+//! The files of one connection, and the methods that are a file operation.
 
 use std::{path::PathBuf, sync::Arc};
 
 use outpost_engine::{WorkerExit, sandbox::WorkerAccess};
 use outpost_files::{FileExecutor, Files, FilesError};
-use outpost_protocol::{RpcError, SandboxParams};
-use outpost_rpc::{Lanes, Outbox, outbox::Reservation};
-use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
-use tokio_util::sync::CancellationToken;
-
-use super::{
-    errors::{files_error, open_rejected},
-    executor::file_executor,
-    handles::{Handles, ReservationId},
+use outpost_protocol::{
+    FileOp, FileReply, FileRequest, FileResult, FsPath, RpcError, SandboxParams,
 };
-use crate::Server;
+use outpost_rpc::Lanes;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Runs the file operations of one connection. Clones share the same state.
-#[derive(Clone)]
+use super::handles::{Handle, Handles, ReservationId};
+use crate::{
+    connection::{Connection, Reply},
+    convert,
+};
+
+/// The approximate encoded size of an entry of a listing without its name.
+const ENTRY_BYTES: usize = 64;
+
+/// Runs the file operations of one connection.
 pub(crate) struct FileService {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    server: Server,
-    outbox: Outbox,
+    pub(super) connection: Arc<Connection>,
     files: Files,
-    handles: Mutex<Handles>,
+    pub(crate) handles: Mutex<Handles>,
     /// Orders the requests about the same handle or path.
-    lanes: Lanes<Subject>,
+    pub(crate) lanes: Lanes<Subject>,
     /// One permit for each operation that may run at once.
     running: Semaphore,
     /// One permit for a whole file that is large.
-    large: Arc<Semaphore>,
+    large: Semaphore,
     /// One permit for each listing that may be in memory.
     listings: Semaphore,
-    /// Cancelled when the connection is closed.
-    closed: CancellationToken,
 }
 
 /// The handle or path that a request is about.
@@ -47,50 +42,70 @@ pub(crate) enum Subject {
     Path(PathBuf),
 }
 
+impl Subject {
+    pub(crate) fn handle(id: &str) -> Self {
+        Subject::Handle(id.to_owned())
+    }
+
+    pub(crate) fn path(path: &FsPath) -> Self {
+        Subject::Path(match path {
+            FsPath::Here(uri) => uri.as_path().to_owned(),
+            // The request will be rejected.
+            FsPath::Elsewhere(_) => PathBuf::new(),
+        })
+    }
+}
+
+/// The native path. Rejects a path of another host.
+pub(super) fn native_path(path: FsPath) -> Result<PathBuf, RpcError> {
+    path.into_path()
+        .map_err(|error| RpcError::invalid_request(error.to_string()))
+}
+
 impl FileService {
-    pub(crate) fn new(server: &Server, outbox: &Outbox, closed: &CancellationToken) -> Self {
-        let settings = server.settings();
-        FileService {
-            shared: Arc::new(Shared {
-                server: server.clone(),
-                outbox: outbox.clone(),
-                files: Files::new(settings.files),
-                handles: Mutex::new(Handles::new(settings.open_files)),
-                lanes: Lanes::new(server.tasks().clone()),
-                running: Semaphore::new(settings.file_operations),
-                large: Arc::new(Semaphore::new(1)),
-                listings: Semaphore::new(settings.listings),
-                closed: closed.clone(),
-            }),
-        }
+    pub(crate) fn new(connection: &Arc<Connection>) -> Arc<Self> {
+        let server = &connection.server;
+        let settings = &server.settings;
+        Arc::new(FileService {
+            files: Files::new(settings.files),
+            handles: Mutex::new(Handles::new(settings.open_files)),
+            lanes: Lanes::new(server.tasks.clone()),
+            running: Semaphore::new(settings.file_operations),
+            large: Semaphore::new(1),
+            listings: Semaphore::new(settings.listings),
+            connection: Arc::clone(connection),
+        })
     }
 
-    /// Runs a request after the earlier ones about the same subject.
-    pub(crate) async fn in_order(
-        &self,
-        subject: Subject,
-        job: impl Future<Output = ()> + Send + 'static,
-    ) {
-        self.shared.lanes.run(subject, job).await;
-    }
-
-    /// Runs an operation on a blocking thread, in a sandboxed worker if there is a sandbox.
+    /// Runs an operation on a blocking thread, in a sandboxed worker if there is a sandbox to
+    /// enforce.
     ///
     /// Returns after the worker has exited, so that the client finds no trace of it, unless the
     /// result keeps the worker in use.
     pub(super) async fn execute<T: Send + 'static>(
         &self,
-        sandbox: Option<&SandboxParams>,
+        sandbox: Option<SandboxParams>,
         access: WorkerAccess,
         operation: impl FnOnce(FileExecutor) -> Result<T, FilesError> + Send + 'static,
     ) -> Result<(T, WorkerExit), RpcError> {
-        let shared = &self.shared;
-        let permit = shared.running.acquire().await;
-        let (executor, exit) = file_executor(&shared.server, sandbox, access, shared.files).await?;
-        let result = self.on_thread(move || operation(executor)).await?;
+        let permit = self.running.acquire().await;
+        let (host, engine) = (&self.connection.server.host, &self.connection.server.engine);
+        let policy = sandbox.and_then(|sandbox| sandbox.into_policy(host.info.cwd.as_path()));
+        let (executor, exit) = match policy {
+            None => (
+                engine.unconfined_file_executor(self.files),
+                WorkerExit::default(),
+            ),
+            Some(policy) => {
+                let tmpdir = host.environment.get("TMPDIR").map(ToOwned::to_owned);
+                let worker = engine.sandboxed_file_executor(policy, tmpdir, access, self.files);
+                worker.await.map_err(|error| convert::start_error(&error))?
+            }
+        };
+        let result = self.on_thread(move || operation(executor)).await;
         drop(permit);
         exit.wait().await;
-        Ok((result.map_err(|error| files_error(&error))?, exit))
+        Ok((result?, exit))
     }
 
     /// Runs an operation on an open file on a blocking thread.
@@ -98,65 +113,119 @@ impl FileService {
         &self,
         work: impl FnOnce() -> Result<T, FilesError> + Send + 'static,
     ) -> Result<T, RpcError> {
-        let _permit = self.shared.running.acquire().await;
-        let result = self.on_thread(work).await?;
-        result.map_err(|error| files_error(&error))
+        let _permit = self.running.acquire().await;
+        self.on_thread(work).await
     }
 
     /// Runs work on a blocking thread. The server limits the threads of all connections, and each
     /// connection its own share (`running`).
     async fn on_thread<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce() -> Result<T, FilesError> + Send + 'static,
     ) -> Result<T, RpcError> {
-        let _permit = self.shared.server.file_threads().acquire().await;
-        let done = tokio::task::spawn_blocking(work).await;
-        done.map_err(|_| RpcError::internal("file operation failed"))
-    }
-
-    /// Reserves the id of a handle that is about to be opened.
-    pub(crate) fn reserve(&self, id: &str) -> Result<ReservationId, RpcError> {
-        let reserved = self.handles().reserve(id);
-        reserved.map_err(|rejected| open_rejected(rejected, id))
-    }
-
-    pub(super) fn handles(&self) -> MutexGuard<'_, Handles> {
-        self.shared.handles.lock()
-    }
-
-    /// Waits until a large file may be read or written as a whole.
-    pub(super) async fn large_permit(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.shared.large).acquire_owned().await.ok()
-    }
-
-    /// The size in bytes from which a file is large.
-    pub(super) fn large_bytes(&self) -> u64 {
-        self.shared.server.settings().large_file_bytes
-    }
-
-    /// Waits until another listing may be in memory.
-    pub(super) async fn listing_permit(&self) -> Option<SemaphorePermit<'_>> {
-        self.shared.listings.acquire().await.ok()
-    }
-
-    /// Waits for space in the outbox for a response of `bytes`; none if the connection is closed.
-    pub(super) async fn reserve_outbox(&self, bytes: usize) -> Option<Reservation> {
-        tokio::select! {
-            reservation = self.shared.outbox.reserve(bytes) => Some(reservation),
-            () = self.shared.closed.cancelled() => None,
+        let _permit = self.connection.server.file_threads.acquire().await;
+        match tokio::task::spawn_blocking(work).await {
+            Ok(result) => result.map_err(|error| convert::files_error(&error)),
+            Err(_) => Err(RpcError::internal("file operation failed")),
         }
+    }
+
+    /// Waits until a file of `bytes` may be read or written as a whole. Returns a permit if it
+    /// is large.
+    pub(super) async fn whole_file_permit(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
+        if bytes <= self.connection.server.settings.large_file_bytes {
+            return None;
+        }
+        self.large.acquire().await.ok()
+    }
+
+    /// Puts an opened handle into its slot, or frees the slot.
+    pub(crate) fn fill(
+        &self,
+        id: &str,
+        slot: ReservationId,
+        opened: Result<Handle, RpcError>,
+    ) -> Result<(), RpcError> {
+        match opened {
+            Ok(handle) => {
+                // Drop the file now if the handle was closed meanwhile.
+                let closed = self.handles.lock().fill(id, slot, handle);
+                drop(closed);
+                Ok(())
+            }
+            Err(error) => {
+                self.handles.lock().free(id, slot);
+                Err(error)
+            }
+        }
+    }
+
+    /// Closes a handle. Its id is free at once.
+    pub(crate) fn close(&self, id: &str) {
+        let closed = self.handles.lock().close(id);
+        drop_in_background(closed);
     }
 
     /// Closes all handles when the connection is closed. Files that are being written are discarded.
     pub(crate) fn end(&self) {
-        let open = self.handles().close_all();
-        if open.is_empty() {
-            return;
+        let open = self.handles.lock().close_all();
+        drop_in_background(open);
+    }
+}
+
+/// Drops files on a blocking thread: closing a large file takes time.
+fn drop_in_background(files: impl IntoIterator<Item = Handle>) {
+    let files: Vec<Handle> = files.into_iter().collect();
+    if files.is_empty() {
+        return;
+    }
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(move || drop(files))),
+        Err(_) => drop(files),
+    }
+}
+
+/// Performs a file operation and sends its reply.
+pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, reply: Reply) {
+    let FileRequest { op, sandbox } = request;
+    let is_listing = matches!(op, FileOp::ReadDirectory { .. } | FileOp::Walk { .. });
+    let _permit = if is_listing {
+        service.listings.acquire().await.ok()
+    } else {
+        None
+    };
+    let access = if op.is_read_only() {
+        WorkerAccess::Read
+    } else {
+        WorkerAccess::Write
+    };
+    let performed = service.execute(sandbox, access, move |executor| executor.perform(op));
+    let Some(((result, _), reply)) = reply.accept(performed.await) else {
+        return;
+    };
+    let Some(bytes) = listing_bytes(&result) else {
+        return reply.send(Ok(FileResult(result)));
+    };
+    let reserved = service.connection.reserve(bytes).await;
+    if let Some((reservation, reply)) = reply.accept(reserved) {
+        reply.send_large(FileResult(result), bytes, reservation);
+    }
+}
+
+/// The approximate encoded size of a listing; none for any other reply.
+fn listing_bytes(reply: &FileReply) -> Option<usize> {
+    match reply {
+        FileReply::Entries(entries) => {
+            let names = entries.iter().map(|entry| entry.file_name.len());
+            Some(names.map(|len| len + ENTRY_BYTES).sum())
         }
-        // Closing a large file takes time.
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(move || drop(open))),
-            Err(_) => drop(open),
+        FileReply::Walk(walk) => {
+            let paths = walk
+                .entries
+                .iter()
+                .map(|entry| entry.path.as_os_str().len());
+            Some(paths.map(|len| len + ENTRY_BYTES).sum())
         }
+        _ => None,
     }
 }

@@ -5,7 +5,6 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use bytes::Bytes;
 use outpost_fetch::Body;
 use outpost_protocol::{BodyFrame, HTTP_BODY_DELTA, HttpBodyDelta};
 use outpost_rpc::{Feed, FrameBuffer, More, Outbox};
@@ -14,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::{
     backlog::{Backlog, Piece},
-    exchanges::StreamId,
+    request::Registration,
 };
 use crate::dialects::feed::notify;
 
@@ -37,41 +36,52 @@ pub(super) struct BodyFeed {
 struct State {
     backlog: Backlog,
     /// Released when the last piece is sent.
-    id: Option<StreamId>,
+    registration: Option<Registration>,
 }
 
 impl BodyFeed {
-    pub(super) fn new(outbox: &Outbox, id: StreamId, window: usize, acked: bool) -> Arc<Self> {
+    pub(super) fn new(
+        outbox: &Outbox,
+        registration: Registration,
+        window: usize,
+        acked: bool,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|this| BodyFeed {
             this: this.clone(),
             outbox: outbox.clone(),
-            frame: BodyFrame::new(id.as_str()),
+            frame: BodyFrame::new(&registration.id),
             state: Mutex::new(State {
                 backlog: Backlog::new(window, acked),
-                id: Some(id),
+                registration: Some(registration),
             }),
             drained: Notify::new(),
             queued: AtomicBool::new(false),
         })
     }
 
-    /// Reads a body to its end, as fast as the client consumes it.
+    /// Reads a body to its end, as fast as the client consumes it. Returns when the last
+    /// piece is sent.
     pub(super) async fn forward(&self, mut body: Body) {
         loop {
-            self.wait_for_space().await;
-            match body.chunk().await {
-                Ok(Some(chunk)) => self.add(chunk),
-                Ok(None) => return self.end(None),
-                Err(error) => return self.end(Some(error.to_string())),
-            }
+            self.wait_until(Backlog::has_space).await;
+            let end = match body.chunk().await {
+                Ok(Some(chunk)) => {
+                    self.update(|backlog| backlog.add(chunk));
+                    continue;
+                }
+                Ok(None) => None,
+                Err(error) => Some(error.to_string()),
+            };
+            self.update(|backlog| backlog.end(end));
+            return self.wait_until(Backlog::is_over).await;
         }
     }
 
-    /// Records that the client has received everything up to `seq`.
-    pub(super) fn acknowledge(&self, seq: u64) {
+    /// Changes the backlog, and puts the feed into the ready queue if there is a piece to send.
+    pub(super) fn update(&self, change: impl FnOnce(&mut Backlog)) {
         let ready = {
             let mut state = self.state.lock();
-            state.backlog.acknowledge(seq);
+            change(&mut state.backlog);
             state.backlog.is_ready()
         };
         if ready {
@@ -79,32 +89,9 @@ impl BodyFeed {
         }
     }
 
-    /// Ends the body.
-    pub(super) fn end(&self, error: Option<String>) {
-        self.state.lock().backlog.end(error);
-        self.enqueue();
-    }
-
-    /// Discards the buffered bytes and ends the body with an error.
-    pub(super) fn abort(&self, reason: String) {
-        self.state.lock().backlog.abort(reason);
-        self.enqueue();
-    }
-
-    /// Waits until the last piece is sent. Only for the reading task.
-    pub(super) async fn wait_until_over(&self) {
-        while !self.state.lock().backlog.is_over() {
-            self.drained.notified().await;
-        }
-    }
-
-    fn add(&self, chunk: Bytes) {
-        self.state.lock().backlog.add(chunk);
-        self.enqueue();
-    }
-
-    async fn wait_for_space(&self) {
-        while !self.state.lock().backlog.has_space() {
+    /// Waits for a condition of the backlog. Only for the reading task.
+    pub(super) async fn wait_until(&self, condition: fn(&Backlog) -> bool) {
+        while !condition(&self.state.lock().backlog) {
             self.drained.notified().await;
         }
     }
@@ -133,9 +120,9 @@ impl Feed for BodyFeed {
             }
             Some(Piece::Last(seq, error)) => {
                 // Release the id before the message is sent: the client may reuse it at once.
-                if let Some(id) = state.id.take() {
+                if let Some(request) = state.registration.take() {
                     let delta = HttpBodyDelta {
-                        request_id: id.as_str().into(),
+                        request_id: request.id.as_str().into(),
                         seq,
                         delta_base64: b"".as_slice().into(),
                         done: true,

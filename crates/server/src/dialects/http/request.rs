@@ -1,179 +1,221 @@
-//! Makes HTTP requests, and handles acknowledgements and cancellations.
+//! Makes HTTP requests, and keeps those in progress.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use outpost_engine::ServerEnvironment;
-use outpost_fetch::{Body, Redirects, Request, RequestError, Response};
+use outpost_fetch::{Redirects, Request, RequestError, Response};
 use outpost_protocol::{
-    HttpAckParams, HttpCancelParams, HttpHeader, HttpRequestParams, HttpRequestResult,
-    RedirectPolicy, RpcError, base64,
+    HttpHeader, HttpRequestParams, HttpRequestResult, RedirectPolicy, RpcError, base64,
 };
 use outpost_rpc::outbox::Reservation;
-use tokio::sync::OwnedSemaphorePermit;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    body::BodyFeed,
-    exchanges::{BufferedRequestGuard, StreamId},
-};
+use super::{backlog::Backlog, body::BodyFeed};
 use crate::{
-    connection::{Caller, Reply},
-    convert,
+    connection::{Connection, Reply},
+    convert::{self, MAX_NAME_BYTES},
 };
 
 /// The encoded size of a response without its body and headers, and of a header without its text.
 const RESPONSE_BYTES: usize = 512;
+/// The error text of a cancelled response.
+const CANCELLED: &str = "it was cancelled";
 
-/// An admitted request.
-struct Exchange {
-    caller: Caller,
-    request: Request,
-    kind: ResponseKind,
-    acked: bool,
-    /// Held until the response is complete.
+/// The requests in progress of a connection.
+pub(crate) struct Exchanges {
+    /// One permit for each request.
+    permits: Arc<Semaphore>,
+    /// One permit for a large body that is collected in memory.
+    large: Semaphore,
+    requests: Arc<Mutex<Requests>>,
+}
+
+/// The requests in progress by internal number: only the ids of streams are unique.
+#[derive(Default)]
+struct Requests {
+    last: u64,
+    in_progress: HashMap<u64, InProgress>,
+}
+
+struct InProgress {
+    id: String,
+    streamed: bool,
+    /// Dangling until the response of a stream has arrived.
+    body: Weak<BodyFeed>,
+    /// Cancelled by the client.
+    cancelled: CancellationToken,
+}
+
+/// A registered request. Its id is in use until this is dropped.
+pub(super) struct Registration {
+    number: u64,
+    pub(super) id: String,
+    /// Cancelled by the client.
+    cancelled: CancellationToken,
+    requests: Arc<Mutex<Requests>>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// How the response is sent.
-enum ResponseKind {
-    Streamed(StreamId),
-    /// In one message.
-    Buffered(BufferedRequestGuard),
+impl Exchanges {
+    /// Allows `limit` requests at once.
+    pub(crate) fn new(limit: usize) -> Self {
+        Exchanges {
+            permits: Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS))),
+            large: Semaphore::new(1),
+            requests: Arc::default(),
+        }
+    }
+
+    /// Handles the acknowledgement of pieces of a body.
+    pub(crate) fn acknowledge(&self, id: &str, seq: u64) {
+        let body = self
+            .requests
+            .lock()
+            .stream(id)
+            .map(|stream| stream.body.upgrade());
+        // The stream may have ended meanwhile.
+        if let Some(Some(body)) = body {
+            body.update(|backlog| backlog.acknowledge(seq));
+        }
+    }
+
+    /// Cancels the requests with this id.
+    pub(crate) fn cancel(&self, id: &str) {
+        for request in self.requests.lock().in_progress.values() {
+            if request.id == id {
+                request.cancelled.cancel();
+            }
+        }
+    }
+
+    fn register(&self, id: String, streamed: bool) -> Result<Registration, RpcError> {
+        if streamed && id.is_empty() {
+            return Err(RpcError::invalid_params("requestId must not be empty"));
+        }
+        let mut requests = self.requests.lock();
+        if requests.stream(&id).is_some() {
+            let message = format!("http/request requestId {id} is in use by a stream");
+            return Err(RpcError::invalid_params(message));
+        }
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        let permit = permit.map_err(|_| RpcError::overloaded())?;
+        requests.last += 1;
+        let number = requests.last;
+        let cancelled = CancellationToken::new();
+        let request = InProgress {
+            id: id.clone(),
+            streamed,
+            body: Weak::new(),
+            cancelled: cancelled.clone(),
+        };
+        requests.in_progress.insert(number, request);
+        Ok(Registration {
+            number,
+            id,
+            cancelled,
+            requests: Arc::clone(&self.requests),
+            _permit: permit,
+        })
+    }
 }
 
-impl ResponseKind {
-    /// Cancelled by the client.
-    fn cancelled(&self) -> CancellationToken {
-        match self {
-            ResponseKind::Streamed(id) => id.cancelled(),
-            ResponseKind::Buffered(request) => request.cancelled(),
-        }
+impl Requests {
+    fn stream(&mut self, id: &str) -> Option<&mut InProgress> {
+        let mut requests = self.in_progress.values_mut();
+        requests.find(|request| request.streamed && request.id == id)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.requests.lock().in_progress.remove(&self.number);
     }
 }
 
 /// Makes a request in a task of its own.
-pub(crate) fn request(caller: Caller, params: HttpRequestParams, reply: Reply) {
-    match Exchange::admit(caller, params) {
-        Err(error) => reply.send::<()>(Err(error)),
-        Ok(exchange) => {
-            let gone = exchange.caller.gone.clone();
-            let tasks = exchange.caller.server.tasks().clone();
-            tasks.spawn(async move {
-                tokio::select! {
-                    () = exchange.run(reply) => {}
-                    () = gone.cancelled() => {}
-                }
-            });
-        }
-    }
-}
-
-/// Handles the acknowledgement of pieces of a body.
-pub(crate) fn acknowledge(caller: &Caller, params: &HttpAckParams) {
-    // The stream may have ended meanwhile.
-    if let Some(body) = caller.exchanges.body(&params.request_id) {
-        body.acknowledge(params.seq);
-    }
-}
-
-/// Handles the cancellation of a request.
-pub(crate) fn cancel(caller: &Caller, params: &HttpCancelParams) {
-    caller.exchanges.cancel(&params.request_id);
-}
-
-impl Exchange {
-    fn admit(caller: Caller, params: HttpRequestParams) -> Result<Self, RpcError> {
-        convert::check_name("requestId", &params.request_id)?;
-        let (id, streamed, acked) = (
-            params.request_id.clone(),
-            params.stream_response,
-            params.acked,
-        );
-        let request = request_of(params, &caller.server.host().environment)
-            .map_err(|error| convert::request_error(&error))?;
-        let in_use = || {
-            let message = format!("http/request requestId {id} is in use by a stream");
-            RpcError::invalid_params(message)
-        };
-        let kind = if streamed {
-            if id.is_empty() {
-                let message = "requestId must not be empty";
-                return Err(RpcError::invalid_params(message));
-            }
-            let stream = caller.exchanges.register_stream(id.clone());
-            ResponseKind::Streamed(stream.ok_or_else(in_use)?)
-        } else if caller.exchanges.is_streamed(&id) {
-            return Err(in_use());
-        } else {
-            ResponseKind::Buffered(caller.exchanges.register_buffered(id))
-        };
-        let permit = caller.exchanges.try_permit();
-        let permit = permit.ok_or_else(RpcError::overloaded)?;
-        Ok(Exchange {
-            caller,
-            request,
-            kind,
-            acked,
-            _permit: permit,
-        })
-    }
-
-    async fn run(self, reply: Reply) {
-        let fetch = self.caller.server.fetcher().fetch(self.request);
-        let cancelled = self.kind.cancelled();
+pub(crate) fn request(connection: Arc<Connection>, params: HttpRequestParams, reply: Reply) {
+    let (streamed, acked) = (params.stream_response, params.acked);
+    let admitted = admit(&connection, params);
+    let Some(((request, registration), reply)) = reply.accept(admitted) else {
+        return;
+    };
+    let (gone, tasks) = (connection.gone.clone(), connection.server.tasks.clone());
+    let exchange = async move {
+        let cancelled = registration.cancelled.clone();
+        let fetch = connection.server.fetcher.fetch(request);
         let response = tokio::select! {
-            response = fetch => response.map_err(|error| convert::fetch_error(&error)),
-            () = cancelled.cancelled() => Err(convert::cancelled_request()),
+            response = fetch => response.map_err(convert::fetch_error),
+            () = cancelled.cancelled() => Err(convert::fetch_error(CANCELLED)),
         };
-        match (response, self.kind) {
-            (Err(error), kind) => {
+        match response {
+            Err(error) => {
                 // Release the id before the response is sent: the client may reuse it at once.
-                drop(kind);
-                reply.send::<()>(Err(error));
+                drop(registration);
+                reply.reject(error);
             }
-            (Ok(response), ResponseKind::Buffered(_registered)) => {
-                let collecting = collect(&self.caller, response);
-                tokio::select! {
-                    collected = collecting => send_collected(collected, reply),
-                    () = cancelled.cancelled() => {
-                        reply.send::<()>(Err(convert::cancelled_request()));
-                    }
+            Ok(response) if streamed => {
+                stream(&connection, response, registration, acked, reply).await;
+            }
+            Ok(response) => {
+                let collected = tokio::select! {
+                    collected = collect(&connection, response) => collected,
+                    () = cancelled.cancelled() => Err(convert::fetch_error(CANCELLED)),
+                };
+                if let Some((response, reply)) = reply.accept(collected) {
+                    reply.send_large(response.result, response.bytes, response.reservation);
                 }
             }
-            (Ok(response), ResponseKind::Streamed(id)) => {
-                stream(&self.caller, response, id, self.acked, reply).await;
-            }
         }
-    }
+    };
+    tasks.spawn(async move { gone.run_until_cancelled(exchange).await });
+}
+
+/// Checks and registers a request.
+fn admit(
+    connection: &Connection,
+    params: HttpRequestParams,
+) -> Result<(Request, Registration), RpcError> {
+    convert::check_length("requestId", &params.request_id, MAX_NAME_BYTES)?;
+    let (id, streamed) = (params.request_id.clone(), params.stream_response);
+    let request = request_of(params, &connection.server.host.environment)
+        .map_err(|error| RpcError::invalid_params(format!("http/request {error}")))?;
+    Ok((request, connection.exchanges.register(id, streamed)?))
 }
 
 /// A complete response with its reservation in the outbox.
-struct Collected {
+struct Collected<'a> {
     result: HttpRequestResult<Bytes>,
     bytes: usize,
     reservation: Reservation,
     /// The permit of a large body, held until the response is queued.
-    _large: Option<OwnedSemaphorePermit>,
+    _large: Option<Option<SemaphorePermit<'a>>>,
 }
 
-async fn collect(caller: &Caller, mut response: Response) -> Result<Collected, RpcError> {
-    let settings = caller.server.settings();
+/// Collects a response with its body.
+async fn collect(
+    connection: &Connection,
+    mut response: Response,
+) -> Result<Collected<'_>, RpcError> {
+    let settings = &connection.server.settings;
     let collected = response.body.collect(
         settings.http_body_bytes,
         settings.http_small_body_bytes,
-        caller.exchanges.large_permit(),
+        async { connection.exchanges.large.acquire().await.ok() },
     );
-    let (body, large) = collected
-        .await
-        .map_err(|error| convert::fetch_error(&error))?;
+    let (body, large) = collected.await.map_err(convert::fetch_error)?;
     let headers = response.headers.iter();
     let headers: usize = headers
         .map(|(name, value)| name.len() + value.len() + RESPONSE_BYTES)
         .sum();
-    // Responses must not pile up in front of a client that does not read.
     let bytes = base64::encoded_len(body.len()) + headers + RESPONSE_BYTES;
-    let reservation = caller.outbox.reserve(bytes).await;
+    let reservation = connection.reserve(bytes).await?;
     Ok(Collected {
         result: result_of(response.status, response.headers, body),
         bytes,
@@ -182,49 +224,31 @@ async fn collect(caller: &Caller, mut response: Response) -> Result<Collected, R
     })
 }
 
-/// Responds with the head and the body in one message.
-fn send_collected(collected: Result<Collected, RpcError>, reply: Reply) {
-    match collected {
-        Ok(collected) => reply.send_large(collected.result, collected.bytes, collected.reservation),
-        Err(error) => reply.send::<()>(Err(error)),
-    }
-}
-
-/// Responds with the head, and streams the body afterwards.
+/// Responds with the head, and streams the body afterwards. Returns when the last piece is
+/// sent: until then this task keeps the feed alive.
 async fn stream(
-    caller: &Caller,
+    connection: &Connection,
     response: Response,
-    stream_id: StreamId,
+    registration: Registration,
     acked: bool,
     reply: Reply,
 ) {
-    let id = stream_id.as_str().to_owned();
-    let cancelled = stream_id.cancelled();
-    let window = caller.server.settings().http_window_bytes;
-    let feed = BodyFeed::new(&caller.outbox, stream_id, window, acked);
-    caller.exchanges.set_body(&id, &feed);
-    let Response {
-        status,
-        headers,
-        body,
-    } = response;
-    reply.send(Ok(result_of(status, headers, Bytes::new())));
-    forward(&feed, body, cancelled.cancelled()).await;
-}
-
-/// Forwards the body. Returns when the last piece is sent: until then this task keeps the feed alive.
-async fn forward(feed: &Arc<BodyFeed>, body: Body, cancelled: impl Future<Output = ()>) {
-    let forwarded = async {
-        feed.forward(body).await;
-        feed.wait_until_over().await;
-    };
-    tokio::select! {
-        () = forwarded => {}
-        () = cancelled => {
-            feed.abort(convert::CANCELLED.to_owned());
-            feed.wait_until_over().await;
-        }
+    let cancelled = registration.cancelled.clone();
+    let number = registration.number;
+    let window = connection.server.settings.http_window_bytes;
+    let feed = BodyFeed::new(&connection.outbox, registration, window, acked);
+    let requests = &connection.exchanges.requests;
+    if let Some(request) = requests.lock().in_progress.get_mut(&number) {
+        // Acknowledgements reach the body from now on.
+        request.body = Arc::downgrade(&feed);
     }
+    let result = result_of(response.status, response.headers, Bytes::new());
+    reply.send(Ok(result));
+    let forwarded = cancelled.run_until_cancelled(feed.forward(response.body));
+    if forwarded.await.is_none() {
+        feed.update(|backlog| backlog.abort(CANCELLED.to_owned()));
+    }
+    feed.wait_until(Backlog::is_over).await;
 }
 
 fn request_of(

@@ -1,11 +1,15 @@
-//! Shared by the dialects whose processes belong to a connection: starting, reporting,
-//! writing, resizing and killing. A dialect adds its messages.
+//! The dialects whose processes belong to a connection.
+//!
+//! - `spawn`, `command`, `v0`: the dialects
+//! - `scope`: the processes of a dialect; `dialect`: the error texts and rules that two share
+//! - `process_reporter`: reports output and exit; `stream_cap`: the output cap of a stream
 
-mod control;
+pub(crate) mod command;
+mod dialect;
 mod process_reporter;
-mod start_request;
+mod scope;
+pub(crate) mod spawn;
 mod stream_cap;
+pub(crate) mod v0;
 
-pub(crate) use control::{kill, resize, write};
-pub(crate) use process_reporter::{ExitMessage, ExitWithOutput, ProcessReporter};
-pub(crate) use start_request::{Output, StartRequest};
+pub(crate) use scope::Scope;

@@ -1,42 +1,53 @@
 //! Reports the output and the end of a process that belongs to a connection.
 
 use outpost_engine::{End, Event, Process, Session, Stream};
-use outpost_protocol::OutputDeltaEncoder;
+use outpost_protocol::{
+    COMMAND_EXITED, CommandResult, NoMemory, OutputDeltaEncoder, PROCESS_EXITED, SpawnExited,
+    V0Exited,
+};
 use outpost_rpc::FrameBuffer;
 
 use super::{
-    Output,
+    Scope,
     stream_cap::{AllowedPrefix, StreamCap},
 };
-use crate::{connection::Scope, dialects::feed::EventEncoder};
+use crate::{
+    connection::{Reply, no_memory},
+    dialects::feed::{EventEncoder, notify},
+};
 
 /// Bytes of the final message that one stream cannot take from the other.
 const RESERVED_PER_STREAM_BYTES: u64 = 1024 * 1024;
+/// Copies of the output of a command in memory: the encoded response, and its frames.
+const COPIES: usize = 2;
 
-/// Encodes the message with which a dialect reports the end of a process.
-pub(crate) trait ExitMessage: Send + 'static {
-    /// Appends the message. Called once per process.
-    fn encode(&mut self, frames: &mut FrameBuffer, process: &Process, report: ExitWithOutput);
+/// Transfer of output to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Output {
+    /// Sent as it arrives; otherwise with the exit, as text.
+    pub(super) streamed: bool,
+    /// The limit per stream.
+    pub(super) cap: Option<u64>,
 }
 
-/// The end of a process, with the output that was not streamed.
-#[derive(Debug)]
-pub(crate) struct ExitWithOutput {
-    pub(crate) exit_code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stdout_cap_reached: bool,
-    pub(crate) stderr: String,
-    pub(crate) stderr_cap_reached: bool,
-    pub(crate) drain_timed_out: bool,
+/// The message with which a dialect reports the end of a process.
+pub(super) enum ExitMessage {
+    /// `process/exited`
+    Spawn,
+    /// The response to `command/exec`.
+    Command(Reply),
+    /// `command/exec/exited`
+    V0,
 }
 
 /// Applies the output caps to a process's events and encodes the rest.
-pub(crate) struct ProcessReporter<M> {
+pub(super) struct ProcessReporter {
     process: Process,
     session: Session,
     /// Encodes streamed output.
     frame: OutputDeltaEncoder,
-    exit_message: M,
+    /// `None` after it was sent.
+    exit_message: Option<ExitMessage>,
     stdout: StreamCap,
     stderr: StreamCap,
     /// Encoded size that buffered output of both streams may have.
@@ -44,26 +55,25 @@ pub(crate) struct ProcessReporter<M> {
     exit_code: i32,
 }
 
-impl<M: ExitMessage> ProcessReporter<M> {
-    pub(crate) fn new(
+impl ProcessReporter {
+    pub(super) fn new(
         scope: &Scope,
         process: &Process,
         output: Output,
-        frame: OutputDeltaEncoder,
-        exit_message: M,
+        exit_message: ExitMessage,
     ) -> Self {
-        let cap = || match output {
-            Output::Streamed { cap } => StreamCap::streamed(cap),
-            Output::Buffered { cap } => StreamCap::buffered(cap),
-        };
         ProcessReporter {
             process: process.clone(),
-            session: scope.session().clone(),
-            frame,
-            exit_message,
-            stdout: cap(),
-            stderr: cap(),
-            buffered_bytes: scope.server().settings().buffered_output_bytes,
+            session: scope.session.clone(),
+            frame: match exit_message {
+                ExitMessage::Spawn => OutputDeltaEncoder::spawn(process.id()),
+                ExitMessage::Command(_) => OutputDeltaEncoder::command(process.id()),
+                ExitMessage::V0 => OutputDeltaEncoder::v0(process.id()),
+            },
+            exit_message: Some(exit_message),
+            stdout: StreamCap::new(output.streamed, output.cap),
+            stderr: StreamCap::new(output.streamed, output.cap),
+            buffered_bytes: scope.connection.server.settings.buffered_output_bytes,
             exit_code: 0,
         }
     }
@@ -98,19 +108,46 @@ impl<M: ExitMessage> ProcessReporter<M> {
                 "buffered output truncated to the largest response"
             );
         }
-        let report = ExitWithOutput {
-            exit_code: self.exit_code,
-            stdout: self.stdout.take_text(),
-            stdout_cap_reached: self.stdout.is_reached(),
-            stderr: self.stderr.take_text(),
-            stderr_cap_reached: self.stderr.is_reached(),
-            drain_timed_out: end == End::GivenUp,
-        };
-        self.exit_message.encode(frames, &self.process, report);
+        let (id, exit_code) = (self.process.id().to_owned(), self.exit_code);
+        let (stdout, stderr) = (self.stdout.take_text(), self.stderr.take_text());
+        match self.exit_message.take() {
+            Some(ExitMessage::Spawn) => {
+                let exited = SpawnExited {
+                    process_handle: id,
+                    exit_code,
+                    stdout,
+                    stdout_cap_reached: self.stdout.is_reached(),
+                    stderr,
+                    stderr_cap_reached: self.stderr.is_reached(),
+                    output_drain_timed_out: end == End::GivenUp,
+                };
+                notify(frames, PROCESS_EXITED, &exited);
+            }
+            // Appended after the output, not sent through the outbox, whose messages
+            // overtake it.
+            Some(ExitMessage::Command(reply)) => {
+                let room = NoMemory::unless_room_for((stdout.len() + stderr.len()) * COPIES);
+                let result = room.map_err(|_| no_memory("answer"));
+                let result = result.map(|()| CommandResult {
+                    exit_code,
+                    stdout,
+                    stderr,
+                });
+                frames.message(&reply.into_message(&result));
+            }
+            Some(ExitMessage::V0) => {
+                let exited = V0Exited {
+                    process_id: id,
+                    exit_code,
+                };
+                notify(frames, COMMAND_EXITED, &exited);
+            }
+            None => {}
+        }
     }
 }
 
-impl<M: ExitMessage> EventEncoder for ProcessReporter<M> {
+impl EventEncoder for ProcessReporter {
     fn consume(&mut self, event: &Event) -> bool {
         match event {
             Event::Output(chunk) => self.consume_output(chunk.stream, &chunk.bytes),

@@ -25,23 +25,16 @@ pub(crate) struct AllowedPrefix {
 }
 
 impl StreamCap {
-    /// Creates a cap for output that is sent as it arrives.
-    pub(crate) fn streamed(cap: Option<u64>) -> Self {
+    /// Creates a cap for output that is sent as it arrives, or buffered for the final
+    /// message.
+    pub(crate) fn new(streamed: bool, cap: Option<u64>) -> Self {
         StreamCap {
             cap,
             taken: 0,
             reached: false,
-            buffer: None,
+            buffer: (!streamed).then(Vec::new),
             encoded_bytes: 0,
             truncated: false,
-        }
-    }
-
-    /// Creates a cap for output that is buffered for the final message.
-    pub(crate) fn buffered(cap: Option<u64>) -> Self {
-        StreamCap {
-            buffer: Some(Vec::new()),
-            ..StreamCap::streamed(cap)
         }
     }
 
@@ -162,7 +155,7 @@ mod tests {
         ) {
             let all = chunks.concat();
             let expected = &all[..cap.map_or(all.len(), |cap| all.len().min(cap as usize))];
-            let mut stream = StreamCap::streamed(cap);
+            let mut stream = StreamCap::new(true, cap);
             let mut got = Vec::new();
             let mut over = false;
             for chunk in &chunks {
@@ -178,7 +171,7 @@ mod tests {
             prop_assert_eq!(over, !all.is_empty() && cap.is_some_and(|cap| all.len() as u64 >= cap));
             prop_assert_eq!(stream.is_reached(), over);
 
-            let mut stream = StreamCap::buffered(cap);
+            let mut stream = StreamCap::new(false, cap);
             for chunk in &chunks {
                 prop_assert!(stream.consume(chunk, u64::MAX), "nothing is streamed");
             }
@@ -197,7 +190,7 @@ mod tests {
                 0..8,
             ),
         ) {
-            let mut stream = StreamCap::buffered(None);
+            let mut stream = StreamCap::new(false, None);
             for chunk in &chunks {
                 stream.consume(chunk, room);
             }
@@ -220,10 +213,10 @@ mod tests {
 
     #[test]
     fn invalid_utf_8_is_replaced() {
-        let mut stream = StreamCap::buffered(Some(5));
+        let mut stream = StreamCap::new(false, Some(5));
         stream.consume(b"a\xffb\xc3\xa9", u64::MAX);
         assert_eq!(stream.take_text(), "a\u{fffd}b\u{e9}");
-        let mut stream = StreamCap::buffered(Some(4));
+        let mut stream = StreamCap::new(false, Some(4));
         stream.consume(b"a\xffb\xc3\xa9", u64::MAX);
         assert_eq!(
             stream.take_text(),

@@ -1,13 +1,16 @@
-//! `fs/readFile`.
+//! `fs/readFile` and `fs/writeFile`.
 
 use std::{io, sync::Arc};
 
 use outpost_engine::sandbox::WorkerAccess;
 use outpost_files::{FilesError, OpenFile};
-use outpost_protocol::{FsReadFileParams, ReadFileAnswer, RequestId, RpcError, Symlinks, base64};
+use outpost_protocol::{
+    Empty, FsReadFileParams, FsWriteFileParams, ReadFileAnswer, RequestId, RpcError, Symlinks,
+    base64,
+};
 use outpost_rpc::outbox::Reservation;
 
-use super::{FileService, errors::native_path};
+use super::{FileService, service::native_path};
 use crate::connection::Reply;
 
 /// The size of a read: a multiple of the base64 unit, so that padding occurs only at the end.
@@ -19,12 +22,10 @@ const RESPONSE_BYTES: usize = 512;
 
 /// Responds with the content of a file. It may have hundreds of megabytes, so it is encoded into the
 /// response while it is read.
-pub(crate) async fn read_file(service: FileService, params: FsReadFileParams, reply: Reply) {
-    match response(&service, params, reply.id().clone()).await {
-        Ok(Some((message, reservation))) => reply.send_message(message, reservation),
-        // The connection is closed.
-        Ok(None) => {}
-        Err(error) => reply.send::<()>(Err(error)),
+pub(crate) async fn read_file(service: Arc<FileService>, params: FsReadFileParams, reply: Reply) {
+    let response = response(&service, params, reply.id().clone()).await;
+    if let Some(((message, reservation), reply)) = reply.accept(response) {
+        reply.send_message(message, Some(reservation));
     }
 }
 
@@ -32,43 +33,32 @@ async fn response(
     service: &FileService,
     params: FsReadFileParams,
     id: RequestId,
-) -> Result<Option<(Vec<u8>, Reservation)>, RpcError> {
+) -> Result<(Vec<u8>, Reservation), RpcError> {
     let path = native_path(params.path)?;
     let symlinks = Symlinks::following(params.follow_symlinks);
-    let opened = service.execute(
-        params.sandbox.as_ref(),
-        WorkerAccess::Read,
-        move |executor| {
-            let file = executor.open(&path, symlinks)?;
-            let len = file.len()?;
-            Ok((Arc::new(file), len))
-        },
-    );
-    let ((file, mut len), _) = opened.await?;
+    let open = service.execute(params.sandbox, WorkerAccess::Read, move |executor| {
+        let file = executor.open(&path, symlinks)?;
+        let len = file.len()?;
+        Ok((Arc::new(file), len))
+    });
+    let ((file, mut len), _) = open.await?;
+    let large_bytes = service.connection.server.settings.large_file_bytes;
     loop {
-        let is_large = len > service.large_bytes();
         // A request that waits here holds only a descriptor.
-        let _permit = if is_large {
-            service.large_permit().await
-        } else {
-            None
-        };
+        let permit = service.whole_file_permit(len).await;
         let expected = usize::try_from(len).unwrap_or(usize::MAX);
         let bytes = base64::encoded_len(expected) + RESPONSE_BYTES;
-        let Some(reservation) = service.reserve_outbox(bytes).await else {
-            return Ok(None);
-        };
-        let limit = if is_large {
-            u64::MAX
-        } else {
-            service.large_bytes()
+        let reservation = service.connection.reserve(bytes).await?;
+        let limit = match permit {
+            Some(_) => u64::MAX,
+            None => large_bytes,
         };
         let (file, id) = (Arc::clone(&file), id.clone());
         let read = service.blocking(move || read(&file, &id, expected, limit));
         match read.await? {
-            Some(message) => return Ok(Some((message, reservation))),
+            Some(message) => return Ok((message, reservation)),
             // The file has grown since its size was read, and needs the permit for large files.
-            None => len = service.large_bytes() + 1,
+            None => len = large_bytes + 1,
         }
     }
 }
@@ -98,4 +88,23 @@ fn read(
             return Ok(Some(response.finish()));
         }
     }
+}
+
+/// Replaces the content of a file.
+pub(crate) async fn write_file(
+    service: Arc<FileService>,
+    params: FsWriteFileParams,
+) -> Result<Empty, RpcError> {
+    let bytes = params.data_base64.0.map_err(|error| {
+        let message = format!("fs/writeFile requires valid base64 dataBase64: {error}");
+        RpcError::invalid_request(message)
+    })?;
+    let path = native_path(params.path)?;
+    let symlinks = Symlinks::following(params.follow_symlinks);
+    let _permit = service.whole_file_permit(bytes.len() as u64).await;
+    let write = service.execute(params.sandbox, WorkerAccess::Write, move |executor| {
+        executor.write(&path, &bytes, symlinks)
+    });
+    write.await?;
+    Ok(Empty {})
 }

@@ -1,7 +1,23 @@
-//! Codes and kinds of the engine's errors.
+//! Codes and kinds of errors, and the length limit of ids.
+
+use std::fmt::Display;
 
 use outpost_engine::{ResizeError, ResumeError, StartError};
-use outpost_protocol::{ErrorKind, RpcError, code};
+use outpost_files::FilesError;
+use outpost_protocol::{ErrorKind, FileErrorKind, RpcError, code};
+
+/// The limit of an id that a client chooses, in bytes.
+pub(crate) const MAX_NAME_BYTES: usize = 256;
+
+/// Checks the length of the text in the member `what`.
+pub(crate) fn check_length(what: &str, text: &str, limit: usize) -> Result<(), RpcError> {
+    if text.len() > limit {
+        return Err(RpcError::invalid_params(format!(
+            "{what} must be at most {limit} bytes long"
+        )));
+    }
+    Ok(())
+}
 
 pub(crate) fn start_error(error: &StartError) -> RpcError {
     let code = match error {
@@ -38,6 +54,22 @@ pub(crate) fn resize_error(error: &ResizeError) -> RpcError {
         ResizeError::Os { .. } => code::INTERNAL_ERROR,
     };
     RpcError::new(code, error.kind(), error.to_string()).with_errno(error.errno())
+}
+
+/// Converts the error of a file operation.
+pub(crate) fn files_error(error: &FilesError) -> RpcError {
+    let (code, kind) = match error.kind() {
+        FileErrorKind::NotFound => (code::NOT_FOUND, ErrorKind::NotFound),
+        FileErrorKind::Denied => (code::INVALID_REQUEST, ErrorKind::PermissionDenied),
+        FileErrorKind::Invalid => (code::INVALID_REQUEST, ErrorKind::InvalidRequest),
+        _ => (code::INTERNAL_ERROR, ErrorKind::Io),
+    };
+    RpcError::new(code, kind, error.to_string()).with_errno(error.errno())
+}
+
+/// Returns the error for an HTTP request without a response.
+pub(crate) fn fetch_error(error: impl Display) -> RpcError {
+    RpcError::internal(format!("http/request failed: {error}")).with_kind(ErrorKind::Http)
 }
 
 #[cfg(test)]

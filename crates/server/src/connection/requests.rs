@@ -1,0 +1,406 @@
+//! The table of methods: how each request is parsed, ordered and served.
+
+use std::sync::Arc;
+
+use outpost_protocol::{
+    CommandParams, CommandResizeParams, CommandTerminateParams, CommandWriteParams,
+    ConfigReadParams, Empty, FileRequest, FileRequestError, FsCloseParams, FsCommitParams,
+    FsCreateStreamParams, FsOpenParams, FsOpenResult, FsReadBlockParams, FsReadFileParams,
+    FsWriteBlockParams, FsWriteFileParams, HttpRequestParams, KillParams, Lane, ListResult, Method,
+    ReadParams, ResizeParams, ResizePtyParams, RpcError, SessionCloseParams, SignalParams,
+    SpawnParams, StartParams, StatusResult, TerminateParams, V0ExecParams, V0TerminateParams,
+    V0WriteParams, WriteParams, WriteStdinParams, names_argv,
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    Reply,
+    dispatch::{Dispatch, Request, invalid_params},
+};
+use crate::dialects::{
+    exec,
+    fs::{self, FileService, Handle, Subject},
+    http,
+    scoped::{Scope, command, spawn, v0},
+    session,
+};
+
+/// The state of the dialects whose processes belong to the connection.
+#[derive(Default)]
+pub(super) struct ScopedDialects {
+    /// The client has the capability `experimentalApi`.
+    pub(super) is_experimental: bool,
+    /// `command/exec` is the one of the v0 dialect.
+    speaks_v0: bool,
+    /// Number of commands without a process id so far.
+    unnamed: u64,
+    /// The scope of each [`ProcessIdSpace`], opened at its first use.
+    scopes: [Option<Arc<Scope>>; 4],
+}
+
+/// A namespace of process ids on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProcessIdSpace {
+    /// `process/spawn`
+    Spawn,
+    /// `command/exec` with a client's process id.
+    Command,
+    /// `command/exec` without a process id.
+    Unnamed,
+    /// `command/exec` of the v0 dialect.
+    V0,
+}
+
+impl ScopedDialects {
+    /// Ends all processes of the connection.
+    pub(super) fn end(&mut self) {
+        for scope in self.scopes.iter_mut().filter_map(Option::take) {
+            scope.end();
+        }
+    }
+
+    fn check_experimental(&self, what: &str) -> Result<(), RpcError> {
+        if self.is_experimental {
+            return Ok(());
+        }
+        let message = format!("{what} requires experimentalApi capability");
+        Err(RpcError::invalid_request(message))
+    }
+}
+
+/// Each function serves the methods of some families. It returns `None` if the request was
+/// rejected.
+impl Dispatch {
+    /// Serves `process/*` of the exec dialect, `session/*`, `environment/*` and `http/*`.
+    pub(super) async fn serve_exec(&self, request: Request<'_>) -> Option<()> {
+        let caller = self.caller()?;
+        let server = &self.connection.server;
+        match request.method {
+            Method::EnvironmentInfo => request.answer(|Empty {}| Ok(&server.host.info)),
+            Method::EnvironmentStatus => request.answer(|Empty {}| Ok(StatusResult::default())),
+            Method::ProcessList => request.answer(|Empty {}| {
+                Ok(ListResult {
+                    processes: caller.session.list(),
+                })
+            }),
+            Method::ProcessTerminate => request.answer(|params: TerminateParams| {
+                let caller = caller.for_session(params.session_id.as_deref())?;
+                Ok(exec::terminate(&caller.session, &params))
+            }),
+            Method::ProcessSignal => {
+                let (params, reply) = request.parse::<SignalParams>()?;
+                let caller = caller.for_session(params.session_id.as_deref());
+                let (caller, reply) = reply.accept(caller)?;
+                let waits = caller.session.is_starting(&params.process_id);
+                let reply = self.admit_control(waits, reply)?;
+                let key = lane(&params.process_id, params.session_id.as_deref());
+                let job = reply.answer(exec::signal(caller.session, params));
+                self.order.run_control(key, waits, job).await;
+                Some(())
+            }
+            Method::ProcessResize => {
+                let (params, reply) = request.parse::<ResizeParams>()?;
+                let key = params.process_id.clone();
+                let waits = caller.session.is_starting(&key);
+                let reply = self.admit_control(waits, reply)?;
+                let job = reply.answer(exec::resize(caller.session, params));
+                self.order.run_control(key, waits, job).await;
+                Some(())
+            }
+            Method::ProcessStart => {
+                let (params, reply) = request.parse::<StartParams>()?;
+                let key = params.process_id.clone();
+                let job = exec::start(caller, params, reply);
+                self.order.run_start(key, job).await;
+                Some(())
+            }
+            Method::ProcessRead => {
+                let (params, reply) = request.parse::<ReadParams>()?;
+                let caller = caller.for_session(params.session_id.as_deref());
+                let (caller, reply) = reply.accept(caller)?;
+                let key = lane(&params.process_id, params.session_id.as_deref());
+                // A read that waits for a start in its lane counts as a long poll too, so it
+                // is answered before a takeover closes the connection.
+                let pending = caller.connection.long_polls.token();
+                let job = async move {
+                    exec::read(caller, params, reply).await;
+                    drop(pending);
+                };
+                self.order.run_read(key, job).await;
+                Some(())
+            }
+            Method::ProcessWrite => {
+                let (params, reply) = request.parse::<WriteParams>()?;
+                let key = params.process_id.clone();
+                let job = reply.answer(exec::write(caller.session, params));
+                self.order.run(key, job).await;
+                Some(())
+            }
+            Method::SessionList => request.answer(|Empty {}| session::list(&self.connection)),
+            Method::SessionClose => {
+                let (params, reply) = request.parse::<SessionCloseParams>()?;
+                let caller = caller.for_session(params.session_id.as_deref());
+                let (caller, reply) = reply.accept(caller)?;
+                server.tasks.spawn(reply.answer(session::close(caller)));
+                Some(())
+            }
+            Method::HttpRequest => {
+                let (params, reply) = request.parse::<HttpRequestParams>()?;
+                http::request(caller.connection, params, reply);
+                Some(())
+            }
+            _ => request.reject_method(),
+        }
+    }
+
+    /// Serves `process/spawn` and `command/exec` with their siblings, and `config/read`.
+    pub(super) async fn serve_scoped(&mut self, request: Request<'_>) -> Option<()> {
+        use ProcessIdSpace::{Command, Spawn, V0};
+        let method = request.method;
+        self.scoped.speaks_v0 |= method == Method::CommandExec && names_argv(request.params);
+        let v0 = self.scoped.speaks_v0;
+        match method {
+            Method::ConfigRead => request.answer(|params: ConfigReadParams| {
+                let mut result = self.connection.server.host.configuration.clone();
+                result.layers = result.layers.filter(|_| params.include_layers);
+                Ok(result)
+            }),
+            Method::ProcessSpawn => {
+                let name = |params: &SpawnParams| params.process_handle.clone();
+                self.run(Spawn, request, name, spawn::spawn).await
+            }
+            Method::ProcessWriteStdin => {
+                let name = |params: &WriteStdinParams| params.process_handle.clone();
+                self.answer(Spawn, request, name, spawn::write_stdin).await
+            }
+            Method::ProcessResizePty => {
+                let name = |params: &ResizePtyParams| params.process_handle.clone();
+                self.answer(Spawn, request, name, spawn::resize_pty).await
+            }
+            Method::ProcessKill => {
+                let name = |params: &KillParams| params.process_handle.clone();
+                self.answer(Spawn, request, name, spawn::kill).await
+            }
+            Method::CommandExec if v0 => {
+                let name = |params: &V0ExecParams| params.process_id.clone();
+                self.run(V0, request, name, v0::exec).await
+            }
+            Method::CommandExecWrite if v0 => {
+                let name = |params: &V0WriteParams| params.process_id.clone();
+                self.answer(V0, request, name, v0::write).await
+            }
+            Method::CommandExecTerminate if v0 => {
+                let name = |params: &V0TerminateParams| params.process_id.clone();
+                self.answer(V0, request, name, v0::terminate).await
+            }
+            Method::CommandExec => self.exec_command(request).await,
+            Method::CommandExecWrite => {
+                let name = |params: &CommandWriteParams| params.process_id.clone();
+                self.answer(Command, request, name, command::write).await
+            }
+            Method::CommandExecResize if !v0 => {
+                let name = |params: &CommandResizeParams| params.process_id.clone();
+                self.answer(Command, request, name, command::resize).await
+            }
+            Method::CommandExecTerminate => {
+                let name = |params: &CommandTerminateParams| params.process_id.clone();
+                self.answer(Command, request, name, command::terminate)
+                    .await
+            }
+            _ => request.reject_method(),
+        }
+    }
+
+    /// Serves `command/exec`. Commands without a process id have their own scope, so their
+    /// generated names cannot collide with or be addressed as client ids.
+    async fn exec_command(&mut self, request: Request<'_>) -> Option<()> {
+        let (params, mut reply) = request.parse::<CommandParams>()?;
+        if params.permission_profile.is_some() {
+            let allowed = self
+                .scoped
+                .check_experimental("command/exec.permissionProfile");
+            ((), reply) = reply.accept(allowed)?;
+        }
+        let (space, name) = match &params.process_id {
+            Some(id) => (ProcessIdSpace::Command, id.clone()),
+            None => {
+                self.scoped.unnamed += 1;
+                (ProcessIdSpace::Unnamed, self.scoped.unnamed.to_string())
+            }
+        };
+        let (scope, reply) = reply.accept(self.scope(space))?;
+        let job = command::exec(Arc::clone(&scope), name.clone(), params, reply);
+        scope.order.run(name, job).await;
+        Some(())
+    }
+
+    /// Runs a request about a process of the connection, and sends its outcome.
+    async fn answer<P, R, J>(
+        &mut self,
+        space: ProcessIdSpace,
+        request: Request<'_>,
+        name: fn(&P) -> String,
+        job: fn(Arc<Scope>, P) -> J,
+    ) -> Option<()>
+    where
+        P: DeserializeOwned,
+        R: Serialize + 'static,
+        J: Future<Output = Result<R, RpcError>> + Send + 'static,
+    {
+        let job = |scope, params, reply: Reply| reply.answer(job(scope, params));
+        self.run(space, request, name, job).await
+    }
+
+    /// Runs a request in the lane of its process. Control requests wait for a start of the
+    /// process in flight, and for nothing else.
+    async fn run<P: DeserializeOwned, J: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        space: ProcessIdSpace,
+        request: Request<'_>,
+        name: fn(&P) -> String,
+        job: impl FnOnce(Arc<Scope>, P, Reply) -> J,
+    ) -> Option<()> {
+        let method = request.method;
+        let allowed = match space {
+            ProcessIdSpace::Spawn => self.scoped.check_experimental(method.name()),
+            _ => Ok(()),
+        };
+        let ((), reply) = request.reply.accept(allowed)?;
+        let (params, reply) = Request { reply, ..request }.parse::<P>()?;
+        let (scope, reply) = reply.accept(self.scope(space))?;
+        let key = name(&params);
+        if method.lane() == Lane::Control {
+            let waits = scope.session.is_starting(&key);
+            let reply = self.admit_control(waits, reply)?;
+            let job = job(Arc::clone(&scope), params, reply);
+            scope.order.run_control(key, waits, job).await;
+        } else {
+            let job = job(Arc::clone(&scope), params, reply);
+            scope.order.run(key, job).await;
+        }
+        Some(())
+    }
+
+    /// Returns a scope, opening it if needed. Fails if the server is shutting down.
+    fn scope(&mut self, space: ProcessIdSpace) -> Result<Arc<Scope>, RpcError> {
+        let slot = &mut self.scoped.scopes[space as usize];
+        if slot.is_none() {
+            *slot = Scope::open(&self.connection);
+        }
+        slot.clone().ok_or_else(RpcError::overloaded)
+    }
+
+    /// Serves `fs/*`.
+    pub(super) async fn serve_fs(&self, request: Request<'_>) -> Option<()> {
+        match request.method {
+            Method::FsReadFile => {
+                let subject = |params: &FsReadFileParams| Subject::path(&params.path);
+                self.in_order(request, subject, fs::read_file).await
+            }
+            Method::FsWriteFile => {
+                let subject = |params: &FsWriteFileParams| Subject::path(&params.path);
+                let job = |files, params, reply: Reply| reply.answer(fs::write_file(files, params));
+                self.in_order(request, subject, job).await
+            }
+            Method::FsReadBlock => {
+                let subject = |params: &FsReadBlockParams| Subject::handle(&params.handle_id);
+                self.in_order(request, subject, fs::read_block).await
+            }
+            Method::FsWriteBlock => {
+                let subject = |params: &FsWriteBlockParams| Subject::handle(&params.handle_id);
+                let job =
+                    |files, params, reply: Reply| reply.answer(fs::write_block(files, params));
+                self.in_order(request, subject, job).await
+            }
+            Method::FsCommit => {
+                let subject = |params: &FsCommitParams| Subject::handle(&params.handle_id);
+                let job = |files, params, reply: Reply| reply.answer(fs::commit(files, params));
+                self.in_order(request, subject, job).await
+            }
+            Method::FsOpen => {
+                let (params, reply) = request.parse::<FsOpenParams>()?;
+                let handle_id = params.handle_id.clone();
+                let opening = fs::open(Arc::clone(&self.files), params);
+                let result = FsOpenResult {
+                    handle_id: handle_id.clone(),
+                };
+                self.open_handle(handle_id, opening, result, reply).await
+            }
+            Method::FsCreateStream => {
+                let (params, reply) = request.parse::<FsCreateStreamParams>()?;
+                let handle_id = params.handle_id.clone();
+                let opening = fs::create_stream(Arc::clone(&self.files), params);
+                self.open_handle(handle_id, opening, Empty {}, reply).await
+            }
+            Method::FsClose => request.answer(|params: FsCloseParams| {
+                self.files.close(&params.handle_id);
+                Ok(Empty {})
+            }),
+            method => {
+                let parsed = FileRequest::parse(method, request.params);
+                let parsed = parsed.ok_or_else(|| RpcError::method_not_found(method.name()));
+                let parsed = parsed.and_then(|parsed| {
+                    parsed.map_err(|error| match error {
+                        FileRequestError::Params(error) => invalid_params(method, &error),
+                        FileRequestError::Path(error) => {
+                            RpcError::invalid_request(error.to_string())
+                        }
+                    })
+                });
+                let (parsed, reply) = request.reply.accept(parsed)?;
+                let path = parsed
+                    .op
+                    .used_paths()
+                    .last()
+                    .map(|used| used.path.to_owned());
+                let subject = Subject::Path(path.unwrap_or_default());
+                let job = fs::perform(Arc::clone(&self.files), parsed, reply);
+                self.files.lanes.run(subject, job).await;
+                Some(())
+            }
+        }
+    }
+
+    /// Runs a request after earlier ones about the same path or handle.
+    async fn in_order<P: DeserializeOwned, J: Future<Output = ()> + Send + 'static>(
+        &self,
+        request: Request<'_>,
+        subject: fn(&P) -> Subject,
+        job: impl FnOnce(Arc<FileService>, P, Reply) -> J,
+    ) -> Option<()> {
+        let (params, reply) = request.parse::<P>()?;
+        let subject = subject(&params);
+        let job = job(Arc::clone(&self.files), params, reply);
+        self.files.lanes.run(subject, job).await;
+        Some(())
+    }
+
+    /// Runs a request that opens a handle. Reserves its id first, in the order of the
+    /// requests.
+    async fn open_handle<R: Serialize + Send + 'static>(
+        &self,
+        id: String,
+        opening: impl Future<Output = Result<Handle, RpcError>> + Send + 'static,
+        result: R,
+        reply: Reply,
+    ) -> Option<()> {
+        let (slot, reply) = reply.accept(self.files.handles.lock().reserve(&id))?;
+        let subject = Subject::handle(&id);
+        let files = Arc::clone(&self.files);
+        let job = async move {
+            let opened = files.fill(&id, slot, opening.await);
+            reply.send(opened.map(|()| result));
+        };
+        self.files.lanes.run(subject, job).await;
+        Some(())
+    }
+}
+
+/// Returns the lane key of a process. Includes the session if it is not the caller's own,
+/// where a process may have the same name.
+fn lane(process: &str, session: Option<&str>) -> String {
+    match session {
+        None => process.to_owned(),
+        Some(session) => format!("{session}/{process}"),
+    }
+}

@@ -1,0 +1,170 @@
+//! State of a connection that its tasks, its requests and its session share.
+
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, Ordering},
+};
+
+use outpost_engine::{Epoch, Link, Process, ResumeError, Session, Start, StartError};
+use outpost_protocol::{ErrorKind, RpcError};
+use outpost_rpc::{Outbox, PeerActivity, outbox::Reservation};
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    Peer, convert,
+    dialects::{exec::ExecEventEncoder, feed::Feeds, http::Exchanges},
+    server::ServerState,
+};
+
+/// A connection. Its session probes, replaces and feeds it through [`Link`].
+pub(crate) struct Connection {
+    me: Weak<Connection>,
+    pub(crate) server: Arc<ServerState>,
+    pub(crate) peer: Peer,
+    pub(crate) outbox: Outbox,
+    pub(crate) feeds: Arc<Feeds>,
+    /// One permit per process start that may run at once.
+    start_permits: Semaphore,
+    /// The HTTP requests in flight.
+    pub(crate) exchanges: Exchanges,
+    /// Tasks of pending long polls.
+    pub(crate) long_polls: TaskTracker,
+    read_counter: PeerActivity,
+    /// The peer can be pinged; false on stdio.
+    pingable: bool,
+    /// Cancelled when the connection ends.
+    pub(crate) gone: CancellationToken,
+    /// Cancelled when another connection took over the session, or when a probe failed.
+    pub(crate) replaced: CancellationToken,
+    /// `replaced` was cancelled by a failed probe. The session is free to be resumed.
+    pub(super) probe_failed: AtomicBool,
+    /// A probe is running.
+    probing: AtomicBool,
+    /// The connection is not read while a request waits for admission.
+    pub(super) reads_paused: AtomicBool,
+}
+
+/// The sender of a request, and the session that the request is about.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) session: Session,
+    /// `session` belongs to another client. Reads must not advance that client's cursors.
+    pub(crate) cross_session: bool,
+}
+
+impl Connection {
+    /// Creates the state of a connection. `gone` is the token of the outbox.
+    pub(super) fn new(
+        server: Arc<ServerState>,
+        peer: Peer,
+        outbox: Outbox,
+        gone: CancellationToken,
+        read_counter: PeerActivity,
+        pingable: bool,
+    ) -> Arc<Self> {
+        let starts = server.settings.concurrent_requests;
+        Arc::new_cyclic(|me| Connection {
+            me: me.clone(),
+            peer,
+            feeds: Feeds::new(&outbox),
+            outbox,
+            start_permits: Semaphore::new(starts.min(Semaphore::MAX_PERMITS)),
+            exchanges: Exchanges::new(server.settings.http_requests),
+            long_polls: TaskTracker::new(),
+            read_counter,
+            pingable,
+            gone,
+            replaced: CancellationToken::new(),
+            probe_failed: AtomicBool::new(false),
+            probing: AtomicBool::new(false),
+            reads_paused: AtomicBool::new(false),
+            server,
+        })
+    }
+
+    /// Starts a process. Its id is reserved before the first await, so that a later
+    /// terminate finds it.
+    pub(crate) async fn start(
+        &self,
+        session: &Session,
+        start: Start,
+    ) -> Result<Process, StartError> {
+        let reservation = session.reserve(&start)?;
+        let _permit = self.start_permits.acquire().await;
+        self.server.engine.start(session, reservation, start).await
+    }
+
+    /// Waits for space in the outbox for a response of `bytes`, so that large responses do
+    /// not pile up for a client that does not read. Fails if the connection ends, when no
+    /// response can be sent.
+    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reservation, RpcError> {
+        tokio::select! {
+            reservation = self.outbox.reserve(bytes) => Ok(reservation),
+            () = self.gone.cancelled() => Err(RpcError::internal("the connection has ended")),
+        }
+    }
+}
+
+impl Caller {
+    /// Returns the caller for the session that a request names. Only the server's owner may
+    /// name another session.
+    pub(crate) fn for_session(self, session: Option<&str>) -> Result<Caller, RpcError> {
+        let Some(id) = session else {
+            return Ok(self);
+        };
+        if self.connection.peer != Peer::Owner {
+            return Err(RpcError::invalid_request(
+                "sessionId is for the owner of the server, over a unix socket",
+            )
+            .with_kind(ErrorKind::Forbidden));
+        }
+        match self.connection.server.engine.find_session(id) {
+            Some(session) => Ok(Caller {
+                session,
+                cross_session: true,
+                ..self
+            }),
+            None => Err(convert::resume_error(ResumeError::Gone, id)),
+        }
+    }
+}
+
+impl Link for Connection {
+    fn probe(&self) {
+        if !self.pingable || self.probing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let Some(me) = self.me.upgrade() else { return };
+        let reads = self.read_counter.count();
+        self.outbox.ping();
+        let timeout = self.server.settings.probe_timeout;
+        self.server.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = me.gone.cancelled() => {}
+                // Received bytes may have been sent before the link broke, so this proves
+                // nothing for later: the next rejected resume probes again.
+                () = me.read_counter.changed_from(reads) => {}
+                // The pong may be there, unread, while reads are paused.
+                () = tokio::time::sleep(timeout) => if !me.reads_paused.load(Ordering::Acquire) {
+                    tracing::debug!(?timeout, "probe failed; dropping the connection");
+                    // Treat the session as taken over, so that pending long polls return.
+                    me.probe_failed.store(true, Ordering::Release);
+                    me.replaced.cancel();
+                }
+            }
+            me.probing.store(false, Ordering::Release);
+        });
+    }
+
+    fn replaced(&self) {
+        self.replaced.cancel();
+    }
+
+    fn adopt(&self, session: &Session, epoch: Epoch, process: &Process) {
+        let encoder = ExecEventEncoder::new(process);
+        self.feeds.open((session, epoch), process, None, encoder);
+    }
+}

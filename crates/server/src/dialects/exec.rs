@@ -1,0 +1,235 @@
+//! The exec dialect: `process/start` and its siblings. Its processes belong to the session.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use outpost_engine::{Event, Process, Seq, Session, Start, Terminated};
+use outpost_protocol::{
+    Empty, ErrorKind, OutputFrame, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited,
+    ReadChunk, ReadParams, ReadResult, ResizeParams, RpcError, SandboxType, SignalParams,
+    StartParams, StartResult, TerminateParams, TerminateResult, WriteParams, WriteResult, base64,
+};
+use outpost_rpc::FrameBuffer;
+
+use super::feed::{EventEncoder, notify};
+use crate::{
+    connection::{Caller, Reply},
+    convert::{self, MAX_NAME_BYTES},
+};
+
+/// Size of a response without its chunks.
+const RESPONSE_OVERHEAD_BYTES: usize = 512;
+/// Size of a chunk without its output.
+const CHUNK_OVERHEAD_BYTES: usize = 64;
+/// Output bytes in one response, whatever the client requests. Encoded as base64 it still
+/// fits into the largest message.
+const MAX_PAGE_BYTES: usize = 45 * 1024 * 1024;
+
+/// Starts a process, responds, and then starts to push its events, so that the response
+/// always precedes the first event.
+pub(crate) async fn start(caller: Caller, params: StartParams, reply: Reply) {
+    let started = try_start(&caller, params).await;
+    if let Some(((process, sandbox_type), reply)) = reply.accept(started) {
+        reply.send(Ok(StartResult {
+            process_id: process.id().to_owned(),
+            sandbox_type,
+        }));
+        caller.session.hand_over(&process);
+    }
+}
+
+async fn try_start(
+    caller: &Caller,
+    params: StartParams,
+) -> Result<(Process, SandboxType), RpcError> {
+    let start = Start::from_params(params, &caller.connection.server.host.environment)
+        .map_err(|invalid| RpcError::invalid_params(invalid.to_string()))?;
+    let sandbox_type = match start.sandbox {
+        Some(_) => SandboxType::LinuxSeccomp,
+        None => SandboxType::None,
+    };
+    let started = caller.connection.start(&caller.session, start).await;
+    let process = started.map_err(|error| convert::start_error(&error))?;
+    Ok((process, sandbox_type))
+}
+
+/// Queues bytes for stdin. Waits while the queue is full.
+pub(crate) async fn write(session: Session, params: WriteParams) -> Result<WriteResult, RpcError> {
+    if params.chunk.is_none() && !params.close_stdin {
+        return Err(RpcError::invalid_params("chunk is missing"));
+    }
+    match &params.write_id {
+        Some(id) if id.is_empty() => {
+            return Err(RpcError::invalid_params("writeId must not be empty"));
+        }
+        Some(id) => convert::check_length("writeId", id, MAX_NAME_BYTES)?,
+        None => {}
+    }
+    let bytes = params.chunk.map(|chunk| Bytes::from(chunk.0));
+    let status = session.write(
+        &params.process_id,
+        bytes.unwrap_or_default(),
+        params.write_id,
+        params.close_stdin,
+    );
+    Ok(WriteResult {
+        status: status.await,
+    })
+}
+
+/// Terminates a process, or cancels its start.
+pub(crate) fn terminate(session: &Session, params: &TerminateParams) -> TerminateResult {
+    let grace = params.grace_ms.map(Duration::from_millis);
+    let terminated = session.terminate(&params.process_id, grace, params.tree);
+    TerminateResult {
+        running: terminated == Terminated::Running,
+    }
+}
+
+/// Signals a process. Waits for a start in flight.
+pub(crate) async fn signal(session: Session, params: SignalParams) -> Result<Empty, RpcError> {
+    session.wait_started(&params.process_id).await;
+    session.signal(&params.process_id, params.signal);
+    Ok(Empty {})
+}
+
+/// Resizes the terminal of a process. Waits for a start in flight.
+pub(crate) async fn resize(session: Session, params: ResizeParams) -> Result<Empty, RpcError> {
+    if params.size.rows == 0 || params.size.cols == 0 {
+        let message = "size rows and cols must be greater than 0";
+        return Err(RpcError::invalid_params(message));
+    }
+    session.wait_started(&params.process_id).await;
+    let resized = session.resize(&params.process_id, params.size);
+    resized.map_err(|error| convert::resize_error(&error))?;
+    Ok(Empty {})
+}
+
+/// Reads a page of the journal. Responds at once if there are events after the cursor;
+/// otherwise waits in a task of its own, so that the lane is not blocked.
+pub(crate) async fn read(caller: Caller, params: ReadParams, reply: Reply) {
+    let found = caller.session.find(&params.process_id).map_err(|error| {
+        RpcError::invalid_request(error.to_string()).with_kind(ErrorKind::UnknownProcess)
+    });
+    let Some((process, reply)) = reply.accept(found) else {
+        return;
+    };
+    let after = Seq(params.after_seq.unwrap_or(0));
+    let max_bytes = params
+        .max_bytes
+        .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let wait = Duration::from_millis(params.wait_ms.unwrap_or(0));
+    if wait.is_zero() || process.has_news_for(after) {
+        return respond(&caller, &process, after, max_bytes, reply).await;
+    }
+    let long_polls = caller.connection.long_polls.clone();
+    long_polls.spawn(async move {
+        tokio::select! {
+            () = process.news_for(after) => {}
+            () = tokio::time::sleep(wait) => {}
+            () = caller.connection.gone.cancelled() => return,
+            () = caller.connection.replaced.cancelled() => {
+                let error = RpcError::invalid_request("session has been resumed by another connection");
+                return reply.reject(error.with_kind(ErrorKind::SessionReplaced));
+            }
+        }
+        respond(&caller, &process, after, max_bytes, reply).await;
+    });
+}
+
+async fn respond(
+    caller: &Caller,
+    process: &Process,
+    after: Seq,
+    max_bytes: Option<usize>,
+    reply: Reply,
+) {
+    let bytes = process.page_bytes(after, page_limit(process, after, max_bytes));
+    let bytes = bytes / 3 * 4 + RESPONSE_OVERHEAD_BYTES;
+    let reserved = caller.connection.reserve(bytes).await;
+    let Some((reservation, reply)) = reply.accept(reserved) else {
+        return;
+    };
+    let page = process.page(after, page_limit(process, after, max_bytes));
+    let sizes = page.chunks.iter().map(|chunk| chunk.bytes.len());
+    let expected = sizes.fold(RESPONSE_OVERHEAD_BYTES, |sum, bytes| {
+        sum + base64::encoded_len(bytes) + CHUNK_OVERHEAD_BYTES
+    });
+    if !caller.cross_session {
+        process.release();
+    }
+    let chunks = page.chunks.into_iter().map(|chunk| ReadChunk {
+        seq: chunk.seq.0,
+        stream: chunk.stream,
+        chunk: chunk.bytes,
+    });
+    let result = ReadResult {
+        chunks: chunks.collect(),
+        next_seq: page.next_seq.0,
+        exited: page.exit.is_some(),
+        exit_code: page.exit.map(|exit| exit.code),
+        closed: page.closed,
+        failure: None,
+        sandbox_denied: page.exit.is_some_and(|exit| exit.sandbox_denied),
+    };
+    reply.send_large(result, expected, reservation);
+}
+
+/// Returns the byte limit of a page. Without a limit from the client, the response covers
+/// the journal to its end, unless that exceeds the maximum.
+fn page_limit(process: &Process, after: Seq, max_bytes: Option<usize>) -> Option<usize> {
+    match max_bytes {
+        Some(bytes) => Some(bytes.min(MAX_PAGE_BYTES)),
+        None => (process.page_bytes(after, None) > MAX_PAGE_BYTES).then_some(MAX_PAGE_BYTES),
+    }
+}
+
+/// Encodes each event of a process as one notification: `process/output`,
+/// `process/exited`, `process/closed`.
+pub(crate) struct ExecEventEncoder {
+    process: Process,
+    frame: OutputFrame,
+}
+
+impl ExecEventEncoder {
+    pub(crate) fn new(process: &Process) -> Self {
+        ExecEventEncoder {
+            process: process.clone(),
+            frame: OutputFrame::new(process.id()),
+        }
+    }
+}
+
+impl EventEncoder for ExecEventEncoder {
+    fn encode(&mut self, frames: &mut FrameBuffer, event: &Event) {
+        match event {
+            Event::Output(chunk) => {
+                let len = self
+                    .frame
+                    .encoded_len(chunk.seq.0, chunk.stream, chunk.bytes.len());
+                let out = frames.begin(len);
+                self.frame
+                    .encode(out, chunk.seq.0, chunk.stream, &chunk.bytes);
+                frames.finish();
+            }
+            Event::Exited { seq, exit } => notify(
+                frames,
+                PROCESS_EXITED,
+                &ProcessExited {
+                    process_id: self.process.id().to_owned(),
+                    seq: seq.0,
+                    exit_code: exit.code,
+                    sandbox_denied: exit.sandbox_denied,
+                },
+            ),
+            Event::Closed { seq, .. } => notify(
+                frames,
+                PROCESS_CLOSED,
+                &ProcessClosed {
+                    process_id: self.process.id().to_owned(),
+                    seq: seq.0,
+                },
+            ),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The command dialect: `command/exec` responds at the exit.
+
+use std::{path::Path, sync::Arc};
+
+use outpost_engine::{
+    Process, Start, StartError,
+    sandbox::{
+        Network,
+        policy::{Policy, Workspace},
+    },
+};
+use outpost_protocol::{
+    CommandParams, CommandResizeParams, CommandTerminateParams, CommandWriteParams, Empty,
+    ErrorKind, RpcError, SandboxPolicy, Setting,
+};
+
+use super::{
+    Scope,
+    dialect::{COMMAND, MAX_SCOPED_NAME_BYTES},
+    process_reporter::{ExitMessage, Output},
+};
+use crate::{connection::Reply, convert};
+
+/// Starts a command. The response follows its exit and its streamed output. `name` is its
+/// id within the scope.
+pub(crate) async fn exec(scope: Arc<Scope>, name: String, params: CommandParams, reply: Reply) {
+    let started = try_exec(&scope, name, params).await;
+    if let Some(((process, output), reply)) = reply.accept(started) {
+        scope.report(&process, output, ExitMessage::Command(reply));
+    }
+}
+
+async fn try_exec(
+    scope: &Scope,
+    name: String,
+    params: CommandParams,
+) -> Result<(Process, Output), RpcError> {
+    let server = &scope.connection.server;
+    let settings = &server.settings;
+    check(&params)?;
+    let stdio = COMMAND.stdio(params.tty, params.stream_stdin, params.size)?;
+    let millis = Setting::switched(params.timeout_ms, params.disable_timeout);
+    let timeout = COMMAND.timeout(millis, settings)?;
+    let cap = Setting::switched(params.output_bytes_cap, params.disable_output_cap);
+    let output = Output {
+        streamed: params.tty || params.stream_stdout_stderr,
+        cap: cap.or(settings.output_bytes_cap),
+    };
+    let server_cwd = server.host.info.cwd.as_path();
+    let cwd = params.cwd.as_ref();
+    let cwd = cwd.map_or_else(|| server_cwd.to_owned(), |cwd| server_cwd.join(cwd));
+    let (sandbox, source) = match &params.sandbox_policy {
+        Some(policy) => (policy_of(policy, &cwd), "sandbox policy"),
+        None => {
+            let profiles = &settings.profiles;
+            let name = params.permission_profile.as_ref();
+            let policy = profiles.policy(name.unwrap_or(&profiles.default), &cwd);
+            let source = "permission profile";
+            let policy = policy.map_err(|error| invalid_sandbox(source, &error))?;
+            (policy, source)
+        }
+    };
+    let env = &server.host.environment;
+    let start = Start {
+        id: name,
+        argv: params.command,
+        cwd,
+        env: env.for_child(Some(&settings.command_env), params.env),
+        sandbox,
+        stdio,
+        timeout,
+        ..scope.start_defaults()
+    };
+    let process = scope.start(start).await.map_err(|error| match &error {
+        StartError::Sandbox(error) => invalid_sandbox(source, error),
+        other => COMMAND.start_error(other),
+    })?;
+    Ok((process, output))
+}
+
+fn check(params: &CommandParams) -> Result<(), RpcError> {
+    let invalid_request = |message: &str| Err(RpcError::invalid_request(message));
+    let invalid_params = |message: &str| Err(RpcError::invalid_params(message));
+    if params.sandbox_policy.is_some() && params.permission_profile.is_some() {
+        return invalid_request("`permissionProfile` cannot be combined with `sandboxPolicy`");
+    }
+    if params.command.is_empty() {
+        return invalid_request("command must not be empty");
+    }
+    if params.disable_timeout && params.timeout_ms.is_some() {
+        return invalid_params("command/exec cannot set both timeoutMs and disableTimeout");
+    }
+    if params.disable_output_cap && params.output_bytes_cap.is_some() {
+        return invalid_params("command/exec cannot set both outputBytesCap and disableOutputCap");
+    }
+    match &params.process_id {
+        None if params.tty || params.stream_stdin || params.stream_stdout_stderr => {
+            invalid_request("command/exec tty or streaming requires a client-supplied processId")
+        }
+        None => Ok(()),
+        Some(id) => convert::check_length("processId", id, MAX_SCOPED_NAME_BYTES),
+    }
+}
+
+/// Returns the error for a sandbox that is invalid or cannot be enforced. `source` is the
+/// origin of its policy.
+fn invalid_sandbox(source: &str, error: &dyn std::error::Error) -> RpcError {
+    RpcError::invalid_request(format!("invalid {source}: {error}")).with_kind(ErrorKind::Sandbox)
+}
+
+/// Returns the policy for a command in `cwd`; `None` for full access.
+fn policy_of(policy: &SandboxPolicy, cwd: &Path) -> Option<Policy> {
+    match policy {
+        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => None,
+        SandboxPolicy::ReadOnly { network_access } => Some(Policy {
+            network: if *network_access {
+                Network::Enabled
+            } else {
+                Network::Restricted
+            },
+            ..Policy::read_only(cwd)
+        }),
+        SandboxPolicy::WorkspaceWrite {
+            writable_roots,
+            network_access,
+            exclude_tmpdir_env_var,
+            exclude_slash_tmp,
+        } => {
+            let roots = writable_roots.iter().map(|root| root.as_path().to_owned());
+            let workspace = Workspace {
+                writable_roots: roots.collect(),
+                network_access: *network_access,
+                exclude_tmpdir: *exclude_tmpdir_env_var,
+                exclude_slash_tmp: *exclude_slash_tmp,
+            };
+            Some(workspace.policy(cwd))
+        }
+    }
+}
+
+/// Writes to stdin.
+pub(crate) async fn write(
+    scope: Arc<Scope>,
+    params: CommandWriteParams,
+) -> Result<Empty, RpcError> {
+    let (name, delta) = (&params.process_id, params.delta_base64);
+    scope.write(&COMMAND, name, delta, params.close_stdin).await
+}
+
+/// Resizes the terminal.
+pub(crate) async fn resize(
+    scope: Arc<Scope>,
+    params: CommandResizeParams,
+) -> Result<Empty, RpcError> {
+    scope
+        .resize(&COMMAND, &params.process_id, params.size)
+        .await
+}
+
+/// Kills a command.
+pub(crate) async fn terminate(
+    scope: Arc<Scope>,
+    params: CommandTerminateParams,
+) -> Result<Empty, RpcError> {
+    scope.kill(&COMMAND, &params.process_id).await
+}

@@ -1,0 +1,144 @@
+//! The processes of one dialect on one connection: starting, reporting, writing, resizing
+//! and killing.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use outpost_engine::{Epoch, Process, Session, Start, StartError, Stdio, WriteStatus};
+use outpost_protocol::{Empty, ErrorKind, RpcError, TerminalSize, base64};
+
+use super::{
+    dialect::Dialect,
+    process_reporter::{ExitMessage, Output, ProcessReporter},
+};
+use crate::connection::{Connection, Order};
+
+/// A private session that ends with its connection.
+pub(crate) struct Scope {
+    pub(super) connection: Arc<Connection>,
+    /// Private: its id is not disclosed.
+    pub(crate) session: Session,
+    epoch: Epoch,
+    /// Lanes of its processes.
+    pub(crate) order: Order,
+}
+
+impl Scope {
+    /// Opens a scope. Returns `None` if the server is shutting down.
+    pub(crate) fn open(connection: &Arc<Connection>) -> Option<Arc<Self>> {
+        let (session, epoch) = connection.server.engine.open_private_session()?;
+        Some(Arc::new(Scope {
+            session,
+            epoch,
+            order: Order::new(&connection.server.tasks),
+            connection: Arc::clone(connection),
+        }))
+    }
+
+    /// Ends the session and its processes.
+    pub(crate) fn end(&self) {
+        let engine = &self.connection.server.engine;
+        engine.end_private_session(&self.session);
+    }
+
+    /// Returns what the starts of all dialects have in common: no grace period, a drain
+    /// timeout after the exit, and no retention.
+    pub(super) fn start_defaults(&self) -> Start {
+        Start {
+            id: String::new(),
+            argv: Vec::new(),
+            arg0: None,
+            cwd: PathBuf::new(),
+            env: Vec::new(),
+            sandbox: None,
+            stdio: Stdio::Pipes { stdin: false },
+            metadata: BTreeMap::new(),
+            timeout: None,
+            drain: Some(self.connection.server.settings.drain_timeout),
+            retain_bytes: Some(0),
+            kill_grace: Duration::ZERO,
+        }
+    }
+
+    pub(super) async fn start(&self, start: Start) -> Result<Process, StartError> {
+        self.connection.start(&self.session, start).await
+    }
+
+    /// Starts to push the process's output and its end to the client.
+    pub(super) fn report(&self, process: &Process, output: Output, exit_message: ExitMessage) {
+        let reporter = ProcessReporter::new(self, process, output, exit_message);
+        let owner = (&self.session, self.epoch);
+        let feeds = &self.connection.feeds;
+        feeds.open(owner, process, None, reporter);
+    }
+
+    /// Writes to stdin, and closes it if requested. Waits while the queue is full.
+    pub(super) async fn write(
+        &self,
+        dialect: &Dialect,
+        name: &str,
+        delta: Option<String>,
+        close: bool,
+    ) -> Result<Empty, RpcError> {
+        if delta.is_none() && !close {
+            let message = format!("{} requires deltaBase64 or closeStdin", dialect.write);
+            return Err(RpcError::invalid_params(message));
+        }
+        let bytes = base64::decode(delta.unwrap_or_default().as_bytes())
+            .map_err(|error| RpcError::invalid_params(format!("invalid deltaBase64: {error}")))?;
+        let process = self.running(dialect, name)?;
+        let closed = |message: String| {
+            Err(RpcError::invalid_request(message).with_kind(ErrorKind::StdinClosed))
+        };
+        if !process.about().takes_input {
+            let process = dialect.process;
+            return closed(format!("stdin streaming is not enabled for this {process}"));
+        }
+        let only_close = bytes.is_empty() && close;
+        match process.write(Bytes::from(bytes), None, close).await {
+            WriteStatus::Accepted => Ok(Empty {}),
+            // Closing a closed stdin succeeds.
+            _ if only_close => Ok(Empty {}),
+            _ if !process.is_running() => Err(dialect.gone(name)),
+            _ => closed("stdin is already closed".to_owned()),
+        }
+    }
+
+    /// Resizes the terminal. Waits for a start in flight.
+    pub(super) async fn resize(
+        &self,
+        dialect: &Dialect,
+        name: &str,
+        size: TerminalSize,
+    ) -> Result<Empty, RpcError> {
+        dialect.check_size(size)?;
+        self.session.wait_started(name).await;
+        let process = self.running(dialect, name)?;
+        if !process.is_pty() {
+            let message = "failed to resize PTY: process is not attached to a PTY";
+            return Err(RpcError::invalid_request(message).with_kind(ErrorKind::NotATerminal));
+        }
+        match process.resize(size) {
+            Ok(()) => Ok(Empty {}),
+            Err(_) if !process.is_running() => Err(dialect.gone(name)),
+            Err(error) => Err(RpcError::internal(format!("failed to resize PTY: {error}"))),
+        }
+    }
+
+    /// Kills a process with its tree. Waits for a start in flight.
+    pub(super) async fn kill(&self, dialect: &Dialect, name: &str) -> Result<Empty, RpcError> {
+        self.session.wait_started(name).await;
+        self.running(dialect, name)?.end(Some(Duration::ZERO));
+        Ok(Empty {})
+    }
+
+    fn running(&self, dialect: &Dialect, name: &str) -> Result<Process, RpcError> {
+        let process = self.session.find(name);
+        let process = process.map_err(|_| dialect.unknown(name))?;
+        if process.is_running() {
+            Ok(process)
+        } else {
+            Err(dialect.gone(name))
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The spawn dialect: `process/spawn` responds at the start, and `process/exited` reports
+//! the end.
+
+use std::sync::Arc;
+
+use outpost_engine::{EnvPolicy, Process, Start};
+use outpost_protocol::{
+    Empty, KillParams, ResizePtyParams, RpcError, SpawnParams, WriteStdinParams,
+};
+
+use super::{
+    Scope,
+    dialect::{MAX_SCOPED_NAME_BYTES, SPAWN},
+    process_reporter::{ExitMessage, Output},
+};
+use crate::{connection::Reply, convert};
+
+/// Starts a process, responds, and then starts to push its output, so that the response
+/// always comes first.
+pub(crate) async fn spawn(scope: Arc<Scope>, params: SpawnParams, reply: Reply) {
+    let started = try_spawn(&scope, params).await;
+    if let Some(((process, output), reply)) = reply.accept(started) {
+        reply.send(Ok(Empty {}));
+        scope.report(&process, output, ExitMessage::Spawn);
+    }
+}
+
+async fn try_spawn(scope: &Scope, params: SpawnParams) -> Result<(Process, Output), RpcError> {
+    let server = &scope.connection.server;
+    if params.command.is_empty() {
+        return Err(RpcError::invalid_request("command must not be empty"));
+    }
+    if params.process_handle.is_empty() {
+        return Err(RpcError::invalid_request("processHandle must not be empty"));
+    }
+    convert::check_length(
+        "processHandle",
+        &params.process_handle,
+        MAX_SCOPED_NAME_BYTES,
+    )?;
+    let output = Output {
+        streamed: params.tty || params.stream_stdout_stderr,
+        cap: params.output_bytes_cap.or(server.settings.output_bytes_cap),
+    };
+    // The spawn dialect passes on the whole environment of the server.
+    let all = EnvPolicy {
+        ignore_default_excludes: true,
+        ..EnvPolicy::default()
+    };
+    let start = Start {
+        stdio: SPAWN.stdio(params.tty, params.stream_stdin, params.size)?,
+        timeout: SPAWN.timeout(params.timeout_ms, &server.settings)?,
+        id: params.process_handle,
+        argv: params.command,
+        cwd: params.cwd.into_path(),
+        env: server.host.environment.for_child(Some(&all), params.env),
+        ..scope.start_defaults()
+    };
+    let started = scope.start(start).await;
+    let process = started.map_err(|error| SPAWN.start_error(&error))?;
+    Ok((process, output))
+}
+
+/// Writes to stdin.
+pub(crate) async fn write_stdin(
+    scope: Arc<Scope>,
+    params: WriteStdinParams,
+) -> Result<Empty, RpcError> {
+    let (name, delta) = (&params.process_handle, params.delta_base64);
+    scope.write(&SPAWN, name, delta, params.close_stdin).await
+}
+
+/// Resizes the terminal.
+pub(crate) async fn resize_pty(
+    scope: Arc<Scope>,
+    params: ResizePtyParams,
+) -> Result<Empty, RpcError> {
+    let name = &params.process_handle;
+    scope.resize(&SPAWN, name, params.size).await
+}
+
+/// Kills a process.
+pub(crate) async fn kill(scope: Arc<Scope>, params: KillParams) -> Result<Empty, RpcError> {
+    scope.kill(&SPAWN, &params.process_handle).await
+}

@@ -1,0 +1,103 @@
+//! The v0 dialect: `command/exec` with `argv`, of the first exec protocol. It responds at
+//! the start; notifications follow.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use outpost_engine::{Process, Start, Stdio, TerminalSize, Terminated, WriteStatus};
+use outpost_protocol::{
+    ErrorKind, RpcError, V0ExecParams, V0ExecResult, V0TerminateParams, V0TerminateResult,
+    V0WriteParams, V0WriteResult,
+};
+
+use super::{
+    Scope,
+    dialect::MAX_SCOPED_NAME_BYTES,
+    process_reporter::{ExitMessage, Output},
+};
+use crate::{connection::Reply, convert};
+
+/// Starts a process, responds, and then starts to push its output, so that the response
+/// always comes first.
+pub(crate) async fn exec(scope: Arc<Scope>, params: V0ExecParams, reply: Reply) {
+    let started = try_exec(&scope, params).await;
+    if let Some((process, reply)) = reply.accept(started) {
+        reply.send(Ok(V0ExecResult {
+            process_id: process.id().to_owned(),
+            pid: process.pid(),
+            running: true,
+            exit_code: None,
+            stdout: None,
+            stderr: None,
+        }));
+        let output = Output {
+            streamed: true,
+            cap: None,
+        };
+        scope.report(&process, output, ExitMessage::V0);
+    }
+}
+
+async fn try_exec(scope: &Scope, params: V0ExecParams) -> Result<Process, RpcError> {
+    if params.argv.is_empty() {
+        return Err(RpcError::invalid_params("argv must not be empty"));
+    }
+    if params.process_id.is_empty() {
+        return Err(RpcError::invalid_params("processId must not be empty"));
+    }
+    convert::check_length("processId", &params.process_id, MAX_SCOPED_NAME_BYTES)?;
+    let env = params.env.into_iter();
+    let env = env.map(|(name, value)| (name, Some(value))).collect();
+    let start = Start {
+        id: params.process_id,
+        argv: params.argv,
+        arg0: params.arg0,
+        cwd: params.cwd.into_path(),
+        env: (scope.connection.server.host.environment).for_child(None, env),
+        stdio: if params.tty {
+            // The v0 dialect has no sizes.
+            Stdio::Pty {
+                size: TerminalSize::default(),
+            }
+        } else {
+            Stdio::Pipes { stdin: false }
+        },
+        ..scope.start_defaults()
+    };
+    let started = scope.start(start).await;
+    started.map_err(|error| convert::start_error(&error))
+}
+
+/// Queues bytes for stdin. Waits while the queue is full.
+pub(crate) async fn write(
+    scope: Arc<Scope>,
+    params: V0WriteParams,
+) -> Result<V0WriteResult, RpcError> {
+    let id = &params.process_id;
+    let bytes = Bytes::from(params.chunk.0);
+    let (kind, message) = match scope.session.write(id, bytes, None, false).await {
+        WriteStatus::Accepted => return Ok(V0WriteResult { accepted: true }),
+        WriteStatus::StdinClosed => (
+            ErrorKind::StdinClosed,
+            format!("stdin is closed for process {id}"),
+        ),
+        WriteStatus::UnknownProcess | WriteStatus::Starting => (
+            ErrorKind::UnknownProcess,
+            format!("unknown process id {id}"),
+        ),
+    };
+    Err(RpcError::invalid_request(message).with_kind(kind))
+}
+
+/// Kills a process with its tree. Waits for a start in flight.
+pub(crate) async fn terminate(
+    scope: Arc<Scope>,
+    params: V0TerminateParams,
+) -> Result<V0TerminateResult, RpcError> {
+    let session = &scope.session;
+    session.wait_started(&params.process_id).await;
+    let found = session.terminate(&params.process_id, Some(Duration::ZERO), false);
+    Ok(V0TerminateResult {
+        running: found == Terminated::Running,
+    })
+}
