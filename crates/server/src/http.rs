@@ -26,38 +26,14 @@ use crate::{
 
 type Reply = Response<Full<Bytes>>;
 
-/// A socket that can be split again after the upgrade.
-pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Identity of the peer of an accepted socket.
-    const PEER: Peer;
-
-    fn halves(self) -> (ReadHalf, WriteHalf);
-}
-
-impl Socket for TcpStream {
-    const PEER: Peer = Peer::Unverified;
-
-    fn halves(self) -> (ReadHalf, WriteHalf) {
-        let (read, write) = self.into_split();
-        (Box::new(read), Box::new(write))
-    }
-}
-
-impl Socket for UnixStream {
-    // The listener checks the peer's uid.
-    const PEER: Peer = Peer::Owner;
-
-    fn halves(self) -> (ReadHalf, WriteHalf) {
-        let (read, write) = self.into_split();
-        (Box::new(read), Box::new(write))
-    }
-}
-
 /// Time to send the rejection of a connection over the limit.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Serves an accepted socket in its own task.
-pub(crate) fn accept<S: Socket>(server: &Arc<ServerState>, socket: S) {
+pub(crate) fn accept<S>(server: &Arc<ServerState>, socket: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let slot = server.connection_slot().map(Arc::new);
     let full = slot.is_none();
     if full {
@@ -69,7 +45,7 @@ pub(crate) fn accept<S: Socket>(server: &Arc<ServerState>, socket: S) {
     let service_server = Arc::clone(server);
     let service = service_fn(move |request| {
         let reply = match &slot {
-            Some(slot) => respond::<S>(&service_server, slot, request),
+            Some(slot) => respond(&service_server, slot, request),
             None => text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n"),
         };
         async move { Ok::<_, Infallible>(reply) }
@@ -93,7 +69,7 @@ pub(crate) fn accept<S: Socket>(server: &Arc<ServerState>, socket: S) {
     });
 }
 
-fn respond<S: Socket>(
+fn respond(
     server: &Arc<ServerState>,
     slot: &Arc<ConnectionSlot>,
     request: Request<Incoming>,
@@ -137,7 +113,7 @@ fn respond<S: Socket>(
     };
     let accept = ws::accept_key(key.as_bytes());
     let protocol = first_protocol(request.headers());
-    upgrade::<S>(server, Arc::clone(slot), request);
+    upgrade(server, Arc::clone(slot), request);
     let mut reply = Response::new(Full::default());
     *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = reply.headers_mut();
@@ -153,11 +129,7 @@ fn respond<S: Socket>(
 }
 
 /// Turns the socket into a connection once the reply was sent.
-fn upgrade<S: Socket>(
-    server: &Arc<ServerState>,
-    slot: Arc<ConnectionSlot>,
-    request: Request<Incoming>,
-) {
+fn upgrade(server: &Arc<ServerState>, slot: Arc<ConnectionSlot>, request: Request<Incoming>) {
     let running = Arc::clone(server);
     server.tasks.spawn(async move {
         let upgraded = tokio::select! {
@@ -166,7 +138,7 @@ fn upgrade<S: Socket>(
         };
         match upgraded
             .map_err(|error| error.to_string())
-            .and_then(into_transport::<S>)
+            .and_then(into_transport)
         {
             Ok(transport) => {
                 connection::run(running, transport).await;
@@ -178,17 +150,33 @@ fn upgrade<S: Socket>(
 }
 
 /// Extracts the socket from the upgraded connection, so that frames bypass hyper.
-fn into_transport<S: Socket>(upgraded: Upgraded) -> Result<Transport, String> {
-    let parts = upgraded
-        .downcast::<TokioIo<S>>()
-        .map_err(|_| "not the socket that was accepted".to_owned())?;
-    let (read, write) = parts.io.into_inner().halves();
+fn into_transport(upgraded: Upgraded) -> Result<Transport, String> {
+    let (read, write, early, peer): (ReadHalf, WriteHalf, _, _) =
+        match upgraded.downcast::<TokioIo<TcpStream>>() {
+            Ok(parts) => {
+                let (read, write) = parts.io.into_inner().into_split();
+                (
+                    Box::new(read),
+                    Box::new(write),
+                    parts.read_buf,
+                    Peer::Unverified,
+                )
+            }
+            Err(upgraded) => {
+                let parts = upgraded
+                    .downcast::<TokioIo<UnixStream>>()
+                    .map_err(|_| "not the socket that was accepted".to_owned())?;
+                let (read, write) = parts.io.into_inner().into_split();
+                // The listener checks the peer's uid.
+                (Box::new(read), Box::new(write), parts.read_buf, Peer::Owner)
+            }
+        };
     Ok(Transport {
         read,
         write,
         framing: Framing::WebSocket(Role::Server),
-        early: parts.read_buf,
-        peer: S::PEER,
+        early,
+        peer,
     })
 }
 

@@ -1,11 +1,7 @@
-//! Listeners: addresses, TCP, unix sockets.
+//! Addresses to listen on, and bound listeners.
 
 mod address;
-mod error;
 mod listener;
-mod tcp;
-mod unix;
 
 pub use address::{Listen, ParseListenError};
-pub use error::ListenError;
-pub use listener::Listener;
+pub use listener::{ListenError, Listener};
