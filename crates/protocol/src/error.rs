@@ -43,6 +43,26 @@ impl RpcError {
         }
     }
 
+    /// Creates an error of the engine or the file system, with the code that its kind implies.
+    pub fn of_kind(kind: ErrorKind, errno: Option<i32>, message: impl Into<String>) -> Self {
+        let code = match kind {
+            ErrorKind::Overloaded => return Self::overloaded(),
+            ErrorKind::InvalidParams | ErrorKind::Sandbox => code::INVALID_PARAMS,
+            ErrorKind::NotFound | ErrorKind::UnknownHandle => code::NOT_FOUND,
+            ErrorKind::SessionAttached => code::SESSION_ATTACHED,
+            ErrorKind::InvalidRequest
+            | ErrorKind::UnknownSession
+            | ErrorKind::SessionEnded
+            | ErrorKind::UnknownProcess
+            | ErrorKind::DuplicateProcess
+            | ErrorKind::StartCancelled
+            | ErrorKind::NotATerminal
+            | ErrorKind::PermissionDenied => code::INVALID_REQUEST,
+            _ => code::INTERNAL_ERROR,
+        };
+        Self::new(code, kind, message).with_errno(errno)
+    }
+
     /// The request cannot be served in the present state.
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(code::INVALID_REQUEST, ErrorKind::InvalidRequest, message)

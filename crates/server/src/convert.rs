@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use outpost_engine::{ResizeError, ResumeError, StartError};
 use outpost_files::FilesError;
-use outpost_protocol::{ErrorKind, FileErrorKind, RpcError, code};
+use outpost_protocol::{ErrorKind, FileErrorKind, RpcError};
 
 /// The limit of an id that a client chooses, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 256;
@@ -20,51 +20,36 @@ pub(crate) fn check_length(what: &str, text: &str, limit: usize) -> Result<(), R
 }
 
 pub(crate) fn start_error(error: &StartError) -> RpcError {
-    let code = match error {
-        StartError::Exists(_) | StartError::Cancelled(_) | StartError::SessionEnded => {
-            code::INVALID_REQUEST
-        }
-        StartError::TooMany => return RpcError::overloaded(),
-        // The arguments or the environment cannot be passed to any program.
-        StartError::Spawn(_) if error.kind() == ErrorKind::InvalidParams => code::INVALID_PARAMS,
-        StartError::Spawn(_) => code::INTERNAL_ERROR,
-        StartError::Sandbox(_) => code::INVALID_PARAMS,
-    };
-    RpcError::new(code, error.kind(), error.to_string()).with_errno(error.errno())
+    RpcError::of_kind(error.kind(), error.errno(), error.to_string())
 }
 
 pub(crate) fn resume_error(error: ResumeError, id: &str) -> RpcError {
-    match error {
-        ResumeError::Gone => RpcError::new(
-            code::INVALID_REQUEST,
+    let (kind, message) = match error {
+        ResumeError::Gone => (
             ErrorKind::UnknownSession,
             format!("unknown session id {id}"),
         ),
-        ResumeError::Attached => RpcError::new(
-            code::SESSION_ATTACHED,
+        ResumeError::Attached => (
             ErrorKind::SessionAttached,
             format!("session {id} is already attached to another connection"),
         ),
-    }
+    };
+    RpcError::of_kind(kind, None, message)
 }
 
 pub(crate) fn resize_error(error: &ResizeError) -> RpcError {
-    let code = match error {
-        ResizeError::Unknown(_) | ResizeError::NotATerminal(_) => code::INVALID_REQUEST,
-        ResizeError::Os { .. } => code::INTERNAL_ERROR,
-    };
-    RpcError::new(code, error.kind(), error.to_string()).with_errno(error.errno())
+    RpcError::of_kind(error.kind(), error.errno(), error.to_string())
 }
 
 /// Converts the error of a file operation.
 pub(crate) fn files_error(error: &FilesError) -> RpcError {
-    let (code, kind) = match error.kind() {
-        FileErrorKind::NotFound => (code::NOT_FOUND, ErrorKind::NotFound),
-        FileErrorKind::Denied => (code::INVALID_REQUEST, ErrorKind::PermissionDenied),
-        FileErrorKind::Invalid => (code::INVALID_REQUEST, ErrorKind::InvalidRequest),
-        _ => (code::INTERNAL_ERROR, ErrorKind::Io),
+    let kind = match error.kind() {
+        FileErrorKind::NotFound => ErrorKind::NotFound,
+        FileErrorKind::Denied => ErrorKind::PermissionDenied,
+        FileErrorKind::Invalid => ErrorKind::InvalidRequest,
+        _ => ErrorKind::Io,
     };
-    RpcError::new(code, kind, error.to_string()).with_errno(error.errno())
+    RpcError::of_kind(kind, error.errno(), error.to_string())
 }
 
 /// Returns the error for an HTTP request without a response.

@@ -25,6 +25,13 @@ const LOCALHOST: &str = "localhost";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathUri(PathBuf);
 
+/// The root directory.
+impl Default for PathUri {
+    fn default() -> Self {
+        PathUri(PathBuf::from("/"))
+    }
+}
+
 /// The reason why a text is not the URI of a path of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathUriError {

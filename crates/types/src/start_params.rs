@@ -10,7 +10,7 @@ use crate::sandbox::SandboxParams;
 use crate::{EnvPolicy, PathUri, TerminalSize};
 
 /// Params of `process/start`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartParams {
     /// The id of the process, chosen by the client.
