@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use outpost_protocol::{ErrorData, ErrorKind, RpcError, code};
+use outpost_protocol::{ErrorData, ErrorKind, RpcError, WriteStatus, code};
 use rustix::io::Errno;
 
 /// Why a call, a process or an executor has failed. The message does not repeat the
@@ -135,6 +135,18 @@ impl Error {
     pub(crate) fn disconnected(reason: impl Into<Arc<str>>) -> Self {
         Error::Disconnected {
             reason: reason.into(),
+        }
+    }
+
+    /// Checks the status of a write to the standard input of a process.
+    pub(crate) fn check_write(status: WriteStatus, id: &str) -> Result<(), Self> {
+        let id = || id.to_owned();
+        match status {
+            WriteStatus::Accepted => Ok(()),
+            WriteStatus::StdinClosed => Err(Error::StdinClosed { id: id() }),
+            WriteStatus::UnknownProcess | WriteStatus::Starting => {
+                Err(Error::UnknownProcess { id: id() })
+            }
         }
     }
 

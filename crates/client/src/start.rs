@@ -1,6 +1,9 @@
 //! Description of a process to start.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use outpost_protocol::{EnvPolicy, PathUri, SandboxParams, StartParams, TerminalSize};
 
@@ -15,21 +18,10 @@ use outpost_protocol::{EnvPolicy, PathUri, SandboxParams, StartParams, TerminalS
 /// ```
 #[derive(Clone, Debug)]
 pub struct Start {
-    pub(crate) id: Option<String>,
-    pub(crate) argv: Vec<String>,
-    pub(crate) cwd: Option<PathBuf>,
-    pub(crate) env: BTreeMap<String, String>,
-    pub(crate) env_policy: Option<EnvPolicy>,
-    pub(crate) tty: bool,
-    pub(crate) size: Option<TerminalSize>,
-    pub(crate) stdin: bool,
-    pub(crate) arg0: Option<String>,
-    pub(crate) sandbox: Option<SandboxParams>,
-    pub(crate) enforce_managed_network: bool,
-    pub(crate) metadata: Option<BTreeMap<String, String>>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) retain_bytes: Option<u64>,
-    pub(crate) kill_grace: Option<Duration>,
+    /// The request without id and working directory, which the executor completes.
+    params: StartParams,
+    id: Option<String>,
+    cwd: PathBuf,
 }
 
 impl Start {
@@ -37,21 +29,12 @@ impl Start {
     /// in the executor's working directory.
     pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
         Start {
+            params: StartParams {
+                argv: argv.into_iter().map(Into::into).collect(),
+                ..StartParams::default()
+            },
             id: None,
-            argv: argv.into_iter().map(Into::into).collect(),
-            cwd: None,
-            env: BTreeMap::new(),
-            env_policy: None,
-            tty: false,
-            size: None,
-            stdin: false,
-            arg0: None,
-            sandbox: None,
-            enforce_managed_network: false,
-            metadata: None,
-            timeout: None,
-            retain_bytes: None,
-            kill_grace: None,
+            cwd: PathBuf::new(),
         }
     }
 
@@ -70,14 +53,14 @@ impl Start {
     /// Sets the working directory. A relative path starts at the executor's.
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
-        self.cwd = Some(cwd.into());
+        self.cwd = cwd.into();
         self
     }
 
     /// Sets an environment variable, in addition to inherited ones.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.env.insert(name.into(), value.into());
+        self.params.env.insert(name.into(), value.into());
         self
     }
 
@@ -88,8 +71,8 @@ impl Start {
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
         let variables = variables.into_iter();
-        self.env
-            .extend(variables.map(|(name, value)| (name.into(), value.into())));
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        self.params.env.extend(variables);
         self
     }
 
@@ -102,57 +85,57 @@ impl Start {
     /// Inherits the part of the executor's environment that the policy selects.
     #[must_use]
     pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
-        self.env_policy = Some(policy);
+        self.params.env_policy = Some(policy);
         self
     }
 
     /// Runs the process on a terminal of 24 rows and 80 columns.
     #[must_use]
     pub fn tty(mut self) -> Self {
-        self.tty = true;
+        self.params.tty = true;
         self
     }
 
     /// Runs the process on a terminal of this size. A server must announce `resize`.
     #[must_use]
     pub fn size(mut self, rows: u16, cols: u16) -> Self {
-        self.tty = true;
-        self.size = Some(TerminalSize { rows, cols });
+        self.params.tty = true;
+        self.params.size = Some(TerminalSize { rows, cols });
         self
     }
 
     /// Opens standard input for writing. A terminal always has it.
     #[must_use]
     pub fn stdin(mut self) -> Self {
-        self.stdin = true;
+        self.params.pipe_stdin = true;
         self
     }
 
     /// Sets `argv[0]`.
     #[must_use]
     pub fn arg0(mut self, arg0: impl Into<String>) -> Self {
-        self.arg0 = Some(arg0.into());
+        self.params.arg0 = Some(arg0.into());
         self
     }
 
     /// Runs the process in a [`Sandbox`](crate::Sandbox). Fails if the executor can't enforce it.
     #[must_use]
     pub fn sandbox(mut self, sandbox: impl Into<SandboxParams>) -> Self {
-        self.sandbox = Some(sandbox.into());
+        self.params.sandbox = Some(sandbox.into());
         self
     }
 
     /// Denies any network except a managed one. Fails if the executor has none.
     #[must_use]
     pub fn enforce_managed_network(mut self) -> Self {
-        self.enforce_managed_network = true;
+        self.params.enforce_managed_network = true;
         self
     }
 
     /// Attaches metadata, which the executor stores with the process.
     #[must_use]
     pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        let metadata = self.metadata.get_or_insert_default();
+        let metadata = self.params.metadata.get_or_insert_default();
         metadata.insert(name.into(), value.into());
         self
     }
@@ -161,14 +144,14 @@ impl Start {
     /// `timeouts`.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.params.timeout_ms = Some(millis(timeout));
         self
     }
 
     /// Limits the output that the executor retains, at most to its own limit.
     #[must_use]
     pub fn retain_bytes(mut self, bytes: u64) -> Self {
-        self.retain_bytes = Some(bytes);
+        self.params.retain_bytes = Some(bytes);
         self
     }
 
@@ -176,29 +159,35 @@ impl Start {
     /// announce `terminateTree`.
     #[must_use]
     pub fn kill_grace(mut self, grace: Duration) -> Self {
-        self.kill_grace = Some(grace);
+        self.params.kill_grace_ms = Some(millis(grace));
         self
     }
 
-    /// Converts to the params of `process/start`.
-    pub(crate) fn into_params(self, id: String, cwd: PathUri) -> StartParams {
+    /// The id, if the caller has set one.
+    pub(crate) fn given_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// The working directory, which may be relative to the executor's.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.cwd
+    }
+
+    pub(crate) fn params(&self) -> &StartParams {
+        &self.params
+    }
+
+    /// Completes the params of `process/start`. `generate_id` is for a process without an id.
+    pub(crate) fn into_params(
+        self,
+        base: &Path,
+        generate_id: impl FnOnce() -> String,
+    ) -> StartParams {
         StartParams {
-            process_id: id,
-            argv: self.argv,
-            cwd,
-            env: self.env,
-            env_policy: self.env_policy,
-            tty: self.tty,
-            pipe_stdin: self.stdin && !self.tty,
-            arg0: self.arg0,
-            sandbox: self.sandbox,
-            enforce_managed_network: self.enforce_managed_network,
-            managed_network: None,
-            metadata: self.metadata,
-            size: self.size,
-            timeout_ms: self.timeout.map(millis),
-            retain_bytes: self.retain_bytes,
-            kill_grace_ms: self.kill_grace.map(millis),
+            process_id: self.id.unwrap_or_else(generate_id),
+            cwd: PathUri::from_path(&base.join(self.cwd)),
+            pipe_stdin: self.params.pipe_stdin && !self.params.tty,
+            ..self.params
         }
     }
 }

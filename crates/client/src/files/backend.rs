@@ -4,8 +4,7 @@ use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use outpost_protocol::{
-    FileMetadata, FileReply, FileRequest, FsCreateStreamParams, FsReadBlockResult,
-    FsReadFileParams, FsWriteFileParams, PathUri, SandboxParams,
+    FileMetadata, FileReply, FileRequest, FsReadBlockResult, PathUri, SandboxParams, Symlinks,
 };
 
 use super::BackendError;
@@ -16,21 +15,30 @@ pub(crate) type FileFuture<T> = Pin<Box<dyn Future<Output = Result<T, BackendErr
 /// A block of a file.
 pub(crate) type Block = FsReadBlockResult<Bytes>;
 
+/// A file whose content is read or written.
+#[derive(Clone)]
+pub(crate) struct FileTarget {
+    pub(crate) path: PathUri,
+    /// Streams always follow symbolic links.
+    pub(crate) symlinks: Symlinks,
+    pub(crate) sandbox: Option<SandboxParams>,
+}
+
 /// The files of an executor: the local one performs operations itself, the remote one sends them to
 /// the server.
 pub(crate) trait FileBackend: Send + Sync {
     /// The directory that relative paths are resolved against.
-    fn base(&self) -> FileFuture<PathBuf>;
+    fn base(self: Arc<Self>) -> FileFuture<PathBuf>;
     /// Performs an operation.
-    fn perform(&self, request: FileRequest) -> FileFuture<FileReply>;
+    fn perform(self: Arc<Self>, request: FileRequest) -> FileFuture<FileReply>;
     /// Reads a whole file.
-    fn read(&self, params: FsReadFileParams) -> FileFuture<Bytes>;
+    fn read(self: Arc<Self>, file: FileTarget) -> FileFuture<Bytes>;
     /// Overwrites a whole file.
-    fn write(&self, params: FsWriteFileParams) -> FileFuture<()>;
+    fn write(self: Arc<Self>, file: FileTarget, bytes: Vec<u8>) -> FileFuture<()>;
     /// Opens a file for reading.
-    fn open(&self, path: PathUri, sandbox: Option<SandboxParams>) -> FileFuture<OpenedFile>;
-    /// Starts to replace a file. The backend chooses the handle id.
-    fn create(&self, params: FsCreateStreamParams) -> FileFuture<Arc<dyn BlockWriter>>;
+    fn open(self: Arc<Self>, file: FileTarget) -> FileFuture<OpenedFile>;
+    /// Starts to replace a file.
+    fn create(self: Arc<Self>, file: FileTarget) -> FileFuture<Arc<dyn BlockWriter>>;
 }
 
 /// An open file and its metadata.

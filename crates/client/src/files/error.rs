@@ -72,12 +72,7 @@ impl FileError {
 
 impl BackendError {
     pub(crate) fn new(kind: FileErrorKind, message: impl Into<Arc<str>>) -> Self {
-        BackendError {
-            kind,
-            message: message.into(),
-            errno: None,
-            executor_error: None,
-        }
+        BackendError::rejected(kind, None, message)
     }
 
     /// An error of the executor's file system.
@@ -87,48 +82,35 @@ impl BackendError {
         message: impl Into<Arc<str>>,
     ) -> Self {
         BackendError {
+            kind,
+            message: message.into(),
             errno,
-            ..BackendError::new(kind, message)
+            executor_error: None,
         }
+    }
+
+    /// Whether the path leads to another file than before.
+    #[cfg(feature = "remote")]
+    pub(crate) fn is_changed(&self) -> bool {
+        self.kind == FileErrorKind::Changed
     }
 
     /// The error when a file is opened again and its path does not lead to it any more.
     #[cfg(feature = "remote")]
-    pub(crate) fn while_reopening(self) -> Self {
-        match self.kind {
-            FileErrorKind::NotFound | FileErrorKind::Denied | FileErrorKind::Invalid => {
-                BackendError {
-                    kind: FileErrorKind::Changed,
-                    ..self
-                }
-            }
-            _ => self,
+    pub(crate) fn while_reopening(mut self) -> Self {
+        use FileErrorKind::{Denied, Invalid, NotFound};
+        if matches!(self.kind, NotFound | Denied | Invalid) {
+            self.kind = FileErrorKind::Changed;
         }
-    }
-
-    /// The executor is unreachable or does not support the operation.
-    pub(crate) fn unavailable(error: Error) -> Self {
-        BackendError::lost(FileErrorKind::Unavailable, error)
+        self
     }
 
     /// The consequence for a file when the executor is lost.
     pub(crate) fn lost(kind: FileErrorKind, error: Error) -> Self {
         BackendError {
-            kind,
-            message: error.to_string().into(),
-            errno: None,
-            executor_error: Some(Box::new(error)),
+            executor_error: Some(Box::new(error.clone())),
+            ..BackendError::new(kind, error.to_string())
         }
-    }
-}
-
-/// The kind of an error with this code; none if it is not about the file.
-pub(crate) fn kind_of_code(number: i64) -> Option<FileErrorKind> {
-    match number {
-        code::NOT_FOUND => Some(FileErrorKind::NotFound),
-        code::INVALID_REQUEST | code::INVALID_PARAMS => Some(FileErrorKind::Invalid),
-        code::INTERNAL_ERROR => Some(FileErrorKind::Failed),
-        _ => None,
     }
 }
 
@@ -138,23 +120,34 @@ impl From<RpcError> for BackendError {
     }
 }
 
+/// An error that is not about the file means that the executor is unreachable or does not support
+/// the operation.
 impl From<Error> for BackendError {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Rejected {
-                code,
-                kind,
-                errno,
-                ref message,
-            } => match kind_of_code(code) {
-                Some(_) if kind == ErrorKind::PermissionDenied => {
-                    BackendError::rejected(FileErrorKind::Denied, errno, message.as_str())
+        if let Error::Rejected {
+            code,
+            kind,
+            errno,
+            ref message,
+        } = error
+        {
+            let kind = match code {
+                code::NOT_FOUND
+                | code::INVALID_REQUEST
+                | code::INVALID_PARAMS
+                | code::INTERNAL_ERROR
+                    if kind == ErrorKind::PermissionDenied =>
+                {
+                    FileErrorKind::Denied
                 }
-                Some(kind) => BackendError::rejected(kind, errno, message.as_str()),
-                None => BackendError::unavailable(error),
-            },
-            error => BackendError::unavailable(error),
+                code::NOT_FOUND => FileErrorKind::NotFound,
+                code::INVALID_REQUEST | code::INVALID_PARAMS => FileErrorKind::Invalid,
+                code::INTERNAL_ERROR => FileErrorKind::Failed,
+                _ => return BackendError::lost(FileErrorKind::Unavailable, error),
+            };
+            return BackendError::rejected(kind, errno, message.as_str());
         }
+        BackendError::lost(FileErrorKind::Unavailable, error)
     }
 }
 

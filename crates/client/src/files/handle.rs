@@ -8,12 +8,13 @@ use std::{
 
 use bytes::Bytes;
 use outpost_protocol::{
-    Base64Text, DirectoryEntry, FileMetadata, FileOp, FileReply, FileRequest, FsCreateStreamParams,
-    FsReadFileParams, FsWriteFileParams, PathUri, SandboxParams, Symlinks, UnexpectedReply,
-    WalkOptions, WalkResult,
+    DirectoryEntry, FileMetadata, FileOp, FileReply, FileRequest, PathUri, SandboxParams, Symlinks,
+    UnexpectedReply, WalkOptions, WalkResult,
 };
 
-use super::{BackendError, FileBackend, FileError, FileErrorKind, FileReader, FileWriter};
+use super::{
+    BackendError, FileBackend, FileError, FileErrorKind, FileReader, FileTarget, FileWriter,
+};
 
 /// The largest content of one message. Larger files are read in blocks and written as streams.
 const WHOLE_BYTES: u64 = 32 * 1024 * 1024;
@@ -109,12 +110,8 @@ impl Files {
                 let message = format!("file is larger than {WHOLE_BYTES} bytes");
                 return Err(BackendError::new(FileErrorKind::Invalid, message));
             }
-            let params = FsReadFileParams {
-                path: self.uri(path).await?.into(),
-                follow_symlinks: self.symlinks.are_followed(),
-                sandbox: self.sandbox.clone(),
-            };
-            self.backend.read(params).await
+            let file = self.target(path).await?;
+            self.backend().read(file).await
         };
         read.await.map_err(named("read", path))
     }
@@ -149,13 +146,8 @@ impl Files {
                 let message = format!("more than {WHOLE_BYTES} bytes are written as a stream");
                 return Err(BackendError::new(FileErrorKind::Invalid, message));
             }
-            let params = FsWriteFileParams {
-                path: self.uri(path).await?.into(),
-                data_base64: Base64Text::from(bytes),
-                follow_symlinks: self.symlinks.are_followed(),
-                sandbox: self.sandbox.clone(),
-            };
-            self.backend.write(params).await
+            let file = self.target(path).await?;
+            self.backend().write(file, bytes).await
         };
         write.await.map_err(named("write", path))
     }
@@ -164,8 +156,8 @@ impl Files {
     pub async fn open(&self, path: impl AsRef<Path>) -> Result<FileReader, FileError> {
         let path = path.as_ref();
         let open = async {
-            let uri = self.uri(path).await?;
-            self.backend.open(uri, self.sandbox.clone()).await
+            let file = self.target(path).await?;
+            self.backend().open(file).await
         };
         let opened = open.await.map_err(named("read", path))?;
         Ok(FileReader::new(path.to_owned(), opened))
@@ -176,12 +168,8 @@ impl Files {
     pub async fn create(&self, path: impl AsRef<Path>) -> Result<FileWriter, FileError> {
         let path = path.as_ref();
         let create = async {
-            let params = FsCreateStreamParams {
-                handle_id: String::new(),
-                path: self.uri(path).await?.into(),
-                sandbox: self.sandbox.clone(),
-            };
-            self.backend.create(params).await
+            let file = self.target(path).await?;
+            self.backend().create(file).await
         };
         let writer = create.await.map_err(named("write", path))?;
         Ok(FileWriter::new(path.to_owned(), writer))
@@ -307,12 +295,24 @@ impl Files {
         let perform = async {
             let op = op(self.uri(path).await?.into_path());
             let sandbox = self.sandbox.clone();
-            let reply = self.backend.perform(FileRequest { op, sandbox }).await?;
+            let reply = self.backend().perform(FileRequest { op, sandbox }).await?;
             T::try_from(reply).map_err(|UnexpectedReply| {
                 BackendError::new(FileErrorKind::Failed, "unexpected reply")
             })
         };
         perform.await.map_err(named(verb, path))
+    }
+
+    fn backend(&self) -> Arc<dyn FileBackend> {
+        Arc::clone(&self.backend)
+    }
+
+    async fn target(&self, path: &Path) -> Result<FileTarget, BackendError> {
+        Ok(FileTarget {
+            path: self.uri(path).await?,
+            symlinks: self.symlinks,
+            sandbox: self.sandbox.clone(),
+        })
     }
 
     /// The absolute and lexically normalized path.
@@ -324,7 +324,7 @@ impl Files {
         if path.is_absolute() {
             return Ok(PathUri::from_path(path));
         }
-        let base = self.backend.base().await?;
+        let base = self.backend().base().await?;
         Ok(PathUri::from_path(&base.join(path)))
     }
 }

@@ -1,18 +1,19 @@
 //! The files of an executor, local or remote.
 //!
 //! - [`handle`]: [`Files`], with one method per operation
-//! - [`reader`] and [`writer`]: streams over one file, with several blocks in flight ([`pipeline`])
+//! - [`reader`] and [`writer`]: streams over one file, with several blocks in flight
 //! - [`error`]: errors that name the operation and the file
 //! - [`backend`]: the interface that an executor implements
 
 mod backend;
 mod error;
 mod handle;
-mod pipeline;
 mod reader;
 mod writer;
 
-pub(crate) use backend::{Block, BlockReader, BlockWriter, FileBackend, FileFuture, OpenedFile};
+pub(crate) use backend::{
+    Block, BlockReader, BlockWriter, FileBackend, FileFuture, FileTarget, OpenedFile,
+};
 pub(crate) use error::BackendError;
 pub use error::FileError;
 pub use handle::{Files, Remove};

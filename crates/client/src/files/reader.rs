@@ -9,10 +9,11 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
+use futures_util::{StreamExt as _, stream::FuturesOrdered};
 use outpost_protocol::FileMetadata;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{BackendError, Block, BlockReader, FileError, OpenedFile, pipeline::Pipeline};
+use super::{BackendError, Block, BlockReader, FileError, FileFuture, OpenedFile};
 
 /// The size of a block in bytes.
 const BLOCK_BYTES: u64 = 256 * 1024;
@@ -30,7 +31,9 @@ pub struct FileReader {
     file: Arc<dyn BlockReader>,
     path: PathBuf,
     metadata: FileMetadata,
-    pipeline: Pipeline<Block>,
+    /// Requests in flight. Polling advances all of them, so that the latency of the connection is
+    /// paid once and not for every block.
+    pipeline: FuturesOrdered<FileFuture<Block>>,
     /// The offset of the next block to request.
     next: u64,
     /// Received bytes that are not read yet.
@@ -48,7 +51,7 @@ impl FileReader {
             file: opened.reader,
             path,
             metadata: opened.metadata,
-            pipeline: Pipeline::new(),
+            pipeline: FuturesOrdered::new(),
             next: 0,
             current: Bytes::new(),
             position: 0,
@@ -71,7 +74,7 @@ impl FileReader {
 
     /// Continues at another offset.
     pub fn seek_to(&mut self, offset: u64) {
-        self.pipeline.clear();
+        self.pipeline = FuturesOrdered::new();
         self.current.clear();
         self.next = offset;
         self.position = offset;
@@ -110,11 +113,11 @@ impl FileReader {
                 return Poll::Ready(Err(self.error(error.clone())));
             }
             self.request_blocks();
-            match ready!(self.pipeline.poll_oldest(cx)) {
+            match ready!(self.pipeline.poll_next_unpin(cx)) {
                 Some(Ok(block)) => {
                     // Later blocks may have content by now, which would leave a gap.
                     if block.eof {
-                        self.pipeline.clear();
+                        self.pipeline = FuturesOrdered::new();
                         self.ended = true;
                     }
                     self.current = block.chunk;
@@ -122,7 +125,7 @@ impl FileReader {
                     self.request_blocks();
                 }
                 Some(Err(error)) => {
-                    self.pipeline.clear();
+                    self.pipeline = FuturesOrdered::new();
                     self.failed = Some(error);
                 }
                 None => self.ended = true,
@@ -139,7 +142,7 @@ impl FileReader {
                 return;
             }
             let block = Arc::clone(&self.file).read_block(self.next, BLOCK_BYTES);
-            self.pipeline.push(block);
+            self.pipeline.push_back(block);
             self.next = self.next.saturating_add(BLOCK_BYTES);
         }
     }

@@ -9,9 +9,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures_util::{StreamExt as _, stream::FuturesOrdered};
 use tokio::io::AsyncWrite;
 
-use super::{BackendError, BlockWriter, FileError, pipeline::Pipeline};
+use super::{BackendError, BlockWriter, FileError, FileFuture};
 
 /// The size of a block in bytes.
 const BLOCK_BYTES: usize = 256 * 1024;
@@ -29,7 +30,8 @@ const MAX_IN_FLIGHT: usize = 8;
 pub struct FileWriter {
     file: Arc<dyn BlockWriter>,
     path: PathBuf,
-    pipeline: Pipeline<()>,
+    /// Requests in flight, all of which a poll advances.
+    pipeline: FuturesOrdered<FileFuture<()>>,
     /// Bytes that do not fill a block yet.
     collected: Vec<u8>,
     /// The offset of `collected`.
@@ -43,7 +45,7 @@ impl FileWriter {
         FileWriter {
             file,
             path,
-            pipeline: Pipeline::new(),
+            pipeline: FuturesOrdered::new(),
             collected: Vec::new(),
             offset: 0,
             failed: None,
@@ -95,10 +97,10 @@ impl FileWriter {
             if let Some(error) = &self.failed {
                 return Poll::Ready(Err(self.error(error.clone())));
             }
-            match self.pipeline.poll_oldest(cx) {
+            match self.pipeline.poll_next_unpin(cx) {
                 Poll::Ready(Some(Ok(()))) => {}
                 Poll::Ready(Some(Err(error))) => {
-                    self.pipeline.clear();
+                    self.pipeline = FuturesOrdered::new();
                     self.failed = Some(error);
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
@@ -148,8 +150,8 @@ impl FileWriter {
     fn send(&mut self, bytes: Bytes) {
         let offset = self.offset;
         self.offset += bytes.len() as u64;
-        self.pipeline
-            .push(Arc::clone(&self.file).write_block(offset, bytes));
+        let written = Arc::clone(&self.file).write_block(offset, bytes);
+        self.pipeline.push_back(written);
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -13,28 +13,24 @@ use std::{
 use outpost_engine as engine;
 use outpost_engine::{
     Delivery, Engine, Epoch, Link, ProcessState, Seq, ServerEnvironment, Session, SessionOptions,
-    Spawner, SpawnerOptions, Ttl, Watcher as _, WorkerExit, sandbox::WorkerAccess,
+    Spawner, SpawnerOptions, StartError, Ttl, Watcher as _, WorkerExit, sandbox::WorkerAccess,
 };
 use outpost_fetch::Fetcher;
 use outpost_files::FileExecutor;
 use outpost_journal as journal;
 use outpost_protocol::{
-    EnvironmentInfo, ErrorKind, HostInfo, PathUri, ProcessEntry, RpcError, SandboxParams,
+    EnvironmentInfo, ErrorKind, HostInfo, ProcessEntry, RpcError, SandboxParams,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    LocalFileBackend, LocalOptions,
-    backend::LocalBackend,
-    errors,
-    forward::{Forwarder, Waker},
-    http,
+    LocalFileBackend, LocalOptions, http,
+    process::{Forwarder, LocalBackend, Waker},
 };
 use crate::{
-    Error, Executor, Files, HttpRequest, HttpResponse, Pending, Process, Start,
-    process::{ProcessBackend, ProcessLog, ProcessShared},
+    Error, Executor, Files, HttpRequest, HttpResponse, Pending, Process, Start, process::ProcessLog,
 };
 
 /// The error text of all operations after a close.
@@ -56,7 +52,8 @@ pub(super) struct Inner {
     environment: ServerEnvironment,
     info: EnvironmentInfo,
     sandbox_level: engine::sandbox::Level,
-    cwd: PathBuf,
+    /// The base of relative paths.
+    pub(super) cwd: PathBuf,
     limits: journal::Limits,
     close_within: Duration,
     /// Cancelled when the executor is closed.
@@ -75,7 +72,6 @@ struct Known {
     log: Arc<ProcessLog>,
     process: engine::Process,
     waker: Waker,
-    handle: Weak<ProcessShared>,
 }
 
 /// A session link without a connection: there is nothing to probe or replace.
@@ -200,11 +196,6 @@ impl Executor for LocalExecutor {
 }
 
 impl Inner {
-    /// The base of relative paths.
-    pub(super) fn cwd(&self) -> &Path {
-        &self.cwd
-    }
-
     pub(super) fn check_open(&self) -> Result<(), Error> {
         if self.closed.is_cancelled() {
             return Err(Error::disconnected(CLOSED));
@@ -215,22 +206,18 @@ impl Inner {
     /// Returns an executor of file operations that is confined by the sandbox, if there is one.
     pub(super) async fn file_executor(
         &self,
-        sandbox: Option<&SandboxParams>,
+        sandbox: Option<SandboxParams>,
         access: WorkerAccess,
         files: outpost_files::Files,
     ) -> Result<(FileExecutor, WorkerExit), RpcError> {
-        let policy = sandbox.and_then(|sandbox| sandbox.clone().into_policy(&self.cwd));
-        let Some(policy) = policy else {
-            return Ok((
-                self.engine.unconfined_file_executor(files),
-                WorkerExit::default(),
-            ));
+        let engine = &self.engine;
+        let Some(policy) = sandbox.and_then(|sandbox| sandbox.into_policy(&self.cwd)) else {
+            let executor = engine.unconfined_file_executor(files);
+            return Ok((executor, WorkerExit::default()));
         };
         let tmpdir = self.environment.get("TMPDIR").map(ToOwned::to_owned);
-        let executor = self
-            .engine
-            .sandboxed_file_executor(policy, tmpdir, access, files);
-        executor.await.map_err(|error| errors::start_error(&error))
+        let worker = engine.sandboxed_file_executor(policy, tmpdir, access, files);
+        worker.await.map_err(start_error)
     }
 
     async fn close(&self) -> Result<(), Error> {
@@ -243,7 +230,7 @@ impl Inner {
         }
         // The end of the session detached the forwarders, so they were not woken for the last
         // events.
-        for known in self.processes().values() {
+        for known in self.processes.lock().values() {
             if known.process.summary().state == ProcessState::Closed {
                 known.waker.news();
             } else {
@@ -259,18 +246,13 @@ impl Inner {
         }
     }
 
-    async fn start(self: &Arc<Self>, mut start: Start) -> Result<Process, RpcError> {
-        let id = start.id.take().unwrap_or_else(|| {
+    async fn start(self: &Arc<Self>, start: Start) -> Result<Process, RpcError> {
+        let params = start.into_params(&self.cwd, || {
             let number = self.names.fetch_add(1, Ordering::Relaxed) + 1;
             format!("local-{number}")
         });
-        let cwd = start.cwd.take().unwrap_or_else(|| self.cwd.clone());
-        // A relative directory is resolved against that of the executor.
-        let cwd = PathUri::from_path(&self.cwd.join(cwd));
-        let params = start.into_params(id, cwd);
         let start = engine::Start::from_params(params, &self.environment)
             .map_err(|invalid| RpcError::invalid_params(invalid.to_string()))?;
-        let start_error = |error| errors::start_error(&error);
         let reservation = self.session.reserve(&start).map_err(start_error)?;
         // Dropping this future cancels the start.
         let process = self
@@ -292,7 +274,7 @@ impl Inner {
     /// Returns the handle of a process, or creates one. Starts to forward the events after `after`,
     /// unless they are forwarded already.
     fn follow(self: &Arc<Self>, process: &engine::Process, after: Seq, detached: bool) -> Process {
-        let mut processes = self.processes();
+        let mut processes = self.processes.lock();
         let id = process.id().to_owned();
         // The id may have belonged to another process before.
         let known = match processes.entry(id) {
@@ -303,21 +285,12 @@ impl Inner {
                 .insert_entry(self.forward_events(process, after))
                 .into_mut(),
         };
-        if let Some(handle) = known.handle.upgrade() {
-            return Process::new(handle);
-        }
-        let backend: Arc<dyn ProcessBackend> = Arc::new(LocalBackend {
-            executor: Arc::clone(self),
-            process: process.clone(),
-        });
-        let handle = ProcessShared::new(
-            Arc::clone(&known.log),
-            backend,
-            detached,
-            self.runtime.clone(),
-        );
-        known.handle = Arc::downgrade(&handle);
-        Process::new(handle)
+        Process::of(&known.log, detached, self.runtime.clone(), || {
+            Arc::new(LocalBackend {
+                executor: Arc::clone(self),
+                process: process.clone(),
+            })
+        })
     }
 
     fn forward_events(self: &Arc<Self>, process: &engine::Process, after: Seq) -> Known {
@@ -364,27 +337,25 @@ impl Inner {
             log,
             process: process.clone(),
             waker,
-            handle: Weak::new(),
         }
     }
 
     /// Removes a process that is closed and has no handle. An open process keeps its forwarder,
     /// because it would block on a full journal otherwise.
     pub(super) fn forget(&self, process: &engine::Process) {
-        let mut processes = self.processes();
-        let done = processes.get(process.id()).is_some_and(|known| {
-            known.process.key() == process.key()
-                && known.log.is_ended()
-                && known.handle.strong_count() == 0
-        });
+        let mut processes = self.processes.lock();
+        let done = processes
+            .get(process.id())
+            .is_some_and(|known| known.process.key() == process.key() && known.log.is_unused());
         if done {
             processes.remove(process.id());
         }
     }
+}
 
-    fn processes(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.processes.lock()
-    }
+/// The error of a server for a failed start.
+pub(super) fn start_error(error: StartError) -> RpcError {
+    RpcError::of_kind(error.kind(), error.errno(), error.to_string())
 }
 
 impl Drop for Inner {

@@ -1,17 +1,13 @@
 //! HTTP requests made by this program, with the errors of a server.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::time::Duration;
 
 use bytes::Bytes;
-use futures_core::Stream;
+use futures_util::stream;
 use outpost_engine::ServerEnvironment;
 use outpost_fetch::{Body, FetchError, Fetcher, Redirects, Request, RequestError};
 use outpost_protocol::{ErrorKind, HttpRequestParams, RedirectPolicy, RpcError};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 
 use crate::{Error, HttpBody, HttpRequest, HttpResponse};
 
@@ -26,16 +22,13 @@ pub(super) async fn request(
     request: HttpRequest,
 ) -> Result<HttpResponse, Error> {
     let params = request.into_params();
-    let streamed = params.stream_response;
+    let is_streamed = params.stream_response;
     let request = build_request(params, environment)
         .map_err(|error| RpcError::invalid_params(format!("http/request {error}")))?;
     let exchange = async {
         let mut response = fetcher.fetch(request).await.map_err(fetch_error)?;
-        let body = if streamed {
-            HttpBody::new(LocalBody {
-                body: response.body,
-                closed: Box::pin(closed.clone().cancelled_owned()),
-            })
+        let body = if is_streamed {
+            stream_body(response.body, closed.clone())
         } else {
             let room = std::future::ready(());
             let buffered = response
@@ -47,7 +40,7 @@ pub(super) async fn request(
     };
     tokio::select! {
         response = exchange => response,
-        () = closed.cancelled() => Err(Error::disconnected(super::executor::CLOSED)),
+        () = closed.cancelled() => Err(closed_error()),
     }
 }
 
@@ -81,26 +74,24 @@ fn build_request(
         }))
 }
 
-/// A body that is read from the network on demand.
-struct LocalBody {
-    body: Body,
-    /// Ready once the executor is closed.
-    closed: Pin<Box<WaitForCancellationFutureOwned>>,
+/// Reads a body from the network on demand. Fails once `closed` is cancelled.
+fn stream_body(body: Body, closed: CancellationToken) -> HttpBody {
+    HttpBody::new(stream::unfold(
+        (body, closed),
+        |(mut body, closed)| async move {
+            let next = tokio::select! {
+                biased;
+                () = closed.cancelled() => Err(closed_error()),
+                chunk = body.chunk() => chunk.map_err(|error| Error::BodyFailed {
+                    message: error.to_string(),
+                }),
+            };
+            let next = next.transpose();
+            next.map(|next| (next, (body, closed)))
+        },
+    ))
 }
 
-impl Stream for LocalBody {
-    type Item = Result<Bytes, Error>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        if this.closed.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(Error::disconnected(super::executor::CLOSED))));
-        }
-        let next = ready!(Pin::new(&mut this.body).poll_next(cx));
-        Poll::Ready(next.map(|chunk| {
-            chunk.map_err(|error| Error::BodyFailed {
-                message: error.to_string(),
-            })
-        }))
-    }
+fn closed_error() -> Error {
+    Error::disconnected(super::executor::CLOSED)
 }

@@ -1,19 +1,15 @@
 //! Local executor: runs processes of this program in an engine with a single private session.
 //!
 //! - [`executor`]: the executor and its table of processes
-//! - [`backend`]: controls one process
-//! - [`forward`]: moves the events of one process from the engine into the client's log
-//! - [`file_backend`], [`http`]: files of this host, and requests made from it
-//! - [`errors`]: maps errors of the engine to those of a server
+//! - [`process`]: controls one process, and moves its events from the engine into the client's log
+//! - [`files`], [`http`]: files of this host, and requests made from it
 
-mod backend;
-mod errors;
 mod executor;
-mod file_backend;
-mod forward;
+mod files;
 mod http;
 mod options;
+mod process;
 
 pub use executor::LocalExecutor;
-pub(crate) use file_backend::LocalFileBackend;
+pub(crate) use files::LocalFileBackend;
 pub use options::LocalOptions;

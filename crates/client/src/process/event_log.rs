@@ -1,4 +1,4 @@
-//! The event log of one process.
+//! The event log of one process and its readers.
 //!
 //! The executor appends events: the forwarding task of a local executor, or the receiver of a
 //! remote connection. Streams, polls and waits are cursors on the log. It is bounded: it retains
@@ -7,15 +7,16 @@
 //! acknowledging.
 
 use std::{
-    collections::VecDeque,
-    task::{Context, Poll},
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Weak},
+    task::{Context, Poll, Waker},
 };
 
 use outpost_journal::{End, Exit, Journal, Limits, Seq};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use super::readers::Readers;
+use super::handle::ProcessShared;
 use crate::{Error, Event, Page, event::UnnumberedEvent};
 
 /// Output bytes that a stream fetches at once.
@@ -41,6 +42,8 @@ pub(crate) struct ProcessLog {
     /// Number of the last event. Also marked as changed on failure.
     last: watch::Sender<u64>,
     source: Box<dyn EventSource>,
+    /// The state shared by the public handles, while there are any.
+    handle: Mutex<Weak<ProcessShared>>,
 }
 
 struct LogState {
@@ -68,11 +71,33 @@ impl ProcessLog {
             }),
             last: watch::Sender::new(after.0),
             source,
+            handle: Mutex::default(),
         }
     }
 
     pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(crate) fn handle(&self) -> Option<Arc<ProcessShared>> {
+        self.handle.lock().upgrade()
+    }
+
+    pub(super) fn get_or_create_handle(
+        &self,
+        create: impl FnOnce() -> Arc<ProcessShared>,
+    ) -> Arc<ProcessShared> {
+        let mut slot = self.handle.lock();
+        slot.upgrade().unwrap_or_else(|| {
+            let handle = create();
+            *slot = Arc::downgrade(&handle);
+            handle
+        })
+    }
+
+    /// Whether no more events will be appended and no handle is left to read them.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.is_ended() && self.handle.lock().strong_count() == 0
     }
 
     /// Restarts an empty log after another number. `exit` is set if the process had exited by
@@ -207,7 +232,7 @@ impl ProcessLog {
 
     /// Records that the last handle is gone, so no reader can come.
     pub(crate) fn handles_dropped(&self) {
-        self.update_readers(|state| state.readers.remove_implicit());
+        self.update_readers(|state| state.readers.remove(IMPLICIT));
     }
 
     /// Fetches the next events for a reader that has had everything up to `delivered`. An empty
@@ -282,5 +307,140 @@ impl LogState {
     /// Whether a reader that has had everything up to `delivered` is at the end.
     fn is_complete(&self, delivered: Seq) -> bool {
         self.journal.is_closed() && !self.journal.has_after(delivered)
+    }
+}
+
+/// The cursors on an event log. Events after the lowest cursor must be retained.
+#[derive(Debug)]
+struct Readers {
+    /// Readers by key. [`IMPLICIT`] holds a cursor without having subscribed.
+    readers: HashMap<u64, Reader>,
+    /// Whether the implicit reader is a caller that polls. Otherwise it stands for the first
+    /// subscriber, which is still expected: output before it must not be lost.
+    polling: bool,
+    last_key: u64,
+}
+
+/// The key of the implicit reader.
+const IMPLICIT: u64 = 0;
+
+#[derive(Debug)]
+struct Reader {
+    cursor: Seq,
+    waker: Option<Waker>,
+}
+
+impl Readers {
+    fn expecting_first(cursor: Seq) -> Self {
+        let waker = None;
+        Readers {
+            readers: HashMap::from([(IMPLICIT, Reader { cursor, waker })]),
+            polling: false,
+            last_key: IMPLICIT,
+        }
+    }
+
+    /// Moves every cursor forward to at least `cursor`.
+    fn advance_all(&mut self, cursor: Seq) {
+        for reader in self.readers.values_mut() {
+            reader.cursor = reader.cursor.max(cursor);
+        }
+    }
+
+    /// Returns the lowest cursor, or `None` without any reader.
+    fn lowest(&self) -> Option<Seq> {
+        self.readers.values().map(|reader| reader.cursor).min()
+    }
+
+    /// Adds a subscriber, which replaces the implicit reader.
+    fn add(&mut self, cursor: Seq) -> u64 {
+        self.remove(IMPLICIT);
+        self.last_key += 1;
+        let waker = None;
+        self.readers.insert(self.last_key, Reader { cursor, waker });
+        self.last_key
+    }
+
+    fn remove(&mut self, key: u64) {
+        self.readers.remove(&key);
+    }
+
+    fn advance(&mut self, key: u64, cursor: Seq) {
+        if let Some(reader) = self.readers.get_mut(&key) {
+            reader.cursor = reader.cursor.max(cursor);
+        }
+    }
+
+    /// Wakes `waker` at the next event.
+    fn register_waker(&mut self, key: u64, waker: &Waker) {
+        if let Some(reader) = self.readers.get_mut(&key) {
+            match &mut reader.waker {
+                Some(known) => known.clone_from(waker),
+                None => reader.waker = Some(waker.clone()),
+            }
+        }
+    }
+
+    /// Records that a poll has seen everything up to `cursor`.
+    fn polled(&mut self, cursor: Seq) {
+        self.polling = true;
+        self.advance(IMPLICIT, cursor);
+    }
+
+    /// Stops retaining output for a first subscriber. A polling caller keeps its cursor.
+    fn expect_none(&mut self) {
+        if !self.polling {
+            self.remove(IMPLICIT);
+        }
+    }
+
+    fn take_wakers(&mut self) -> Vec<Waker> {
+        let readers = self.readers.values_mut();
+        readers.filter_map(|reader| reader.waker.take()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_retained_for_the_first_reader_only() {
+        let mut readers = Readers::expecting_first(Seq(0));
+        assert_eq!(readers.lowest(), Some(Seq(0)));
+        readers.polled(Seq(3));
+        readers.polled(Seq(2));
+        assert_eq!(readers.lowest(), Some(Seq(3)));
+        let key = readers.add(Seq(1));
+        assert_eq!(readers.lowest(), Some(Seq(1)));
+        readers.remove(key);
+        assert_eq!(readers.lowest(), None);
+    }
+
+    #[test]
+    fn waiting_for_the_exit_keeps_a_polling_cursor() {
+        let mut readers = Readers::expecting_first(Seq(0));
+        readers.polled(Seq(0));
+        readers.expect_none();
+        assert_eq!(readers.lowest(), Some(Seq(0)));
+        readers.remove(IMPLICIT);
+        assert_eq!(readers.lowest(), None);
+        let mut readers = Readers::expecting_first(Seq(0));
+        readers.expect_none();
+        assert_eq!(readers.lowest(), None);
+    }
+
+    #[test]
+    fn slowest_reader_sets_the_lowest_cursor() {
+        let mut readers = Readers::expecting_first(Seq(0));
+        let slow = readers.add(Seq(0));
+        let fast = readers.add(Seq(0));
+        readers.advance(fast, Seq(9));
+        assert_eq!(readers.lowest(), Some(Seq(0)));
+        readers.advance(slow, Seq(4));
+        readers.advance(slow, Seq(2));
+        assert_eq!(readers.lowest(), Some(Seq(4)));
+        readers.remove(slow);
+        assert_eq!(readers.lowest(), Some(Seq(9)));
     }
 }

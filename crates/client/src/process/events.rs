@@ -1,17 +1,20 @@
-//! The events of a process as a stream.
+//! The output of a process: all events as a stream, or the bytes of one output stream.
 
 use std::{
     collections::VecDeque,
     future::poll_fn,
+    io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
-use futures_core::Stream;
+use bytes::{Buf, Bytes};
+use futures_core::Stream as EventStream;
 use outpost_journal::Seq;
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::Process;
-use crate::Event;
+use crate::{Event, Stream};
 
 /// A stream of the events of a process, in order. Also keeps the process alive, as a
 /// [`Process`] does.
@@ -51,7 +54,7 @@ impl Events {
     }
 }
 
-impl Stream for Events {
+impl EventStream for Events {
     type Item = Event;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
@@ -61,12 +64,7 @@ impl Stream for Events {
         }
         if this.batch.is_empty() {
             let log = &this.process.handle.log;
-            if log
-                .poll_events(this.reader, this.delivered, &mut this.batch, cx)
-                .is_pending()
-            {
-                return Poll::Pending;
-            }
+            ready!(log.poll_events(this.reader, this.delivered, &mut this.batch, cx));
         }
         let event = this.batch.pop_front();
         match &event {
@@ -89,5 +87,50 @@ impl Stream for Events {
 impl Drop for Events {
     fn drop(&mut self) {
         self.process.handle.log.remove_reader(self.reader);
+    }
+}
+
+/// Reads one output stream of a process. Ends when the process is closed. A failure of the process
+/// is a read error.
+#[derive(Debug)]
+pub struct OutputReader {
+    events: Events,
+    streams: &'static [Stream],
+    current: Bytes,
+}
+
+impl OutputReader {
+    pub(super) fn new(events: Events, streams: &'static [Stream]) -> Self {
+        OutputReader {
+            events,
+            streams,
+            current: Bytes::new(),
+        }
+    }
+}
+
+impl AsyncRead for OutputReader {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        while this.current.is_empty() {
+            match ready!(Pin::new(&mut this.events).poll_next(cx)) {
+                Some(Event::Output { stream, bytes, .. }) if this.streams.contains(&stream) => {
+                    this.current = bytes;
+                }
+                Some(Event::Failed { error }) => {
+                    return Poll::Ready(Err(error.into()));
+                }
+                Some(_) => {}
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+        let count = this.current.len().min(buf.remaining());
+        buf.put_slice(&this.current[..count]);
+        this.current.advance(count);
+        Poll::Ready(Ok(()))
     }
 }

@@ -1,4 +1,4 @@
-//! The public handle of a process.
+//! The public handle of a process, and the operations that each executor implements for it.
 
 use std::{
     fmt,
@@ -14,10 +14,60 @@ use outpost_journal::{Exit, Seq};
 use outpost_protocol::{Signal, Stream, TerminalSize};
 use tokio::{runtime::Handle as Runtime, sync::watch};
 
-use super::{
-    Events, OutputReader, ProcessBackend, ProcessLog, Stdin, Terminate, stdin_queue::StdinQueue,
-};
-use crate::{Error, Page};
+use super::{Events, OutputReader, ProcessLog, Stdin, stdin::StdinQueue};
+use crate::{Error, Page, Pending};
+
+/// Controls one process.
+pub(crate) trait ProcessBackend: Send + Sync {
+    /// Queues bytes for standard input and, if `end` is set, closes it after them. The caller
+    /// makes one call at a time.
+    fn write(&self, bytes: Bytes, end: bool) -> Pending<'_, ()>;
+
+    fn signal(&self, signal: Signal) -> Pending<'_, ()>;
+
+    fn resize(&self, size: TerminalSize) -> Pending<'_, ()>;
+
+    /// Terminates the process tree. Returns whether the process was running.
+    fn terminate(&self, how: Terminate) -> Pending<'_, bool>;
+
+    /// Handles the drop of the last handle. `terminate` says whether to terminate the process.
+    /// Called from destructors: must not block.
+    fn release(&self, terminate: bool);
+}
+
+/// Options for [`Process::terminate_with`](crate::Process::terminate_with).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Terminate {
+    /// Time between the request to terminate and the kill. `None` uses the grace period given at
+    /// the start of the process. A server must announce `terminateTree`.
+    pub grace: Option<Duration>,
+    /// Whether to kill leftover processes of the tree if the process has already exited. A server
+    /// must announce `terminateTree`.
+    pub tree: bool,
+}
+
+impl Terminate {
+    /// Terminates with the process's own grace period.
+    #[must_use]
+    pub fn new() -> Self {
+        Terminate::default()
+    }
+
+    /// Sets the time between the request to terminate and the kill.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = Some(grace);
+        self
+    }
+
+    /// Also kills leftover processes of the tree if the process has already exited.
+    #[must_use]
+    pub fn tree(mut self) -> Self {
+        self.tree = true;
+        self
+    }
+}
 
 /// A handle of a process. Clones refer to the same process.
 ///
@@ -44,22 +94,8 @@ pub(crate) struct ProcessShared {
 }
 
 impl ProcessShared {
-    /// Creates a handle whose writes run in a task of `runtime`.
-    pub(crate) fn new(
-        log: Arc<ProcessLog>,
-        backend: Arc<dyn ProcessBackend>,
-        detached: bool,
-        runtime: Runtime,
-    ) -> Arc<Self> {
-        Arc::new(ProcessShared {
-            log,
-            stdin: StdinQueue::new(Arc::clone(&backend), runtime),
-            backend,
-            detached: AtomicBool::new(detached),
-        })
-    }
-
     /// Whether the process survives the drop of its last handle.
+    #[cfg(feature = "remote")]
     pub(crate) fn is_detached(&self) -> bool {
         self.detached.load(Ordering::Relaxed)
     }
@@ -67,7 +103,7 @@ impl ProcessShared {
 
 impl Drop for ProcessShared {
     fn drop(&mut self) {
-        let detached = self.is_detached();
+        let detached = self.detached.load(Ordering::Relaxed);
         let running = self.log.exit().is_none() && !self.log.is_ended();
         self.log.handles_dropped();
         self.backend.release(running && !detached);
@@ -75,7 +111,23 @@ impl Drop for ProcessShared {
 }
 
 impl Process {
-    pub(crate) fn new(handle: Arc<ProcessShared>) -> Self {
+    /// Returns a handle of the process with this log. Without other handles, creates one with
+    /// `backend` that writes in a task of `runtime`.
+    pub(crate) fn of(
+        log: &Arc<ProcessLog>,
+        detached: bool,
+        runtime: Runtime,
+        backend: impl FnOnce() -> Arc<dyn ProcessBackend>,
+    ) -> Self {
+        let handle = log.get_or_create_handle(|| {
+            let backend = backend();
+            Arc::new(ProcessShared {
+                log: Arc::clone(log),
+                stdin: StdinQueue::new(Arc::clone(&backend), runtime),
+                backend,
+                detached: AtomicBool::new(detached),
+            })
+        });
         Process { handle }
     }
 

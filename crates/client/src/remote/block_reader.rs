@@ -3,20 +3,18 @@
 use std::sync::Arc;
 
 use outpost_protocol::{
-    FileMetadata, FsGetMetadataParams, FsOpenParams, FsReadBlockParams, Method, PathUri,
-    SandboxParams,
+    FileMetadata, FsGetMetadataParams, FsOpenParams, FsOpenResult, FsReadBlockParams, Method,
 };
-use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::Mutex;
 
 use super::{
     connection::{CallError, Connection},
-    file_handle::{FileHandle, Purpose},
+    files::FileHandle,
     session::SessionGuard,
 };
 use crate::{
     Error,
-    files::{BackendError, Block, BlockReader, FileErrorKind, FileFuture, OpenedFile},
+    files::{BackendError, Block, BlockReader, FileErrorKind, FileFuture, FileTarget, OpenedFile},
 };
 
 /// An open file that survives the loss of a connection.
@@ -27,61 +25,40 @@ use crate::{
 /// and after it was opened again. If all three are equal, it is the same file.
 pub(super) struct RemoteBlockReader {
     guard: Arc<SessionGuard>,
-    path: PathUri,
-    sandbox: Option<SandboxParams>,
+    file: FileTarget,
     /// The metadata before the file was opened.
     before: FileMetadata,
-    state: Mutex<State>,
-    /// Held while the file is opened again, so that concurrent reads open it once.
-    reopening: Semaphore,
-}
-
-struct State {
-    handle: Arc<FileHandle>,
-    /// The metadata after the file was opened.
-    after: After,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
-    NotRequested,
-    Requested,
-    Known(FileMetadata),
+    /// The metadata after the file was opened. Locked while it is requested.
+    after: Mutex<Option<FileMetadata>>,
+    /// The open file, or the error since it is known to have changed. Locked while the file is
+    /// opened again, so that concurrent reads open it once.
+    handle: Mutex<Result<Arc<FileHandle>, BackendError>>,
 }
 
 impl RemoteBlockReader {
     pub(super) async fn open(
         guard: Arc<SessionGuard>,
-        path: PathUri,
-        sandbox: Option<SandboxParams>,
+        file: FileTarget,
     ) -> Result<OpenedFile, BackendError> {
         loop {
             let connection = guard.session.connection().await?;
             let opened = async {
-                let before = get_metadata(&connection, &path, sandbox.as_ref()).await?;
-                let params = open_params(&path, sandbox.as_ref());
-                let handle = FileHandle::open(&guard.session, &connection, params).await?;
-                Ok((before, handle))
+                let before = get_metadata(&connection, &file).await?;
+                Ok((before, open_handle(&guard, &connection, &file).await?))
             };
             let (before, handle) = match opened.await {
-                Ok(opened) => opened,
                 Err(CallError::Lost(_)) => continue,
-                Err(error) => return Err(Error::from(error).into()),
+                opened => opened.map_err(Error::from)?,
             };
-            let state = State {
-                handle: Arc::new(handle),
-                after: After::NotRequested,
-            };
-            let file = RemoteBlockReader {
+            let reader = RemoteBlockReader {
                 guard,
-                path,
-                sandbox,
+                file,
                 before,
-                state: Mutex::new(state),
-                reopening: Semaphore::new(1),
+                after: Mutex::new(None),
+                handle: Mutex::new(Ok(Arc::new(handle))),
             };
             return Ok(OpenedFile {
-                reader: Arc::new(file),
+                reader: Arc::new(reader),
                 metadata: before,
             });
         }
@@ -102,71 +79,51 @@ impl RemoteBlockReader {
             );
             match block {
                 Err(CallError::Lost(_)) => {}
-                Err(error) => return Err(Error::from(error).into()),
-                Ok(block) => return check_length(block, len),
+                block => return check_length(block.map_err(Error::from)?, len),
             }
         }
     }
 
     /// Requests the metadata along with the first block. It stays unknown if that fails.
     async fn get_metadata_after_open(&self, handle: &FileHandle) {
+        if let Ok(mut after) = self.after.try_lock()
+            && after.is_none()
         {
-            let mut state = self.state.lock();
-            if state.after != After::NotRequested {
-                return;
-            }
-            state.after = After::Requested;
-        }
-        let _reset = ResetOnDrop(&self.state);
-        let found = get_metadata(&handle.connection, &self.path, self.sandbox.as_ref()).await;
-        if let Ok(found) = found {
-            self.state.lock().after = After::Known(found);
+            *after = get_metadata(&handle.connection, &self.file).await.ok();
         }
     }
 
     /// The current handle, or a new one if its connection is lost.
     async fn handle(&self) -> Result<Arc<FileHandle>, BackendError> {
-        if let Some(handle) = self.alive() {
-            return Ok(handle);
+        let mut handle = self.handle.lock().await;
+        if handle.as_ref().is_ok_and(|open| open.connection.is_lost()) {
+            let reopened = self.reopen().await.map(Arc::new);
+            if reopened.as_ref().is_err_and(|error| !error.is_changed()) {
+                return reopened;
+            }
+            *handle = reopened;
         }
-        let Ok(_permit) = self.reopening.acquire().await else {
-            unreachable!("the semaphore is never closed");
-        };
-        if let Some(handle) = self.alive() {
-            return Ok(handle);
-        }
-        let handle = Arc::new(self.reopen().await?);
-        self.state.lock().handle = Arc::clone(&handle);
-        Ok(handle)
-    }
-
-    fn alive(&self) -> Option<Arc<FileHandle>> {
-        let handle = Arc::clone(&self.state.lock().handle);
-        Some(handle).filter(|handle| !handle.connection.is_lost())
+        handle.clone()
     }
 
     async fn reopen(&self) -> Result<FileHandle, BackendError> {
-        let session = &self.guard.session;
-        let changed = |message| BackendError::new(FileErrorKind::Changed, message);
+        let changed = |message| Err(BackendError::new(FileErrorKind::Changed, message));
         loop {
-            let connection = session.connection().await?;
-            if self.state.lock().after != After::Known(self.before) {
-                return Err(changed(
+            let connection = self.guard.session.connection().await?;
+            let after = self.after.try_lock().ok().and_then(|after| *after);
+            if after != Some(self.before) {
+                return changed(
                     "the connection was lost before it was known which file was opened",
-                ));
+                );
             }
             let opened = async {
-                let params = open_params(&self.path, self.sandbox.as_ref());
-                let handle = FileHandle::open(session, &connection, params).await?;
-                let now = get_metadata(&connection, &self.path, self.sandbox.as_ref()).await?;
-                Ok((handle, now))
+                let handle = open_handle(&self.guard, &connection, &self.file).await?;
+                Ok((handle, get_metadata(&connection, &self.file).await?))
             };
             match opened.await {
                 Ok((handle, now)) if now == self.before => return Ok(handle),
                 Ok(_) => {
-                    return Err(changed(
-                        "the connection was lost, and the file has changed meanwhile",
-                    ));
+                    return changed("the connection was lost, and the file has changed meanwhile");
                 }
                 Err(CallError::Lost(_)) => {}
                 Err(error) => {
@@ -174,18 +131,6 @@ impl RemoteBlockReader {
                     return Err(error.while_reopening());
                 }
             }
-        }
-    }
-}
-
-/// Allows another request if this one is cancelled.
-struct ResetOnDrop<'a>(&'a Mutex<State>);
-
-impl Drop for ResetOnDrop<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        if state.after == After::Requested {
-            state.after = After::NotRequested;
         }
     }
 }
@@ -209,23 +154,29 @@ fn check_length(block: Block, len: u64) -> Result<Block, BackendError> {
     ))
 }
 
-fn open_params(path: &PathUri, sandbox: Option<&SandboxParams>) -> Purpose {
-    Purpose::Read(FsOpenParams {
-        handle_id: String::new(),
-        path: path.clone().into(),
-        sandbox: sandbox.cloned(),
-    })
+async fn open_handle(
+    guard: &SessionGuard,
+    connection: &Arc<Connection>,
+    file: &FileTarget,
+) -> Result<FileHandle, CallError> {
+    let file = file.clone();
+    let params = |handle_id| FsOpenParams {
+        handle_id,
+        path: file.path.into(),
+        sandbox: file.sandbox,
+    };
+    let method = Method::FsOpen;
+    FileHandle::open::<FsOpenResult, _>(&guard.session, connection, method, params).await
 }
 
 async fn get_metadata(
     connection: &Connection,
-    path: &PathUri,
-    sandbox: Option<&SandboxParams>,
+    file: &FileTarget,
 ) -> Result<FileMetadata, CallError> {
     let params = FsGetMetadataParams {
-        path: path.clone().into(),
+        path: file.path.clone().into(),
         follow_symlinks: true,
-        sandbox: sandbox.cloned(),
+        sandbox: file.sandbox.clone(),
     };
     connection.call(Method::FsGetMetadata, &params).await
 }

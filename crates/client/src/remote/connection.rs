@@ -1,13 +1,9 @@
 //! One connection to a server: pairs requests with responses.
 //!
-//! - [`dial`]: opens transports to [`address`]es, with [`tls`], or [`launch`]es a server
-//! - [`handshake`]: opens or resumes the session
+//! - [`dial`]: opens transports to URLs, with [`tls`], or launches a server
 //! - [`receiver`]: the task that reads the connection
 
-pub(super) mod address;
 pub(super) mod dial;
-pub(super) mod handshake;
-pub(super) mod launch;
 pub(super) mod receiver;
 pub(super) mod tls;
 
@@ -15,8 +11,8 @@ use std::{collections::HashMap, sync::OnceLock};
 
 use bytes::Bytes;
 use outpost_protocol::{
-    Empty, FsCloseParams, MAX_MESSAGE_BYTES, Malformed, Method, RpcError, StartParams,
-    TerminateParams, encode_notification, encode_request, encode_write_block,
+    Empty, MAX_MESSAGE_BYTES, Malformed, Method, RpcError, encode_notification, encode_request,
+    encode_write_block,
 };
 use outpost_rpc::{CloseReason, Outbox, OutgoingMessage};
 use parking_lot::Mutex;
@@ -24,10 +20,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    http_bodies::HttpBodies,
-    recovery::{ConnectionId, Loss},
-};
+use super::{http::HttpBodies, process::terminate_params, recovery::Loss};
 use crate::Error;
 
 /// Why a call has no result.
@@ -56,7 +49,8 @@ impl From<CallError> for Error {
 
 /// A connection to a server.
 pub(super) struct Connection {
-    pub(super) id: ConnectionId,
+    /// Later connections have higher numbers.
+    pub(super) number: u64,
     pub(super) outbox: Outbox,
     /// Cancelled to drop the connection, and by the writer when a write fails.
     pub(super) broken: CancellationToken,
@@ -78,7 +72,8 @@ struct Requests {
 pub(super) enum PendingRequest {
     /// A caller waits. Dropping the sender reports the loss of the connection.
     Call {
-        reply: oneshot::Sender<Result<Bytes, ResponseError>>,
+        method: Method,
+        reply: oneshot::Sender<Result<Bytes, CallError>>,
         /// The process that the request starts.
         start: Option<PendingStart>,
     },
@@ -96,29 +91,27 @@ pub(super) struct PendingStart {
     pub(super) generated_id: bool,
 }
 
-/// Why a response has no result.
-#[derive(Debug)]
-pub(super) enum ResponseError {
-    Rejected(RpcError),
-    Invalid(serde_json::Error),
-}
-
-/// Counts pending requests. Used to attribute a server error that carries no request id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PendingCount {
-    None,
-    One(i64),
-    Many,
-}
-
 /// Receives a response. The sender is dropped if the connection is lost.
-pub(super) type Response = oneshot::Receiver<Result<Bytes, ResponseError>>;
+pub(super) type Response = oneshot::Receiver<Result<Bytes, CallError>>;
+
+impl PendingRequest {
+    /// Creates a call and the receiver of its response.
+    pub(super) fn call(method: Method, start: Option<PendingStart>) -> (Self, Response) {
+        let (reply, response) = oneshot::channel();
+        let request = PendingRequest::Call {
+            method,
+            reply,
+            start,
+        };
+        (request, response)
+    }
+}
 
 impl Connection {
-    pub(super) fn new(id: ConnectionId) -> Self {
+    pub(super) fn new(number: u64) -> Self {
         let broken = CancellationToken::new();
         Connection {
-            id,
+            number,
             outbox: Outbox::new(broken.clone()),
             broken,
             requests: Mutex::default(),
@@ -137,72 +130,13 @@ impl Connection {
     ) -> Result<R, CallError> {
         // Backpressure: wait while much is queued already.
         self.outbox.wait_below_limit().await;
-        let (reply, mut response) = oneshot::channel();
-        let start = None;
-        self.request(method, params, PendingRequest::Call { reply, start })?;
+        let (request, mut response) = PendingRequest::call(method, None);
+        self.request(method, params, request)?;
         self.response(method, &mut response).await
     }
 
-    /// Requests the start of a process. The receiver handles the response even if the caller
-    /// has stopped waiting.
-    pub(super) fn start_process(
-        &self,
-        params: &StartParams,
-        start: PendingStart,
-    ) -> Result<Response, CallError> {
-        let (reply, response) = oneshot::channel();
-        let start = Some(start);
-        let request = PendingRequest::Call { reply, start };
-        self.request(Method::ProcessStart, params, request)?;
-        Ok(response)
-    }
-
-    /// Waits for a response and decodes it.
-    pub(super) async fn response<R: DeserializeOwned>(
-        &self,
-        method: Method,
-        response: &mut Response,
-    ) -> Result<R, CallError> {
-        let response = response.await.map_err(|_| self.lost_error())?;
-        let result = response.map_err(|error| match error {
-            ResponseError::Rejected(error) => CallError::Rejected(error),
-            ResponseError::Invalid(error) => CallError::InvalidResponse(method.name(), error),
-        })?;
-        serde_json::from_slice(&result)
-            .map_err(|error| CallError::InvalidResponse(method.name(), error))
-    }
-
-    /// Requests the termination of an orphaned process without waiting. If the connection is
-    /// lost, the next one repeats it.
-    pub(super) fn terminate_orphan(&self, params: &TerminateParams) {
-        let request = PendingRequest::Terminate(params.process_id.clone());
-        let _ = self.request(Method::ProcessTerminate, params, request);
-    }
-
-    /// Closes a file handle without waiting. A lost connection has closed all its handles.
-    pub(super) fn close_file(&self, params: &FsCloseParams) {
-        let _ = self.request(Method::FsClose, params, PendingRequest::Ignored);
-    }
-
-    /// Writes a block of a file. Encodes the bytes directly instead of through serde.
-    pub(super) async fn write_block(
-        &self,
-        handle_id: &str,
-        offset: u64,
-        chunk: &[u8],
-    ) -> Result<(), CallError> {
-        self.outbox.wait_below_limit().await;
-        let (reply, mut response) = oneshot::channel();
-        let start = None;
-        self.send(PendingRequest::Call { reply, start }, |message, id| {
-            encode_write_block(message, id, handle_id, offset, chunk);
-            Ok(())
-        })?;
-        let Empty {} = self.response(Method::FsWriteBlock, &mut response).await?;
-        Ok(())
-    }
-
-    fn request(
+    /// Makes a request without waiting for its response.
+    pub(super) fn request(
         &self,
         method: Method,
         params: &impl Serialize,
@@ -214,13 +148,48 @@ impl Connection {
         })
     }
 
+    /// Waits for a response and decodes it.
+    pub(super) async fn response<R: DeserializeOwned>(
+        &self,
+        method: Method,
+        response: &mut Response,
+    ) -> Result<R, CallError> {
+        let result = response.await.map_err(|_| self.lost_error())??;
+        serde_json::from_slice(&result)
+            .map_err(|error| CallError::InvalidResponse(method.name(), error))
+    }
+
+    /// Requests the termination of an orphaned process without waiting. If the connection is
+    /// lost, the next one repeats it.
+    pub(super) fn terminate_orphan(&self, id: String) {
+        let request = PendingRequest::Terminate(id.clone());
+        let _ = self.request(Method::ProcessTerminate, &terminate_params(id), request);
+    }
+
+    /// Writes a block of a file. Encodes the bytes directly instead of through serde.
+    pub(super) async fn write_block(
+        &self,
+        handle_id: &str,
+        offset: u64,
+        chunk: &[u8],
+    ) -> Result<(), CallError> {
+        self.outbox.wait_below_limit().await;
+        let (request, mut response) = PendingRequest::call(Method::FsWriteBlock, None);
+        self.send(request, |message, id| {
+            encode_write_block(message, id, handle_id, offset, chunk);
+            Ok(())
+        })?;
+        let Empty {} = self.response(Method::FsWriteBlock, &mut response).await?;
+        Ok(())
+    }
+
     fn send(
         &self,
         request: PendingRequest,
         encode: impl FnOnce(&mut Vec<u8>, i64) -> Result<(), CallError>,
     ) -> Result<(), CallError> {
         let mut requests = self.requests.lock();
-        if self.loss.get().is_some() {
+        if self.is_lost() {
             return Err(self.lost_error());
         }
         let id = requests.last_id + 1;
@@ -245,14 +214,9 @@ impl Connection {
         }
     }
 
-    pub(super) fn pending_count(&self) -> PendingCount {
-        let requests = self.requests.lock();
-        let mut ids = requests.pending.keys();
-        match (ids.next(), ids.next()) {
-            (None, _) => PendingCount::None,
-            (Some(id), None) => PendingCount::One(*id),
-            (Some(_), Some(_)) => PendingCount::Many,
-        }
+    /// Returns the ids of the pending requests.
+    pub(super) fn pending_ids(&self) -> Vec<i64> {
+        self.requests.lock().pending.keys().copied().collect()
     }
 
     /// Removes the pending request with this id.
@@ -289,10 +253,8 @@ impl Connection {
     /// Waits until the connection is lost and returns the reason.
     pub(super) async fn closed(&self) -> Loss {
         self.closed.cancelled().await;
-        self.loss.get().cloned().unwrap_or_else(|| Loss {
-            reason: "the connection was lost".to_owned(),
-            permanent: false,
-        })
+        let loss = self.loss.get().cloned();
+        loss.unwrap_or_else(|| Loss::temporary("the connection was lost"))
     }
 
     pub(super) fn is_lost(&self) -> bool {

@@ -1,27 +1,24 @@
 //! The remote executor.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use outpost_journal::Seq;
 use outpost_protocol::{
-    Empty, HostInfo, ListResult, Method, PathUri, ProcessEntry, ServerCapabilities, ServerInfo,
-    SessionCloseParams, SessionEntry, SessionListResult,
+    Empty, HostInfo, ListResult, Method, ProcessEntry, ServerCapabilities, ServerInfo,
+    SessionCloseParams, SessionEntry, SessionListResult, StartParams,
 };
 use tokio::{runtime::Handle as Runtime, sync::watch, time::timeout};
 
 use super::{
     ConnectionState, Dialer, ProcessPeek, RemoteOptions,
-    connection::{dial::UrlDialer, launch::LaunchDialer},
-    file_backend::RemoteFileBackend,
+    connection::dial::{LaunchDialer, UrlDialer},
     http,
-    process_table::{ProcessTable, RemoteBackend, RemoteProcess, StartGuard},
+    process::RemoteBackend,
+    process_table::{ProcessTable, RemoteProcess, StartGuard},
     reconnector::Reconnector,
     session::{Session, SessionGuard, require},
 };
-use crate::{
-    Error, Executor, Files, HttpRequest, HttpResponse, Pending, Process, Start,
-    process::{ProcessBackend, ProcessShared},
-};
+use crate::{Error, Executor, Files, HttpRequest, HttpResponse, Pending, Process, Start};
 
 /// Runs processes on a server. Clones refer to the same session.
 ///
@@ -154,19 +151,16 @@ impl RemoteExecutor {
         &self.guard.session
     }
 
-    async fn start_process(&self, mut start: Start) -> Result<Process, Error> {
+    async fn start_process(&self, start: Start) -> Result<Process, Error> {
         let session = self.session();
-        require_start(&start, session.capabilities())?;
-        let cwd = match start.cwd.take() {
-            Some(cwd) if cwd.is_absolute() => PathUri::from_path(&cwd),
-            relative => {
-                let base = session.working_directory().await?;
-                PathUri::from_path(&base.join(relative.unwrap_or_default()))
-            }
+        require_start(start.params(), session.capabilities())?;
+        let base = if start.directory().is_absolute() {
+            PathBuf::new()
+        } else {
+            session.working_directory().await?
         };
-        let generated_id = start.id.is_none();
-        let id = start.id.take().unwrap_or_else(|| session.generate_id(""));
-        let params = start.into_params(id, cwd);
+        let generated_id = start.given_id().is_none();
+        let params = start.into_params(&base, || session.generate_id(""));
         let process = self.table.insert_starting(&params.process_id)?;
         let guard = StartGuard::new(&self.table, &process, generated_id);
         let connection = session.connection().await?;
@@ -190,15 +184,13 @@ impl RemoteExecutor {
     }
 
     fn handle(&self, process: &Arc<RemoteProcess>, detached: bool) -> Process {
-        Process::new(process.get_or_create_handle(|| {
-            let backend: Arc<dyn ProcessBackend> = Arc::new(RemoteBackend {
-                guard: Arc::clone(&self.guard),
-                table: Arc::clone(&self.table),
-                process: Arc::clone(process),
-            });
-            let log = Arc::clone(&process.log);
-            ProcessShared::new(log, backend, detached, Runtime::current())
-        }))
+        Process::of(&process.log, detached, Runtime::current(), || {
+            Arc::new(RemoteBackend::new(
+                Arc::clone(&self.guard),
+                Arc::clone(&self.table),
+                Arc::clone(process),
+            ))
+        })
     }
 }
 
@@ -227,7 +219,7 @@ impl Executor for RemoteExecutor {
     }
 
     fn files(&self) -> Files {
-        Files::new(Arc::new(RemoteFileBackend::new(Arc::clone(&self.guard))))
+        Files::new(Arc::clone(&self.guard) as Arc<_>)
     }
 
     fn http(&self, request: HttpRequest) -> Pending<'_, HttpResponse> {
@@ -246,14 +238,14 @@ impl Executor for RemoteExecutor {
 }
 
 /// Checks that the server announces what a start needs.
-fn require_start(start: &Start, capabilities: ServerCapabilities) -> Result<(), Error> {
-    if start.size.is_some() {
+fn require_start(params: &StartParams, capabilities: ServerCapabilities) -> Result<(), Error> {
+    if params.size.is_some() {
         require(capabilities.resize, "resize")?;
     }
-    if start.timeout.is_some() {
+    if params.timeout_ms.is_some() {
         require(capabilities.timeouts, "timeouts")?;
     }
-    if start.kill_grace.is_some() {
+    if params.kill_grace_ms.is_some() {
         require(capabilities.terminate_tree, "terminateTree")?;
     }
     Ok(())

@@ -1,17 +1,14 @@
 //! All processes of a session: routes events, sends acknowledgements, reads missing events.
 //!
 //! - [`entries`]: the state of each process id: followed, orphaned or unclaimed
-//! - [`remote_process`]: a followed process; its [`assembler`] orders events
-//! - [`missing_events`]: reads events that no notification carried
+//! - [`remote_process`]: a followed process; its [`assembler`] orders events, and events that no
+//!   notification carried are read
 //! - [`acks`]: which events to acknowledge, and when
 //! - [`start_guard`]: undoes a start whose caller stops waiting
-//! - [`backend`]: the operations of a [`Process`](crate::Process) handle
 
 mod acks;
 mod assembler;
-mod backend;
 mod entries;
-mod missing_events;
 mod remote_process;
 mod start_guard;
 
@@ -22,17 +19,18 @@ use std::{
 };
 
 use outpost_journal::Seq;
-use outpost_protocol::{AckParams, PROCESS_ACK, ReadParams, RpcError, TerminateParams};
-use parking_lot::Mutex;
+use outpost_protocol::{AckParams, PROCESS_ACK, RpcError};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, time::sleep_until};
 
 use self::{
-    acks::{AckPolicy, Acks},
-    entries::{Entries, Expired, Recipient},
+    acks::Acks,
+    entries::{Entries, Recipient, Unclaimed},
     remote_process::{Progress, is_valid_seq},
 };
 pub(super) use self::{
-    backend::RemoteBackend, remote_process::RemoteProcess, start_guard::StartGuard,
+    remote_process::{RemoteProcess, read_after},
+    start_guard::StartGuard,
 };
 use super::{
     connection::{Connection, PendingStart},
@@ -55,14 +53,9 @@ pub(super) struct ProcessTable {
 impl ProcessTable {
     pub(super) fn new(session: Arc<Session>) -> Self {
         let limits = &session.options.limits;
-        let policy = AckPolicy {
-            bytes: limits.ack_bytes,
-            delay: limits.ack_delay,
-            close_delay: limits.close_ack_delay,
-        };
         ProcessTable {
             entries: Mutex::new(Entries::new(limits.attach_timeout)),
-            acks: Mutex::new(Acks::new(policy)),
+            acks: Mutex::new(Acks::new(limits.clone())),
             deadline_changed: Notify::new(),
             session,
         }
@@ -73,24 +66,15 @@ impl ProcessTable {
         self.entries.lock().followed().cloned().collect()
     }
 
-    fn find(&self, id: &str) -> Option<Arc<RemoteProcess>> {
-        self.entries.lock().get(id).cloned()
-    }
-
-    fn insert(&self, process: &Arc<RemoteProcess>) {
-        self.entries
-            .lock()
-            .insert(process.id(), Arc::clone(process));
-    }
-
     /// Inserts a process that is about to be started: its events may arrive before the response.
     pub(super) fn insert_starting(self: &Arc<Self>, id: &str) -> Result<Arc<RemoteProcess>, Error> {
-        if self.find(id).is_some_and(|known| !known.log.is_ended()) {
+        let mut entries = self.entries.lock();
+        if entries.get(id).is_some_and(|known| !known.log.is_ended()) {
             let text = format!("process {id} already exists");
             return Err(Error::from(RpcError::invalid_request(text)).of_start());
         }
         let process = RemoteProcess::starting(self, id);
-        self.insert(&process);
+        entries.insert(id, Arc::clone(&process));
         Ok(process)
     }
 
@@ -110,15 +94,22 @@ impl ProcessTable {
         (process, true)
     }
 
-    fn remove(&self, process: &Arc<RemoteProcess>) {
-        let same = |known: &Arc<RemoteProcess>| Arc::ptr_eq(known, process);
-        self.entries.lock().remove_if(process.id(), same);
+    /// Stops following a process. Returns the entries, locked.
+    fn remove(&self, process: &Arc<RemoteProcess>) -> MutexGuard<'_, Entries<Arc<RemoteProcess>>> {
+        let mut entries = self.entries.lock();
+        entries.remove_if(process.id(), |known| Arc::ptr_eq(known, process));
+        entries
+    }
+
+    /// Stops following a process and discards its events from now on.
+    fn orphan(&self, process: &Arc<RemoteProcess>) {
+        self.remove(process).orphan(process.id());
     }
 
     /// Removes a process that has ended and has no handle.
-    fn remove_if_unused(&self, process: &Arc<RemoteProcess>) {
-        if process.log.is_ended() && !process.has_handle() {
-            self.remove(process);
+    pub(super) fn remove_if_unused(&self, process: &Arc<RemoteProcess>) {
+        if process.log.is_unused() {
+            drop(self.remove(process));
         }
     }
 
@@ -131,9 +122,8 @@ impl ProcessTable {
             tracing::warn!(process = process.id(), %error, "process failed");
         }
         let terminate = process.ends_with_handle();
-        self.remove(process);
+        self.orphan(process);
         process.fail(error);
-        self.entries.lock().orphan(process.id());
         if terminate {
             self.terminate_orphan(process.id());
         }
@@ -157,19 +147,11 @@ impl ProcessTable {
         }
     }
 
-    /// Orphans an id again that an earlier, abandoned start still has to be terminated under.
-    fn orphan_if_terminating(&self, id: &str) {
-        let mut entries = self.entries.lock();
-        if entries.terminations().iter().any(|known| known == id) {
-            entries.orphan(id);
-        }
-    }
-
     /// Terminates a process now, or as soon as the session is connected.
-    fn terminate_orphan(&self, id: &str) {
+    pub(super) fn terminate_orphan(&self, id: &str) {
         self.entries.lock().add_termination(id);
         if let Some(connection) = self.session.connection_now() {
-            connection.terminate_orphan(&terminate_params(id));
+            connection.terminate_orphan(id.to_owned());
         }
     }
 
@@ -207,27 +189,17 @@ impl ProcessTable {
             return tracing::warn!(process = id, %seq, "event number out of range");
         }
         let closed = event == UnnumberedEvent::Closed;
-        let (recipient, before) = {
-            let mut entries = self.entries.lock();
-            let before = entries.next_expiry();
-            let acked = self.session.is_acked();
-            (entries.route(id, seq, closed, acked, now()), before)
-        };
+        let acked = self.session.is_acked();
+        let recipient = self.entries.lock().route(id, seq, closed, acked, now());
         match recipient {
-            Recipient::Followed(process) => {
-                match process.receive(seq, event, self.session.is_acked()) {
-                    Ok(progress) => self.apply(&process, &progress),
-                    Err(error) => self.fail_process(&process, error),
-                }
-            }
+            Recipient::Followed(process) => match process.receive(seq, event, acked) {
+                Ok(progress) => self.apply(&process, &progress),
+                Err(error) => self.fail_process(&process, error),
+            },
             // Acknowledge, so that the process is not held back.
             Recipient::Orphaned => self.acknowledge(id, seq, event.output_len(), closed),
-            Recipient::Unclaimed(Some(expires)) => {
-                if before.is_none_or(|before| expires < before) {
-                    self.deadline_changed.notify_one();
-                }
-            }
-            Recipient::Unclaimed(None) => self.acknowledge_now(id, seq),
+            Recipient::Unclaimed => self.deadline_changed.notify_one(),
+            Recipient::TooMany => self.acknowledge_now(id, seq),
             Recipient::None => {}
         }
     }
@@ -235,7 +207,7 @@ impl ProcessTable {
     /// Orphans unclaimed processes after the attach timeout, so that they are not held back.
     fn expire_unclaimed(&self) {
         let expired = self.entries.lock().expire(now());
-        for Expired { id, last, closed } in expired {
+        for (id, Unclaimed { last, closed, .. }) in expired {
             tracing::debug!(process = id, closed, "no client attached in time");
             self.acknowledge(&id, last, self.session.options.limits.ack_bytes, closed);
         }
@@ -333,27 +305,6 @@ impl ProcessTable {
     pub(super) fn resumed(&self, from: &BTreeMap<String, u64>) {
         self.acks.lock().resumed(from);
         self.deadline_changed.notify_one();
-    }
-}
-
-/// Requests all retained events after `after`. Without a byte limit, because only then the page
-/// tells the position of the exit.
-pub(super) fn read_after(id: &str, after: Seq) -> ReadParams {
-    ReadParams {
-        process_id: id.to_owned(),
-        after_seq: Some(after.0),
-        max_bytes: None,
-        wait_ms: Some(0),
-        session_id: None,
-    }
-}
-
-pub(super) fn terminate_params(id: &str) -> TerminateParams {
-    TerminateParams {
-        process_id: id.to_owned(),
-        grace_ms: None,
-        tree: false,
-        session_id: None,
     }
 }
 

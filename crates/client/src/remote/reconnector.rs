@@ -1,21 +1,21 @@
-//! Replaces a lost connection and resumes the session, as [`recovery`](super::recovery) decides.
+//! Connects a session: the handshake, and the replacement of a lost connection as
+//! [`recovery`](super::recovery) decides.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
-use outpost_protocol::{Method, TerminateResult, code};
-use tokio::{
-    task::JoinSet,
-    time::{sleep, sleep_until, timeout, timeout_at},
+use futures_util::{TryStreamExt as _, stream};
+use outpost_protocol::{
+    Delivery, Empty, INITIALIZED, InitializeParams, Method, ReceivedInitializeResult,
+    TerminateResult, code,
 };
+use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 
 use super::{
-    connection::{
-        CallError, Connection,
-        handshake::{SessionRequest, attempt_error, initialize},
-        receiver,
-    },
-    process_table::{OVERLOAD_DELAY, ProcessTable, RemoteProcess, read_after, terminate_params},
-    recovery::{AttemptError, Recovery, Step},
+    connection::{CallError, Connection, receiver},
+    options::DeliveryMode,
+    process::terminate_params,
+    process_table::{OVERLOAD_DELAY, ProcessTable, RemoteProcess, read_after},
+    recovery::{ATTACHED_DELAY, AttemptError, Loss, Recovery, Retry},
     session::{ConnectionState, Session, now},
 };
 use crate::Error;
@@ -23,11 +23,7 @@ use crate::Error;
 /// Number of processes that catch up concurrently.
 const CONCURRENT_READS: usize = 16;
 
-/// Delay before a session is requested again that is still attached to another connection.
-const ATTACHED_DELAY: Duration = Duration::from_millis(200);
-
 /// Connects a session and keeps it connected until it fails or the executor is closed.
-#[derive(Clone)]
 pub(super) struct Reconnector {
     session: Arc<Session>,
     table: Arc<ProcessTable>,
@@ -54,15 +50,9 @@ impl Reconnector {
         let connection = session.next_connection();
         receiver::spawn(&self.table, &connection, transport);
         let initialize_result = loop {
-            let request = match &options.resume {
-                None => SessionRequest::New,
-                Some(id) => SessionRequest::Resume {
-                    id,
-                    takeover: options.takeover,
-                    from: BTreeMap::new(),
-                },
-            };
-            match initialize(&connection, options, request).await {
+            let resume = options.resume.as_deref();
+            let handshake = self.initialize(&connection, resume, options.takeover, BTreeMap::new());
+            match handshake.await {
                 // The server may not have noticed yet that the previous connection is gone.
                 Err(CallError::Rejected(error))
                     if error.code == code::SESSION_ATTACHED
@@ -83,118 +73,95 @@ impl Reconnector {
 
     async fn run(self, connection: Arc<Connection>) {
         let reason = tokio::select! {
-            reason = self.keep_connected(connection) => reason,
+            Err(reason) = self.keep_connected(connection) => reason,
             () = self.session.closing.cancelled() => "the executor was closed".into(),
         };
         self.session.fail(&reason);
         self.table.fail_all(&Error::Disconnected { reason });
     }
 
-    /// Replaces the connection whenever it is lost. Returns the reason when it gives up.
-    async fn keep_connected(&self, mut connection: Arc<Connection>) -> Arc<str> {
+    /// Replaces the connection whenever it is lost. Fails with the reason when it gives up.
+    async fn keep_connected(
+        &self,
+        mut connection: Arc<Connection>,
+    ) -> Result<Infallible, Arc<str>> {
         let session = &self.session;
         let resumable = session.dialer.redials() && session.id().is_some();
         let timeout = session.options.limits.reconnect_timeout;
-        let mut recovery = Recovery::connected(connection.id, timeout, resumable);
         loop {
             let loss = connection.closed().await;
-            let step = recovery.lost(connection.id, &loss, now());
-            if let Step::Dial { .. } = step {
-                tracing::debug!(reason = loss.reason, "connection lost");
-                session.state.send_replace(ConnectionState::Recovering);
-            }
-            match self.recover(&mut recovery, step).await {
-                Ok(new) => connection = new,
-                Err(reason) => return reason,
-            }
+            let recovery = Recovery::begin(&loss, timeout, resumable, now())?;
+            tracing::debug!(reason = loss.reason, "connection lost");
+            session.state.send_replace(ConnectionState::Recovering);
+            connection = self.recover(recovery).await?;
         }
     }
 
-    /// Performs the steps of the recovery until there is a connection or it gives up.
-    async fn recover(
-        &self,
-        recovery: &mut Recovery,
-        mut step: Step,
-    ) -> Result<Arc<Connection>, Arc<str>> {
-        let mut candidate: Option<Arc<Connection>> = None;
+    /// Attempts to reconnect until there is a connection or the recovery gives up.
+    async fn recover(&self, mut recovery: Recovery) -> Result<Arc<Connection>, Arc<str>> {
+        let mut candidate = None;
         loop {
-            step = match (step, candidate.clone()) {
-                (Step::Fail { reason }, candidate) => {
-                    if let Some(connection) = candidate {
-                        connection.broken.cancel();
-                    }
-                    return Err(reason);
-                }
-                (Step::Dial { at }, _) => {
-                    if let Some(connection) = candidate.take() {
-                        connection.broken.cancel();
-                    }
-                    sleep_until(at.into()).await;
-                    match self.attempt(recovery, self.dial()).await {
-                        Ok(connection) => {
-                            candidate = Some(connection);
-                            Step::Resume { at: now() }
-                        }
-                        Err(error) => recovery.failed(&error, now()),
-                    }
-                }
-                (Step::Resume { at }, None) => Step::Dial { at },
-                (Step::Resume { at }, Some(connection)) => {
-                    sleep_until(at.into()).await;
-                    match self.attempt(recovery, self.resume(&connection)).await {
-                        Ok(()) => recovery.resumed(now()),
-                        Err(error) => recovery.failed(&error, now()),
-                    }
-                }
-                (Step::CatchUp, Some(connection)) => {
-                    let deadline = recovery.deadline().unwrap_or_else(now);
-                    match timeout_at(deadline.into(), self.catch_up(&connection)).await {
-                        Ok(Ok(())) => recovery.caught_up(connection.id, now()),
-                        Ok(Err(reason)) => {
-                            let permanent = false;
-                            let error = AttemptError::Unreachable { reason, permanent };
-                            recovery.failed(&error, now())
-                        }
-                        Err(_) => recovery.timed_out(),
-                    }
-                }
-                (Step::Finish | Step::Ignore, Some(connection)) => {
+            let error = match self.attempt(&recovery, &mut candidate).await {
+                Ok(connection) => {
                     self.session.state.send_replace(ConnectionState::Connected);
                     self.terminate_late_orphans(&connection);
                     return Ok(connection);
                 }
-                (Step::CatchUp | Step::Finish | Step::Ignore, None) => Step::Dial { at: now() },
+                Err(error) => error,
             };
+            let retry = recovery.failed(&error, now());
+            if !matches!(retry, Ok(Retry::Resume { .. }))
+                && let Some(connection) = candidate.take()
+            {
+                connection.broken.cancel();
+            }
+            let (Retry::Dial { at } | Retry::Resume { at }) = retry?;
+            sleep_until(at.into()).await;
         }
     }
 
-    /// Runs an attempt with a timeout that ends no later than the recovery's deadline.
-    async fn attempt<T>(
+    /// Dials unless there is a candidate, resumes the session on it and reads missed events.
+    async fn attempt(
         &self,
         recovery: &Recovery,
-        attempt: impl Future<Output = Result<T, AttemptError>>,
+        candidate: &mut Option<Arc<Connection>>,
+    ) -> Result<Arc<Connection>, AttemptError> {
+        let connection = match candidate {
+            Some(connection) => connection,
+            None => candidate.insert(self.limit(recovery, self.dial()).await?),
+        };
+        self.limit(recovery, self.resume(connection)).await?;
+        recovery.check_deadline(now())?;
+        let catching_up = timeout_at(recovery.deadline().into(), self.catch_up(connection)).await;
+        let caught_up = catching_up.map_err(|_| AttemptError::TimedOut)?;
+        caught_up.map_err(|reason| AttemptError::Lost(Loss::temporary(reason)))?;
+        recovery.check_deadline(now())?;
+        Ok(Arc::clone(connection))
+    }
+
+    /// Runs a step of an attempt with a timeout that ends no later than the recovery's deadline.
+    async fn limit<T>(
+        &self,
+        recovery: &Recovery,
+        step: impl Future<Output = Result<T, AttemptError>>,
     ) -> Result<T, AttemptError> {
-        let deadline = recovery.deadline();
-        let left = deadline.map_or(Duration::ZERO, |deadline| {
-            deadline.saturating_duration_since(now())
-        });
+        let left = recovery.deadline().saturating_duration_since(now());
         let within = left.min(self.session.options.limits.attempt_timeout);
-        match timeout(within, attempt).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(AttemptError::Unreachable {
-                reason: format!("no response within {within:?}"),
-                permanent: false,
-            }),
-        }
+        timeout(within, step).await.unwrap_or_else(|_| {
+            let reason = format!("no response within {within:?}");
+            Err(AttemptError::Lost(Loss::temporary(reason)))
+        })
     }
 
     /// Opens a connection and starts its receiver, so that output which arrives before the
     /// session is resumed can't fill the transport.
     async fn dial(&self) -> Result<Arc<Connection>, AttemptError> {
         let transport = self.session.dialer.dial().await;
-        let transport = transport.map_err(|error| AttemptError::Unreachable {
-            permanent: error.is_permanent(),
-            reason: error.to_string(),
+        let transport = transport.map_err(|error| {
+            AttemptError::Lost(Loss {
+                permanent: error.is_permanent(),
+                reason: error.to_string(),
+            })
         })?;
         let connection = self.session.next_connection();
         receiver::spawn(&self.table, &connection, transport);
@@ -202,47 +169,57 @@ impl Reconnector {
     }
 
     async fn resume(&self, connection: &Connection) -> Result<(), AttemptError> {
-        let Some(id) = self.session.id() else {
-            return Err(AttemptError::Rejected {
-                reason: "there is no session to resume".to_owned(),
-            });
-        };
         // Processes that close from here on are not in the request; they are acknowledged later.
         let from = self.table.resume_from();
-        let request = SessionRequest::Resume {
-            id,
-            takeover: false,
-            from: from.clone(),
-        };
-        let response = initialize(connection, &self.session.options, request).await;
+        let id = self.session.id();
+        let response = self.initialize(connection, id, false, from.clone()).await;
         response.map_err(attempt_error)?;
         self.table.resumed(&from);
         Ok(())
     }
 
+    /// Performs the handshake, to open a session or to resume one after the events `from`. After
+    /// a rejection, it may be repeated on the same connection.
+    async fn initialize(
+        &self,
+        connection: &Connection,
+        resume: Option<&str>,
+        takeover: bool,
+        from: BTreeMap<String, u64>,
+    ) -> Result<ReceivedInitializeResult, CallError> {
+        let options = &self.session.options;
+        let params = InitializeParams {
+            client_name: Some(options.client_name.clone()),
+            session_label: options.session_label.clone().filter(|_| resume.is_none()),
+            detached_ttl_ms: options.lease.into(),
+            takeover: takeover && resume.is_some(),
+            // Older servers ignore this and do not announce it in the response.
+            delivery: Some(match options.delivery {
+                DeliveryMode::AckedIfSupported => Delivery::Acked,
+                DeliveryMode::Push => Delivery::Push,
+            }),
+            resume_from: from,
+            resume_session_id: resume.map(str::to_owned),
+            ..InitializeParams::default()
+        };
+        let response = connection.call(Method::Initialize, &params).await;
+        let initialize_result = response.map_err(|error| redact_session(error, resume))?;
+        connection.notify(INITIALIZED, &Empty {});
+        Ok(initialize_result)
+    }
+
     /// Terminates orphaned processes, then reads the missed events of all others. Fails only if
     /// the connection does.
-    async fn catch_up(&self, connection: &Arc<Connection>) -> Result<(), String> {
+    async fn catch_up(&self, connection: &Connection) -> Result<(), String> {
         self.terminate_orphans(connection).await?;
         if self.session.is_acked() {
             // The server sends all events after `resume_from`.
             return Ok(());
         }
-        let mut reads = JoinSet::new();
-        for process in self.table.followed() {
-            if reads.len() >= CONCURRENT_READS
-                && let Some(Ok(outcome)) = reads.join_next().await
-            {
-                outcome?;
-            }
-            let (this, connection) = (self.clone(), Arc::clone(connection));
-            reads.spawn(async move { this.catch_up_process(&connection, &process).await });
-        }
-        while let Some(read) = reads.join_next().await {
-            if let Ok(outcome) = read {
-                outcome?;
-            }
-        }
+        let catch_up = |process| self.catch_up_process(connection, process);
+        stream::iter(self.table.followed().into_iter().map(Ok))
+            .try_for_each_concurrent(CONCURRENT_READS, catch_up)
+            .await?;
         // Processes whose events are lost have become orphans.
         self.terminate_orphans(connection).await
     }
@@ -250,7 +227,7 @@ impl Reconnector {
     async fn catch_up_process(
         &self,
         connection: &Connection,
-        process: &Arc<RemoteProcess>,
+        process: Arc<RemoteProcess>,
     ) -> Result<(), String> {
         loop {
             let params = read_after(process.id(), process.last_seq());
@@ -260,7 +237,7 @@ impl Reconnector {
                     sleep(OVERLOAD_DELAY).await;
                 }
                 page => {
-                    self.table.apply_page(process, page.map_err(Error::from));
+                    self.table.apply_page(&process, page.map_err(Error::from));
                     return Ok(());
                 }
             }
@@ -271,14 +248,14 @@ impl Reconnector {
     /// connection was published.
     fn terminate_late_orphans(&self, connection: &Connection) {
         for id in self.table.pending_terminations() {
-            connection.terminate_orphan(&terminate_params(&id));
+            connection.terminate_orphan(id);
         }
     }
 
     async fn terminate_orphans(&self, connection: &Connection) -> Result<(), String> {
         for id in self.table.pending_terminations() {
             let response: Result<TerminateResult, _> = connection
-                .call(Method::ProcessTerminate, &terminate_params(&id))
+                .call(Method::ProcessTerminate, &terminate_params(id.clone()))
                 .await;
             if let Err(CallError::Lost(reason)) = response {
                 return Err(reason);
@@ -286,5 +263,35 @@ impl Reconnector {
             self.table.termination_confirmed(&id);
         }
         Ok(())
+    }
+}
+
+/// Classifies a failed handshake for the recovery.
+fn attempt_error(error: CallError) -> AttemptError {
+    AttemptError::Lost(match error {
+        CallError::Rejected(error) if error.code == code::SESSION_ATTACHED => {
+            return AttemptError::StillAttached;
+        }
+        CallError::Rejected(error) if error.code == code::OVERLOADED => {
+            return AttemptError::Overloaded;
+        }
+        CallError::Lost(reason) => Loss::temporary(reason),
+        CallError::Rejected(error) => Loss::permanent(error.to_string()),
+        CallError::InvalidResponse(method, error) => {
+            Loss::permanent(format!("invalid response to {method}: {error}"))
+        }
+    })
+}
+
+/// Shortens the session id in an error. Servers name the session that they reject, but the id is
+/// a secret: it grants access to the session.
+fn redact_session(error: CallError, session: Option<&str>) -> CallError {
+    match (error, session) {
+        (CallError::Rejected(mut error), Some(id)) if !id.is_empty() => {
+            let shown: String = id.chars().take(8).collect();
+            error.message = error.message.replace(id, &format!("{shown}…"));
+            CallError::Rejected(error)
+        }
+        (error, _) => error,
     }
 }

@@ -21,7 +21,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     DeliveryMode, Dialer, RemoteOptions,
     connection::{CallError, Connection},
-    recovery::ConnectionId,
 };
 use crate::Error;
 
@@ -58,8 +57,8 @@ pub(super) struct Session {
     pub(super) state: watch::Sender<ConnectionState>,
     /// The current connection, or a candidate for it.
     current: Mutex<Option<Arc<Connection>>>,
-    /// The id of that connection. Events from older ones are ignored.
-    current_id: AtomicU64,
+    /// The number of that connection. Events from older ones are ignored.
+    current_number: AtomicU64,
     /// The server's response to the first `initialize`.
     pub(super) initialize_result: OnceLock<ReceivedInitializeResult>,
     host_info: OnceCell<HostInfo>,
@@ -80,7 +79,7 @@ impl Session {
             dialer,
             state: watch::Sender::new(ConnectionState::Recovering),
             current: Mutex::default(),
-            current_id: AtomicU64::new(0),
+            current_number: AtomicU64::new(0),
             initialize_result: OnceLock::new(),
             host_info: OnceCell::new(),
             id_prefix: random[..8].to_owned(),
@@ -93,14 +92,14 @@ impl Session {
 
     /// Creates a connection that replaces the current one.
     pub(super) fn next_connection(&self) -> Arc<Connection> {
-        let id = self.current_id.fetch_add(1, Ordering::AcqRel) + 1;
-        let connection = Arc::new(Connection::new(ConnectionId(id)));
+        let number = self.current_number.fetch_add(1, Ordering::AcqRel) + 1;
+        let connection = Arc::new(Connection::new(number));
         *self.current.lock() = Some(Arc::clone(&connection));
         connection
     }
 
     pub(super) fn is_current(&self, connection: &Connection) -> bool {
-        connection.id == ConnectionId(self.current_id.load(Ordering::Acquire))
+        connection.number == self.current_number.load(Ordering::Acquire)
     }
 
     /// Returns the current connection. Waits while it is being replaced.
@@ -162,10 +161,8 @@ impl Session {
     }
 
     pub(super) fn capabilities(&self) -> ServerCapabilities {
-        let initialize_result = self.initialize_result.get();
-        initialize_result
-            .map(|initialize_result| initialize_result.capabilities)
-            .unwrap_or_default()
+        let result = self.initialize_result.get();
+        result.map(|result| result.capabilities).unwrap_or_default()
     }
 
     /// Returns the limits of a process's event log.
@@ -217,9 +214,8 @@ impl Session {
 
     /// Describes the server's host. Requested at most once.
     pub(super) async fn host_info(&self) -> Result<HostInfo, Error> {
-        let initialize_result = self.initialize_result.get();
-        let announced = initialize_result
-            .and_then(|initialize_result| initialize_result.environment_info.as_ref());
+        let result = self.initialize_result.get();
+        let announced = result.and_then(|result| result.environment_info.as_ref());
         if let Some(known) = announced.or_else(|| self.host_info.get()) {
             return self.connection().await.map(|_| known.clone());
         }

@@ -1,22 +1,20 @@
-//! Opens transports to servers.
+//! Opens transports to servers: by URL, or by launching one.
 
-use std::{future::Future, io, pin::Pin};
+use std::{future::Future, io, path::PathBuf, pin::Pin, process::Stdio};
 
 use bytes::Bytes;
 use outpost_rpc::{
     Framing, ReadHalf, Role, WriteHalf,
     ws::{Opening, OpeningError, open},
 };
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite, split},
     net::{TcpStream, UnixStream},
-    process::Child,
+    process::{Child, Command},
 };
 
-use super::{
-    address::{Address, public_address},
-    tls::{self, TlsConfig},
-};
+use super::tls::{self, TlsConfig};
 
 /// A byte stream to a server, ready for messages. Returned by a [`Dialer`].
 pub struct Transport {
@@ -168,4 +166,179 @@ where
         early,
         ..Transport::websocket(Box::new(read), Box::new(write))
     })
+}
+
+/// The address of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Address {
+    Tcp {
+        host: String,
+        port: u16,
+        path: String,
+        tls: bool,
+    },
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// Parses `ws://HOST[:PORT][/PATH]`, `wss://HOST[:PORT][/PATH]` or `unix:///PATH`.
+    fn parse(url: &str) -> Result<Self, DialError> {
+        let (scheme, rest) = url.split_once("://").ok_or(DialError::Url(
+            "it does not begin with ws://, wss:// or unix://",
+        ))?;
+        let tls = match scheme {
+            "ws" => false,
+            "wss" => true,
+            "unix" if rest.starts_with('/') => return Ok(Address::Unix(rest.into())),
+            "unix" => return Err(DialError::Url("the path of a unix socket must be absolute")),
+            _ => return Err(DialError::Url("the scheme is not ws, wss or unix")),
+        };
+        let (authority, path) = match rest.find(['/', '?']) {
+            Some(at) if rest[at..].starts_with('/') => (&rest[..at], rest[at..].to_owned()),
+            Some(at) => (&rest[..at], format!("/{}", &rest[at..])),
+            None => (rest, "/".to_owned()),
+        };
+        if authority.contains('@') || path.contains(|c: char| c.is_ascii_control() || c == ' ') {
+            return Err(DialError::Url("it contains a user name or whitespace"));
+        }
+        let (host, port) = match authority.strip_prefix('[') {
+            Some(rest) => {
+                let (host, after) = rest
+                    .split_once(']')
+                    .ok_or(DialError::Url("a bracket is not closed"))?;
+                (host, after.strip_prefix(':'))
+            }
+            None => match authority.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (authority, None),
+            },
+        };
+        if host.is_empty() || host.contains(char::is_whitespace) {
+            return Err(DialError::Url("the host is missing"));
+        }
+        let port = match port {
+            None if tls => 443,
+            None => 80,
+            Some(port) => port
+                .parse()
+                .map_err(|_| DialError::Url("the port is not a number"))?,
+        };
+        Ok(Address::Tcp {
+            host: host.to_owned(),
+            port,
+            path,
+            tls,
+        })
+    }
+}
+
+/// Removes the parts of a server URL that may be secret: user, query and fragment.
+#[must_use]
+pub fn public_address(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        _ => url.to_owned(),
+    }
+}
+
+/// Launches a command once. The server ends with its streams, so it can't be dialed again.
+pub(crate) struct LaunchDialer {
+    program: String,
+    command: Mutex<Option<Command>>,
+}
+
+impl LaunchDialer {
+    pub(crate) fn new(command: std::process::Command) -> Self {
+        LaunchDialer {
+            program: command.get_program().to_string_lossy().into_owned(),
+            command: Mutex::new(Some(command.into())),
+        }
+    }
+
+    fn launch(&self) -> Result<Transport, DialError> {
+        let mut command = self.command.lock().take().ok_or(DialError::Spent)?;
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Fallback: the receiver gives it time to end by itself first.
+            .kill_on_drop(true);
+        let mut child = command.spawn().map_err(DialError::Launch)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            unreachable!("both are piped");
+        };
+        Ok(Transport {
+            child: Some(child),
+            ..Transport::lines(Box::new(stdout), Box::new(stdin))
+        })
+    }
+}
+
+impl Dialer for LaunchDialer {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = Result<Transport, DialError>> + Send + '_>> {
+        let launched = self.launch();
+        Box::pin(async move { launched })
+    }
+
+    fn redials(&self) -> bool {
+        false
+    }
+
+    fn name(&self) -> String {
+        self.program.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(host: &str, port: u16, path: &str, tls: bool) -> Address {
+        Address::Tcp {
+            host: host.to_owned(),
+            port,
+            path: path.to_owned(),
+            tls,
+        }
+    }
+
+    #[test]
+    fn urls_are_parsed() {
+        let parsed = |url| Address::parse(url).unwrap();
+        assert_eq!(
+            parsed("ws://127.0.0.1:40123"),
+            tcp("127.0.0.1", 40123, "/", false)
+        );
+        assert_eq!(parsed("ws://host"), tcp("host", 80, "/", false));
+        assert_eq!(
+            parsed("wss://host/a/b?c=d"),
+            tcp("host", 443, "/a/b?c=d", true)
+        );
+        assert_eq!(parsed("ws://h:1?c"), tcp("h", 1, "/?c", false));
+        assert_eq!(parsed("ws://[::1]:9/x"), tcp("::1", 9, "/x", false));
+        assert_eq!(parsed("ws://[::1]"), tcp("::1", 80, "/", false));
+        assert_eq!(parsed("unix:///run/s"), Address::Unix("/run/s".into()));
+    }
+
+    #[test]
+    fn invalid_urls_are_rejected() {
+        for url in [
+            "",
+            "127.0.0.1:1",
+            "http://h",
+            "ws://",
+            "ws://:1",
+            "ws://h:x",
+            "ws://h:99999",
+            "ws://[::1",
+            "ws://user@h",
+            "ws://h/a\r\nEvil: 1",
+            "unix://relative",
+        ] {
+            assert!(
+                matches!(Address::parse(url), Err(DialError::Url(_))),
+                "{url}"
+            );
+        }
+    }
 }

@@ -6,16 +6,21 @@ use std::{
 };
 
 use bytes::Bytes;
+use outpost_journal::Seq;
 use outpost_protocol::{
-    ErrorKind, FromServer, MAX_MESSAGE_BYTES, NoMemory, RequestId, RpcError, encode_error,
+    ErrorKind, FromServer, HTTP_BODY_DELTA, InvalidParams, MAX_MESSAGE_BYTES, Method, NoMemory,
+    PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ReceivedExited, RequestId, RpcError,
+    encode_error, parse_params,
 };
 use outpost_rpc::{Framing, Inbound, InboundError, OutgoingMessage, Received, outbox};
+use serde_json::value::RawValue;
 use tokio::{process::Child, task::JoinSet};
 
-use super::{Connection, PendingCount, PendingRequest, ResponseError, dial::Transport};
+use super::{CallError, Connection, PendingRequest, dial::Transport};
 use crate::{
     error::error_data,
-    remote::{notifications, process_table::ProcessTable, recovery::Loss},
+    event::UnnumberedEvent,
+    remote::{process_table::ProcessTable, recovery::Loss},
 };
 
 /// WebSocket close code of a server whose session another connection has taken over.
@@ -82,7 +87,7 @@ impl Receiver {
                 // The timeout is for a peer that does not read.
                 let timeout = limits.close_timeout * 2;
                 let _ = tokio::time::timeout(timeout, self.writer.join_next()).await;
-                permanent("the executor was closed")
+                Loss::permanent("the executor was closed")
             }
         };
         self.writer.abort_all();
@@ -102,57 +107,64 @@ impl Receiver {
             let received = tokio::select! {
                 biased;
                 () = self.connection.broken.cancelled() => {
-                    return temporary("writing to the connection failed");
+                    return Loss::temporary("writing to the connection failed");
                 }
                 received = self.inbound.next() => received,
             };
-            match received {
-                Ok(Some(Received::Message(message))) => {
-                    let response = match self.dispatch(&message) {
-                        Ok(response) => response,
-                        Err(loss) => return loss,
-                    };
-                    if let Some(response) = response {
-                        // Backpressure: a server that does not read its responses is not read.
-                        let Connection { outbox, broken, .. } = &*self.connection;
-                        tokio::select! {
-                            () = outbox.wait_below_limit() => outbox.send(response),
-                            () = broken.cancelled() => {}
-                        }
-                    }
+            let handled = match received {
+                Ok(Some(Received::Message(message))) => self.dispatch(&message),
+                Ok(Some(Received::Ping(payload))) => {
+                    self.connection.outbox.pong(payload);
+                    Ok(None)
                 }
-                Ok(Some(Received::Ping(payload))) => self.connection.outbox.pong(payload),
-                Ok(Some(Received::Pong)) => {}
+                Ok(Some(Received::Pong)) => Ok(None),
                 Ok(Some(Received::TooLong)) => {
-                    return temporary("the server sent a message that is too large");
+                    Err("the server sent a message that is too large".to_owned())
                 }
                 Ok(Some(Received::NoMemory)) => {
-                    return temporary(format!("failed to hold a message: {NoMemory}"));
+                    Err(format!("failed to hold a message: {NoMemory}"))
                 }
                 Ok(Some(Received::Close(Some(TAKEN_OVER)))) => {
                     self.table.session.taken_over.store(true, Ordering::Release);
-                    return permanent("the session was taken over by another connection");
+                    return Loss::permanent("the session was taken over by another connection");
                 }
                 Ok(Some(Received::Close(code))) => {
                     let code = code.map_or_else(String::new, |code| format!(" with code {code}"));
-                    return temporary(format!("the server closed the connection{code}"));
+                    Err(format!("the server closed the connection{code}"))
                 }
-                Ok(None) => return temporary("the connection ended"),
-                Err(InboundError::Io(error)) => return temporary(error.to_string()),
-                Err(error) => return temporary(error.to_string()),
+                Ok(None) => Err("the connection ended".to_owned()),
+                Err(InboundError::Io(error)) => Err(error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            match handled {
+                Ok(None) => {}
+                Ok(Some(response)) => {
+                    // Backpressure: a server that does not read its responses is not read.
+                    let Connection { outbox, broken, .. } = &*self.connection;
+                    tokio::select! {
+                        () = outbox.wait_below_limit() => outbox.send(response),
+                        () = broken.cancelled() => {}
+                    }
+                }
+                Err(reason) => return Loss::temporary(reason),
             }
         }
     }
 
     /// Handles a message and returns the response to a request of the server. Fails if a caller
     /// would otherwise wait forever.
-    fn dispatch(&self, message: &Bytes) -> Result<Option<OutgoingMessage>, Loss> {
+    fn dispatch(&self, message: &Bytes) -> Result<Option<OutgoingMessage>, String> {
         match FromServer::parse(message) {
+            // Decoded without an intermediate `RawValue`.
             Ok(FromServer::Output(output)) => {
-                notifications::output(&self.table, &self.connection, output);
+                let bytes = output.chunk.into_owned().into();
+                let event = UnnumberedEvent::Output(output.stream, bytes);
+                self.event(&output.process_id, output.seq, event);
             }
             Ok(FromServer::Notification { method, params }) => {
-                notifications::dispatch(&self.table, &self.connection, &method, params);
+                if let Err(error) = self.notification(&method, params) {
+                    tracing::warn!(%error, method = &*method, "invalid notification");
+                }
             }
             Ok(FromServer::Response { id, result }) => {
                 self.complete(&id, Ok(message.slice_ref(result.get().as_bytes())));
@@ -175,27 +187,53 @@ impl Receiver {
         Ok(None)
     }
 
+    /// Handles any notification but `process/output`.
+    fn notification(&self, method: &str, params: Option<&RawValue>) -> Result<(), InvalidParams> {
+        match method {
+            PROCESS_EXITED => {
+                let exited: ReceivedExited = parse_params(params)?;
+                let event = UnnumberedEvent::Exited {
+                    code: exited.exit_code,
+                    sandbox_denied: exited.sandbox_denied,
+                };
+                self.event(&exited.process_id, exited.seq, event);
+            }
+            PROCESS_CLOSED => {
+                let closed: ProcessClosed = parse_params(params)?;
+                self.event(&closed.process_id, closed.seq, UnnumberedEvent::Closed);
+            }
+            HTTP_BODY_DELTA => self.connection.bodies.receive(parse_params(params)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn event(&self, process_id: &str, seq: u64, event: UnnumberedEvent) {
+        let table = &self.table;
+        table.receive(&self.connection, process_id, Seq(seq), event);
+    }
+
     /// Handles an error without a request id: it belongs to the only pending request, if there
     /// is exactly one.
-    fn unattributed_error(&self, error: RpcError) -> Result<(), Loss> {
+    fn unattributed_error(&self, error: RpcError) -> Result<(), String> {
         if error_data(&error).kind == ErrorKind::UnexpectedMessage {
             tracing::debug!(%error, "server error without a request");
             return Ok(());
         }
-        match self.connection.pending_count() {
-            PendingCount::None => tracing::warn!(%error, "server error without a request"),
-            PendingCount::One(id) => self.complete(&RequestId::Integer(id), Err(error)),
-            PendingCount::Many => {
-                return Err(temporary(format!(
+        match *self.connection.pending_ids() {
+            [] => tracing::warn!(%error, "server error without a request"),
+            [id] => self.complete(&RequestId::Integer(id), Err(error)),
+            _ => {
+                return Err(format!(
                     "the server did not understand one of several requests: {error}"
-                )));
+                ));
             }
         }
         Ok(())
     }
 
     /// Handles a message that can't be decoded. It may be the response to a pending request.
-    fn invalid_message(&self, message: &Bytes, error: serde_json::Error) -> Result<(), Loss> {
+    fn invalid_message(&self, message: &Bytes, error: serde_json::Error) -> Result<(), String> {
         match serde_json::from_slice::<Envelope>(message) {
             // A missing event is noticed by its number and read again.
             Ok(Envelope {
@@ -206,17 +244,15 @@ impl Receiver {
                 id: Some(RequestId::Integer(id)),
                 ..
             }) => match self.connection.take_request(id) {
-                Some(request) => self.finish(request, Err(ResponseError::Invalid(error))),
+                Some(request) => self.finish(request, |method| {
+                    Err(CallError::InvalidResponse(method.name(), error))
+                }),
                 None => tracing::warn!(%error, id, "invalid response to an unknown request"),
             },
-            _ if self.connection.pending_count() == PendingCount::None => {
+            _ if self.connection.pending_ids().is_empty() => {
                 tracing::warn!(%error, "invalid message from the server");
             }
-            _ => {
-                return Err(temporary(format!(
-                    "invalid message from the server: {error}"
-                )));
-            }
+            _ => return Err(format!("invalid message from the server: {error}")),
         }
         Ok(())
     }
@@ -227,15 +263,24 @@ impl Receiver {
             _ => None,
         };
         match request {
-            Some(request) => self.finish(request, response.map_err(ResponseError::Rejected)),
+            Some(request) => self.finish(request, |_| response.map_err(CallError::Rejected)),
             None => tracing::debug!(?id, "response to an unknown request"),
         }
     }
 
-    fn finish(&self, request: PendingRequest, response: Result<Bytes, ResponseError>) {
+    fn finish(
+        &self,
+        request: PendingRequest,
+        response: impl FnOnce(Method) -> Result<Bytes, CallError>,
+    ) {
         match request {
-            PendingRequest::Call { reply, start } => {
-                let rejected = matches!(response, Err(ResponseError::Rejected(_)));
+            PendingRequest::Call {
+                method,
+                reply,
+                start,
+            } => {
+                let response = response(method);
+                let rejected = matches!(response, Err(CallError::Rejected(_)));
                 // Sending fails if the caller has stopped waiting.
                 if let (Err(_), Some(start)) = (reply.send(response), start) {
                     self.table.finish_abandoned_start(&start, rejected);
@@ -252,19 +297,5 @@ async fn wait_or_kill(mut child: Child, timeout: Duration) {
     if tokio::time::timeout(timeout, child.wait()).await.is_err() {
         tracing::warn!(?timeout, "launched server did not exit; killing it");
         let _ = child.kill().await;
-    }
-}
-
-fn temporary(reason: impl Into<String>) -> Loss {
-    Loss {
-        reason: reason.into(),
-        permanent: false,
-    }
-}
-
-fn permanent(reason: &str) -> Loss {
-    Loss {
-        reason: reason.to_owned(),
-        permanent: true,
     }
 }

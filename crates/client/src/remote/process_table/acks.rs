@@ -2,29 +2,20 @@
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use outpost_journal::Seq;
 
+use crate::RemoteLimits;
+
 /// Maximum number of closes to repeat when a session is resumed.
 const MAX_CLOSES: usize = 1024;
-
-/// When to acknowledge.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AckPolicy {
-    /// Acknowledge at once when this many bytes are unacknowledged.
-    pub(super) bytes: usize,
-    /// Otherwise acknowledge after this time.
-    pub(super) delay: Duration,
-    /// Acknowledge a close after this time.
-    pub(super) close_delay: Duration,
-}
 
 /// Outstanding acknowledgements by process.
 #[derive(Debug)]
 pub(super) struct Acks {
-    policy: AckPolicy,
+    limits: RemoteLimits,
     outstanding: HashMap<String, Outstanding>,
     /// A lower bound of the due times.
     next_due: Option<Instant>,
@@ -42,9 +33,9 @@ struct Outstanding {
 }
 
 impl Acks {
-    pub(super) fn new(policy: AckPolicy) -> Self {
+    pub(super) fn new(limits: RemoteLimits) -> Self {
         Acks {
-            policy,
+            limits,
             outstanding: HashMap::new(),
             next_due: None,
             closes: VecDeque::new(),
@@ -64,25 +55,24 @@ impl Acks {
         closed: bool,
         now: Instant,
     ) -> Instant {
-        let policy = self.policy;
-        if !self.outstanding.contains_key(id) {
-            let first = Outstanding {
-                seq,
-                bytes: 0,
-                closed: false,
-                due: now + policy.delay,
-            };
-            self.outstanding.insert(id.to_owned(), first);
-        }
-        let Some(ack) = self.outstanding.get_mut(id) else {
-            unreachable!("inserted above");
+        let ack = match self.outstanding.get_mut(id) {
+            Some(ack) => ack,
+            None => self
+                .outstanding
+                .entry(id.to_owned())
+                .or_insert(Outstanding {
+                    seq,
+                    bytes: 0,
+                    closed: false,
+                    due: now + self.limits.ack_delay,
+                }),
         };
         ack.seq = ack.seq.max(seq);
         ack.bytes += bytes;
         if closed && !ack.closed {
             ack.closed = true;
-            ack.due = now + policy.close_delay;
-        } else if ack.bytes >= policy.bytes && !ack.closed {
+            ack.due = now + self.limits.close_ack_delay;
+        } else if ack.bytes >= self.limits.ack_bytes && !ack.closed {
             ack.due = now;
         }
         let due = ack.due;
@@ -138,13 +128,21 @@ impl Acks {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    const POLICY: AckPolicy = AckPolicy {
-        bytes: 100,
-        delay: Duration::from_millis(50),
-        close_delay: Duration::from_secs(1),
-    };
+    const DELAY: Duration = Duration::from_millis(50);
+    const CLOSE_DELAY: Duration = Duration::from_secs(1);
+
+    fn acks() -> Acks {
+        Acks::new(RemoteLimits {
+            ack_bytes: 100,
+            ack_delay: DELAY,
+            close_ack_delay: CLOSE_DELAY,
+            ..RemoteLimits::default()
+        })
+    }
 
     fn due(acks: &mut Acks, now: Instant) -> Vec<(String, u64)> {
         let mut due: Vec<_> = acks
@@ -159,29 +157,29 @@ mod tests {
     #[test]
     fn large_amounts_are_acknowledged_at_once_and_small_ones_later() {
         let now = Instant::now();
-        let mut acks = Acks::new(POLICY);
-        assert_eq!(acks.add("a", Seq(1), 60, false, now), now + POLICY.delay);
+        let mut acks = acks();
+        assert_eq!(acks.add("a", Seq(1), 60, false, now), now + DELAY);
         assert_eq!(due(&mut acks, now), []);
         assert_eq!(acks.add("a", Seq(2), 60, false, now), now);
         assert_eq!(due(&mut acks, now), [("a".to_owned(), 2)]);
         assert_eq!(acks.next_due(), None);
         acks.add("a", Seq(3), 1, false, now);
-        let later = now + POLICY.delay;
+        let later = now + DELAY;
         assert_eq!(due(&mut acks, later), [("a".to_owned(), 3)]);
     }
 
     #[test]
     fn close_is_sent_with_another_acknowledgement() {
         let now = Instant::now();
-        let mut acks = Acks::new(POLICY);
+        let mut acks = acks();
         acks.add("short", Seq(1), 5, false, now);
         assert_eq!(
             acks.add("short", Seq(3), 0, true, now),
-            now + POLICY.close_delay,
+            now + CLOSE_DELAY,
             "a closed process does not wait"
         );
-        assert_eq!(due(&mut acks, now + POLICY.delay), []);
-        assert_eq!(acks.next_due(), Some(now + POLICY.close_delay));
+        assert_eq!(due(&mut acks, now + DELAY), []);
+        assert_eq!(acks.next_due(), Some(now + CLOSE_DELAY));
         acks.add("busy", Seq(9), 100, false, now);
         assert_eq!(
             due(&mut acks, now),
@@ -192,9 +190,9 @@ mod tests {
     #[test]
     fn closes_are_repeated_until_a_session_is_resumed_with_them() {
         let now = Instant::now();
-        let mut acks = Acks::new(POLICY);
+        let mut acks = acks();
         acks.add("sent", Seq(3), 0, true, now);
-        acks.take_due(now + POLICY.close_delay);
+        acks.take_due(now + CLOSE_DELAY);
         acks.add("owed", Seq(4), 0, true, now);
         acks.add("open", Seq(5), 1, false, now);
         let mut closes: Vec<_> = acks.closes().collect();
@@ -210,7 +208,7 @@ mod tests {
             "it was not in the request"
         );
         assert_eq!(
-            due(&mut acks, now + POLICY.delay),
+            due(&mut acks, now + DELAY),
             [("late".to_owned(), 6), ("open".to_owned(), 5)]
         );
     }

@@ -26,20 +26,13 @@ enum Entry<P> {
     Unclaimed(Unclaimed),
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Unclaimed {
-    last: Seq,
-    closed: bool,
-    expires: Instant,
-}
-
-/// An unclaimed process that no caller has attached to in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Expired {
-    pub(super) id: String,
+/// A process that no caller has attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unclaimed {
     /// The last event received.
     pub(super) last: Seq,
     pub(super) closed: bool,
+    expires: Instant,
 }
 
 /// The recipient of an event.
@@ -48,8 +41,10 @@ pub(super) enum Recipient<P> {
     Followed(P),
     /// The event is acknowledged and discarded.
     Orphaned,
-    /// The acknowledgement is held back until this time; `None` if too many are held back.
-    Unclaimed(Option<Instant>),
+    /// The acknowledgement is held back until the process expires.
+    Unclaimed,
+    /// No caller has attached, and too many acknowledgements are held back already.
+    TooMany,
     /// Pushed, and no caller has attached.
     None,
 }
@@ -156,49 +151,32 @@ impl<P> Entries<P> {
     where
         P: Clone,
     {
-        if let Some(process) = self.get(id) {
-            return Recipient::Followed(process.clone());
+        match self.entries.get_mut(id) {
+            Some(Entry::Followed(process)) => Recipient::Followed(process.clone()),
+            Some(Entry::Orphaned) => {
+                if closed {
+                    self.close_orphan(id);
+                }
+                Recipient::Orphaned
+            }
+            _ if !acked => Recipient::None,
+            Some(Entry::Unclaimed(unclaimed)) => {
+                unclaimed.last = unclaimed.last.max(seq);
+                unclaimed.closed |= closed;
+                Recipient::Unclaimed
+            }
+            _ if self.unclaimed >= MAX_UNCLAIMED => Recipient::TooMany,
+            _ => {
+                let unclaimed = Unclaimed {
+                    last: seq,
+                    closed,
+                    expires: now + self.attach_timeout,
+                };
+                self.set(id, Entry::Unclaimed(unclaimed));
+                self.unclaimed += 1;
+                Recipient::Unclaimed
+            }
         }
-        let orphaned = if closed {
-            self.close_orphan(id)
-        } else {
-            self.is_orphaned(id)
-        };
-        if orphaned {
-            return Recipient::Orphaned;
-        }
-        if !acked {
-            return Recipient::None;
-        }
-        Recipient::Unclaimed(self.receive_unclaimed(id, seq, closed, now))
-    }
-
-    /// Records an event of a process that is neither followed nor orphaned. Returns when it
-    /// expires, or `None` if there are too many to hold back.
-    fn receive_unclaimed(
-        &mut self,
-        id: &str,
-        seq: Seq,
-        closed: bool,
-        now: Instant,
-    ) -> Option<Instant> {
-        if let Some(Entry::Unclaimed(unclaimed)) = self.entries.get_mut(id) {
-            unclaimed.last = unclaimed.last.max(seq);
-            unclaimed.closed |= closed;
-            return Some(unclaimed.expires);
-        }
-        if self.unclaimed >= MAX_UNCLAIMED {
-            return None;
-        }
-        let expires = now + self.attach_timeout;
-        let unclaimed = Unclaimed {
-            last: seq,
-            closed,
-            expires,
-        };
-        self.set(id, Entry::Unclaimed(unclaimed));
-        self.unclaimed += 1;
-        Some(expires)
     }
 
     /// Returns when the next unclaimed process expires.
@@ -215,21 +193,21 @@ impl<P> Entries<P> {
 
     /// Removes the unclaimed processes that have expired. Those that are not closed become
     /// orphans.
-    pub(super) fn expire(&mut self, now: Instant) -> Vec<Expired> {
-        let is_expired = |_: &String, entry: &mut Entry<P>| matches!(entry, Entry::Unclaimed(unclaimed) if unclaimed.expires <= now);
-        let expired: Vec<_> = self
-            .entries
-            .extract_if(is_expired)
-            .filter_map(|(id, entry)| match entry {
-                Entry::Unclaimed(Unclaimed { last, closed, .. }) => {
-                    Some(Expired { id, last, closed })
-                }
-                Entry::Followed(_) | Entry::Orphaned => None,
-            })
+    pub(super) fn expire(&mut self, now: Instant) -> Vec<(String, Unclaimed)> {
+        let entries = self.entries.iter();
+        let unclaimed = entries.filter_map(|(id, entry)| match entry {
+            Entry::Unclaimed(unclaimed) => Some((id.clone(), *unclaimed)),
+            Entry::Followed(_) | Entry::Orphaned => None,
+        });
+        let expired: Vec<_> = unclaimed
+            .filter(|(_, unclaimed)| unclaimed.expires <= now)
             .collect();
         self.unclaimed -= expired.len();
-        for Expired { id, .. } in expired.iter().filter(|expired| !expired.closed) {
-            self.orphan(id);
+        for (id, unclaimed) in &expired {
+            self.entries.remove(id);
+            if !unclaimed.closed {
+                self.orphan(id);
+            }
         }
         expired
     }
@@ -244,6 +222,13 @@ impl<P> Entries<P> {
     /// Returns the processes to terminate.
     pub(super) fn terminations(&self) -> &[String] {
         &self.terminations
+    }
+
+    /// Discards the events of a process again that still has to be terminated.
+    pub(super) fn orphan_if_terminating(&mut self, id: &str) {
+        if self.terminations.iter().any(|known| known == id) {
+            self.orphan(id);
+        }
     }
 
     /// Forgets a termination that the server has confirmed.
@@ -337,20 +322,20 @@ mod tests {
         let start = Instant::now();
         let mut entries = entries();
         assert_eq!(entries.next_expiry(), None);
-        entries.receive_unclaimed("p", Seq(3), false, start);
+        entries.route("p", Seq(3), false, true, start);
         let later = start + Duration::from_secs(4);
         assert_eq!(
-            entries.receive_unclaimed("p", Seq(5), true, later),
-            Some(start + TIMEOUT)
+            entries.route("p", Seq(5), true, true, later),
+            Recipient::Unclaimed
         );
         assert_eq!(entries.next_expiry(), Some(start + TIMEOUT));
         assert_eq!(entries.expire(later), []);
-        let expired = Expired {
-            id: "p".to_owned(),
+        let expired = Unclaimed {
             last: Seq(5),
             closed: true,
+            expires: start + TIMEOUT,
         };
-        assert_eq!(entries.expire(start + TIMEOUT), [expired]);
+        assert_eq!(entries.expire(start + TIMEOUT), [("p".to_owned(), expired)]);
         assert_eq!(entries.next_expiry(), None);
         assert!(!entries.is_orphaned("p"), "it has closed");
     }
@@ -359,7 +344,7 @@ mod tests {
     fn expired_process_becomes_an_orphan() {
         let now = Instant::now();
         let mut entries = entries();
-        entries.receive_unclaimed("p", Seq(3), false, now);
+        entries.route("p", Seq(3), false, true, now);
         assert_eq!(entries.expire(now + TIMEOUT).len(), 1);
         assert!(entries.is_orphaned("p"));
     }
@@ -368,7 +353,7 @@ mod tests {
     fn claimed_process_does_not_expire() {
         let now = Instant::now();
         let mut entries = entries();
-        entries.receive_unclaimed("p", Seq(3), false, now);
+        entries.route("p", Seq(3), false, true, now);
         entries.insert("p", ());
         assert_eq!(entries.next_expiry(), None);
         assert_eq!(entries.expire(now + TIMEOUT), []);
@@ -380,10 +365,16 @@ mod tests {
         let now = Instant::now();
         let mut entries = entries();
         for number in 0..MAX_UNCLAIMED {
-            let expires = entries.receive_unclaimed(&number.to_string(), Seq(1), false, now);
-            assert!(expires.is_some());
+            let recipient = entries.route(&number.to_string(), Seq(1), false, true, now);
+            assert_eq!(recipient, Recipient::Unclaimed);
         }
-        assert_eq!(entries.receive_unclaimed("more", Seq(1), false, now), None);
-        assert!(entries.receive_unclaimed("0", Seq(2), false, now).is_some());
+        assert_eq!(
+            entries.route("more", Seq(1), false, true, now),
+            Recipient::TooMany
+        );
+        assert_eq!(
+            entries.route("0", Seq(2), false, true, now),
+            Recipient::Unclaimed
+        );
     }
 }

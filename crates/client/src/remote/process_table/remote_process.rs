@@ -1,4 +1,4 @@
-//! A followed process.
+//! A followed process: assembles its events, and reads those that no notification carried.
 
 use std::sync::{
     Arc, Weak,
@@ -6,46 +6,39 @@ use std::sync::{
 };
 
 use outpost_journal::Seq;
-use outpost_protocol::ReadResult;
+use outpost_protocol::{Method, ReadParams, ReadResult, code};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 
 use super::{
-    ProcessTable,
+    OVERLOAD_DELAY, ProcessTable,
     assembler::{EventAssembler, LostRange},
 };
 use crate::{
     Error,
     event::UnnumberedEvent,
-    process::{EventSource, ProcessLog, ProcessShared},
+    process::{EventSource, ProcessLog},
 };
 
 /// Number of windows that unread output may take before the process fails. A server should be
 /// one window ahead at most, but its window may be larger than ours.
 const MAX_WINDOWS: usize = 64;
 
+/// Number of consecutive reads without an announced event before the event counts as lost.
+const MAX_EMPTY_READS: u32 = 3;
+
 /// A process on the server whose events are assembled here.
 pub(crate) struct RemoteProcess {
     pub(crate) log: Arc<ProcessLog>,
     assembler: Mutex<EventAssembler>,
-    /// The state shared by the public handles, while there are any.
-    handle: Mutex<Weak<ProcessShared>>,
     /// Whether a task reads missing events.
-    pub(super) reading: AtomicBool,
+    reading: AtomicBool,
     /// The last event that may be acknowledged: everything appended while the log had space.
     ackable: AtomicU64,
     /// Whether this client started the process, as opposed to attaching to it.
     started_here: bool,
-    start_state: watch::Sender<StartState>,
-}
-
-/// Whether a process exists.
-#[derive(Clone, Debug)]
-enum StartState {
-    /// The start or the first read has no response yet.
-    Pending,
-    Started,
-    Failed(Error),
+    /// Whether the process exists. `None` until the start or the first read has a response.
+    started: watch::Sender<Option<Result<(), Error>>>,
 }
 
 /// The result of received events.
@@ -61,39 +54,35 @@ pub(super) struct Progress {
 impl RemoteProcess {
     /// Creates a process that is about to be started.
     pub(super) fn starting(table: &Arc<ProcessTable>, id: &str) -> Arc<Self> {
-        let window = table.session.log_limits().window_bytes;
-        Self::new(table, id, EventAssembler::new(Seq::START, window), true)
+        Self::new(table, id, Seq::START, true)
     }
 
     /// Creates a process that already exists. The first read tells which events after `after`
     /// are retained.
     pub(super) fn attached(table: &Arc<ProcessTable>, id: &str, after: Seq) -> Arc<Self> {
-        let window = table.session.log_limits().window_bytes;
-        Self::new(table, id, EventAssembler::attached(after, window), false)
+        Self::new(table, id, after, false)
     }
 
-    fn new(
-        table: &Arc<ProcessTable>,
-        id: &str,
-        assembler: EventAssembler,
-        started_here: bool,
-    ) -> Arc<Self> {
-        let after = assembler.next().previous();
+    fn new(table: &Arc<ProcessTable>, id: &str, after: Seq, started_here: bool) -> Arc<Self> {
+        let limits = table.session.log_limits();
+        let assembler = if started_here {
+            EventAssembler::new(after, limits.window_bytes)
+        } else {
+            EventAssembler::attached(after, limits.window_bytes)
+        };
         Arc::new_cyclic(|process| {
             let source = RemoteSource {
                 table: Arc::downgrade(table),
                 process: Weak::clone(process),
             };
-            let limits = table.session.log_limits();
             let log = ProcessLog::new(id.to_owned(), limits, after, Box::new(source));
             RemoteProcess {
                 log: Arc::new(log),
                 assembler: Mutex::new(assembler),
-                handle: Mutex::default(),
                 reading: AtomicBool::new(false),
                 ackable: AtomicU64::new(after.0),
                 started_here,
-                start_state: watch::Sender::new(StartState::Pending),
+                started: watch::Sender::new(None),
             }
         })
     }
@@ -106,68 +95,40 @@ impl RemoteProcess {
         self.started_here
     }
 
-    /// Records that the process exists: its start was accepted, or a read returned events.
-    pub(super) fn mark_started(&self) {
-        self.set_start_state(StartState::Started);
-    }
-
-    pub(super) fn fail(&self, error: Error) {
-        self.log.fail(error.clone());
-        self.set_start_state(StartState::Failed(error));
-    }
-
-    fn set_start_state(&self, new: StartState) {
-        self.start_state.send_if_modified(|state| {
-            let pending = matches!(state, StartState::Pending);
-            if pending {
-                *state = new;
-            }
+    /// Records whether the process exists: its start was accepted, or a read returned events.
+    pub(super) fn set_started(&self, result: Result<(), Error>) {
+        self.started.send_if_modified(|started| {
+            let pending = started.is_none();
+            started.get_or_insert(result);
             pending
         });
     }
 
+    pub(super) fn fail(&self, error: Error) {
+        self.log.fail(error.clone());
+        self.set_started(Err(error));
+    }
+
     /// Whether it is unknown whether the process exists.
     pub(super) fn is_pending(&self) -> bool {
-        matches!(*self.start_state.borrow(), StartState::Pending)
+        self.started.borrow().is_none()
     }
 
     /// Waits until it is known whether the process exists.
     pub(crate) async fn wait_started(&self) -> Result<(), Error> {
-        let mut state = self.start_state.subscribe();
-        let known = state
-            .wait_for(|state| !matches!(state, StartState::Pending))
-            .await;
-        match known.as_deref() {
-            Ok(StartState::Failed(error)) => Err(error.clone()),
-            _ => Ok(()),
-        }
+        let mut started = self.started.subscribe();
+        let known = started.wait_for(Option::is_some).await;
+        known.map_or(Ok(()), |known| known.clone().unwrap_or(Ok(())))
     }
 
     /// Whether the process is terminated with its last handle: it was started here and is not
     /// detached.
     pub(super) fn ends_with_handle(&self) -> bool {
-        match self.handle.lock().upgrade() {
+        match self.log.handle() {
             Some(handle) => !handle.is_detached(),
             // Without a handle, it was terminated already or is detached.
             None => self.started_here && self.is_pending(),
         }
-    }
-
-    /// Returns the existing handle or creates one.
-    pub(crate) fn get_or_create_handle(
-        &self,
-        create: impl FnOnce() -> Arc<ProcessShared>,
-    ) -> Arc<ProcessShared> {
-        let mut slot = self.handle.lock();
-        slot.upgrade().unwrap_or_else(|| {
-            let handle = create();
-            *slot = Arc::downgrade(&handle);
-            handle
-        })
-    }
-
-    pub(super) fn has_handle(&self) -> bool {
-        self.handle.lock().strong_count() > 0
     }
 
     /// Handles a notification. With `acked` delivery, output is always accepted: a correct server
@@ -288,6 +249,94 @@ impl RemoteProcess {
         let last = self.last_seq();
         self.ackable.store(last.0, Ordering::Release);
         last
+    }
+}
+
+impl ProcessTable {
+    /// Starts a task that reads events missing between notifications, unless one runs.
+    pub(in crate::remote) fn read_missing(self: &Arc<Self>, process: &Arc<RemoteProcess>) {
+        if !process.reading.swap(true, Ordering::AcqRel) {
+            let table = Arc::clone(self);
+            let process = Arc::clone(process);
+            self.session.tasks.spawn(async move {
+                tokio::select! {
+                    () = table.read_until_complete(&process) => {}
+                    () = table.session.closing.cancelled() => {}
+                }
+            });
+        }
+    }
+
+    async fn read_until_complete(self: &Arc<Self>, process: &Arc<RemoteProcess>) {
+        let mut empty_reads = 0;
+        loop {
+            let Some(after) = process.next_read() else {
+                process.reading.store(false, Ordering::Release);
+                // Check again: an event may have gone missing before the flag was cleared.
+                if process.next_read().is_none() || process.reading.swap(true, Ordering::AcqRel) {
+                    return;
+                }
+                continue;
+            };
+            let params = read_after(process.id(), after);
+            let page = self.session.call_retrying(Method::ProcessRead, &params);
+            match page.await {
+                Err(Error::Rejected { code, .. }) if code == code::OVERLOADED => {
+                    sleep(OVERLOAD_DELAY).await;
+                }
+                page => {
+                    self.apply_page(process, page);
+                    if process.next_read() == Some(after) {
+                        empty_reads += 1;
+                        if empty_reads == MAX_EMPTY_READS {
+                            self.fail_process(process, process.missing_error());
+                        }
+                        sleep(OVERLOAD_DELAY).await;
+                    } else {
+                        empty_reads = 0;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Handles the response to a read.
+    pub(in crate::remote) fn apply_page(
+        self: &Arc<Self>,
+        process: &Arc<RemoteProcess>,
+        page: Result<ReadResult<Vec<u8>>, Error>,
+    ) {
+        let outcome = match page {
+            Ok(page) => {
+                let failure = page.failure.clone();
+                process
+                    .receive_page(page)
+                    .and_then(|progress| match failure {
+                        Some(message) => Err(process.failed(message)),
+                        None => Ok(progress),
+                    })
+            }
+            Err(error) => process.complete_without_read().ok_or(error),
+        };
+        match outcome {
+            Ok(progress) => {
+                process.set_started(Ok(()));
+                self.apply(process, &progress);
+            }
+            Err(error) => self.fail_process(process, error),
+        }
+    }
+}
+
+/// Requests all retained events after `after`. Without a byte limit, because only then the page
+/// tells the position of the exit.
+pub(in crate::remote) fn read_after(id: &str, after: Seq) -> ReadParams {
+    ReadParams {
+        process_id: id.to_owned(),
+        after_seq: Some(after.0),
+        max_bytes: None,
+        wait_ms: Some(0),
+        session_id: None,
     }
 }
 

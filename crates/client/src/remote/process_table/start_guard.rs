@@ -7,7 +7,7 @@ use outpost_protocol::{Method, StartParams, StartResult};
 use super::{ProcessTable, RemoteProcess};
 use crate::{
     Error,
-    remote::connection::{CallError, Connection, PendingStart, Response},
+    remote::connection::{CallError, Connection, PendingRequest, PendingStart, Response},
 };
 
 /// A start in progress. If it is dropped before it is done, the process is removed and, if the
@@ -46,37 +46,28 @@ impl<'a> StartGuard<'a> {
             id: params.process_id.clone(),
             generated_id: self.generated_id,
         };
-        let response = self
-            .response
-            .insert(connection.start_process(params, start)?);
+        let (request, response) = PendingRequest::call(Method::ProcessStart, Some(start));
+        connection.request(Method::ProcessStart, params, request)?;
+        let response = self.response.insert(response);
         let result: Result<StartResult, _> =
             connection.response(Method::ProcessStart, response).await;
         self.response = None;
-        match result {
+        match &result {
             Ok(_) => {
                 self.done = true;
-                self.process.mark_started();
-                Ok(())
+                self.process.set_started(Ok(()));
             }
-            Err(error) => {
-                match error {
-                    CallError::InvalidResponse(..) => self.terminate(),
-                    // The server may have started it. The receiver has it terminated after the
-                    // reconnect; until then its events are discarded.
-                    CallError::Lost(_) => {
-                        self.table.remove(self.process);
-                        self.table.entries.lock().orphan(self.process.id());
-                    }
-                    CallError::Rejected(_) => {}
-                }
-                Err(error)
-            }
+            Err(CallError::InvalidResponse(..)) => self.terminate(),
+            // The server may have started it. The receiver has it terminated after the
+            // reconnect; until then its events are discarded.
+            Err(CallError::Lost(_)) => self.table.orphan(self.process),
+            Err(CallError::Rejected(_)) => {}
         }
+        result.map(drop)
     }
 
     fn terminate(&self) {
-        self.table.remove(self.process);
-        self.table.entries.lock().orphan(self.process.id());
+        self.table.orphan(self.process);
         self.table.terminate_orphan(self.process.id());
     }
 }
@@ -86,11 +77,11 @@ impl Drop for StartGuard<'_> {
         if self.done {
             return;
         }
-        self.table.remove(self.process);
-        self.table.orphan_if_terminating(self.process.id());
-        self.process.fail(Error::UnknownProcess {
-            id: self.process.id().to_owned(),
-        });
+        let id = self.process.id();
+        // An earlier, abandoned start may still have to be terminated under this id.
+        self.table.remove(self.process).orphan_if_terminating(id);
+        self.process
+            .fail(Error::UnknownProcess { id: id.to_owned() });
         let Some(mut response) = self.response.take() else {
             return;
         };
@@ -102,7 +93,7 @@ impl Drop for StartGuard<'_> {
             // The response is still to come. With an id chosen by the caller, the process may be
             // another one, so only the response tells whether to terminate it.
             Err(_) if self.generated_id => self.terminate(),
-            Err(_) => self.table.entries.lock().orphan(self.process.id()),
+            Err(_) => self.table.orphan(self.process),
         }
     }
 }

@@ -1,17 +1,70 @@
-//! Moves the events of one process from the engine's journal into the client's log.
+//! One process of a local executor: its control, and the task that moves its events from the
+//! engine's journal into the client's log.
 
 use std::sync::Arc;
 
-use outpost_engine::{Epoch, Process, Seq, Session, Watcher};
+use bytes::Bytes;
+use outpost_engine::{self as engine, Epoch, Seq, Session, Terminated, Watcher};
+use outpost_protocol::{RpcError, Signal, TerminalSize};
 use tokio::sync::Notify;
 
+use super::executor::Inner;
 use crate::{
-    Error,
-    process::{EventSource, ProcessLog},
+    Error, Pending, Terminate,
+    process::{EventSource, ProcessBackend, ProcessLog},
 };
 
 /// The limit of one batch.
 const BATCH_BYTES: usize = 256 * 1024;
+
+/// Controls one process.
+pub(super) struct LocalBackend {
+    /// Keeps the executor alive as long as there are handles of its processes.
+    pub(super) executor: Arc<Inner>,
+    pub(super) process: engine::Process,
+}
+
+impl ProcessBackend for LocalBackend {
+    fn write(&self, bytes: Bytes, end: bool) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let status = self.process.write(bytes, None, end).await;
+            Error::check_write(status, self.process.id())
+        })
+    }
+
+    fn signal(&self, signal: Signal) -> Pending<'_, ()> {
+        self.process.signal(signal);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn resize(&self, size: TerminalSize) -> Pending<'_, ()> {
+        Box::pin(async move {
+            if size.rows == 0 || size.cols == 0 {
+                let message = "size rows and cols must be greater than 0";
+                return Err(RpcError::invalid_params(message).into());
+            }
+            let resized = self.executor.session.resize(self.process.id(), size);
+            Ok(resized.map_err(|error| {
+                RpcError::of_kind(error.kind(), error.errno(), error.to_string())
+            })?)
+        })
+    }
+
+    fn terminate(&self, how: Terminate) -> Pending<'_, bool> {
+        Box::pin(async move {
+            let session = &self.executor.session;
+            let found = session.terminate(self.process.id(), how.grace, how.tree);
+            Ok(found == Terminated::Running)
+        })
+    }
+
+    fn release(&self, terminate: bool) {
+        if terminate {
+            self.process.end(None);
+        }
+        self.executor.forget(&self.process);
+    }
+}
 
 /// Wakes the forwarder for new events, and for space in the log.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +87,7 @@ impl EventSource for Waker {
 pub(super) struct Forwarder {
     pub(super) session: Session,
     pub(super) epoch: Epoch,
-    pub(super) process: Process,
+    pub(super) process: engine::Process,
     pub(super) log: Arc<ProcessLog>,
     pub(super) waker: Waker,
     pub(super) cursor: Seq,

@@ -1,13 +1,18 @@
-//! Reads and controls a process without following it.
+//! Operations on one process: of a public handle, or without following the process.
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use outpost_protocol::{
-    Empty, Method, ReadParams, ReadResult, Signal, SignalParams, TerminateParams, TerminateResult,
+    Base64Bytes, Empty, Method, ReadParams, ReadResult, ResizeParams, Signal, SignalParams,
+    TerminalSize, TerminateParams, TerminateResult, WriteParams, WriteResult,
 };
 
-use super::session::{Session, SessionGuard, require};
-use crate::{Chunk, Error, Exit, Page, Terminate, start::millis};
+use super::{
+    process_table::{ProcessTable, RemoteProcess},
+    session::{Session, SessionGuard, require},
+};
+use crate::{Chunk, Error, Exit, Page, Pending, Terminate, process::ProcessBackend, start::millis};
 
 /// Access to a process of any session, without following it.
 ///
@@ -81,16 +86,14 @@ impl ProcessPeek {
     /// Terminates the process tree and returns whether the process was running.
     pub async fn terminate(&self, how: Terminate) -> Result<bool, Error> {
         if how != Terminate::default() {
-            require(
-                self.session().capabilities().terminate_tree,
-                "terminateTree",
-            )?;
+            let capabilities = self.session().capabilities();
+            require(capabilities.terminate_tree, "terminateTree")?;
         }
         let params = TerminateParams {
-            process_id: self.process_id.clone(),
             grace_ms: how.grace.map(millis),
             tree: how.tree,
             session_id: self.session_id()?,
+            ..terminate_params(self.process_id.clone())
         };
         let session = self.session();
         let result: TerminateResult = session.call(Method::ProcessTerminate, &params).await?;
@@ -125,5 +128,89 @@ fn page_of(result: ReadResult) -> Page {
         }),
         closed: result.closed,
         failure: result.failure,
+    }
+}
+
+/// Params that terminate a process of this session with its own grace period.
+pub(super) fn terminate_params(process_id: String) -> TerminateParams {
+    TerminateParams {
+        process_id,
+        grace_ms: None,
+        tree: false,
+        session_id: None,
+    }
+}
+
+/// The operations of a [`Process`](crate::Process) handle.
+pub(super) struct RemoteBackend {
+    /// Keeps the session open while there is a handle of one of its processes.
+    peek: ProcessPeek,
+    table: Arc<ProcessTable>,
+    process: Arc<RemoteProcess>,
+}
+
+impl RemoteBackend {
+    pub(super) fn new(
+        guard: Arc<SessionGuard>,
+        table: Arc<ProcessTable>,
+        process: Arc<RemoteProcess>,
+    ) -> Self {
+        RemoteBackend {
+            peek: ProcessPeek::new(guard, None, process.id().to_owned()),
+            table,
+            process,
+        }
+    }
+
+    fn id(&self) -> String {
+        self.process.id().to_owned()
+    }
+}
+
+impl ProcessBackend for RemoteBackend {
+    fn write(&self, bytes: Bytes, end: bool) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let session = self.peek.session();
+            if end {
+                require(session.capabilities().close_stdin, "closeStdin")?;
+            }
+            let params = WriteParams {
+                process_id: self.id(),
+                chunk: Some(Base64Bytes(bytes.into())),
+                // The id makes retries idempotent.
+                write_id: Some(session.generate_id("w")),
+                close_stdin: end,
+            };
+            let result: WriteResult = session.call_retrying(Method::ProcessWrite, &params).await?;
+            Error::check_write(result.status, self.process.id())
+        })
+    }
+
+    fn signal(&self, signal: Signal) -> Pending<'_, ()> {
+        Box::pin(self.peek.signal(signal))
+    }
+
+    fn resize(&self, size: TerminalSize) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let session = self.peek.session();
+            require(session.capabilities().resize, "resize")?;
+            let params = ResizeParams {
+                process_id: self.id(),
+                size,
+            };
+            let Empty {} = session.call(Method::ProcessResize, &params).await?;
+            Ok(())
+        })
+    }
+
+    fn terminate(&self, how: Terminate) -> Pending<'_, bool> {
+        Box::pin(self.peek.terminate(how))
+    }
+
+    fn release(&self, terminate: bool) {
+        if terminate {
+            self.table.terminate_orphan(self.process.id());
+        }
+        self.table.remove_if_unused(&self.process);
     }
 }

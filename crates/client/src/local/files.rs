@@ -1,22 +1,25 @@
 //! The files of this machine.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bytes::Bytes;
-use outpost_engine::{WorkerExit, sandbox::WorkerAccess};
-use outpost_files::{FileExecutor, FilesError, OpenFile, Writer};
-use outpost_protocol::{
-    FileMetadata, FileOp, FileReply, FileRequest, FsCreateStreamParams, FsPath, FsReadFileParams,
-    FsWriteFileParams, PathUri, SandboxParams, Symlinks,
+use outpost_engine::{
+    StartError, WorkerExit,
+    sandbox::{PrepareError, Unenforceable, WorkerAccess},
 };
+use outpost_files::{FileExecutor, FilesError, OpenFile, Writer};
+use outpost_protocol::{FileMetadata, FileOp, FileReply, FileRequest, SandboxParams, Symlinks};
 use parking_lot::RwLock;
 
-use super::{errors, executor::Inner};
+use super::executor::{Inner, start_error};
 use crate::{
     Error,
     files::{
         BackendError, Block, BlockReader, BlockWriter, FileBackend, FileErrorKind, FileFuture,
-        OpenedFile,
+        FileTarget, OpenedFile,
     },
 };
 
@@ -53,21 +56,16 @@ impl LocalFileBackend {
     ) -> FileFuture<T> {
         let files = self.files;
         let executor = self.executor.clone();
-        let open = executor
-            .as_ref()
-            .map_or(Ok(()), |executor| executor.check_open());
+        let open = executor.as_ref().map_or(Ok(()), |inner| inner.check_open());
         Box::pin(async move {
             open?;
             let (executor, exit) = match executor {
-                Some(executor) => {
-                    executor
-                        .file_executor(sandbox.as_ref(), access, files)
-                        .await?
+                Some(executor) => executor.file_executor(sandbox, access, files).await?,
+                None if sandbox.is_some_and(|it| it.into_policy(Path::new("/")).is_some()) => {
+                    let error = PrepareError::from(Unenforceable::NoHelper);
+                    return Err(start_error(StartError::Sandbox(error.into())).into());
                 }
-                None => {
-                    sandbox.as_ref().map_or(Ok(()), errors::check_sandbox)?;
-                    (FileExecutor::in_process(files), WorkerExit::default())
-                }
+                None => (FileExecutor::in_process(files), WorkerExit::default()),
             };
             let result = blocking(move || operation(executor)).await;
             // The caller must find no trace of the worker.
@@ -83,23 +81,20 @@ fn blocking<T: Send + 'static>(
 ) -> FileFuture<T> {
     Box::pin(async move {
         let result = tokio::task::spawn_blocking(work).await;
-        result.unwrap_or_else(|_| {
-            let error = Error::disconnected("the runtime ended");
-            Err(BackendError::unavailable(error))
-        })
+        result.unwrap_or_else(|_| Err(Error::disconnected("the runtime ended").into()))
     })
 }
 
 impl FileBackend for LocalFileBackend {
-    fn base(&self) -> FileFuture<PathBuf> {
+    fn base(self: Arc<Self>) -> FileFuture<PathBuf> {
         let base = match &self.executor {
-            Some(executor) => Ok(executor.cwd().to_owned()),
+            Some(executor) => Ok(executor.cwd.clone()),
             None => std::env::current_dir().map_err(|error| FilesError::from(error).into()),
         };
         Box::pin(async { base })
     }
 
-    fn perform(&self, request: FileRequest) -> FileFuture<FileReply> {
+    fn perform(self: Arc<Self>, request: FileRequest) -> FileFuture<FileReply> {
         let FileRequest { op, sandbox } = request;
         let access = if op.is_read_only() {
             WorkerAccess::Read
@@ -109,28 +104,21 @@ impl FileBackend for LocalFileBackend {
         self.execute(sandbox, access, move |executor| Ok(executor.perform(op)?))
     }
 
-    fn read(&self, params: FsReadFileParams) -> FileFuture<Bytes> {
-        self.execute(params.sandbox, WorkerAccess::Read, move |executor| {
-            let symlinks = Symlinks::following(params.follow_symlinks);
-            let bytes = executor.read(&native_path(params.path)?, symlinks)?;
-            Ok(bytes.into())
+    fn read(self: Arc<Self>, file: FileTarget) -> FileFuture<Bytes> {
+        self.execute(file.sandbox, WorkerAccess::Read, move |executor| {
+            Ok(executor.read(file.path.as_path(), file.symlinks)?.into())
         })
     }
 
-    fn write(&self, params: FsWriteFileParams) -> FileFuture<()> {
-        self.execute(params.sandbox, WorkerAccess::Write, move |executor| {
-            let bytes = params
-                .data_base64
-                .0
-                .map_err(|error| BackendError::new(FileErrorKind::Invalid, error.to_string()))?;
-            let symlinks = Symlinks::following(params.follow_symlinks);
-            Ok(executor.write(&native_path(params.path)?, &bytes, symlinks)?)
+    fn write(self: Arc<Self>, file: FileTarget, bytes: Vec<u8>) -> FileFuture<()> {
+        self.execute(file.sandbox, WorkerAccess::Write, move |executor| {
+            Ok(executor.write(file.path.as_path(), &bytes, file.symlinks)?)
         })
     }
 
-    fn open(&self, path: PathUri, sandbox: Option<SandboxParams>) -> FileFuture<OpenedFile> {
-        self.execute(sandbox, WorkerAccess::Read, move |executor| {
-            let path = path.into_path();
+    fn open(self: Arc<Self>, file: FileTarget) -> FileFuture<OpenedFile> {
+        self.execute(file.sandbox, WorkerAccess::Read, move |executor| {
+            let path = file.path.into_path();
             let metadata = FileOp::GetMetadata {
                 path: path.clone(),
                 symlinks: Symlinks::Follow,
@@ -145,9 +133,9 @@ impl FileBackend for LocalFileBackend {
         })
     }
 
-    fn create(&self, params: FsCreateStreamParams) -> FileFuture<Arc<dyn BlockWriter>> {
-        self.execute(params.sandbox, WorkerAccess::Write, move |executor| {
-            let writer = executor.create_stream(&native_path(params.path)?)?;
+    fn create(self: Arc<Self>, file: FileTarget) -> FileFuture<Arc<dyn BlockWriter>> {
+        self.execute(file.sandbox, WorkerAccess::Write, move |executor| {
+            let writer = executor.create_stream(file.path.as_path())?;
             let writer = LocalBlockWriter(RwLock::new(Some(writer)));
             Ok(Arc::new(writer) as Arc<dyn BlockWriter>)
         })
@@ -189,11 +177,6 @@ impl BlockWriter for LocalBlockWriter {
 
 fn already_committed() -> BackendError {
     BackendError::new(FileErrorKind::Invalid, "the file was replaced already")
-}
-
-fn native_path(path: FsPath) -> Result<PathBuf, BackendError> {
-    path.into_path()
-        .map_err(|error| BackendError::new(FileErrorKind::Invalid, error.to_string()))
 }
 
 impl From<FilesError> for BackendError {
