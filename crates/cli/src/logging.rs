@@ -5,13 +5,12 @@ use std::{
     io::{self, Write},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    str::FromStr,
     sync::Mutex,
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, ensure};
 use tracing_subscriber::{
-    EnvFilter, filter,
+    EnvFilter,
     fmt::{self, writer::BoxMakeWriter},
 };
 
@@ -21,44 +20,17 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// Size at which the log is rotated. One old file is kept.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// A log level, or a filter with levels per module.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LogLevel(String);
-
-/// An invalid log level.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LogLevelError {
-    #[error("expected one of {}, or a filter such as outpost_server=debug", LEVELS.join(", "))]
-    Unknown,
-    #[error("expected a filter such as outpost_server=debug: {0}")]
-    Filter(#[from] filter::ParseError),
-}
-
-impl LogLevel {
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for LogLevel {
-    fn default() -> Self {
-        LogLevel("info".to_owned())
-    }
-}
-
-impl FromStr for LogLevel {
-    type Err = LogLevelError;
-
-    fn from_str(text: &str) -> Result<Self, LogLevelError> {
-        // EnvFilter takes any word for a module name, so a misspelled level would
-        // silence the log.
-        let is_word = text.chars().all(char::is_alphanumeric);
-        if is_word && !LEVELS.iter().any(|known| text.eq_ignore_ascii_case(known)) {
-            return Err(LogLevelError::Unknown);
-        }
-        EnvFilter::try_new(text)?;
-        Ok(LogLevel(text.to_owned()))
-    }
+/// Parses a log level, or a filter with levels per module.
+pub(crate) fn filter(text: &str) -> anyhow::Result<EnvFilter> {
+    // EnvFilter takes any word for a module name, so a misspelled level would silence the log.
+    let is_word = text.chars().all(char::is_alphanumeric);
+    ensure!(
+        !is_word || LEVELS.iter().any(|known| text.eq_ignore_ascii_case(known)),
+        "expected one of {}, or a filter such as outpost_server=debug",
+        LEVELS.join(", ")
+    );
+    EnvFilter::try_new(text)
+        .map_err(|error| anyhow!("expected a filter such as outpost_server=debug: {error}"))
 }
 
 /// The form of log lines.
@@ -72,10 +44,8 @@ pub(crate) enum LogFormat {
 }
 
 /// Starts logging to stderr. If `bounded` and stderr is a file, the file is rotated.
-pub(crate) fn start(level: &LogLevel, format: LogFormat, bounded: bool) -> anyhow::Result<()> {
-    let level = level.as_str();
-    let filter =
-        EnvFilter::try_new(level).with_context(|| format!("cannot parse log level {level}"))?;
+pub(crate) fn start(level: &str, format: LogFormat, bounded: bool) -> anyhow::Result<()> {
+    let filter = filter(level).with_context(|| format!("cannot parse log level {level}"))?;
     let file = bounded.then(LogFile::of_stderr).flatten();
     let writer = match file {
         Some(file) => BoxMakeWriter::new(Mutex::new(file)),

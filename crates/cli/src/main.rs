@@ -10,6 +10,7 @@ mod logging;
 mod render;
 mod target;
 mod transfer;
+mod units;
 mod user_server;
 
 use std::process::ExitCode;

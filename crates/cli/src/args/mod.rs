@@ -4,12 +4,10 @@ mod location;
 mod on;
 #[cfg(test)]
 mod tests;
-pub(crate) mod units;
 mod variables;
 
 pub(crate) use location::Location;
 pub(crate) use on::{LAUNCHED, On, OnAny, server_or_launched};
-pub(crate) use units::Span;
 pub(crate) use variables::{NotUnicode, Text, Variable, env_args};
 
 use clap::Parser as _;

@@ -7,10 +7,11 @@ use std::{
 };
 
 use anyhow::Context;
+use outpost_server::ConfigSource as Source;
 use serde_json::json;
 
 use crate::{
-    config::{self, ConfigFiles, Layer, Source},
+    config::{self, ConfigFiles, Layer},
     render::screen::Screen,
 };
 
@@ -104,7 +105,7 @@ fn paths(args: &ConfigPath) -> anyhow::Result<String> {
         let remark = match config::read_file(&file) {
             Ok(Some(_)) => String::new(),
             Ok(None) => "  (absent)".to_owned(),
-            Err(why) => format!("  (unreadable: {why})"),
+            Err(why) => format!("  (unreadable: {why:#})"),
         };
         text.push_str(&format!("{name:6}  {}{remark}\n", file.display()));
     }

@@ -16,8 +16,8 @@ use crate::{
     render::{
         out::note,
         transcript::{Item, Transcript},
-        units::byte_size,
     },
+    units::byte_size,
 };
 
 /// Page size.

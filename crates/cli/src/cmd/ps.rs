@@ -15,8 +15,8 @@ use crate::{
         command_line::visible,
         out,
         screen::{Cell, Screen, Style},
-        units::ago,
     },
+    units::ago,
 };
 
 /// Arguments of `outpost ps`.

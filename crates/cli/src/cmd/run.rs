@@ -12,7 +12,7 @@ use outpost_engine::sandbox::Level;
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    args::{LAUNCHED, NotUnicode, OnAny, Span, Text, Variable, env_args},
+    args::{LAUNCHED, NotUnicode, OnAny, Text, Variable, env_args},
     console::{
         Attachment, EscapeKey, Key, Notice, OnLeave, Outcome, RawMode, Signals, StdinForwarder,
         attach, window_size,
@@ -20,6 +20,7 @@ use crate::{
     detached, exit,
     render::{command_line, errors, out},
     target::{Leftovers, Target},
+    units::parse_time,
 };
 
 /// Timeout for disconnecting after a second signal.
@@ -67,7 +68,7 @@ pub(crate) struct Run {
 
     /// End it with its whole process tree after this time
     #[arg(long, value_name = "TIME", value_parser = nonzero_time)]
-    pub(crate) timeout: Option<Span>,
+    pub(crate) timeout: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) on: OnAny,
@@ -78,10 +79,10 @@ pub(crate) struct Run {
 }
 
 /// Rejects a timeout of zero.
-fn nonzero_time(text: &str) -> Result<Span, &'static str> {
-    match text.parse()? {
-        Span(Duration::ZERO) => Err("expected a time greater than 0"),
-        span => Ok(span),
+fn nonzero_time(text: &str) -> Result<Duration, &'static str> {
+    match parse_time(text)? {
+        Duration::ZERO => Err("expected a time greater than 0"),
+        time => Ok(time),
     }
 }
 
@@ -319,8 +320,8 @@ fn with_terminal(args: &Run, start: Start) -> Start {
         (true, None) => start.tty(),
         (false, _) => start,
     };
-    match &args.timeout {
-        Some(timeout) => start.timeout(timeout.0),
+    match args.timeout {
+        Some(timeout) => start.timeout(timeout),
         None => start,
     }
 }
@@ -348,7 +349,7 @@ async fn attach_stdio(
     let wanted = StdinForwarder::is_wanted(args.interactive || args.tty);
     let until = args
         .timeout
-        .and_then(|time| Instant::now().checked_add(time.0));
+        .and_then(|time| Instant::now().checked_add(time));
     let attachment = Attachment {
         process,
         remote,

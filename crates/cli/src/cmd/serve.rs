@@ -158,7 +158,7 @@ async fn serve(
     }
     tokio::select! {
         () = serve_stdio(&server), if stdio => tracing::info!("stdin closed; shutting down"),
-        () = idle(&server, config.exit_when_idle.0) => tracing::info!("idle timeout; shutting down"),
+        () = idle(&server, config.exit_when_idle) => tracing::info!("idle timeout; shutting down"),
         name = signals.next() => tracing::info!(signal = name, "shutting down"),
         never = return_freed_memory(&engine) => match never {},
     }

@@ -8,11 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::{Context, bail};
+use outpost_server::ConfigSource as Source;
 use rustix::{fs::OFlags, io::Errno};
 
 use super::{
-    Config, ConfigError, Layer, Layers, Source,
-    error::ReadError,
+    Config, Layer, Layers,
     sources::{environment_layer, file_layer},
 };
 
@@ -58,40 +59,37 @@ impl ConfigFiles {
 
 /// Reads every source. `flags` has the highest precedence; `named` is the value of
 /// `--config`.
-pub(crate) fn load(flags: Layer, named: Option<PathBuf>) -> Result<Layers, ConfigError> {
+pub(crate) fn load(flags: Layer, named: Option<PathBuf>) -> anyhow::Result<Layers> {
     let files = ConfigFiles::new(named, |name| std::env::var_os(name));
     let mut layers = vec![flags, environment_layer(std::env::vars_os())?];
     if let Some(user) = files.user {
         let text = text(&user, files.user_is_named)?;
-        layers.push(file_layer(Source::User(user.clone()), &user, &text)?);
+        let file = user.display().to_string();
+        layers.push(file_layer(Source::User { file }, &user, &text)?);
     }
     let text = text(&files.system, false)?;
-    let system = Source::System(files.system.clone());
-    layers.push(file_layer(system, &files.system, &text)?);
+    let file = files.system.display().to_string();
+    layers.push(file_layer(Source::System { file }, &files.system, &text)?);
     Ok(Layers::new(layers))
 }
 
 /// The effective configuration of a command without flags for settings. `named` is the value of
 /// `--config`.
-pub(crate) fn load_config(named: Option<PathBuf>) -> Result<Config, ConfigError> {
+pub(crate) fn load_config(named: Option<PathBuf>) -> anyhow::Result<Config> {
     load(Layer::new(Source::CommandLine), named)?.config()
 }
 
 /// The content of a file; empty if it doesn't exist and need not.
-fn text(file: &Path, must_exist: bool) -> Result<String, ConfigError> {
-    let error = |why| ConfigError::Read {
-        file: file.to_owned(),
-        why,
+fn text(file: &Path, must_exist: bool) -> anyhow::Result<String> {
+    let text = match read_file(file) {
+        Ok(None) if must_exist => Err(io::Error::from(Errno::NOENT).into()),
+        text => text.map(Option::unwrap_or_default),
     };
-    match read_file(file).map_err(error)? {
-        Some(text) => Ok(text),
-        None if must_exist => Err(error(io::Error::from(Errno::NOENT).into())),
-        None => Ok(String::new()),
-    }
+    text.with_context(|| format!("cannot read {}", file.display()))
 }
 
 /// The content of a file, if it exists.
-pub(crate) fn read_file(file: &Path) -> Result<Option<String>, ReadError> {
+pub(crate) fn read_file(file: &Path) -> anyhow::Result<Option<String>> {
     // Without O_NONBLOCK, opening a FIFO would wait for a writer.
     let open = File::options()
         .read(true)
@@ -104,15 +102,16 @@ pub(crate) fn read_file(file: &Path) -> Result<Option<String>, ReadError> {
     };
     let metadata = open.metadata()?;
     if !(metadata.is_file() || metadata.is_dir() || is_dev_null(&metadata)) {
-        return Err(ReadError::NotAFile);
+        // Reading it might never begin or never end.
+        bail!("it is a pipe, a socket or a device");
     }
     let mut bytes = Vec::new();
     open.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(ReadError::TooLarge { limit: MAX_BYTES });
+        bail!("it is larger than {MAX_BYTES} bytes");
     }
-    let text = String::from_utf8(bytes);
-    text.map(Some).map_err(|_| ReadError::NotText)
+    let text = String::from_utf8(bytes).ok();
+    text.context("it is not UTF-8 text").map(Some)
 }
 
 /// `--config /dev/null` is the usual way to use no file.

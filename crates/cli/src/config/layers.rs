@@ -1,24 +1,14 @@
 //! Precedence and origins of settings.
 
-use std::path::PathBuf;
-
+use anyhow::{Context, ensure};
+use outpost_server::ConfigSource as Source;
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{
-    Config, ConfigError, SETTINGS,
+    Config, SETTINGS,
     settings::{Setting, nest},
 };
-
-/// A source of settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    CommandLine,
-    Environment,
-    User(PathBuf),
-    System(PathBuf),
-    Default,
-}
 
 /// The settings that one source contains.
 #[derive(Clone, Debug)]
@@ -108,16 +98,20 @@ impl Layers {
     }
 
     /// The effective configuration.
-    pub(crate) fn config(&self) -> Result<Config, ConfigError> {
+    pub(crate) fn config(&self) -> anyhow::Result<Config> {
         let values = self
             .effective()
             .map(|(_, entry)| (entry.setting.key.as_str(), entry.value.clone()));
-        let config = Config::deserialize(Value::Object(nest(values)))?;
-        if config.profiles().has(&config.sandbox.default_profile) {
-            Ok(config)
-        } else {
-            Err(ConfigError::NoProfile(config.sandbox.default_profile))
-        }
+        // Cannot fail: each layer was checked when it was read.
+        let config = Config::deserialize(Value::Object(nest(values)))
+            .context("cannot combine the configuration")?;
+        let profile = &config.sandbox.default_profile;
+        ensure!(
+            config.profiles().has(profile),
+            "cannot use sandbox.default_profile = {profile:?}: there is no such profile in \
+             sandbox.profiles"
+        );
+        Ok(config)
     }
 }
 
@@ -157,11 +151,15 @@ mod tests {
             flags,
             environment_layer(variables).unwrap(),
             layer_of(
-                Source::User("/u/o.toml".into()),
+                Source::User {
+                    file: "/u/o.toml".to_owned(),
+                },
                 "max_sessions = 3\nretain_bytes = 3\nmax_session_ttl = \"unlimited\"",
             ),
             layer_of(
-                Source::System("/etc/o.toml".into()),
+                Source::System {
+                    file: "/etc/o.toml".to_owned(),
+                },
                 "retain_bytes = 4\nwindow_bytes = 4\nlisten = [\"ws://127.0.0.1:4\"]",
             ),
         ])
@@ -239,7 +237,9 @@ mod tests {
 
     #[test]
     fn secrets_take_effect_and_are_never_shown() {
-        let user = Source::User("o.toml".into());
+        let user = Source::User {
+            file: "o.toml".to_owned(),
+        };
         let layers = |secret| {
             let text = format!("shell_environment_policy.set = {{ A = {secret:?} }}");
             Layers::new(vec![layer_of(user.clone(), &text)])

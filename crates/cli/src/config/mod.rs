@@ -7,14 +7,12 @@
 //! - [`tables`]: [`Config`], one struct per TOML table; serde reads and writes the values,
 //!   clap takes the flags and their help from the doc comments
 //! - [`settings`]: the list of settings, collected from the default [`Config`]
-//! - [`values`], [`choice`], [`profiles`]: value types and their syntax
+//! - [`values`], [`profiles`]: value types and their syntax
 //! - [`sources`]: reads flags, variables and files, each into a [`Layer`]
 //! - [`layers`]: precedence and origins
 //! - [`files`]: locates and reads the configuration files
 //! - [`report`]: output of `config show` and `config/read`, with secrets masked
 
-mod choice;
-mod error;
 mod files;
 mod layers;
 mod profiles;
@@ -24,9 +22,8 @@ mod sources;
 mod tables;
 mod values;
 
-pub(crate) use error::ConfigError;
 pub(crate) use files::{ConfigFiles, load, load_config, read_file};
-pub(crate) use layers::{Layer, Layers, Source};
+pub(crate) use layers::{Layer, Layers};
 pub(crate) use report::{read_result, table};
 use settings::SETTINGS;
 pub(crate) use sources::{flags, flags_layer};

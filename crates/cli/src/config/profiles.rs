@@ -8,76 +8,63 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Context, bail, ensure};
 use outpost_engine::sandbox::{
     Access, Network,
-    policy::{Entry, EntryPath, FileSystem, InvalidEntryPath, Profile, Restricted},
+    policy::{Entry, EntryPath, FileSystem, Profile, Restricted},
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+use serde_json::{Map, Value, json};
 
 const UNRESTRICTED: &str = "unrestricted";
-const RESTRICTED: &str = "restricted";
-const ENABLED: &str = "enabled";
 
-/// Configured profiles by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ProfileTables(pub(crate) BTreeMap<String, Profile>);
-
-/// An invalid profile.
-#[derive(Debug, thiserror::Error)]
-enum ProfileError {
-    #[error("expected {0}")]
-    Expected(&'static str),
-    #[error(transparent)]
-    Path(#[from] InvalidEntryPath),
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Profile>, D::Error> {
+    profiles(&Value::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-impl<'de> Deserialize<'de> for ProfileTables {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        profiles(&Value::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
+pub(super) fn serialize<S: Serializer>(
+    profiles: &BTreeMap<String, Profile>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(
+        profiles
+            .iter()
+            .map(|(name, profile)| (name, table(profile))),
+    )
 }
 
-impl Serialize for ProfileTables {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, profile)| (name, table(profile))))
-    }
-}
-
-fn profiles(value: &Value) -> Result<ProfileTables, ProfileError> {
+fn profiles(value: &Value) -> anyhow::Result<BTreeMap<String, Profile>> {
     const EXPECTED: &str =
-        "a table of profiles, such as { name = { files = { \":root\" = \"read\" } } }";
-    const NAMES: &str = "profile names that aren't empty and don't begin with a colon";
-    let tables = value.as_object().ok_or(ProfileError::Expected(EXPECTED))?;
-    let mut profiles = BTreeMap::new();
-    for (name, value) in tables {
-        if name.is_empty() || name.starts_with(':') {
-            return Err(ProfileError::Expected(NAMES));
-        }
-        let members = value.as_object().ok_or(ProfileError::Expected(EXPECTED))?;
-        profiles.insert(name.clone(), profile(members)?);
-    }
-    Ok(ProfileTables(profiles))
+        "expected a table of profiles, such as { name = { files = { \":root\" = \"read\" } } }";
+    let tables = value.as_object().context(EXPECTED)?;
+    let profiles = tables.iter().map(|(name, value)| {
+        ensure!(
+            !name.is_empty() && !name.starts_with(':'),
+            "expected profile names that aren't empty and don't begin with a colon"
+        );
+        Ok((name.clone(), profile(value.as_object().context(EXPECTED)?)?))
+    });
+    profiles.collect()
 }
 
-fn profile(members: &Map<String, Value>) -> Result<Profile, ProfileError> {
-    const MEMBERS: &str = "only files, network and glob_scan_max_depth in a profile";
-    const DEPTH: &str = "a whole number for glob_scan_max_depth";
-    const NETWORK: &str = "one of restricted, enabled";
-    const FILES: &str =
-        "files = \"unrestricted\" or a table such as files = { \":root\" = \"read\" } in a profile";
+fn profile(members: &Map<String, Value>) -> anyhow::Result<Profile> {
     let known = ["files", "network", "glob_scan_max_depth"];
-    if members.keys().any(|name| !known.contains(&&**name)) {
-        return Err(ProfileError::Expected(MEMBERS));
-    }
-    let glob_scan_max_depth = match members.get("glob_scan_max_depth") {
-        None => None,
-        Some(depth) => Some(depth.as_u64().ok_or(ProfileError::Expected(DEPTH))?),
-    };
-    let network = match members.get("network").map(Value::as_str) {
-        None | Some(Some(RESTRICTED)) => Network::Restricted,
-        Some(Some(ENABLED)) => Network::Enabled,
-        Some(_) => return Err(ProfileError::Expected(NETWORK)),
+    ensure!(
+        members.keys().all(|name| known.contains(&&**name)),
+        "expected only files, network and glob_scan_max_depth in a profile"
+    );
+    let depth = members.get("glob_scan_max_depth").map(|depth| {
+        let depth = depth.as_u64();
+        depth.context("expected a whole number for glob_scan_max_depth")
+    });
+    let glob_scan_max_depth = depth.transpose()?;
+    let network = match members.get("network") {
+        None => Network::Restricted,
+        Some(network) => Network::deserialize(network)
+            .ok()
+            .context("expected one of restricted, enabled")?,
     };
     let file_system = match members.get("files") {
         Some(Value::String(word)) if word == UNRESTRICTED => FileSystem::Unrestricted,
@@ -85,7 +72,9 @@ fn profile(members: &Map<String, Value>) -> Result<Profile, ProfileError> {
             entries: files.iter().map(entry).collect::<Result<_, _>>()?,
             glob_scan_max_depth,
         }),
-        _ => return Err(ProfileError::Expected(FILES)),
+        _ => bail!(
+            "expected files = \"unrestricted\" or a table such as files = {{ \":root\" = \"read\" }} in a profile"
+        ),
     };
     Ok(Profile {
         file_system,
@@ -93,26 +82,23 @@ fn profile(members: &Map<String, Value>) -> Result<Profile, ProfileError> {
     })
 }
 
-fn entry((path, access): (&String, &Value)) -> Result<Entry, ProfileError> {
-    const ACCESS: &str = "one of read, write, deny";
-    const PATTERN: &str = "\"deny\" for a pattern, which can't grant access";
+fn entry((path, access): (&String, &Value)) -> anyhow::Result<Entry> {
     let path: EntryPath = path.parse()?;
     let access = access.as_str().and_then(Access::from_name);
-    let access = access.ok_or(ProfileError::Expected(ACCESS))?;
-    // Patterns can't grant, so brackets and braces of a grant are part of a file name.
+    let access = access.context("expected one of read, write, deny")?;
     let path = match path {
-        EntryPath::GlobPattern { pattern }
-            if access != Access::Deny && is_literal_path(&pattern) =>
-        {
+        // Patterns can't grant, so brackets and braces of a grant are part of a file name.
+        EntryPath::GlobPattern { pattern } if access != Access::Deny => {
+            ensure!(
+                is_literal_path(&pattern),
+                "expected \"deny\" for a pattern, which can't grant access"
+            );
             EntryPath::Path {
                 path: pattern.into(),
             }
         }
         path => path,
     };
-    if matches!(path, EntryPath::GlobPattern { .. }) && access != Access::Deny {
-        return Err(ProfileError::Expected(PATTERN));
-    }
     Ok(Entry::new(path, access))
 }
 
@@ -123,27 +109,19 @@ fn is_literal_path(text: &str) -> bool {
 
 /// The profile as written in a file.
 fn table(profile: &Profile) -> Value {
-    let mut members = Map::new();
+    let mut table = json!({"network": profile.network});
     match &profile.file_system {
-        FileSystem::Unrestricted => {
-            members.insert("files".to_owned(), UNRESTRICTED.into());
-        }
+        FileSystem::Unrestricted => table["files"] = UNRESTRICTED.into(),
         FileSystem::Restricted(files) => {
             let entries = files.entries.iter();
-            let entries =
-                entries.map(|entry| (entry.path.to_string(), entry.access.as_str().into()));
-            members.insert("files".to_owned(), Value::Object(entries.collect()));
+            let entries = entries.map(|entry| (entry.path.to_string(), entry.access.as_str()));
+            table["files"] = json!(entries.collect::<BTreeMap<_, _>>());
             if let Some(depth) = files.glob_scan_max_depth {
-                members.insert("glob_scan_max_depth".to_owned(), depth.into());
+                table["glob_scan_max_depth"] = depth.into();
             }
         }
     }
-    let network = match profile.network {
-        Network::Restricted => RESTRICTED,
-        Network::Enabled => ENABLED,
-    };
-    members.insert("network".to_owned(), network.into());
-    Value::Object(members)
+    table
 }
 
 #[cfg(test)]
@@ -167,8 +145,9 @@ mod tests {
             "open": {"files": "unrestricted", "network": "restricted"},
         });
         let read = profiles(&value).unwrap();
-        assert_eq!(serde_json::to_value(&read).unwrap(), value);
-        let FileSystem::Restricted(files) = &read.0["build"].file_system else {
+        let written = serialize(&read, serde_json::value::Serializer).unwrap();
+        assert_eq!(written, value);
+        let FileSystem::Restricted(files) = &read["build"].file_system else {
             panic!("it is restricted");
         };
         let granted = Entry::path("/srv/x[1]", Access::Write);

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use outpost_server::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource};
+use outpost_server::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource as Source};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::{Layers, Source, layers::Entry, settings::nest};
+use super::{Layers, layers::Entry, settings::nest};
 use crate::render::screen::{Screen, Style};
 
 /// The result of `config/read`, with all layers.
 pub(crate) fn read_result(layers: &Layers) -> ConfigReadResult {
     let origins = layers.effective().map(|(layer, entry)| {
         let origin = ConfigOrigin {
-            name: wire_source(&layer.source),
+            name: layer.source.clone(),
             version: version(&config(&layer.entries)),
         };
         (entry.setting.key.clone(), origin)
@@ -21,7 +21,7 @@ pub(crate) fn read_result(layers: &Layers) -> ConfigReadResult {
     let each = layers.iter().map(|layer| {
         let config = config(&layer.entries);
         ConfigLayer {
-            name: wire_source(&layer.source),
+            name: layer.source.clone(),
             version: version(&config),
             config,
         }
@@ -41,28 +41,9 @@ fn config<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Map<String, Value
 /// A hash of a layer's masked values. A hash of the secrets themselves could be compared
 /// with guesses.
 fn version(config: &Map<String, Value>) -> String {
-    use std::fmt::Write as _;
-
-    let text = Value::from(config.clone()).to_string();
-    let mut version = "sha256:".to_owned();
-    for byte in Sha256::digest(text) {
-        let _ = write!(version, "{byte:02x}");
-    }
-    version
-}
-
-fn wire_source(source: &Source) -> ConfigSource {
-    match source {
-        Source::CommandLine => ConfigSource::CommandLine,
-        Source::Environment => ConfigSource::Environment,
-        Source::User(file) => ConfigSource::User {
-            file: file.display().to_string(),
-        },
-        Source::System(file) => ConfigSource::System {
-            file: file.display().to_string(),
-        },
-        Source::Default => ConfigSource::Default,
-    }
+    let hash = Sha256::digest(Value::from(config.clone()).to_string());
+    let hex = hash.iter().map(|byte| format!("{byte:02x}"));
+    format!("sha256:{}", hex.collect::<String>())
 }
 
 /// Renders a line for each setting in TOML syntax, aligned. Values other than defaults are
@@ -96,9 +77,9 @@ fn origin(source: &Source, entry: &Entry) -> String {
     match source {
         Source::CommandLine => format!("--{}", entry.setting.flag_name().unwrap_or_default()),
         Source::Environment => entry.setting.variable(),
-        Source::User(file) | Source::System(file) => match entry.line {
-            Some(line) => format!("{}:{line}", file.display()),
-            None => file.display().to_string(),
+        Source::User { file } | Source::System { file } => match entry.line {
+            Some(line) => format!("{file}:{line}"),
+            None => file.clone(),
         },
         Source::Default => "default".to_owned(),
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{Config, sources::parse_toml_value};
 
-const VARIABLE_PREFIX: &str = "OUTPOST_";
+pub(super) const VARIABLE_PREFIX: &str = "OUTPOST_";
 
 /// Every setting, in declaration order.
 pub(crate) static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {

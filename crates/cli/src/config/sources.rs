@@ -1,20 +1,25 @@
-//! Reads flags, environment variables and files, each into a [`Layer`].
+//! Reads flags, environment variables and files, each into a [`Layer`]. An error is one line that
+//! names the place to correct, without secrets.
 
 use std::{ffi::OsString, path::Path};
 
+use anyhow::{Context, anyhow, bail};
 use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource};
+use outpost_server::ConfigSource as Source;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    ConfigError, Layer, SETTINGS, Source,
-    error::Excerpt,
-    settings::{Setting, nearest},
+    Layer, SETTINGS,
+    files::CONFIG_VARIABLE,
+    settings::{Setting, VARIABLE_PREFIX, nearest},
+    values::mask,
 };
 
-const PREFIX: &str = "OUTPOST_";
 /// Variables with our prefix that aren't settings.
-const OTHER_VARIABLES: &[&str] = &[super::files::CONFIG_VARIABLE];
+const OTHER_VARIABLES: &[&str] = &[CONFIG_VARIABLE];
+/// Maximum number of characters of an excerpt.
+const MAX_EXCERPT: usize = 80;
 
 /// The flags of all settings that have one.
 pub(crate) fn flags() -> impl Iterator<Item = Arg> {
@@ -50,7 +55,7 @@ fn flag(setting: &'static Setting) -> Option<Arg> {
 }
 
 /// Reads the flags that were given, without defaults.
-pub(crate) fn flags_layer(matches: &ArgMatches) -> Result<Layer, ConfigError> {
+pub(crate) fn flags_layer(matches: &ArgMatches) -> anyhow::Result<Layer> {
     let mut layer = Layer::new(Source::CommandLine);
     for setting in SETTINGS.iter() {
         let Some(flag) = setting.flag_name() else {
@@ -59,20 +64,14 @@ pub(crate) fn flags_layer(matches: &ArgMatches) -> Result<Layer, ConfigError> {
         if matches.value_source(&setting.key) != Some(ValueSource::CommandLine) {
             continue;
         }
-        let words: Vec<String> = matches
-            .get_raw(&setting.key)
-            .into_iter()
-            .flatten()
+        let words = matches.get_raw(&setting.key).into_iter().flatten();
+        let words: Vec<_> = words
             .map(|word| word.to_string_lossy().into_owned())
             .collect();
         let value = setting.parse_words(&words);
-        layer
-            .set(setting, value.clone(), None)
-            .map_err(|why| ConfigError::InFlag {
-                flag: flag.to_owned(),
-                value: Excerpt::of_value(setting, &value),
-                why,
-            })?;
+        let shown = value_excerpt(setting, &value);
+        let set = layer.set(setting, value, None);
+        set.map_err(|why| anyhow!("cannot use --{flag} {shown}: {why}"))?;
     }
     Ok(layer)
 }
@@ -81,33 +80,30 @@ pub(crate) fn flags_layer(matches: &ArgMatches) -> Result<Layer, ConfigError> {
 /// user believes that it sets something. Other names with our prefix are ignored.
 pub(super) fn environment_layer(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Result<Layer, ConfigError> {
+) -> anyhow::Result<Layer> {
     let mut layer = Layer::new(Source::Environment);
     for (name, value) in variables {
         let name = name.to_string_lossy();
-        if !name.starts_with(PREFIX) || OTHER_VARIABLES.contains(&&*name) {
+        if !name.starts_with(VARIABLE_PREFIX) || OTHER_VARIABLES.contains(&&*name) {
             continue;
         }
-        let setting = SETTINGS.iter().find(|setting| setting.variable() == name);
-        let Some(setting) = setting else {
+        let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) else {
             match nearest_variable(&name) {
                 None => continue,
-                Some(nearest) => {
-                    let name = Excerpt::new(&name);
-                    return Err(ConfigError::UnknownVariable { name, nearest });
-                }
+                Some(nearest) => bail!(
+                    "unknown variable {} in the environment; did you mean {nearest}?",
+                    excerpt(&name)
+                ),
             }
         };
-        let text = value.to_str().ok_or_else(|| ConfigError::VariableNotText {
-            name: name.to_string(),
+        let text = value.to_str().with_context(|| {
+            format!("cannot use {name} of the environment: it is not UTF-8 text")
         })?;
-        layer
-            .set(setting, setting.parse_text(text), None)
-            .map_err(|why| ConfigError::InVariable {
-                name: name.to_string(),
-                value: Excerpt::of_value(setting, &text.into()),
-                why,
-            })?;
+        let set = layer.set(setting, setting.parse_text(text), None);
+        set.map_err(|why| {
+            let shown = value_excerpt(setting, &text.into());
+            anyhow!("cannot use {name}={shown} of the environment: {why}")
+        })?;
     }
     Ok(layer)
 }
@@ -116,88 +112,78 @@ pub(super) fn environment_layer(
 fn nearest_variable(name: &str) -> Option<String> {
     let others = OTHER_VARIABLES.iter().map(|name| (*name).to_owned());
     let known = SETTINGS.iter().map(Setting::variable).chain(others);
-    let rest = |name: &str| name.strip_prefix(PREFIX).map(str::to_owned);
+    let rest = |name: &str| name.strip_prefix(VARIABLE_PREFIX).map(str::to_owned);
     let nearest = nearest(&rest(name)?, known.filter_map(|name| rest(&name)))?;
-    Some(format!("{PREFIX}{nearest}"))
+    Some(format!("{VARIABLE_PREFIX}{nearest}"))
 }
 
 /// Reads the text of a file.
-pub(super) fn file_layer(source: Source, file: &Path, text: &str) -> Result<Layer, ConfigError> {
-    let document = DeTable::parse(text).map_err(|why| ConfigError::Syntax {
-        file: file.to_owned(),
-        line: line_number(text, why.span().map_or(0, |span| span.start)),
-        why,
+pub(super) fn file_layer(source: Source, file: &Path, text: &str) -> anyhow::Result<Layer> {
+    let document = DeTable::parse(text).map_err(|why| {
+        let line = line_number(text, why.span().map_or(0, |span| span.start));
+        // Without the excerpt that the parser adds, which may contain a secret.
+        let message: Vec<_> = why.message().lines().collect();
+        anyhow!("{}:{line}: {}", file.display(), message.join(", "))
     })?;
-    let mut reader = FileReader {
-        file,
-        text,
-        layer: Layer::new(source),
-    };
-    reader.read_table("", document.get_ref())?;
-    Ok(reader.layer)
+    let mut layer = Layer::new(source);
+    read_table(&mut layer, file, text, "", document.get_ref())?;
+    Ok(layer)
 }
 
-struct FileReader<'a> {
-    file: &'a Path,
-    text: &'a str,
-    layer: Layer,
-}
-
-impl FileReader<'_> {
-    fn read_table(&mut self, prefix: &str, members: &DeTable<'_>) -> Result<(), ConfigError> {
-        // In the order of the file, so that the first error is reported first.
-        let mut members: Vec<_> = members.iter().collect();
-        members.sort_by_key(|(key, _)| key.span().start);
-        for (key, value) in members {
-            let line = line_number(self.text, key.span().start);
-            let key = format!("{prefix}{}", key.get_ref());
-            if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
-                let written = self.text.get(value.span()).unwrap_or_default();
-                self.set(setting, to_json(value.get_ref()), written, line)?;
-                continue;
-            }
-            let inside = format!("{key}.");
-            let file = self.file.to_owned();
-            if !SETTINGS
-                .iter()
-                .any(|setting| setting.key.starts_with(&inside))
-            {
-                let known = SETTINGS.iter().map(|setting| setting.key.clone());
-                return Err(ConfigError::UnknownKey {
-                    file,
-                    line,
-                    key: Excerpt::new(&key),
-                    nearest: nearest(&key, known),
-                });
-            }
-            let DeValue::Table(members) = value.get_ref() else {
-                let key = Excerpt::new(&key);
-                return Err(ConfigError::NotATable { file, line, key });
-            };
-            self.read_table(&inside, members)?;
-        }
-        Ok(())
-    }
-
-    fn set(
-        &mut self,
-        setting: &'static Setting,
-        value: Value,
-        written: &str,
-        line: usize,
-    ) -> Result<(), ConfigError> {
-        let set = self.layer.set(setting, value.clone(), Some(line));
-        set.map_err(|why| ConfigError::InFile {
-            file: self.file.to_owned(),
-            line,
-            key: &setting.key,
-            value: if setting.default.is_object() {
-                Excerpt::of_value(setting, &value)
+fn read_table(
+    layer: &mut Layer,
+    file: &Path,
+    text: &str,
+    prefix: &str,
+    members: &DeTable<'_>,
+) -> anyhow::Result<()> {
+    // In the order of the file, so that the first error is reported first.
+    let mut members: Vec<_> = members.iter().collect();
+    members.sort_by_key(|(key, _)| key.span().start);
+    for (key, value) in members {
+        let line = line_number(text, key.span().start);
+        let at = format!("{}:{line}", file.display());
+        let key = format!("{prefix}{}", key.get_ref());
+        if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
+            let parsed = to_json(value.get_ref());
+            let shown = if setting.default.is_object() {
+                value_excerpt(setting, &parsed)
             } else {
-                Excerpt::new(written)
-            },
-            why,
-        })
+                excerpt(text.get(value.span()).unwrap_or_default())
+            };
+            let set = layer.set(setting, parsed, Some(line));
+            set.map_err(|why| anyhow!("{at}: cannot use {key} = {shown}: {why}"))?;
+            continue;
+        }
+        let inside = format!("{key}.");
+        let shown = excerpt(&key);
+        let mut keys = SETTINGS.iter().map(|setting| setting.key.clone());
+        if !keys.clone().any(|known| known.starts_with(&inside)) {
+            let hint = nearest(&key, &mut keys).map(|name| format!("; did you mean {name}?"));
+            bail!("{at}: unknown key {shown}{}", hint.unwrap_or_default());
+        }
+        let DeValue::Table(members) = value.get_ref() else {
+            bail!("{at}: cannot use {shown}: expected a table, as in [{shown}]");
+        };
+        read_table(layer, file, text, &inside, members)?;
+    }
+    Ok(())
+}
+
+/// The user's text on one line of bounded length.
+fn excerpt(text: &str) -> String {
+    let shown = text.chars().take(MAX_EXCERPT);
+    let shown = shown.map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let more = text.chars().nth(MAX_EXCERPT).map(|_| '…');
+    shown.chain(more).collect()
+}
+
+/// An excerpt of a value. The values in a table are masked, since they may be secrets.
+fn value_excerpt(setting: &Setting, value: &Value) -> String {
+    if setting.default.is_object() {
+        excerpt(&mask(value).to_string())
+    } else {
+        excerpt(&value.to_string())
     }
 }
 
@@ -245,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    fn read_text(text: &str) -> Result<Layer, ConfigError> {
+    fn read_text(text: &str) -> anyhow::Result<Layer> {
         file_layer(Source::Default, Path::new("o.toml"), text)
     }
 
@@ -330,7 +316,7 @@ mod tests {
         let secret = read_text("shell_environment_policy.set = { A = [\"hush\"] }").unwrap_err();
         let broken = read_text("shell_environment_policy.set = { A = \"hush }").unwrap_err();
         for error in [secret, broken] {
-            let message = format!("{:#}", anyhow::Error::from(error));
+            let message = format!("{error:#}");
             assert!(!message.contains("hush"), "{message}");
         }
     }

@@ -7,24 +7,30 @@
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
+    time::Duration,
 };
 
 use outpost_engine::{
-    EnvPolicy, Inherit, Limits, TreeChoice,
-    sandbox::{Level, policy::Profiles},
+    EnvPolicy, Inherit, Limits, TreeChoice, Ttl,
+    sandbox::{
+        Level,
+        policy::{Profile, Profiles},
+    },
 };
+use outpost_mcp::{ServerConfig, config::ConfigError};
 use outpost_server::{Listen, Settings};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{
-    choice::{self, parser},
-    profiles::ProfileTables,
-    values::{self, McpServers, RemoteUrl, Secret},
+    profiles,
+    values::{
+        self, Secret,
+        choice::{self, parser},
+        idle_timeout, max_ttl, size, time,
+    },
 };
-use crate::{
-    args::units::{Count, IdleTimeout, MaxTtl, Size, Span},
-    logging::{LogFormat, LogLevel},
-};
+use crate::logging::LogFormat;
 
 /// The server's configuration.
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
@@ -36,31 +42,40 @@ pub(crate) struct Config {
     pub(crate) listen: Vec<Listen>,
     /// How much of a process's newest output stays readable
     #[arg(long, value_name = "SIZE")]
-    pub(crate) retain_bytes: Size,
+    #[serde(with = "size")]
+    pub(crate) retain_bytes: usize,
     /// How far a process may write ahead of a slow client before it is blocked
     #[arg(long, value_name = "SIZE")]
-    pub(crate) window_bytes: Size,
+    #[serde(with = "size")]
+    pub(crate) window_bytes: usize,
     /// How long a process stays readable after it has closed
-    #[arg(long, value_name = "TIME")]
-    pub(crate) closed_retention: Span,
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    #[serde(with = "time")]
+    pub(crate) closed_retention: Duration,
     /// How long a session outlives its lost connection; then its processes are ended
-    #[arg(long, value_name = "TIME")]
-    pub(crate) session_ttl: Span,
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    #[serde(with = "time")]
+    pub(crate) session_ttl: Duration,
     /// The longest session TTL that a client may request, or `unlimited`
-    #[arg(long, value_name = "TIME")]
-    pub(crate) max_session_ttl: MaxTtl,
+    #[arg(long, value_name = "TIME", value_parser = max_ttl::parse)]
+    #[serde(with = "max_ttl")]
+    pub(crate) max_session_ttl: Ttl,
     /// Maximum number of sessions; a client beyond that is told to retry later
     #[arg(long, value_name = "N")]
-    pub(crate) max_sessions: Count,
+    #[serde(deserialize_with = "values::count")]
+    pub(crate) max_sessions: usize,
     /// Maximum number of running processes; a start beyond that is told to retry later
     #[arg(long, value_name = "N")]
-    pub(crate) max_processes: Count,
+    #[serde(deserialize_with = "values::count")]
+    pub(crate) max_processes: usize,
     /// Maximum number of open connections; further ones get HTTP 503
     #[arg(long, value_name = "N")]
-    pub(crate) max_connections: Count,
+    #[serde(deserialize_with = "values::count")]
+    pub(crate) max_connections: usize,
     /// How many ordinary requests of one connection run at once; control requests don't count
     #[arg(long, value_name = "N")]
-    pub(crate) concurrent_requests: Count,
+    #[serde(deserialize_with = "values::count")]
+    pub(crate) concurrent_requests: usize,
     /// Web origins that may connect, each exactly as in the browser's `Origin` header
     #[arg(skip)]
     #[serde(deserialize_with = "values::strings")]
@@ -72,15 +87,17 @@ pub(crate) struct Config {
     #[command(flatten)]
     pub(crate) sandbox: SandboxTable,
     /// Exit after this long without a connection and without a running or readable process; or `never`
-    #[arg(long, value_name = "TIME")]
-    pub(crate) exit_when_idle: IdleTimeout,
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    #[serde(with = "idle_timeout")]
+    pub(crate) exit_when_idle: Option<Duration>,
     #[command(flatten)]
     pub(crate) log: LogTable,
     #[command(flatten)]
     pub(crate) shell_environment_policy: ShellEnvironmentPolicyTable,
     /// MCP servers by name. Secret: arguments, variables and headers may hold passwords.
     #[arg(skip)]
-    pub(crate) mcp_servers: Secret<McpServers>,
+    #[serde(deserialize_with = "values::mcp_servers")]
+    mcp_servers: Secret<Map<String, Value>>,
     #[command(flatten)]
     pub(crate) mcp: McpTable,
 }
@@ -99,16 +116,18 @@ pub(crate) struct SandboxTable {
     pub(crate) default_profile: String,
     /// Profiles by name, each with its files and its network.
     #[arg(skip)]
-    pub(crate) profiles: ProfileTables,
+    #[serde(with = "profiles")]
+    pub(crate) profiles: BTreeMap<String, Profile>,
 }
 
 /// `[log]`.
-#[derive(Clone, Debug, Default, clap::Args, Deserialize, Serialize)]
+#[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LogTable {
     /// Log level: off, error, warn, info, debug, trace, or a filter such as outpost_server=debug
     #[arg(long = "log-level", value_name = "LEVEL")]
-    pub(crate) level: LogLevel,
+    #[serde(deserialize_with = "values::log_level")]
+    pub(crate) level: String,
     /// Format of log lines
     #[arg(long = "log-format", value_name = "FORMAT", value_parser = parser::<LogFormat>())]
     #[serde(with = "choice")]
@@ -147,7 +166,8 @@ pub(crate) struct ShellEnvironmentPolicyTable {
 pub(crate) struct McpTable {
     /// Server on which remote MCP servers run: a URL as for `--on`, or empty.
     #[arg(skip)]
-    pub(crate) on: RemoteUrl,
+    #[serde(deserialize_with = "values::remote_url")]
+    pub(crate) on: String,
 }
 
 impl Default for Config {
@@ -157,19 +177,19 @@ impl Default for Config {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Config {
             listen: vec![Listen::WebSocket(loopback)],
-            retain_bytes: Size(limits.retain_bytes),
-            window_bytes: Size(limits.window_bytes),
-            closed_retention: Span(limits.closed_retention),
-            session_ttl: Span(settings.session_ttl),
-            max_session_ttl: MaxTtl(settings.max_session_ttl),
-            max_sessions: Count(limits.max_sessions),
-            max_processes: Count(limits.max_processes),
-            max_connections: Count(settings.max_connections),
-            concurrent_requests: Count(settings.concurrent_requests),
+            retain_bytes: limits.retain_bytes,
+            window_bytes: limits.window_bytes,
+            closed_retention: limits.closed_retention,
+            session_ttl: settings.session_ttl,
+            max_session_ttl: settings.max_session_ttl,
+            max_sessions: limits.max_sessions,
+            max_processes: limits.max_processes,
+            max_connections: settings.max_connections,
+            concurrent_requests: settings.concurrent_requests,
             allowed_origins: settings.allowed_origins,
             trees: TreeChoice::default(),
             sandbox: SandboxTable::default(),
-            exit_when_idle: IdleTimeout(None),
+            exit_when_idle: None,
             log: LogTable::default(),
             shell_environment_policy: ShellEnvironmentPolicyTable::default(),
             mcp_servers: Secret::default(),
@@ -183,7 +203,16 @@ impl Default for SandboxTable {
         SandboxTable {
             level: Level::default(),
             default_profile: Profiles::default().default,
-            profiles: ProfileTables::default(),
+            profiles: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for LogTable {
+    fn default() -> Self {
+        LogTable {
+            level: "info".to_owned(),
+            format: LogFormat::default(),
         }
     }
 }
@@ -192,12 +221,12 @@ impl Config {
     /// Limits of the engine.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
-            retain_bytes: self.retain_bytes.0,
+            retain_bytes: self.retain_bytes,
             // With an empty window no process could ever write.
-            window_bytes: self.window_bytes.0.max(1),
-            closed_retention: self.closed_retention.0,
-            max_sessions: self.max_sessions.0,
-            max_processes: self.max_processes.0,
+            window_bytes: self.window_bytes.max(1),
+            closed_retention: self.closed_retention,
+            max_sessions: self.max_sessions,
+            max_processes: self.max_processes,
             ..Limits::default()
         }
     }
@@ -206,10 +235,10 @@ impl Config {
     pub(crate) fn server_settings(&self) -> Settings {
         let env = &self.shell_environment_policy;
         Settings {
-            session_ttl: self.session_ttl.0,
-            max_session_ttl: self.max_session_ttl.0,
-            max_connections: self.max_connections.0,
-            concurrent_requests: self.concurrent_requests.0,
+            session_ttl: self.session_ttl,
+            max_session_ttl: self.max_session_ttl,
+            max_connections: self.max_connections,
+            concurrent_requests: self.concurrent_requests,
             allowed_origins: self.allowed_origins.clone(),
             profiles: self.profiles(),
             command_env: EnvPolicy {
@@ -227,7 +256,17 @@ impl Config {
     pub(crate) fn profiles(&self) -> Profiles {
         Profiles {
             default: self.sandbox.default_profile.clone(),
-            configured: self.sandbox.profiles.0.clone(),
+            configured: self.sandbox.profiles.clone(),
         }
+    }
+
+    /// Configured MCP servers by name.
+    pub(crate) fn mcp_servers(&self) -> Result<BTreeMap<String, ServerConfig>, ConfigError> {
+        let tables = self.mcp_servers.0.iter();
+        let servers = tables.map(|(name, table)| {
+            let config = ServerConfig::parse(name, table)?;
+            Ok((name.clone(), config))
+        });
+        servers.collect()
     }
 }

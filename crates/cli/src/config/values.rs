@@ -1,17 +1,18 @@
-//! Value types of settings: how serde reads and writes them.
+//! Values of settings: how serde reads and writes them, and the names of choices.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, num::NonZeroUsize, time::Duration};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use outpost_engine::{Inherit, TreeChoice, Ttl, sandbox::Level};
 use outpost_mcp::ServerConfig;
+use outpost_server::Listen;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser};
 use serde_json::{Map, Value};
 
 use crate::{
-    args::{
-        server_or_launched,
-        units::{Count, IdleTimeout, MaxTtl, Size, Span},
-    },
-    logging::LogLevel,
+    args::server_or_launched,
+    logging::{self, LogFormat},
+    units::{format_size, format_time, parse_size, parse_time},
 };
 
 /// Replaces every secret scalar.
@@ -25,24 +26,32 @@ pub(super) fn expect<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     T::deserialize(deserializer).map_err(|_| D::Error::custom(format_args!("expected {expected}")))
 }
 
-/// Implements serde for a type that is written as text or as a whole number.
+/// Serde for a type that is written as text or as a whole number, and its parser.
 macro_rules! text_or_number {
-    ($type:ty, $expected:literal) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = match Value::deserialize(deserializer)? {
-                    Value::Number(number) => number.as_u64().map(|number| number.to_string()),
-                    Value::String(text) => Some(text),
-                    _ => None,
-                };
-                text.and_then(|text| text.parse().ok())
-                    .ok_or_else(|| D::Error::custom(concat!("expected ", $expected)))
-            }
-        }
+    ($name:ident, $type:ty, $parse:expr, $format:expr, $expected:literal) => {
+        pub(super) mod $name {
+            use super::*;
 
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let text = self.to_string();
+            pub(crate) fn parse(text: &str) -> Result<$type, &'static str> {
+                $parse(text).ok_or(concat!("expected ", $expected))
+            }
+
+            pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<$type, D::Error> {
+                let text = match Value::deserialize(deserializer)? {
+                    Value::Number(number) if number.is_u64() => number.to_string(),
+                    Value::String(text) => text,
+                    _ => String::new(),
+                };
+                parse(&text).map_err(D::Error::custom)
+            }
+
+            pub(crate) fn serialize<S: Serializer>(
+                value: &$type,
+                serializer: S,
+            ) -> Result<S::Ok, S::Error> {
+                let text: String = $format(*value);
                 match text.parse::<u64>() {
                     Ok(number) => serializer.serialize_u64(number),
                     Err(_) => serializer.serialize_str(&text),
@@ -52,41 +61,52 @@ macro_rules! text_or_number {
     };
 }
 
-text_or_number!(Size, "a size such as 65536, \"64KiB\" or \"1MiB\"");
-text_or_number!(Span, "a time such as 30, \"30s\", \"500ms\" or \"1h30m\"");
 text_or_number!(
-    MaxTtl,
+    size,
+    usize,
+    parse_size,
+    format_size,
+    "a size such as 65536, \"64KiB\" or \"1MiB\""
+);
+text_or_number!(
+    time,
+    Duration,
+    |text| parse_time(text).ok(),
+    format_time,
+    "a time such as 30, \"30s\", \"500ms\" or \"1h30m\""
+);
+text_or_number!(
+    max_ttl,
+    Ttl,
+    |text| match text {
+        "unlimited" => Some(Ttl::Unlimited),
+        text => parse_time(text).ok().map(Ttl::For),
+    },
+    |ttl| match ttl {
+        Ttl::For(time) => format_time(time),
+        Ttl::Unlimited => "unlimited".to_owned(),
+    },
     "a time such as 30, \"30s\" or \"1h30m\", or \"unlimited\""
 );
 text_or_number!(
-    IdleTimeout,
+    idle_timeout,
+    Option<Duration>,
+    |text| match text {
+        "never" => Some(None),
+        text => parse_time(text).ok().map(Some),
+    },
+    |timeout: Option<Duration>| timeout.map_or_else(|| "never".to_owned(), format_time),
     "a time such as 30, \"30s\" or \"1h30m\", or \"never\""
 );
 
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        expect::<std::num::NonZeroUsize, D>(deserializer, "a whole number greater than 0")
-            .map(|number| Count(number.get()))
-    }
+pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    expect(deserializer, "a whole number greater than 0").map(NonZeroUsize::get)
 }
 
-impl Serialize for Count {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for LogLevel {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text: String = expect(deserializer, "a level such as \"info\"")?;
-        text.parse().map_err(D::Error::custom)
-    }
-}
-
-impl Serialize for LogLevel {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
+pub(super) fn log_level<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let level: String = expect(deserializer, "a level such as \"info\"")?;
+    logging::filter(&level).map_err(D::Error::custom)?;
+    Ok(level)
 }
 
 pub(super) fn switch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
@@ -120,8 +140,7 @@ pub(super) fn variables<'de, D: Deserializer<'de>>(
 
 /// Serde for the addresses to listen on.
 pub(super) mod listen_urls {
-    use outpost_server::Listen;
-    use serde::{Deserializer, Serializer, de::Error as _};
+    use super::*;
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
@@ -143,58 +162,135 @@ pub(super) mod listen_urls {
     }
 }
 
-/// Configured MCP servers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct McpServers {
-    pub(crate) servers: BTreeMap<String, ServerConfig>,
-    /// The tables as written, for `config show`.
-    tables: Map<String, Value>,
+/// Checks the tables of MCP servers.
+pub(super) fn mcp_servers<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Secret<Map<String, Value>>, D::Error> {
+    const EXPECTED: &str = "a table for each server, as in [mcp_servers.NAME]";
+    let tables: Map<String, Value> = expect(deserializer, EXPECTED)?;
+    for (name, table) in &tables {
+        ServerConfig::parse(name, table).map_err(D::Error::custom)?;
+    }
+    Ok(Secret(tables))
 }
 
-impl<'de> Deserialize<'de> for McpServers {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let tables: Map<String, Value> = expect(
-            deserializer,
-            "a table for each server, as in [mcp_servers.NAME]",
-        )?;
-        let servers = tables.iter().map(|(name, table)| {
-            let config = ServerConfig::parse(name, table).map_err(D::Error::custom)?;
-            Ok((name.clone(), config))
+/// A URL as for `--on`, or an empty string.
+pub(super) fn remote_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    const EXPECTED: &str =
+        "a URL that begins with ws://, wss:// or unix:///, or stdio: and a command";
+    let url: String = expect(deserializer, EXPECTED)?;
+    if !url.is_empty() && server_or_launched(&url).is_err() {
+        return Err(D::Error::custom(format_args!("expected {EXPECTED}")));
+    }
+    Ok(url)
+}
+
+/// A type with a fixed set of values.
+pub(super) trait Choice: Copy + PartialEq + Send + Sync + 'static {
+    const ALL: &'static [Self];
+
+    /// The name of the value, and its description in `--help`.
+    fn describe(self) -> (&'static str, &'static str);
+
+    /// A former name that is still accepted.
+    fn deprecated_name(self) -> Option<&'static str> {
+        None
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        let means =
+            |choice: &&Self| choice.describe().0 == name || choice.deprecated_name() == Some(name);
+        Self::ALL.iter().find(means).copied()
+    }
+}
+
+/// Serde for choices, and their parser.
+pub(super) mod choice {
+    use super::*;
+
+    /// Parses a flag.
+    pub(crate) fn parser<T: Choice>() -> impl TypedValueParser<Value = T> {
+        let values = T::ALL.iter().map(|choice| {
+            let (name, help) = choice.describe();
+            let value = PossibleValue::new(name).help(help);
+            value.aliases(choice.deprecated_name())
         });
-        Ok(McpServers {
-            servers: servers.collect::<Result<_, D::Error>>()?,
-            tables,
+        PossibleValuesParser::new(values)
+            .try_map(|name| T::from_name(&name).ok_or("not one of the possible values"))
+    }
+
+    pub(crate) fn deserialize<'de, T: Choice, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        value.as_str().and_then(T::from_name).ok_or_else(|| {
+            let names: Vec<_> = T::ALL.iter().map(|choice| choice.describe().0).collect();
+            D::Error::custom(format_args!("expected one of {}", names.join(", ")))
         })
     }
-}
 
-impl Serialize for McpServers {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.tables.serialize(serializer)
+    pub(crate) fn serialize<T: Choice, S: Serializer>(
+        choice: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(choice.describe().0)
     }
 }
 
-/// Server on which remote MCP servers run. Written as an empty string if there is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RemoteUrl(pub(crate) Option<String>);
+impl Choice for TreeChoice {
+    const ALL: &'static [Self] = &[Self::Auto, Self::Cgroup, Self::Subreaper, Self::Group];
 
-impl<'de> Deserialize<'de> for RemoteUrl {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        const EXPECTED: &str =
-            "a URL that begins with ws://, wss:// or unix:///, or stdio: and a command";
-        let url: String = expect(deserializer, EXPECTED)?;
-        if url.is_empty() {
-            return Ok(RemoteUrl(None));
+    fn describe(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Auto => ("auto", "A cgroup, else a subreaper, else a group"),
+            Self::Cgroup => ("cgroup", "A cgroup for each process"),
+            Self::Subreaper => (
+                "subreaper",
+                "A small process above each one, which inherits its orphans",
+            ),
+            Self::Group => ("group", "Process groups; a daemon may escape them"),
         }
-        server_or_launched(&url)
-            .map(|url| RemoteUrl(Some(url)))
-            .map_err(|_| D::Error::custom(format_args!("expected {EXPECTED}")))
+    }
+
+    fn deprecated_name(self) -> Option<&'static str> {
+        (self == Self::Subreaper).then_some("keeper")
     }
 }
 
-impl Serialize for RemoteUrl {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.as_deref().unwrap_or_default())
+impl Choice for Level {
+    const ALL: &'static [Self] = &[Self::Namespaces, Self::Landlock];
+
+    fn describe(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Namespaces => (
+                "namespaces",
+                "Namespaces, seccomp and Landlock; rejected where namespaces are missing",
+            ),
+            Self::Landlock => ("landlock", "Landlock and seccomp only: weaker isolation"),
+        }
+    }
+}
+
+impl Choice for LogFormat {
+    const ALL: &'static [Self] = &[Self::Text, Self::Json];
+
+    fn describe(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Text => ("text", "For people"),
+            Self::Json => ("json", "One JSON object per line"),
+        }
+    }
+}
+
+impl Choice for Inherit {
+    const ALL: &'static [Self] = &[Self::All, Self::Core, Self::None];
+
+    fn describe(self) -> (&'static str, &'static str) {
+        match self {
+            Self::All => ("all", "The server's whole environment"),
+            Self::Core => ("core", "The variables that nearly every program needs"),
+            Self::None => ("none", "Nothing"),
+        }
     }
 }
 
@@ -246,5 +342,19 @@ mod tests {
         let secret = Secret(BTreeMap::from([("A", "secret")]));
         assert_eq!(serde_json::to_value(&secret).unwrap(), json!({"A": MASK}));
         assert_eq!(format!("{secret:?}"), MASK);
+    }
+
+    #[test]
+    fn deprecated_name_of_tree_kind_is_accepted() {
+        for name in ["keeper", "subreaper"] {
+            assert_eq!(TreeChoice::from_name(name), Some(TreeChoice::Subreaper));
+        }
+    }
+
+    #[test]
+    fn time_or_word_may_be_a_number_of_seconds() {
+        let time = Duration::from_secs(2);
+        assert_eq!(max_ttl::parse("2"), Ok(Ttl::For(time)));
+        assert_eq!(idle_timeout::parse("2"), Ok(Some(time)));
     }
 }

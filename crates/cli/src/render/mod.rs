@@ -1,6 +1,6 @@
 //! Output for people.
 //!
-//! - [`screen`]: colours and aligned columns; [`units`]: times and sizes; [`command_line`]: quoting
+//! - [`screen`]: colours and aligned columns; [`command_line`]: quoting
 //! - [`transcript`]: output of a process in order
 //! - [`errors`]: error messages; [`out`]: stdout and stderr
 
@@ -9,4 +9,3 @@ pub(crate) mod errors;
 pub(crate) mod out;
 pub(crate) mod screen;
 pub(crate) mod transcript;
-pub(crate) mod units;

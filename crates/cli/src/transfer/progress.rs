@@ -8,7 +8,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 
-use crate::render::{out::note, units::byte_size};
+use crate::{render::out::note, units::byte_size};
 
 /// Template of the bar while the files are still being found.
 const FINDING: &str = "{bytes}{msg}  {bytes_per_sec}";

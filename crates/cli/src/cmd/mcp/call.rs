@@ -3,6 +3,7 @@
 use std::{
     io::{self, IsTerminal as _, Read as _, Write as _},
     process::ExitCode,
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
@@ -16,9 +17,9 @@ use tokio::sync::mpsc;
 
 use super::servers::{ConfiguredServers, ServersOptions};
 use crate::{
-    args::Span,
     exit,
-    render::{out, units::byte_size},
+    render::out,
+    units::{byte_size, parse_time},
 };
 
 /// Maximum size of arguments read from stdin.
@@ -41,8 +42,8 @@ pub(crate) struct Call {
     pub(crate) json: bool,
 
     /// Timeout of the call, instead of the configured one
-    #[arg(long, value_name = "TIME")]
-    pub(crate) timeout: Option<Span>,
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) timeout: Option<Duration>,
 
     /// The server
     pub(crate) server: String,
@@ -75,7 +76,7 @@ pub(super) async fn call(args: &Call) -> anyhow::Result<ExitCode> {
             args.server
         );
     }
-    config.tool_timeout = args.timeout.map(|time| time.0).or(config.tool_timeout);
+    config.tool_timeout = args.timeout.or(config.tool_timeout);
     configured
         .run(async |pool| call_tool(args, pool, arguments).await)
         .await

@@ -46,12 +46,13 @@ impl ConfiguredServers {
     /// Reads the configuration.
     pub(super) fn load(args: &ServersOptions) -> anyhow::Result<Self> {
         if args.verbose {
-            logging::start(&VERBOSE.parse()?, LogFormat::Text, false)?;
+            logging::start(VERBOSE, LogFormat::Text, false)?;
         }
         let config = config::load_config(args.config.clone())?;
+        let on = Some(config.mcp.on.clone()).filter(|on| !on.is_empty());
         Ok(ConfiguredServers {
-            servers: config.mcp_servers.0.servers,
-            on: args.on.on.clone().or(config.mcp.on.0),
+            servers: config.mcp_servers()?,
+            on: args.on.on.clone().or(on),
         })
     }
 
