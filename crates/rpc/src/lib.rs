@@ -12,7 +12,8 @@
 //!   with new events puts its [`Feed`] on the ready queue, and the writer asks the
 //!   feeds in turn to fill the next write.
 //! - [`Lanes`] runs requests with the same key in order and all others
-//!   concurrently; [`Admission`] bounds their number.
+//!   concurrently; [`Order`] lets control requests about a process overtake;
+//!   [`Admission`] bounds the number of requests.
 
 mod admission;
 mod frame_buffer;
@@ -21,14 +22,13 @@ mod inbound;
 mod lanes;
 mod lines;
 pub mod outbox;
-mod receive_buffer;
 pub mod ws;
 
 pub use admission::{Admission, Ticket};
 pub use frame_buffer::FrameBuffer;
 pub use framing::{Framing, Role};
 pub use inbound::{Inbound, InboundError, PeerActivity, Received};
-pub use lanes::Lanes;
+pub use lanes::{Lanes, Order};
 pub use outbox::{CloseReason, Feed, More, Outbox, OutgoingMessage};
 
 /// The reading half of a transport.

@@ -5,9 +5,7 @@
 //! a slow reader needs no extra memory and applies backpressure to its own processes.
 
 mod deliver;
-mod feed;
 mod queue;
 
 pub use deliver::{WriterOptions, deliver};
-pub use feed::{Feed, More};
-pub use queue::{CloseReason, Outbox, OutgoingMessage, Reservation};
+pub use queue::{CloseReason, Feed, More, Outbox, OutgoingMessage, Reservation};

@@ -7,8 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::Feed;
-use crate::Ticket;
+use crate::{FrameBuffer, Ticket};
 
 /// Budget for large messages that wait to be written, in KiB.
 const BULK_KIB: usize = 4 * 1024;
@@ -66,6 +65,24 @@ impl OutgoingMessage {
             reservation: None,
         }
     }
+}
+
+/// Whether a feed has frames left after its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    /// It needs another turn.
+    Yes,
+    /// It is drained, and calls [`Outbox::ready`] for its next turn.
+    No,
+}
+
+/// A source of frames that takes turns with the other feeds of its connection.
+pub trait Feed: Send + Sync {
+    /// Appends frames with about `budget` payload bytes at most.
+    fn fill(&self, frames: &mut FrameBuffer, budget: usize) -> More;
+
+    /// Called after all frames appended so far were handed to the transport.
+    fn written(&self);
 }
 
 /// Memory reserved for a large message. Released on drop.

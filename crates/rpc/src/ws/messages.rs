@@ -3,7 +3,7 @@
 use bytes::{Buf, BytesMut};
 
 use super::{Header, Opcode};
-use crate::{InboundError, Received, Role, receive_buffer::append};
+use crate::{InboundError, Received, Role, inbound::append};
 
 /// State of the frame parser.
 #[derive(Debug)]

@@ -4,14 +4,10 @@
 //! answered with an error while the connection goes on, and output is encoded straight
 //! into the outgoing frame.
 
-mod handshake;
 mod header;
-mod mask;
 mod messages;
 mod opening;
 
-pub use handshake::accept_key;
-pub(crate) use header::{Header, Opcode, encode_header, encode_part_header};
-pub(crate) use mask::{Mask, MaskSource};
+pub(crate) use header::{Header, Mask, MaskSource, Opcode, encode_header, encode_part_header};
 pub(crate) use messages::Messages;
-pub use opening::{Opening, OpeningError, open};
+pub use opening::{Opening, OpeningError, accept_key, open};

@@ -1,15 +1,19 @@
-//! The client side of the opening handshake (RFC 6455, section 4.1).
+//! The client side of the opening handshake (RFC 6455, section 4.1), and the accept key of
+//! both sides.
 
 use std::io;
 
 use bytes::{Bytes, BytesMut};
+use sha1::{Digest, Sha1};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{MaskSource, accept_key};
+use super::MaskSource;
 
 /// Limit for the head of the server's response.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 const HEAD_END: &[u8] = b"\r\n\r\n";
+/// The constant that RFC 6455 appends to every key.
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Parameters of the upgrade request.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +113,13 @@ fn random_key() -> String {
     base64_simd::STANDARD.encode_to_string(bytes.as_flattened())
 }
 
+/// Returns the `Sec-WebSocket-Accept` value for a `Sec-WebSocket-Key` (section 4.2.2).
+#[must_use]
+pub fn accept_key(key: &[u8]) -> String {
+    let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
+    base64_simd::STANDARD.encode_to_string(digest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,5 +175,13 @@ mod tests {
         };
         let (early, ()) = tokio::join!(open(&mut ours, opening), server);
         assert_eq!(early.unwrap(), "frame");
+    }
+
+    #[test]
+    fn accept_key_matches_the_rfc_example() {
+        assert_eq!(
+            accept_key(b"dGhlIHNhbXBsZSBub25jZQ=="),
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
     }
 }
