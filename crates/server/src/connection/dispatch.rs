@@ -8,15 +8,13 @@ use outpost_protocol::{
     INITIALIZED, Incoming, InitializeParams, InvalidParams, Lane, Malformed, Method, NoMemory,
     PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, has_client_info, parse_params,
 };
-use outpost_rpc::{Admission, Framing, OutgoingMessage};
+use outpost_rpc::{Admission, Framing, Order, OutgoingMessage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
-use super::{
-    Caller, Connection, Handshake, Order, Reply, reply::no_memory, requests::ScopedDialects,
-};
-use crate::dialects::{exec, fs::FileService, session};
+use super::{Caller, Connection, Handshake, Reply, reply::no_memory};
+use crate::dialects::{exec, fs::FileService, scoped::Scopes, session};
 
 /// Message size from which memory is checked before params are parsed.
 const LARGE_BYTES: usize = 64 * 1024;
@@ -37,8 +35,12 @@ pub(super) struct Dispatch {
     admission: Admission,
     /// Lanes of the session's processes.
     pub(super) order: Order,
-    /// State of the dialects whose processes belong to the connection.
-    pub(super) scoped: ScopedDialects,
+    /// The client has the capability `experimentalApi`.
+    is_experimental: bool,
+    /// `command/exec` is the one of the v0 dialect.
+    pub(super) speaks_v0: bool,
+    /// Processes that belong to the connection.
+    pub(super) scopes: Scopes,
     /// File handles and file operations of the connection.
     pub(super) files: Arc<FileService>,
 }
@@ -99,7 +101,9 @@ impl Dispatch {
                 settings.admission_timeout,
             ),
             order: Order::new(&connection.server.tasks),
-            scoped: ScopedDialects::default(),
+            is_experimental: false,
+            speaks_v0: false,
+            scopes: Scopes::default(),
             files: FileService::new(&connection),
             connection,
             framing,
@@ -145,7 +149,7 @@ impl Dispatch {
     /// connection.
     pub(super) fn end(&mut self) {
         self.connection.gone.cancel();
-        self.scoped.end();
+        self.scopes.end();
         self.files.end();
         self.connection.feeds.clear();
         if let Some((session, epoch)) = self.session.take() {
@@ -307,7 +311,7 @@ impl Dispatch {
         let ((session, epoch, result), reply) = reply.accept(opened)?;
         self.handshake = Handshake::Answered;
         self.session = Some((session.clone(), epoch));
-        self.scoped.is_experimental = params.capabilities.unwrap_or_default().experimental_api;
+        self.is_experimental = params.capabilities.unwrap_or_default().experimental_api;
         reply.send(Ok(result));
         // A resumed session continues from the client's cursors.
         for process in session.processes() {
@@ -317,6 +321,15 @@ impl Dispatch {
             feeds.open((&session, epoch), &process, cursor, encoder);
         }
         Some(())
+    }
+
+    /// Rejects the use of `what` unless the client has opted in.
+    pub(super) fn check_experimental(&self, what: &str) -> Result<(), RpcError> {
+        if self.is_experimental {
+            return Ok(());
+        }
+        let message = format!("{what} requires experimentalApi capability");
+        Err(RpcError::invalid_request(message))
     }
 
     /// Returns the caller of a request. Always present after the handshake check.
@@ -330,9 +343,10 @@ impl Dispatch {
     }
 }
 
-/// Detaches the session even if the connection's task panics.
+/// Detaches the session and closes the socket even if the connection's task panics.
 impl Drop for Dispatch {
     fn drop(&mut self) {
         self.end();
+        self.connection.outbox.end();
     }
 }

@@ -21,52 +21,9 @@ use crate::dialects::{
     exec,
     fs::{self, FileService, Handle, Subject},
     http,
-    scoped::{Scope, command, spawn, v0},
+    scoped::{ProcessIdSpace, Scope, command, spawn, v0},
     session,
 };
-
-/// The state of the dialects whose processes belong to the connection.
-#[derive(Default)]
-pub(super) struct ScopedDialects {
-    /// The client has the capability `experimentalApi`.
-    pub(super) is_experimental: bool,
-    /// `command/exec` is the one of the v0 dialect.
-    speaks_v0: bool,
-    /// Number of commands without a process id so far.
-    unnamed: u64,
-    /// The scope of each [`ProcessIdSpace`], opened at its first use.
-    scopes: [Option<Arc<Scope>>; 4],
-}
-
-/// A namespace of process ids on a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ProcessIdSpace {
-    /// `process/spawn`
-    Spawn,
-    /// `command/exec` with a client's process id.
-    Command,
-    /// `command/exec` without a process id.
-    Unnamed,
-    /// `command/exec` of the v0 dialect.
-    V0,
-}
-
-impl ScopedDialects {
-    /// Ends all processes of the connection.
-    pub(super) fn end(&mut self) {
-        for scope in self.scopes.iter_mut().filter_map(Option::take) {
-            scope.end();
-        }
-    }
-
-    fn check_experimental(&self, what: &str) -> Result<(), RpcError> {
-        if self.is_experimental {
-            return Ok(());
-        }
-        let message = format!("{what} requires experimentalApi capability");
-        Err(RpcError::invalid_request(message))
-    }
-}
 
 /// Each function serves the methods of some families. It returns `None` if the request was
 /// rejected.
@@ -157,8 +114,8 @@ impl Dispatch {
     pub(super) async fn serve_scoped(&mut self, request: Request<'_>) -> Option<()> {
         use ProcessIdSpace::{Command, Spawn, V0};
         let method = request.method;
-        self.scoped.speaks_v0 |= method == Method::CommandExec && names_argv(request.params);
-        let v0 = self.scoped.speaks_v0;
+        self.speaks_v0 |= method == Method::CommandExec && names_argv(request.params);
+        let v0 = self.speaks_v0;
         match method {
             Method::ConfigRead => request.answer(|params: ConfigReadParams| {
                 let mut result = self.connection.server.host.configuration.clone();
@@ -216,19 +173,14 @@ impl Dispatch {
     async fn exec_command(&mut self, request: Request<'_>) -> Option<()> {
         let (params, mut reply) = request.parse::<CommandParams>()?;
         if params.permission_profile.is_some() {
-            let allowed = self
-                .scoped
-                .check_experimental("command/exec.permissionProfile");
+            let allowed = self.check_experimental("command/exec.permissionProfile");
             ((), reply) = reply.accept(allowed)?;
         }
         let (space, name) = match &params.process_id {
             Some(id) => (ProcessIdSpace::Command, id.clone()),
-            None => {
-                self.scoped.unnamed += 1;
-                (ProcessIdSpace::Unnamed, self.scoped.unnamed.to_string())
-            }
+            None => (ProcessIdSpace::Unnamed, self.scopes.generate_name()),
         };
-        let (scope, reply) = reply.accept(self.scope(space))?;
+        let (scope, reply) = reply.accept(self.scopes.get_or_open(space, &self.connection))?;
         let job = command::exec(Arc::clone(&scope), name.clone(), params, reply);
         scope.order.run(name, job).await;
         Some(())
@@ -262,12 +214,12 @@ impl Dispatch {
     ) -> Option<()> {
         let method = request.method;
         let allowed = match space {
-            ProcessIdSpace::Spawn => self.scoped.check_experimental(method.name()),
+            ProcessIdSpace::Spawn => self.check_experimental(method.name()),
             _ => Ok(()),
         };
         let ((), reply) = request.reply.accept(allowed)?;
         let (params, reply) = Request { reply, ..request }.parse::<P>()?;
-        let (scope, reply) = reply.accept(self.scope(space))?;
+        let (scope, reply) = reply.accept(self.scopes.get_or_open(space, &self.connection))?;
         let key = name(&params);
         if method.lane() == Lane::Control {
             let waits = scope.session.is_starting(&key);
@@ -279,15 +231,6 @@ impl Dispatch {
             scope.order.run(key, job).await;
         }
         Some(())
-    }
-
-    /// Returns a scope, opening it if needed. Fails if the server is shutting down.
-    fn scope(&mut self, space: ProcessIdSpace) -> Result<Arc<Scope>, RpcError> {
-        let slot = &mut self.scoped.scopes[space as usize];
-        if slot.is_none() {
-            *slot = Scope::open(&self.connection);
-        }
-        slot.clone().ok_or_else(RpcError::overloaded)
     }
 
     /// Serves `fs/*`.

@@ -6,8 +6,7 @@ use std::{
 };
 
 use outpost_protocol::Malformed;
-use outpost_rpc::{CloseReason, Framing, Inbound, InboundError, Outbox, Received, outbox};
-use tokio_util::sync::CancellationToken;
+use outpost_rpc::{CloseReason, Framing, Inbound, InboundError, Received, outbox};
 
 use super::{Connection, dispatch::Dispatch};
 use crate::{
@@ -18,33 +17,29 @@ use crate::{
 /// Serves a connection until either side ends it.
 pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> ConnectionEnd {
     let settings = &server.settings;
-    let gone = CancellationToken::new();
-    let outbox = Outbox::new(gone.clone());
-    let _end_guard = EndOnDrop(outbox.clone());
     let framing = transport.framing;
     let silence = matches!(framing, Framing::WebSocket(_)).then_some(settings.silence_timeout);
     let mut inbound = Inbound::new(transport.read, framing, settings.max_message_bytes, silence);
     inbound.already_received(&transport.early);
+    let connection = Connection::new(
+        &server,
+        transport.peer,
+        inbound.read_counter(),
+        silence.is_some(),
+    );
+    let outbox = &connection.outbox;
     let mut writer = server.tasks.spawn(outbox::deliver(
         outbox.clone(),
         transport.write,
         framing,
         settings.writer,
     ));
-    let connection = Connection::new(
-        Arc::clone(&server),
-        transport.peer,
-        outbox.clone(),
-        gone.clone(),
-        inbound.read_counter(),
-        silence.is_some(),
-    );
     let mut dispatch = Dispatch::new(Arc::clone(&connection), framing);
 
     let mut input_ended = false;
     let reason = {
         let mut ending = pin!(server.ending.cancelled());
-        let mut lost = pin!(gone.cancelled());
+        let mut lost = pin!(connection.gone.cancelled());
         let mut replaced = pin!(connection.replaced.cancelled());
         loop {
             let read = async {
@@ -111,14 +106,5 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
     match reason {
         CloseReason::TakenOver => ConnectionEnd::Replaced,
         _ => ConnectionEnd::Closed,
-    }
-}
-
-/// Ends the outbox, and so closes the socket, even if the task panics.
-struct EndOnDrop(Outbox);
-
-impl Drop for EndOnDrop {
-    fn drop(&mut self) {
-        self.0.end();
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     read_counter: PeerActivity,
     /// The peer can be pinged; false on stdio.
     pingable: bool,
-    /// Cancelled when the connection ends.
+    /// Cancelled when the connection ends. The token of the outbox.
     pub(crate) gone: CancellationToken,
     /// Cancelled when another connection took over the session, or when a probe failed.
     pub(crate) replaced: CancellationToken,
@@ -55,15 +55,15 @@ pub(crate) struct Caller {
 }
 
 impl Connection {
-    /// Creates the state of a connection. `gone` is the token of the outbox.
+    /// Creates the state of a connection. `read_counter` counts what is received from it.
     pub(super) fn new(
-        server: Arc<ServerState>,
+        server: &Arc<ServerState>,
         peer: Peer,
-        outbox: Outbox,
-        gone: CancellationToken,
         read_counter: PeerActivity,
         pingable: bool,
     ) -> Arc<Self> {
+        let gone = CancellationToken::new();
+        let outbox = Outbox::new(gone.clone());
         let starts = server.settings.concurrent_requests;
         Arc::new_cyclic(|me| Connection {
             me: me.clone(),
@@ -80,7 +80,7 @@ impl Connection {
             probe_failed: AtomicBool::new(false),
             probing: AtomicBool::new(false),
             reads_paused: AtomicBool::new(false),
-            server,
+            server: Arc::clone(server),
         })
     }
 

@@ -12,4 +12,4 @@ pub(crate) mod spawn;
 mod stream_cap;
 pub(crate) mod v0;
 
-pub(crate) use scope::Scope;
+pub(crate) use scope::{ProcessIdSpace, Scope, Scopes};

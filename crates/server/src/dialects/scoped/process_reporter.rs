@@ -93,7 +93,7 @@ impl ProcessReporter {
             Stream::Stderr => &self.stdout,
         };
         let reserved = RESERVED_PER_STREAM_BYTES.min(self.buffered_bytes / 2);
-        let taken = other.encoded_bytes().max(reserved);
+        let taken = other.encoded_bytes.max(reserved);
         let room = self.buffered_bytes.saturating_sub(taken);
         self.stream(stream).1.consume(bytes, room)
     }
@@ -101,7 +101,7 @@ impl ProcessReporter {
     fn encode_exit(&mut self, frames: &mut FrameBuffer, end: End) {
         // The client may reuse the name as soon as it reads the exit message.
         self.session.forget(&self.process);
-        if self.stdout.is_truncated() || self.stderr.is_truncated() {
+        if self.stdout.truncated || self.stderr.truncated {
             tracing::warn!(
                 process = self.process.id(),
                 limit_bytes = self.buffered_bytes,
@@ -116,9 +116,9 @@ impl ProcessReporter {
                     process_handle: id,
                     exit_code,
                     stdout,
-                    stdout_cap_reached: self.stdout.is_reached(),
+                    stdout_cap_reached: self.stdout.reached,
                     stderr,
-                    stderr_cap_reached: self.stderr.is_reached(),
+                    stderr_cap_reached: self.stderr.reached,
                     output_drain_timed_out: end == End::GivenUp,
                 };
                 notify(frames, PROCESS_EXITED, &exited);

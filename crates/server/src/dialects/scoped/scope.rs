@@ -6,12 +6,13 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use bytes::Bytes;
 use outpost_engine::{Epoch, Process, Session, Start, StartError, Stdio, WriteStatus};
 use outpost_protocol::{Empty, ErrorKind, RpcError, TerminalSize, base64};
+use outpost_rpc::Order;
 
 use super::{
     dialect::Dialect,
     process_reporter::{ExitMessage, Output, ProcessReporter},
 };
-use crate::connection::{Connection, Order};
+use crate::connection::Connection;
 
 /// A private session that ends with its connection.
 pub(crate) struct Scope {
@@ -23,9 +24,59 @@ pub(crate) struct Scope {
     pub(crate) order: Order,
 }
 
+/// A namespace of process ids on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProcessIdSpace {
+    /// `process/spawn`
+    Spawn,
+    /// `command/exec` with a client's process id.
+    Command,
+    /// `command/exec` without a process id.
+    Unnamed,
+    /// `command/exec` of the v0 dialect.
+    V0,
+}
+
+/// The scopes of a connection, one per [`ProcessIdSpace`], each opened at its first use.
+#[derive(Default)]
+pub(crate) struct Scopes {
+    open: [Option<Arc<Scope>>; 4],
+    /// Number of commands without a process id so far.
+    unnamed: u64,
+}
+
+impl Scopes {
+    /// Returns a scope, opening it if needed. Fails if the server is shutting down.
+    pub(crate) fn get_or_open(
+        &mut self,
+        space: ProcessIdSpace,
+        connection: &Arc<Connection>,
+    ) -> Result<Arc<Scope>, RpcError> {
+        let scope = &mut self.open[space as usize];
+        if scope.is_none() {
+            *scope = Scope::open(connection);
+        }
+        scope.clone().ok_or_else(RpcError::overloaded)
+    }
+
+    /// Returns a name for a command without a process id.
+    pub(crate) fn generate_name(&mut self) -> String {
+        self.unnamed += 1;
+        self.unnamed.to_string()
+    }
+
+    /// Ends all processes of the connection.
+    pub(crate) fn end(&mut self) {
+        for scope in self.open.iter_mut().filter_map(Option::take) {
+            let engine = &scope.connection.server.engine;
+            engine.end_private_session(&scope.session);
+        }
+    }
+}
+
 impl Scope {
     /// Opens a scope. Returns `None` if the server is shutting down.
-    pub(crate) fn open(connection: &Arc<Connection>) -> Option<Arc<Self>> {
+    fn open(connection: &Arc<Connection>) -> Option<Arc<Self>> {
         let (session, epoch) = connection.server.engine.open_private_session()?;
         Some(Arc::new(Scope {
             session,
@@ -33,12 +84,6 @@ impl Scope {
             order: Order::new(&connection.server.tasks),
             connection: Arc::clone(connection),
         }))
-    }
-
-    /// Ends the session and its processes.
-    pub(crate) fn end(&self) {
-        let engine = &self.connection.server.engine;
-        engine.end_private_session(&self.session);
     }
 
     /// Returns what the starts of all dialects have in common: no grace period, a drain

@@ -2,32 +2,32 @@
 
 /// Applies the output cap to one stream, and buffers its output unless it is streamed.
 #[derive(Debug)]
-pub(crate) struct StreamCap {
+pub(super) struct StreamCap {
     /// Bytes that the client gets at most; `None` for no limit.
     cap: Option<u64>,
     taken: u64,
-    /// No further byte reaches the client.
-    reached: bool,
+    /// No further byte reaches the client: it got all that it may have.
+    pub(super) reached: bool,
     /// Output for the final message; `None` if output is streamed.
     buffer: Option<Vec<u8>>,
     /// Upper bound of the buffer's size as JSON text.
-    encoded_bytes: u64,
+    pub(super) encoded_bytes: u64,
     /// Output within the cap was dropped because the final message was full.
-    truncated: bool,
+    pub(super) truncated: bool,
 }
 
 /// The leading bytes of a chunk that are within the cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AllowedPrefix {
-    pub(crate) len: usize,
+pub(super) struct AllowedPrefix {
+    pub(super) len: usize,
     /// These are the last bytes that the client gets of this stream.
-    pub(crate) last: bool,
+    pub(super) last: bool,
 }
 
 impl StreamCap {
     /// Creates a cap for output that is sent as it arrives, or buffered for the final
     /// message.
-    pub(crate) fn new(streamed: bool, cap: Option<u64>) -> Self {
+    pub(super) fn new(streamed: bool, cap: Option<u64>) -> Self {
         StreamCap {
             cap,
             taken: 0,
@@ -39,7 +39,7 @@ impl StreamCap {
     }
 
     /// Counts a chunk of `len` bytes. Returns `None` once the cap was reached.
-    pub(crate) fn take(&mut self, len: usize) -> Option<AllowedPrefix> {
+    pub(super) fn take(&mut self, len: usize) -> Option<AllowedPrefix> {
         if self.reached {
             return None;
         }
@@ -57,7 +57,7 @@ impl StreamCap {
     /// Consumes output that needs no message now: buffered output, and output beyond the
     /// cap. Returns false if the output has to be streamed. The buffer may grow to `room`
     /// bytes of JSON text.
-    pub(crate) fn consume(&mut self, bytes: &[u8], room: u64) -> bool {
+    pub(super) fn consume(&mut self, bytes: &[u8], room: u64) -> bool {
         if self.is_streamed() {
             return self.reached;
         }
@@ -82,28 +82,13 @@ impl StreamCap {
         true
     }
 
-    /// Returns the size of the buffer as JSON text.
-    pub(crate) fn encoded_bytes(&self) -> u64 {
-        self.encoded_bytes
-    }
-
-    /// Returns whether output within the cap was dropped.
-    pub(crate) fn is_truncated(&self) -> bool {
-        self.truncated
-    }
-
     /// Returns whether all further output will be consumed.
-    pub(crate) fn streams_no_more(&self) -> bool {
+    pub(super) fn streams_no_more(&self) -> bool {
         !self.is_streamed() || self.reached
     }
 
-    /// Returns whether the client got all that it may have.
-    pub(crate) fn is_reached(&self) -> bool {
-        self.reached
-    }
-
     /// Takes the buffer as text. Invalid UTF-8 is replaced.
-    pub(crate) fn take_text(&mut self) -> String {
+    pub(super) fn take_text(&mut self) -> String {
         let bytes = self.buffer.as_mut().map(std::mem::take).unwrap_or_default();
         String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -169,13 +154,13 @@ mod tests {
             }
             prop_assert_eq!(&got[..], expected);
             prop_assert_eq!(over, !all.is_empty() && cap.is_some_and(|cap| all.len() as u64 >= cap));
-            prop_assert_eq!(stream.is_reached(), over);
+            prop_assert_eq!(stream.reached, over);
 
             let mut stream = StreamCap::new(false, cap);
             for chunk in &chunks {
                 prop_assert!(stream.consume(chunk, u64::MAX), "nothing is streamed");
             }
-            prop_assert_eq!((stream.is_reached(), stream.is_truncated()), (over, false));
+            prop_assert_eq!((stream.reached, stream.truncated), (over, false));
             prop_assert_eq!(stream.take_text(), String::from_utf8_lossy(expected));
         }
 
@@ -195,8 +180,8 @@ mod tests {
                 stream.consume(chunk, room);
             }
             let all = chunks.concat();
-            let (counted, truncated) = (stream.encoded_bytes(), stream.is_truncated());
-            prop_assert_eq!(stream.is_reached(), truncated);
+            let (counted, truncated) = (stream.encoded_bytes, stream.truncated);
+            prop_assert_eq!(stream.reached, truncated);
             let text = stream.take_text();
             let encoded = serde_json::to_string(&text).unwrap().len() as u64 - 2;
             prop_assert!(encoded <= counted && counted <= room, "{encoded} {counted} {room}");
