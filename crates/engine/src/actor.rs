@@ -15,6 +15,9 @@ use crate::{
 /// The exit code of a process that was killed by its timeout.
 const TIMED_OUT: i32 = 124;
 
+/// The maximum size of one read from a child.
+const READ_BYTES: usize = 64 * 1024;
+
 /// The host resources of a sandboxed process that left processes running. They
 /// are released when the last of these has exited.
 pub(crate) struct LeftoverWatch {
@@ -42,7 +45,6 @@ pub(crate) struct Actor {
     pub(crate) timeout_at: Option<Instant>,
     /// How long open streams are read after the exit.
     pub(crate) drain: Option<Duration>,
-    pub(crate) read_bytes: usize,
     /// The host resources of a sandboxed process.
     pub(crate) resources: Option<HostResources>,
     /// Set after the exit if sandboxed processes are left.
@@ -137,7 +139,7 @@ impl Actor {
 
     fn read(&mut self, index: usize) {
         let output = &mut self.outputs[index];
-        match output.read(self.read_bytes) {
+        match output.read(READ_BYTES) {
             ReadOutcome::Data(bytes) => {
                 let stream = output.stream();
                 self.process.append(|journal| journal.output(stream, bytes));

@@ -1,6 +1,8 @@
-//! The engine's clock.
+//! The engine's clock, and waiting for an event.
 
 use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
 
 /// The maximum timeout: a hundred years. Much longer ones would overflow an
 /// `Instant`.
@@ -21,5 +23,17 @@ pub(crate) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => std::future::pending().await,
+    }
+}
+
+/// Waits until `ready` returns a value. Notifications of `changed` must follow every change that makes
+/// it do so.
+pub(crate) async fn wait_for<T>(changed: &Notify, ready: impl Fn() -> Option<T>) -> T {
+    loop {
+        let notified = changed.notified();
+        if let Some(value) = ready() {
+            return value;
+        }
+        notified.await;
     }
 }

@@ -80,17 +80,12 @@ fn login_shell() -> Option<Shell> {
 
 /// The first supported shell that exists.
 fn fallback_shell() -> Shell {
-    let all = SHELLS.iter().flat_map(|name| {
-        SHELL_DIRECTORIES
-            .iter()
-            .map(move |directory| (name, format!("{directory}/{name}")))
-    });
-    let (name, path) = all
-        .into_iter()
-        .find(|(_, path)| Path::new(path).is_file())
-        .unwrap_or((&"sh", "/bin/sh".to_owned()));
+    let in_all = |name| SHELL_DIRECTORIES.map(|directory| (name, format!("{directory}/{name}")));
+    let mut all = SHELLS.into_iter().flat_map(in_all);
+    let found = all.find(|(_, path)| Path::new(path).is_file());
+    let (name, path) = found.unwrap_or(("sh", "/bin/sh".to_owned()));
     Shell {
-        name: (*name).to_owned(),
+        name: name.to_owned(),
         path,
     }
 }

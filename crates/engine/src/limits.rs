@@ -40,8 +40,6 @@ pub struct Limits {
     /// How long to wait for late output of a sandboxed process after its exit. The
     /// output shows whether the sandbox denied an operation.
     pub late_output_timeout: Duration,
-    /// The maximum size of one read from a child.
-    pub read_bytes: usize,
     /// Whether a detached session ends before its lease, once its last process is
     /// forgotten and no process is left running.
     pub end_forgotten_sessions: bool,
@@ -67,7 +65,6 @@ impl Default for Limits {
             sandbox_start_timeout: Duration::from_secs(20),
             file_operation_timeout: Duration::from_secs(600),
             late_output_timeout: Duration::from_millis(20),
-            read_bytes: 64 * 1024,
             end_forgotten_sessions: false,
         }
     }

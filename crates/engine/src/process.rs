@@ -9,7 +9,9 @@ use outpost_types::{ProcessState, Signal, TerminalSize, WriteStatus};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::{About, Delivery, freed_bytes::FreedBytes, stdin::Stdin, termination::Termination};
+use crate::{
+    About, Delivery, clock, freed_bytes::FreedBytes, stdin::Stdin, termination::Termination,
+};
 
 mod terminate;
 pub(crate) use terminate::KILL_TIMEOUT;
@@ -185,13 +187,8 @@ impl Process {
 
     /// Waits until there are events after this cursor.
     pub async fn news_for(&self, after: Seq) {
-        loop {
-            let notified = self.shared.readers.notified();
-            if self.has_news_for(after) {
-                return;
-            }
-            notified.await;
-        }
+        let news = || self.has_news_for(after).then_some(());
+        clock::wait_for(&self.shared.readers, news).await;
     }
 
     /// Writes to the standard input of the child.
@@ -279,13 +276,8 @@ impl Process {
 
     /// Waits until the owner has acknowledged the close.
     pub(crate) async fn delivered(&self) {
-        loop {
-            let delivered = self.shared.delivered.notified();
-            if self.log().journal.is_delivered() {
-                return;
-            }
-            delivered.await;
-        }
+        let delivered = || self.log().journal.is_delivered().then_some(());
+        clock::wait_for(&self.shared.delivered, delivered).await;
     }
 
     /// Advances the owner's cursor.

@@ -61,27 +61,16 @@ impl Stdin {
     /// Writes bytes once per id, in the order of the calls, and then ends the input if
     /// `end` is set. Waits while the queue is full.
     pub(crate) async fn write(&self, bytes: Bytes, id: Option<String>, end: bool) -> WriteStatus {
-        let mut retry_of = None;
-        let mut status_sender = None;
-        if let Some(id) = &id {
-            let mut state = self.state.lock();
-            match state.ids.get(id) {
-                Some(Known::Accepted) => return WriteStatus::Accepted,
-                Some(Known::Pending(first)) => retry_of = Some(first.clone()),
-                None => {
-                    let (sender, receiver) = watch::channel(None);
-                    state.ids.begin(id, receiver);
-                    status_sender = Some(sender);
-                }
+        let begun = id.as_deref().map(|id| self.state.lock().ids.begin(id));
+        let status_sender = match begun.transpose() {
+            Ok(sender) => sender,
+            Err(Known::Accepted) => return WriteStatus::Accepted,
+            Err(Known::Pending(mut first)) => {
+                let status = first.wait_for(Option::is_some).await;
+                let status = status.ok().and_then(|status| *status);
+                return status.unwrap_or(WriteStatus::StdinClosed);
             }
-        }
-        if let Some(mut first) = retry_of {
-            let status = first.wait_for(Option::is_some).await;
-            return status
-                .ok()
-                .and_then(|status| *status)
-                .unwrap_or(WriteStatus::StdinClosed);
-        }
+        };
         let status = self.queue(bytes, id, end).await;
         if let Some(sender) = status_sender {
             sender.send_replace(Some(status));
@@ -255,13 +244,15 @@ impl WriteIds {
         }
     }
 
-    fn get(&self, id: &str) -> Option<&Known> {
-        self.known.get(id)
-    }
-
-    /// Records the first write with this id.
-    fn begin(&mut self, id: &str, pending: Pending) {
-        self.known.insert(id.to_owned(), Known::Pending(pending));
+    /// Records the first write with this id. Returns the sender of its status, or the state of an id
+    /// that is known.
+    fn begin(&mut self, id: &str) -> Result<watch::Sender<Option<WriteStatus>>, Known> {
+        if let Some(known) = self.known.get(id) {
+            return Err(known.clone());
+        }
+        let (sender, receiver) = watch::channel(None);
+        self.known.insert(id.to_owned(), Known::Pending(receiver));
+        Ok(sender)
     }
 
     /// Records that the write was accepted, and evicts the oldest id.
@@ -289,24 +280,23 @@ mod tests {
     fn newest_ids_are_remembered() {
         let mut ids = WriteIds::new(2);
         for id in ["a", "b", "c"] {
-            ids.begin(id, watch::channel(None).1);
+            assert!(ids.begin(id).is_ok());
             ids.accept(id.to_owned());
         }
-        assert!(ids.get("a").is_none());
-        assert!(matches!(ids.get("b"), Some(Known::Accepted)));
-        assert!(matches!(ids.get("c"), Some(Known::Accepted)));
+        assert!(matches!(ids.begin("b"), Err(Known::Accepted)));
+        assert!(matches!(ids.begin("c"), Err(Known::Accepted)));
+        assert!(ids.begin("a").is_ok(), "forgotten");
     }
 
     #[test]
     fn rejected_write_may_be_retried() {
         let mut ids = WriteIds::new(2);
-        let (first, pending) = watch::channel(None);
-        ids.begin("a", pending);
-        let Some(Known::Pending(pending)) = ids.get("a") else {
+        let first = ids.begin("a").expect("the id is new");
+        let Err(Known::Pending(pending)) = ids.begin("a") else {
             panic!("the write is pending");
         };
         assert!(pending.same_channel(&first.subscribe()));
         ids.reject("a");
-        assert!(ids.get("a").is_none());
+        assert!(ids.begin("a").is_ok());
     }
 }

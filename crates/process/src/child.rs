@@ -7,12 +7,13 @@ use outpost_types::Stream;
 use tokio::io::Interest;
 
 use crate::control::Control;
-use crate::descriptors::ParentEnds;
+use crate::descriptors::Ends;
 use crate::exit::{ExitSource, ExitWatch};
 use crate::input::Input;
 use crate::output::Output;
 use crate::queue::{Queue, UnwatchedChild};
 use crate::sys::register;
+use crate::terminal::PtyReadiness;
 
 /// A running child. Its parts may be dropped in any order; dropping them does not kill it.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub(crate) struct SpawnedChild {
     /// Taken by [`SpawnedChild::register`].
     pub(crate) exit_source: Option<ExitSource>,
     /// Taken by [`SpawnedChild::register`].
-    pub(crate) ours: Option<ParentEnds>,
+    pub(crate) ours: Option<Ends>,
     pub(crate) queue: Arc<Queue>,
 }
 
@@ -63,28 +64,22 @@ impl SpawnedChild {
     }
 }
 
-fn register_streams(ours: ParentEnds) -> io::Result<(Option<Input>, Vec<Output>)> {
-    let close = |(_, error)| error;
-    let readable = |fd| register::descriptor(fd, Interest::READABLE).map_err(close);
-    let writable = |fd| register::descriptor(fd, Interest::WRITABLE).map_err(close);
-    match ours {
-        ParentEnds::Pipes {
-            stdin,
-            stdout,
-            stderr,
-        } => {
-            let outputs = vec![
-                Output::pipe(Stream::Stdout, readable(stdout)?),
-                Output::pipe(Stream::Stderr, readable(stderr)?),
-            ];
-            Ok((stdin.map(writable).transpose()?.map(Input::pipe), outputs))
-        }
-        ParentEnds::Pty(master) => {
-            let terminal = register::terminal(master)?;
-            let outputs = vec![Output::pty(Arc::clone(&terminal))?];
-            Ok((Some(Input::pty(terminal)), outputs))
-        }
-    }
+fn register_streams(ours: Ends) -> io::Result<(Option<Input>, Vec<Output>)> {
+    let Some(stderr) = ours.stderr else {
+        let terminal = register::descriptor(ours.stdout, Interest::WRITABLE)?;
+        let readiness = PtyReadiness::new(terminal.get_ref())?;
+        let output = Output::new(Stream::Pty, Arc::clone(&terminal), Some(readiness));
+        return Ok((Some(Input::new(terminal, true)), vec![output]));
+    };
+    let stdout = register::descriptor(ours.stdout, Interest::READABLE)?;
+    let stderr = register::descriptor(stderr, Interest::READABLE)?;
+    let writable = |fd| register::descriptor(fd, Interest::WRITABLE);
+    let stdin = ours.stdin.map(writable).transpose()?;
+    let outputs = vec![
+        Output::new(Stream::Stdout, stdout, None),
+        Output::new(Stream::Stderr, stderr, None),
+    ];
+    Ok((stdin.map(|fd| Input::new(fd, false)), outputs))
 }
 
 impl Drop for SpawnedChild {

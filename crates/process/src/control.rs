@@ -1,6 +1,7 @@
 //! The handle on a child that can be shared: its pid, process tree and terminal.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock, Weak};
 
 use outpost_types::{Signal, TerminalSize};
@@ -9,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal as OsSignal, kill_process, kill_process_group};
 
 use crate::exit::{Exit, ExitSource};
-use crate::terminal::{NoTerminal, Terminal};
+use crate::terminal::{self, NoTerminal};
 use crate::tree::Tree;
 
 /// Sends signals, resizes the terminal and kills the process tree of one child. The last clone to be
@@ -28,12 +29,13 @@ struct Leader {
     /// while they are released, so that no signal goes to an unrelated process that reuses them.
     reaped: Mutex<bool>,
     tree: Tree,
-    /// `None` on pipes. The output and the input hold the strong references.
-    terminal: Option<Weak<Terminal>>,
+    /// The master of the terminal; `None` on pipes. The output and the input hold the strong
+    /// references: when both are dropped it closes, which hangs up processes that still use the slave.
+    terminal: Option<Weak<OwnedFd>>,
 }
 
 impl Control {
-    pub(crate) fn new(pid: Pid, tree: Tree, terminal: Option<Weak<Terminal>>) -> Self {
+    pub(crate) fn new(pid: Pid, tree: Tree, terminal: Option<Weak<OwnedFd>>) -> Self {
         Self(Arc::new(Leader {
             pid,
             wrapped_pid: OnceLock::new(),
@@ -118,7 +120,7 @@ impl Control {
             return Err(io::Error::new(io::ErrorKind::Unsupported, NoTerminal));
         };
         match terminal.upgrade() {
-            Some(terminal) => terminal.resize(size),
+            Some(terminal) => terminal::resize(&terminal, size),
             None => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -151,7 +153,8 @@ impl Leader {
     /// The terminal's foreground process group, if it is a group of this session other than the
     /// leader's.
     fn other_foreground(&self) -> Option<Pid> {
-        let group = self.terminal.as_ref()?.upgrade()?.foreground()?;
+        let terminal = self.terminal.as_ref()?.upgrade()?;
+        let group = rustix::termios::tcgetpgrp(&terminal).ok()?;
         if group == self.pid {
             return None;
         }

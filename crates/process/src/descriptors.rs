@@ -7,32 +7,22 @@ use std::sync::Arc;
 use rustix::pipe::PipeFlags;
 
 use crate::command::Stdio;
-use crate::terminal::{self, Terminal};
+use crate::terminal;
 
-/// The parent's ends, close-on-exec and non-blocking.
+/// One side of a child's streams, close-on-exec. The parent's ends are non-blocking. The child's ends
+/// are blocking, and dropped as soon as the child has its copies, because a pipe or terminal ends only
+/// when its last writer is closed.
 #[derive(Debug)]
-pub(crate) enum ParentEnds {
-    Pipes {
-        stdin: Option<OwnedFd>,
-        stdout: OwnedFd,
-        stderr: OwnedFd,
-    },
-    Pty(Arc<Terminal>),
-}
-
-/// The child's ends, close-on-exec and blocking. Dropped as soon as the child has its copies, because a
-/// pipe or terminal ends only when its last writer is closed.
-#[derive(Debug)]
-pub(crate) struct ChildEnds {
+pub(crate) struct Ends {
     /// `None` is `/dev/null`.
-    stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) stdout: Arc<OwnedFd>,
     /// `None` on a terminal, which is `stdout` and all three.
-    stderr: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
 }
 
-/// Opens the streams of a child.
-pub(crate) fn open(stdio: Stdio) -> io::Result<(ParentEnds, ChildEnds)> {
+/// Opens the streams of a child. Returns the parent's ends and the child's.
+pub(crate) fn open(stdio: Stdio) -> io::Result<(Ends, Ends)> {
     let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
     match stdio {
         Stdio::Pipes { stdin } => {
@@ -42,31 +32,28 @@ pub(crate) fn open(stdio: Stdio) -> io::Result<(ParentEnds, ChildEnds)> {
             for ours in stdin.iter().chain([&stdout, &stderr]) {
                 rustix::io::ioctl_fionbio(ours, true)?;
             }
-            let theirs = ChildEnds {
-                stdin: their_stdin,
-                stdout: their_stdout,
-                stderr: Some(their_stderr),
-            };
-            let ours = ParentEnds::Pipes {
-                stdin,
-                stdout,
-                stderr,
-            };
-            Ok((ours, theirs))
+            let ours = Ends::new(stdin, stdout, Some(stderr));
+            Ok((
+                ours,
+                Ends::new(their_stdin, their_stdout, Some(their_stderr)),
+            ))
         }
         Stdio::Pty { size } => {
             let (master, slave) = terminal::open(size)?;
-            let theirs = ChildEnds {
-                stdin: None,
-                stdout: slave,
-                stderr: None,
-            };
-            Ok((ParentEnds::Pty(Arc::new(Terminal::new(master))), theirs))
+            Ok((Ends::new(None, master, None), Ends::new(None, slave, None)))
         }
     }
 }
 
-impl ChildEnds {
+impl Ends {
+    fn new(stdin: Option<OwnedFd>, stdout: OwnedFd, stderr: Option<OwnedFd>) -> Self {
+        Self {
+            stdin,
+            stdout: Arc::new(stdout),
+            stderr,
+        }
+    }
+
     /// The descriptors for 0, 1 and 2. `null` is the stdin of a child without input.
     pub(crate) fn streams<'a>(&'a self, null: BorrowedFd<'a>) -> [BorrowedFd<'a>; 3] {
         let stdout = self.stdout.as_fd();

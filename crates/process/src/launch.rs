@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use crate::child::SpawnedChild;
 use crate::command::Stdio;
 use crate::control::Control;
-use crate::descriptors::{self, ParentEnds};
+use crate::descriptors;
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
 use crate::exit::ExitSource;
 use crate::prepared::Prepared;
@@ -102,10 +102,8 @@ impl SpawnWorker {
             NewTree::Direct(tree, cgroup) => self.clone_child(prepared, &fds, tree, cgroup)?,
             NewTree::ViaSubreaper(reaper) => self.spawn_via_reaper(prepared, &fds, reaper)?,
         };
-        let terminal = match &ours {
-            ParentEnds::Pty(master) => Some(Arc::downgrade(master)),
-            ParentEnds::Pipes { .. } => None,
-        };
+        let is_pty = ours.stderr.is_none();
+        let terminal = is_pty.then(|| Arc::downgrade(&ours.stdout));
         Ok(SpawnedChild {
             control: Control::new(pid, tree, terminal),
             exit_source: Some(exit_source),
@@ -234,11 +232,9 @@ mod tests {
         };
         let exit = wait_pidfd(&pidfd, WaitIdOptions::empty());
         assert_eq!(exit, Some(Exit::Code(0)));
-        let Some(ParentEnds::Pipes { stdout, .. }) = spawned.ours.take() else {
-            panic!("stdio is pipes");
-        };
+        let stdout = spawned.ours.take().expect("the streams are open").stdout;
         let mut text = String::new();
-        let mut stdout = std::fs::File::from(stdout);
+        let mut stdout = std::fs::File::from(Arc::into_inner(stdout).expect("not shared"));
         stdout.read_to_string(&mut text).expect("read stdout");
         text
     }

@@ -2,15 +2,14 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bytes::Bytes;
 use outpost_types::Stream;
 use rustix::io::Errno;
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
-use crate::terminal::{PtyReadiness, Registered};
+use crate::sys::register::Registered;
+use crate::terminal::PtyReadiness;
 
 /// The maximum size of one read, and the default capacity of a pipe.
 const MAX_READ: usize = 64 * 1024;
@@ -43,20 +42,13 @@ pub enum ReadOutcome {
 #[derive(Debug)]
 pub struct Output {
     stream: Stream,
-    source: Source,
+    /// The child and processes that inherited from it hold the writing end of a pipe. A terminal is
+    /// shared with the input.
+    fd: Registered,
+    /// Set on a terminal, which is registered for writing only.
+    readiness: Option<PtyReadiness>,
     pipe_grown: bool,
     ended: bool,
-}
-
-#[derive(Debug)]
-enum Source {
-    /// The child and processes that inherited from it hold the writing end.
-    Pipe(AsyncFd<OwnedFd>),
-    Pty {
-        /// Shared with the input.
-        terminal: Registered,
-        readiness: PtyReadiness,
-    },
 }
 
 /// Why reading stopped.
@@ -70,22 +62,11 @@ enum Stop {
 }
 
 impl Output {
-    pub(crate) fn pipe(stream: Stream, pipe: AsyncFd<OwnedFd>) -> Self {
-        Self::new(stream, Source::Pipe(pipe))
-    }
-
-    pub(crate) fn pty(terminal: Registered) -> io::Result<Self> {
-        let source = Source::Pty {
-            readiness: PtyReadiness::new(terminal.get_ref())?,
-            terminal,
-        };
-        Ok(Self::new(Stream::Pty, source))
-    }
-
-    fn new(stream: Stream, source: Source) -> Self {
+    pub(crate) fn new(stream: Stream, fd: Registered, readiness: Option<PtyReadiness>) -> Self {
         Self {
             stream,
-            source,
+            fd,
+            readiness,
             pipe_grown: false,
             ended: false,
         }
@@ -98,11 +79,10 @@ impl Output {
 
     /// Resolves when [`Output::read`] may return data or the end. Cancel safe.
     pub async fn readable(&self) -> io::Result<()> {
-        if !self.ended {
-            match &self.source {
-                Source::Pipe(pipe) => pipe.readable().await?.retain_ready(),
-                Source::Pty { readiness, .. } => readiness.ready().await?,
-            }
+        match &self.readiness {
+            _ if self.ended => {}
+            None => self.fd.readable().await?.retain_ready(),
+            Some(readiness) => readiness.ready().await?,
         }
         Ok(())
     }
@@ -120,15 +100,15 @@ impl Output {
         // `WouldBlock` tells the runtime that the stream is empty; the bytes read before that are
         // returned through the variables above.
         let mut take = || {
-            (data, stop) = self.read_available(self.descriptor(), limit);
+            (data, stop) = self.read_available(limit);
             match stop {
                 Stop::Empty => Err(io::Error::from(io::ErrorKind::WouldBlock)),
                 Stop::Full | Stop::Ended => Ok(()),
             }
         };
-        let _ = match &self.source {
-            Source::Pipe(pipe) => pipe.try_io(Interest::READABLE, |_| take()),
-            Source::Pty { readiness, .. } => readiness.try_io(take),
+        let _ = match &self.readiness {
+            None => self.fd.try_io(Interest::READABLE, |_| take()),
+            Some(readiness) => readiness.try_io(take),
         };
         self.ended = stop == Stop::Ended;
         self.adapt(stop, data.len() == MAX_READ);
@@ -143,14 +123,14 @@ impl Output {
     /// that the child's output precedes it. Never blocks, and ignores what other processes write
     /// meanwhile.
     pub fn drain(&mut self) -> Vec<Bytes> {
-        let mut left = match &self.source {
-            Source::Pipe(pipe) => rustix::io::ioctl_fionread(pipe).map_or(0, |n| n as usize),
-            Source::Pty { .. } => DRAIN_PTY,
+        let mut left = match self.readiness {
+            None => rustix::io::ioctl_fionread(self.fd.get_ref()).map_or(0, |n| n as usize),
+            Some(_) => DRAIN_PTY,
         };
         let mut chunks = Vec::new();
         // Bypass the runtime, whose readiness may not be up to date yet.
         while left > 0 && !self.ended {
-            let (data, stop) = self.read_available(self.descriptor(), left);
+            let (data, stop) = self.read_available(left);
             left -= data.len();
             self.ended = stop == Stop::Ended;
             if !data.is_empty() {
@@ -163,19 +143,20 @@ impl Output {
         chunks
     }
 
-    fn read_available(&self, fd: BorrowedFd<'_>, limit: usize) -> (Bytes, Stop) {
+    fn read_available(&self, limit: usize) -> (Bytes, Stop) {
         BUFFER.with_borrow_mut(|buffer| {
             let room = limit.min(buffer.len());
-            let (filled, stop) = self.fill(fd, &mut buffer[..room]);
+            let (filled, stop) = self.fill(&mut buffer[..room]);
             (Bytes::copy_from_slice(&buffer[..filled]), stop)
         })
     }
 
-    fn fill(&self, fd: BorrowedFd<'_>, buffer: &mut [u8]) -> (usize, Stop) {
+    fn fill(&self, buffer: &mut [u8]) -> (usize, Stop) {
         let mut filled = 0;
         while filled < buffer.len() {
             let room = buffer.len() - filled;
-            let result = self.read_once(|| rustix::io::read(fd, &mut buffer[filled..]));
+            let result =
+                self.read_once(|| rustix::io::read(self.fd.get_ref(), &mut buffer[filled..]));
             filled += result.unwrap_or(0);
             if let Err(stop) = self.step(result, room) {
                 return (filled, stop);
@@ -213,27 +194,17 @@ impl Output {
 
     /// Tunes the source after a read. `flooding`: the read was as large as possible.
     fn adapt(&mut self, stop: Stop, flooding: bool) {
-        match &mut self.source {
+        match &mut self.readiness {
             // Fewer and larger reads and writes. Fails if the user has many large pipes already; then
             // the capacity stays as it is.
-            Source::Pipe(pipe) if flooding && !self.pipe_grown => {
-                let _ = rustix::pipe::fcntl_setpipe_size(pipe.as_fd(), GROWN_PIPE);
+            None if flooding && !self.pipe_grown => {
+                let _ = rustix::pipe::fcntl_setpipe_size(self.fd.get_ref(), GROWN_PIPE);
                 self.pipe_grown = true;
             }
-            Source::Pty {
-                terminal,
-                readiness,
-            } if stop == Stop::Empty || flooding => {
-                readiness.set_enabled(terminal.get_ref(), stop == Stop::Empty);
+            Some(readiness) if stop == Stop::Empty || flooding => {
+                readiness.set_enabled(self.fd.get_ref(), stop == Stop::Empty);
             }
             _ => {}
-        }
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        match &self.source {
-            Source::Pipe(pipe) => pipe.as_fd(),
-            Source::Pty { terminal, .. } => terminal.get_ref().as_fd(),
         }
     }
 }
@@ -251,9 +222,9 @@ mod tests {
     async fn terminal_is_read_again_before_its_end() {
         let size = crate::TerminalSize { rows: 24, cols: 80 };
         let (master, _slave) = crate::terminal::open(size).expect("a terminal");
-        let master = std::sync::Arc::new(crate::terminal::Terminal::new(master));
-        let terminal = register::terminal(master).expect("it is registered");
-        let output = Output::pty(terminal).expect("it has a readiness");
+        let terminal = register::descriptor(master, Interest::WRITABLE).expect("it is registered");
+        let readiness = PtyReadiness::new(terminal.get_ref()).expect("it has a readiness");
+        let output = Output::new(Stream::Pty, terminal, Some(readiness));
         let mut results = [Err(Errno::IO), Ok(4), Err(Errno::IO), Err(Errno::IO)].into_iter();
         let mut read = || output.read_once(|| results.next().unwrap_or(Ok(0)));
         assert_eq!(read(), Ok(4), "data written before the close");
@@ -266,14 +237,14 @@ mod tests {
         rustix::io::ioctl_fionbio(&read, true).expect("it can be told");
         let capacity = rustix::pipe::fcntl_getpipe_size(&read).expect("it has one");
         let pipe = register::descriptor(read, Interest::READABLE).expect("it is registered");
-        let mut output = Output::pipe(Stream::Stdout, pipe);
+        let mut output = Output::new(Stream::Stdout, pipe, None);
         let flood = std::thread::spawn(move || {
             let mut write = std::fs::File::from(write);
             while write.write_all(&[b'x'; 4096]).is_ok() {}
         });
         let end = Instant::now() + Duration::from_secs(30);
         for _ in 0..500 {
-            while rustix::io::ioctl_fionread(output.descriptor()) != Ok(capacity as u64) {
+            while rustix::io::ioctl_fionread(output.fd.get_ref()) != Ok(capacity as u64) {
                 assert!(Instant::now() < end, "the pipe never filled");
                 std::thread::yield_now();
             }

@@ -1,20 +1,17 @@
 //! The master side of a pseudoterminal, and its readiness.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::Pid;
 use rustix::pty::OpenptFlags;
-use rustix::termios::{self, InputModes, OptionalActions, SpecialCodeIndex, Winsize};
+use rustix::termios::{self, InputModes, OptionalActions, Winsize};
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
-use crate::sys::register;
+use crate::sys::register::{self, Registered};
 use outpost_types::TerminalSize;
 
 /// The child has no terminal to resize.
@@ -22,48 +19,9 @@ use outpost_types::TerminalSize;
 #[error("the process has no terminal")]
 pub struct NoTerminal;
 
-/// The master side, shared by the [`Output`](crate::Output) and the [`Input`](crate::Input). When both
-/// are dropped it closes, which hangs up processes that still use the slave. The
-/// [`Control`](crate::Control) holds a weak reference, so that a finished process keeps no descriptor.
-#[derive(Debug)]
-pub(crate) struct Terminal {
-    master: OwnedFd,
-}
-
-/// A terminal registered with a runtime.
-pub(crate) type Registered = Arc<AsyncFd<Arc<Terminal>>>;
-
-impl Terminal {
-    pub(crate) fn new(master: OwnedFd) -> Self {
-        Self { master }
-    }
-
-    pub(crate) fn resize(&self, size: TerminalSize) -> io::Result<()> {
-        Ok(termios::tcsetwinsize(&self.master, winsize(size))?)
-    }
-
-    /// The foreground process group, or `None` if the session is gone.
-    pub(crate) fn foreground(&self) -> Option<Pid> {
-        termios::tcgetpgrp(&self.master).ok()
-    }
-
-    /// The current end-of-file character.
-    pub(crate) fn end_of_file_char(&self) -> Option<u8> {
-        let attributes = termios::tcgetattr(&self.master).ok()?;
-        Some(attributes.special_codes[SpecialCodeIndex::VEOF])
-    }
-}
-
-impl AsFd for Terminal {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.master.as_fd()
-    }
-}
-
-impl AsRawFd for Terminal {
-    fn as_raw_fd(&self) -> RawFd {
-        self.master.as_raw_fd()
-    }
+/// Resizes the terminal of a master.
+pub(crate) fn resize(master: &OwnedFd, size: TerminalSize) -> io::Result<()> {
+    Ok(termios::tcsetwinsize(master, winsize(size))?)
 }
 
 /// Opens a terminal. Returns the master, which is non-blocking, and the slave.
@@ -105,20 +63,18 @@ fn winsize(size: TerminalSize) -> Winsize {
 /// changed.
 #[derive(Debug)]
 pub(crate) struct PtyReadiness {
-    epoll: AsyncFd<OwnedFd>,
+    epoll: Registered,
     enabled: bool,
 }
 
 impl PtyReadiness {
     /// Watches this terminal, registered with the runtime of the calling task.
-    pub(crate) fn new(terminal: &Terminal) -> io::Result<Self> {
+    pub(crate) fn new(terminal: &OwnedFd) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, terminal, EventData::new_u64(0), EventFlags::IN)?;
-        let epoll = register::descriptor(epoll, Interest::READABLE).map_err(|(_, error)| error)?;
-        Ok(Self {
-            epoll,
-            enabled: true,
-        })
+        let epoll = register::descriptor(epoll, Interest::READABLE)?;
+        let enabled = true;
+        Ok(Self { epoll, enabled })
     }
 
     /// Resolves when the PTY is readable. Stays ready until [`PtyReadiness::try_io`] finds it empty.
@@ -134,7 +90,7 @@ impl PtyReadiness {
 
     /// Stops readiness events, except a hang-up, or resumes them, with one immediately if the PTY is
     /// readable already.
-    pub(crate) fn set_enabled(&mut self, terminal: &Terminal, enabled: bool) {
+    pub(crate) fn set_enabled(&mut self, terminal: &OwnedFd, enabled: bool) {
         if self.enabled == enabled {
             return;
         }
@@ -143,7 +99,7 @@ impl PtyReadiness {
         } else {
             EventFlags::empty()
         };
-        let epoll = self.epoll.get_ref().as_fd();
+        let epoll = self.epoll.get_ref();
         if enabled {
             // The event from before it was disabled is still on the kernel's ready list, and an item on
             // that list does not wake the outer epoll when the registration changes. `epoll_wait`
@@ -166,7 +122,6 @@ impl PtyReadiness {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
@@ -175,7 +130,7 @@ mod tests {
     const QUIET: Duration = Duration::from_millis(200);
     const DEADLINE: Duration = Duration::from_secs(30);
 
-    fn read_all(readiness: &PtyReadiness, terminal: &Terminal) {
+    fn read_all(readiness: &PtyReadiness, terminal: &OwnedFd) {
         let _ = readiness.try_io(|| {
             loop {
                 rustix::io::read(terminal, &mut [0; 64])?;
@@ -186,8 +141,7 @@ mod tests {
     #[tokio::test]
     async fn disabled_readiness_reports_nothing_until_enabled() {
         let size = TerminalSize { rows: 24, cols: 80 };
-        let (master, slave) = open(size).expect("open a PTY");
-        let terminal = Arc::new(Terminal::new(master));
+        let (terminal, slave) = open(size).expect("open a PTY");
         let mut readiness = PtyReadiness::new(&terminal).expect("watch the PTY");
 
         rustix::io::write(&slave, b"one").expect("write to the PTY");

@@ -235,7 +235,6 @@ impl Engine {
             resources,
             leftovers: None,
             late_output_timeout: limits.late_output_timeout,
-            read_bytes: limits.read_bytes,
         };
         let engine = self.clone();
         let session = session.clone();

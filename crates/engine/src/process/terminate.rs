@@ -108,13 +108,9 @@ impl Process {
     /// Waits until the actor has finished, and until the tree is gone if termination was
     /// requested.
     pub(crate) async fn wait_until_gone(&self) {
-        loop {
-            let ended = self.shared.delivered.notified();
-            if self.is_done() {
-                return self.wait_until_dead().await;
-            }
-            ended.await;
-        }
+        let done = || self.is_done().then_some(());
+        clock::wait_for(&self.shared.delivered, done).await;
+        self.wait_until_dead().await;
     }
 
     /// Marks the actor as finished.

@@ -211,15 +211,13 @@ impl Session {
         start: impl FnOnce(Seq),
     ) {
         let state = self.state();
-        let is_attached = state.lease.is_attached(epoch);
-        if is_attached {
-            process.attach(cursor, watcher, start);
+        if !state.lease.is_attached(epoch) {
+            return;
         }
-        drop(state);
+        process.attach(cursor, watcher, start);
         // Not under the lock: the watcher may call the session.
-        if is_attached {
-            watcher.news();
-        }
+        drop(state);
+        watcher.news();
     }
 
     /// Advances the cursor of a process after its events were sent to a connection. Ignored if
@@ -307,17 +305,17 @@ impl Session {
 
     /// Ends the session if it has expired. The caller terminates the returned processes.
     pub(crate) fn expire(&self, now: Instant) -> Option<Vec<Process>> {
-        let mut state = self.state();
-        let taken = state.lease.expire(now).then(|| state.take_all());
-        drop(state);
-        self.shared.start_finished.notify_waiters();
-        taken
+        self.end_if(|lease| lease.expire(now))
     }
 
     /// Ends the session, once. The caller terminates the returned processes.
     pub(crate) fn end(&self) -> Option<Vec<Process>> {
+        self.end_if(Lease::end)
+    }
+
+    fn end_if(&self, ends: impl FnOnce(&mut Lease) -> bool) -> Option<Vec<Process>> {
         let mut state = self.state();
-        let taken = state.lease.end().then(|| state.take_all());
+        let taken = ends(&mut state.lease).then(|| state.take_all());
         drop(state);
         // Cancel pending starts.
         self.shared.start_finished.notify_waiters();

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::Session;
-use crate::{About, ActivityGuard, Process, ReadError, Start, StartError};
+use crate::{About, ActivityGuard, Process, ReadError, Start, StartError, clock};
 
 #[derive(Default)]
 pub(super) struct ProcessSlots {
@@ -113,13 +113,8 @@ impl Session {
 
     /// Waits until no process with this id is starting.
     pub async fn wait_started(&self, id: &str) {
-        loop {
-            let finished = self.shared.start_finished.notified();
-            if !self.is_starting(id) {
-                return;
-            }
-            finished.await;
-        }
+        let started = || (!self.is_starting(id)).then_some(());
+        clock::wait_for(&self.shared.start_finished, started).await;
     }
 }
 
@@ -162,13 +157,8 @@ impl Reservation {
 
     /// Waits until the start is cancelled or the session ends.
     pub(crate) async fn cancelled(&self) -> StartError {
-        loop {
-            let changed = self.session.shared.start_finished.notified();
-            if let Err(error) = self.check() {
-                return error;
-            }
-            changed.await;
-        }
+        let changed = &self.session.shared.start_finished;
+        clock::wait_for(changed, || self.check().err()).await
     }
 }
 

@@ -12,16 +12,21 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::exit::ExitSource;
-use crate::terminal::{Registered, Terminal};
 
-/// Registers a descriptor with the runtime of the calling task. Returns it with the error.
+/// A registered descriptor. Its [`Arc`]s are shared by the two directions of a terminal.
+pub(crate) type Registered = Arc<AsyncFd<Arc<OwnedFd>>>;
+
+/// Registers a descriptor with the runtime of the calling task.
 pub(crate) fn descriptor(
-    fd: OwnedFd,
+    fd: impl Into<Arc<OwnedFd>>,
     interest: Interest,
-) -> Result<AsyncFd<OwnedFd>, (OwnedFd, io::Error)> {
+) -> io::Result<Registered> {
     // SAFETY: an `OwnedFd` is the same open descriptor until it is dropped, and the returned value
-    // owns it.
-    unsafe { AsyncFd::register_with_interest(fd, interest) }.map_err(|error| error.into_parts())
+    // owns a reference to it.
+    let registered = unsafe { AsyncFd::register_with_interest(fd.into(), interest) };
+    registered
+        .map(Arc::new)
+        .map_err(|error| error.into_parts().1)
 }
 
 /// Registers the source of a child's exit status. Returns it with the error.
@@ -33,20 +38,9 @@ pub(crate) fn exit_source(
         .map_err(|error| error.into_parts())
 }
 
-/// Registers a terminal for writing. [`PtyReadiness`](crate::terminal::PtyReadiness) reports
-/// when it is readable.
-pub(crate) fn terminal(terminal: Arc<Terminal>) -> io::Result<Registered> {
-    // SAFETY: a terminal keeps its `OwnedFd` until it is dropped, and the returned value owns a
-    // reference to it.
-    let registered = unsafe { AsyncFd::register_with_interest(terminal, Interest::WRITABLE) };
-    registered
-        .map(Arc::new)
-        .map_err(|error| error.into_parts().1)
-}
-
 /// A descriptor registered with the runtime, for a caller that reads from a duplicate of it.
 #[derive(Debug)]
-pub struct ReadableFd(AsyncFd<OwnedFd>);
+pub struct ReadableFd(Registered);
 
 impl ReadableFd {
     /// Registers it with the runtime of the calling task.
@@ -54,8 +48,7 @@ impl ReadableFd {
     /// # Errors
     /// If the descriptor cannot be polled.
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
-        let registered = self::descriptor(descriptor, Interest::READABLE);
-        registered.map(Self).map_err(|(_, error)| error)
+        self::descriptor(descriptor, Interest::READABLE).map(Self)
     }
 
     /// Waits until the descriptor is readable or at its end. The caller must then read everything:

@@ -202,24 +202,13 @@ fn directory(own: &str, line: &[u8]) -> Option<PathBuf> {
 
 /// Decodes the octal escapes (`\040`) that the kernel uses for blanks and other special characters.
 fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if let (
-            b'\\',
-            [
-                a @ b'0'..=b'3',
-                b @ b'0'..=b'7',
-                c @ b'0'..=b'7',
-                after @ ..,
-            ],
-        ) = (first, after)
-        {
-            bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-            rest = after;
-        } else {
-            bytes.push(*first);
+    let mut parts = field.split(|byte| *byte == b'\\');
+    let mut bytes = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        let digits = part.get(..3).and_then(|digits| str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => bytes.extend([&[byte], &part[3..]].concat()),
+            None => bytes.extend([b"\\", part].concat()),
         }
     }
     bytes

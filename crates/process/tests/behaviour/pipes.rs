@@ -35,7 +35,7 @@ async fn input_is_echoed_and_end_is_seen() {
     assert_eq!(expect(&mut child.outputs[0], "hello").await, "hello");
     assert_eq!(child.outputs[0].read(100), ReadOutcome::Empty);
     write_all(&input, b" again").await;
-    input.end();
+    drop(input);
     let finished = finish(&mut child).await;
     assert_eq!(finished.stdout, " again");
     assert_eq!(finished.exit, Exit::Code(0));
@@ -79,7 +79,7 @@ async fn full_stdin_pipe_blocks_until_read() {
     write_all(&input, b"\n").await;
     expect(&mut child.outputs[0], "got").await;
     write_all(&input, &vec![b'y'; 1024 * 1024]).await;
-    input.end();
+    drop(input);
     assert_eq!(finish(&mut child).await.stdout, "done\n");
 }
 
