@@ -48,17 +48,15 @@ impl<T> ClosedProcesses<T> {
     /// Removes expired processes, and the oldest ones while a limit is exceeded.
     pub(crate) fn take_expired(&mut self, now: Instant) -> Vec<T> {
         let mut expired = Vec::new();
-        while let Some(oldest) = self.items.front() {
+        loop {
             let over_limit = self.items.len() > self.max_items || self.bytes > self.max_bytes;
-            if oldest.expires > now && !over_limit {
-                break;
-            }
-            if let Some(item) = self.items.pop_front() {
-                self.bytes -= item.bytes;
-                expired.push(item.process);
-            }
+            let is_expired = |oldest: &mut Item<T>| over_limit || oldest.expires <= now;
+            let Some(item) = self.items.pop_front_if(is_expired) else {
+                return expired;
+            };
+            self.bytes -= item.bytes;
+            expired.push(item.process);
         }
-        expired
     }
 
     /// When the oldest process expires.

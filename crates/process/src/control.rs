@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use outpost_types::{Signal, TerminalSize};
 use parking_lot::Mutex;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal as OsSignal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal as OsSignal, WaitIdOptions, kill_process, kill_process_group};
 
 use crate::exit::{Exit, ExitSource};
 use crate::terminal::{self, NoTerminal};
@@ -142,7 +142,7 @@ impl Control {
         if *reaped {
             return Some(Exit::Lost);
         }
-        let exit = source.reap()?;
+        let exit = source.status(WaitIdOptions::empty())?;
         *reaped = true;
         self.0.tree.leader_reaped(self.0.pid);
         Some(exit)

@@ -106,7 +106,7 @@ async fn wait_for_exit(source: &AsyncFd<ExitSource>) -> Exit {
             // The runtime is shutting down, and all tasks with it.
             return Exit::Lost;
         };
-        match source.get_ref().peek() {
+        match source.get_ref().status(WaitIdOptions::NOWAIT) {
             Some(exit) => {
                 ready.retain_ready();
                 return exit;
@@ -126,20 +126,11 @@ pub(crate) enum ExitSource {
 }
 
 impl ExitSource {
-    /// Returns the status and leaves the child a zombie. `None` while it runs.
-    pub(crate) fn peek(&self) -> Option<Exit> {
+    /// Returns the status, or `None` while the child runs. A direct child is reaped unless the options
+    /// include [`WaitIdOptions::NOWAIT`]; a subreaper reaps only on request.
+    pub(crate) fn status(&self, options: WaitIdOptions) -> Option<Exit> {
         match self {
-            ExitSource::Pidfd(pidfd) => {
-                wait_pidfd(pidfd, WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
-            }
-            ExitSource::Subreaper(reaper) => reaper.exit_status(),
-        }
-    }
-
-    /// Returns the status and reaps a direct child. A subreaper reaps only on request.
-    pub(crate) fn reap(&self) -> Option<Exit> {
-        match self {
-            ExitSource::Pidfd(pidfd) => wait_pidfd(pidfd, WaitIdOptions::NOHANG),
+            ExitSource::Pidfd(pidfd) => wait_pidfd(pidfd, WaitIdOptions::NOHANG | options),
             ExitSource::Subreaper(reaper) => reaper.exit_status(),
         }
     }

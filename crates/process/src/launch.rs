@@ -16,10 +16,10 @@ use crate::exit::ExitSource;
 use crate::prepared::Prepared;
 use crate::queue::Queue;
 use crate::slots::Slots;
-use crate::spawn_context::SpawnContext;
+use crate::spawner::SpawnContext;
 use crate::subreaper::{ReaperHandle, StartFailure, StartRequest, SubreaperTree};
-use crate::sys::child_setup::{ChildSetup, CloseMode, Stage};
-use crate::sys::clone::{CloneOptions, Cloned};
+use crate::sys::child_setup::{ChildSetup, Stage};
+use crate::sys::clone::Cloned;
 use crate::sys::mask;
 use crate::sys::stack::ChildStack;
 use crate::tree::{NewTree, Tree};
@@ -33,7 +33,7 @@ pub(crate) fn start_thread(
     queue: Arc<Queue>,
 ) -> io::Result<JoinHandle<()>> {
     // If the clone resets all handlers, a SIGCHLD handler cannot run in a child.
-    let handlers_are_reset = context.signal_reset.by_clone;
+    let handlers_are_reset = context.clone_mode.signal_reset.by_clone;
     let mut worker = SpawnWorker::new(context, Arc::clone(&queue))?;
     let work = move || {
         let mut masked = mask::block_all();
@@ -123,19 +123,8 @@ impl SpawnWorker {
         let context = &self.context;
         let filled = self.slots.fill(fds, context.null());
         let filled = filled.map_err(|error| prepared.failed(SpawnErrorKind::Descriptors, error))?;
-        let setup = ChildSetup::new(
-            &prepared.program,
-            filled.fds(),
-            context.close_mode,
-            context.signal_reset,
-        );
-        let options = CloneOptions {
-            legacy_clone: context.legacy_clone,
-            share_files: context.close_mode == CloseMode::Unshare,
-            clear_handlers: context.signal_reset.by_clone,
-            cgroup: cgroup.as_ref().map(AsFd::as_fd),
-        };
-        let cloned = setup.start(options, &mut self.stack);
+        let setup = ChildSetup::new(&prepared.program, filled.fds(), context.clone_mode);
+        let cloned = setup.start(cgroup.as_ref().map(AsFd::as_fd), &mut self.stack);
         let Cloned { pid, pidfd } =
             cloned.map_err(|(stage, errno)| prepared.child_failed(stage, errno))?;
         Ok((pid, tree, ExitSource::Pidfd(pidfd)))
@@ -199,6 +188,7 @@ mod tests {
     use crate::command::Command;
     use crate::exit::{Exit, wait_pidfd};
     use crate::spawner::SpawnerOptions;
+    use crate::sys::child_setup::CloseMode;
     use crate::tree::TreeChoice;
 
     /// Lists the open descriptors of a child that is started with these features.
@@ -208,8 +198,8 @@ mod tests {
             ..SpawnerOptions::default()
         };
         let mut context = SpawnContext::detect(&options).expect("detect host features");
-        context.legacy_clone = legacy_clone;
-        context.close_mode = close_mode;
+        context.clone_mode.legacy_clone = legacy_clone;
+        context.clone_mode.close_mode = close_mode;
         // Not close-on-exec, like a descriptor that the server inherited.
         let inherited = rustix::io::dup(context.null()).expect("dup");
         let queue = Arc::new(Queue::default());

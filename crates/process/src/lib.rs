@@ -58,7 +58,6 @@ mod prepared;
 mod program;
 mod queue;
 mod slots;
-mod spawn_context;
 mod spawner;
 pub mod subreaper;
 mod sys;

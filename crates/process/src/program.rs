@@ -1,7 +1,7 @@
 //! A program and its strings, prepared for `execve`.
 
-use std::ffi::c_char;
-use std::ptr;
+use std::ffi::{CStr, c_char};
+use std::{io, ptr};
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -29,12 +29,17 @@ pub(crate) struct Program {
 #[derive(Debug, Default)]
 pub(crate) struct Strings {
     bytes: Vec<u8>,
-    starts: Vec<usize>,
 }
 
 /// A string contains a NUL byte.
 #[derive(Debug)]
 pub(crate) struct HasNul;
+
+impl From<HasNul> for io::Error {
+    fn from(_: HasNul) -> Self {
+        io::ErrorKind::InvalidInput.into()
+    }
+}
 
 impl Strings {
     /// Appends the concatenation of `parts` as one string, or nothing if one of them has a NUL byte.
@@ -42,7 +47,6 @@ impl Strings {
         if parts.iter().any(|part| part.contains(&0)) {
             return Err(HasNul);
         }
-        self.starts.push(self.bytes.len());
         for part in parts {
             self.bytes.extend_from_slice(part);
         }
@@ -57,26 +61,23 @@ impl Strings {
 
     /// Parses the result of [`Strings::bytes`]. Returns `None` if the last string is not terminated.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let after_each = |(at, byte): (usize, &u8)| (*byte == 0).then_some(at + 1);
-        let mut starts = vec![0];
-        starts.extend(bytes.iter().enumerate().filter_map(after_each));
-        // No string starts after the last terminator.
-        (starts.pop() == Some(bytes.len())).then(|| Self {
+        matches!(bytes.last(), None | Some(0)).then(|| Self {
             bytes: bytes.to_vec(),
-            starts,
         })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+        self.bytes.is_empty()
     }
 
     /// Pointers to all strings and a terminating null pointer, for `execve`. Valid until `self` is
     /// modified or dropped.
     pub(crate) fn pointers(&self) -> Vec<*const c_char> {
-        let mut pointers = Vec::with_capacity(self.starts.len() + 1);
-        for start in &self.starts {
-            pointers.push(self.bytes[*start..].as_ptr().cast());
+        let mut pointers = Vec::new();
+        let mut rest = &self.bytes[..];
+        while let Ok(string) = CStr::from_bytes_until_nul(rest) {
+            pointers.push(string.as_ptr());
+            rest = &rest[string.count_bytes() + 1..];
         }
         pointers.push(ptr::null());
         pointers
@@ -84,11 +85,8 @@ impl Strings {
 
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.starts.iter().map(|start| {
-            let rest = &self.bytes[*start..];
-            let end = rest.iter().position(|byte| *byte == 0);
-            &rest[..end.expect("every string is terminated")]
-        })
+        let strings = self.bytes.split_inclusive(|byte| *byte == 0);
+        strings.map(|string| &string[..string.len() - 1])
     }
 }
 

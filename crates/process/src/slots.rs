@@ -17,7 +17,7 @@ pub(crate) const SLOTS: usize = 3 + MAX_PASSED_FDS + 3;
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// Ascending. Unused slots refer to `/dev/null`.
-    reserved: [OwnedFd; SLOTS],
+    reserved: Vec<OwnedFd>,
 }
 
 /// Slots that hold a child's descriptors. Dropping this resets them to `/dev/null`.
@@ -31,8 +31,7 @@ impl Slots {
         // Above all targets of the child's `dup3` calls, so that none overwrites a slot.
         let reserve = || rustix::io::fcntl_dupfd_cloexec(null, SLOTS as i32);
         let reserved = std::iter::repeat_with(reserve).take(SLOTS);
-        let reserved: Vec<_> = reserved.collect::<Result<_, _>>()?;
-        let reserved = reserved.try_into().map_err(|_| Errno::INVAL)?;
+        let reserved = reserved.collect::<Result<_, _>>()?;
         Ok(Self { reserved })
     }
 

@@ -13,20 +13,19 @@ use super::message::{self, Report};
 use super::socket;
 use super::tree_killer::TreeKiller;
 use crate::exit::Exit;
-use crate::sys::child_setup::{CloseMode, Stage};
+use crate::sys::child_setup::{CloneMode, CloseMode, Stage};
 use crate::sys::children::{self, ChildEvent, ChildSignals};
 use crate::sys::clone;
 use crate::sys::fork::{self, Fork};
 use crate::sys::mask;
+use crate::sys::signal_reset::SignalReset;
 
 /// Features that differ between hosts, detected once by the factory.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct HostFeatures {
     pub(super) lookup: ChildLookup,
-    /// `clone3` is unavailable, as in old containers.
-    pub(super) legacy_clone: bool,
     /// A subreaper has few descriptors, so its children copy the whole table.
-    pub(super) close_mode: CloseMode,
+    pub(super) clone_mode: CloneMode,
 }
 
 /// The factory's state. It starts no programs and holds none of their descriptors, so little can make
@@ -43,14 +42,6 @@ pub(super) struct ReaperFactory {
     killer: Option<TreeKiller>,
 }
 
-/// In which process [`ReaperFactory::run`] returns.
-pub(super) enum Role {
-    /// In the factory, which is done.
-    Done,
-    /// In a subreaper that was just forked.
-    Subreaper(OwnedFd, HostFeatures),
-}
-
 impl ReaperFactory {
     pub(super) fn new(server: OwnedFd) -> io::Result<Self> {
         // Ignores Ctrl-C and the like, and makes SIGCHLD available through a signalfd.
@@ -63,8 +54,11 @@ impl ReaperFactory {
         Ok(Self {
             features: HostFeatures {
                 lookup: ChildLookup::detect()?,
-                legacy_clone: !clone::has_clone3(),
-                close_mode: CloseMode::of_copied_table(),
+                clone_mode: CloneMode {
+                    legacy_clone: !clone::has_clone3(),
+                    close_mode: CloseMode::of_copied_table(),
+                    signal_reset: SignalReset::EACH,
+                },
             },
             own,
             server: Some(server),
@@ -74,21 +68,22 @@ impl ReaperFactory {
         })
     }
 
-    /// Runs until the server and all subreapers are gone. Also returns in each forked subreaper.
-    pub(super) fn run(mut self) -> Role {
+    /// Runs until the server and all subreapers are gone. Also returns in each forked subreaper, with
+    /// its socket.
+    pub(super) fn run(mut self) -> Option<(OwnedFd, HostFeatures)> {
         loop {
             self.reap_children();
             if let Some(killer) = &mut self.killer {
                 killer.run_if_due(self.features.lookup, self.own, &self.reapers);
             }
             if self.server.is_none() && self.reapers.is_empty() && self.killer.is_none() {
-                return Role::Done;
+                return None;
             }
             let timeout = self.killer.as_ref().map(TreeKiller::time_until_due);
             if socket::wait_for_event(self.server.as_ref(), &self.signals, timeout)
-                && let Some(role) = self.handle_request()
+                && let Some(socket) = self.handle_request()
             {
-                return role;
+                return Some((socket, self.features));
             }
         }
     }
@@ -123,8 +118,8 @@ impl ReaperFactory {
         }
     }
 
-    /// Handles one message. Returns a role in a new subreaper only.
-    fn handle_request(&mut self) -> Option<Role> {
+    /// Handles one message. Returns the socket in a new subreaper only.
+    fn handle_request(&mut self) -> Option<OwnedFd> {
         let server = self.server.as_ref()?;
         let reaper_socket = match socket::receive(server, &mut [0], RecvFlags::DONTWAIT) {
             Ok((1.., mut descriptors)) => descriptors.pop()?,
@@ -135,7 +130,7 @@ impl ReaperFactory {
             }
         };
         match fork::fork() {
-            Ok(Fork::Child) => return Some(Role::Subreaper(reaper_socket, self.features)),
+            Ok(Fork::Child) => return Some(reaper_socket),
             Ok(Fork::Parent(pid)) => {
                 self.reapers.insert(pid);
             }

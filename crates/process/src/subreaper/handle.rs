@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
 use rustix::process::{Pid, Signal};
 
-use super::message::{self, ControlMessage, Received, Report, StartRequest};
+use super::message::{self, ControlMessage, Report, StartRequest};
 use super::pool::ReaperPool;
 use super::socket;
 use crate::exit::Exit;
@@ -70,9 +70,14 @@ impl ReaperHandle {
     ) -> Result<Pid, StartFailure> {
         let mut descriptors = fds;
         let mut delivered = true;
-        for chunk in request.chunks() {
-            match self.send_blocking(chunk, descriptors, deadline) {
-                Ok(()) => descriptors = &[],
+        let mut chunks = request.chunks().peekable();
+        while let Some(chunk) = chunks.peek() {
+            match socket::send(&*self.socket, chunk, descriptors) {
+                Ok(()) => {
+                    chunks.next();
+                    descriptors = &[];
+                }
+                Err(Errno::AGAIN) => self.wait(PollFlags::OUT, deadline)?,
                 Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => {
                     // The subreaper, or the factory in its place, may have left a report.
                     delivered = false;
@@ -114,7 +119,7 @@ impl ReaperHandle {
 
     /// Whether the subreaper is gone. Its tree is then gone too, or being killed by the factory.
     fn is_gone(&self) -> bool {
-        is_gone(&self.socket)
+        socket::is_closed(&self.socket)
     }
 
     /// Marks the subreaper as reusable, after the leader exited alone and its pid is no longer
@@ -130,7 +135,7 @@ impl ReaperHandle {
     /// Gives up the tree without killing it. Its processes are killed when the spawner ends.
     fn abandon(&self) {
         if !self.is_gone() && self.send(ControlMessage::Reap).is_ok() {
-            self.pool.abandon(Arc::clone(&self.socket));
+            self.pool.abandoned.lock().push(Arc::clone(&self.socket));
         }
     }
 
@@ -147,20 +152,6 @@ impl ReaperHandle {
         }
     }
 
-    fn send_blocking(
-        &self,
-        chunk: &[u8],
-        descriptors: &[BorrowedFd<'_>],
-        deadline: Option<Instant>,
-    ) -> Result<(), Errno> {
-        loop {
-            match socket::send(&*self.socket, chunk, descriptors) {
-                Err(Errno::AGAIN) => self.wait(PollFlags::OUT, deadline)?,
-                result => return result,
-            }
-        }
-    }
-
     /// Waits for the report on a start and consumes it. Returns `None` at the end of the socket.
     fn receive_report(
         &self,
@@ -169,8 +160,8 @@ impl ReaperHandle {
     ) -> Result<Option<Report>, StartFailure> {
         loop {
             match message::receive(&*self.socket, RecvFlags::empty()) {
-                Ok(Received::Message(report)) => return Ok(report),
-                Ok(Received::End) => return Ok(None),
+                Ok(report) => return Ok(report),
+                Err(Errno::PIPE) => return Ok(None),
                 Err(Errno::AGAIN) => self.wait(PollFlags::IN, deadline)?,
                 // The peer closed with unread data. Returned once; received messages remain.
                 Err(Errno::CONNRESET) => *delivered = false,
@@ -183,9 +174,8 @@ impl ReaperHandle {
     fn peek_report(&self) -> Option<Report> {
         loop {
             match message::receive(&*self.socket, RecvFlags::PEEK) {
-                Ok(Received::Message(report)) => return report,
                 Err(Errno::CONNRESET) => {}
-                Ok(Received::End) | Err(_) => return None,
+                report => return report.ok().flatten(),
             }
         }
     }
@@ -221,13 +211,6 @@ impl AsRawFd for ReaperHandle {
     }
 }
 
-/// Whether the subreaper at the other end is gone.
-pub(super) fn is_gone(socket: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(socket, PollFlags::empty())];
-    let _ = rustix::event::poll(&mut fds, Some(&Timespec::default()));
-    fds[0].revents().contains(PollFlags::HUP)
-}
-
 /// The server's side of a supervised tree.
 #[derive(Debug)]
 pub(crate) struct SubreaperTree {
@@ -260,18 +243,17 @@ impl SubreaperTree {
             number: signal.as_raw(),
             outside_group_only,
         };
-        match &*self.reaper.lock() {
-            Some(reaper) => Ok(reaper.send(message)?),
-            None => Ok(()),
+        if let Some(reaper) = &*self.reaper.lock() {
+            reaper.send(message)?;
         }
+        Ok(())
     }
 
     pub(crate) fn is_alive(&self, unreaped: bool) -> bool {
         self.release_if_empty();
-        match &*self.reaper.lock() {
-            Some(reaper) => !(unreaped && reaper.exited_alone()),
-            None => false,
-        }
+        let slot = self.reaper.lock();
+        slot.as_ref()
+            .is_some_and(|reaper| !(unreaped && reaper.exited_alone()))
     }
 
     /// Whether the leader's pid cannot have been reused. If the subreaper was killed, the factory

@@ -64,22 +64,16 @@ pub(super) fn send(socket: impl AsFd, message: &impl Serialize) -> Result<(), Er
     socket::send(socket, bytes, &[])
 }
 
-/// A received message: `None` if it is malformed.
-pub(super) enum Received<T> {
-    Message(Option<T>),
-    /// The other end is closed.
-    End,
-}
-
-/// Receives a [`ControlMessage`] or [`Report`] without blocking.
+/// Receives a [`ControlMessage`] or [`Report`] without blocking; `None` if it is malformed. Fails with
+/// [`Errno::PIPE`] if the other end is closed.
 pub(super) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
     flags: RecvFlags,
-) -> Result<Received<T>, Errno> {
+) -> Result<Option<T>, Errno> {
     let mut buffer = [0; MAX_SHORT];
     match socket::receive(socket, &mut buffer, flags | RecvFlags::DONTWAIT)? {
-        (0, _) => Ok(Received::End),
-        (length, _) => Ok(Received::Message(decode(&buffer[..length]))),
+        (0, _) => Err(Errno::PIPE),
+        (length, _) => Ok(decode(&buffer[..length])),
     }
 }
 
@@ -165,10 +159,7 @@ mod tests {
     fn round_trip<T: Serialize + DeserializeOwned>(message: &T) -> Option<T> {
         let (ours, theirs) = socket::pair().expect("create a socket pair");
         send(&ours, message).expect("send to the socket");
-        match receive(&theirs, RecvFlags::empty()).expect("receive from the socket") {
-            Received::Message(message) => message,
-            Received::End => None,
-        }
+        receive(&theirs, RecvFlags::empty()).expect("receive from the socket")
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) use message::StartRequest;
 pub use pool::ReaperCommand;
 pub(crate) use pool::ReaperPool;
 
-use factory::{ReaperFactory, Role};
+use factory::ReaperFactory;
 
 /// Runs the subreaper factory. The program of a [`ReaperCommand`] must call this, and nothing else,
 /// before it has started a second thread.
@@ -73,9 +73,8 @@ fn run() -> io::Result<()> {
     }
     let server = rustix::io::fcntl_dupfd_cloexec(stdin, 3)?;
     rustix::stdio::dup2_stdin(rustix::stdio::stdout())?;
-    match ReaperFactory::new(server)?.run() {
-        Role::Done => {}
-        Role::Subreaper(server, features) => reaper::run(server, features),
+    if let Some((server, features)) = ReaperFactory::new(server)?.run() {
+        reaper::run(server, features);
     }
     Ok(())
 }

@@ -14,13 +14,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitIdOptions};
 
-use super::handle::{self, ReaperHandle, StartFailure};
+use super::handle::{ReaperHandle, StartFailure};
 use super::message::StartRequest;
 use super::socket;
 use crate::exit;
-use crate::program::{HasNul, Program};
-use crate::sys::child_setup::{ChildSetup, CloseMode, SessionMode, Stage};
-use crate::sys::clone::CloneOptions;
+use crate::program::Program;
+use crate::sys::child_setup::{ChildSetup, CloneMode, SessionMode, Stage};
 use crate::sys::mask;
 use crate::sys::signal_reset::SignalReset;
 use crate::sys::stack::ChildStack;
@@ -53,12 +52,11 @@ pub struct ReaperCommand {
 #[derive(Debug)]
 pub(crate) struct ReaperPool {
     program: Program,
-    legacy_clone: bool,
-    close_mode: CloseMode,
+    clone_mode: CloneMode,
     /// `None` until the first subreaper is requested.
     factory: Mutex<Option<FactoryProcess>>,
     /// Sockets of subreapers whose handle was dropped while their tree was alive.
-    abandoned: Mutex<Vec<Arc<OwnedFd>>>,
+    pub(super) abandoned: Mutex<Vec<Arc<OwnedFd>>>,
     /// Sockets of subreapers that are ready for another program.
     idle: Mutex<Vec<Arc<OwnedFd>>>,
 }
@@ -78,15 +76,13 @@ struct InvalidSubreaperCommand;
 
 impl ReaperPool {
     /// Starts the factory, and proves with a first subreaper that the mechanism works.
-    pub(crate) fn open(
-        command: &ReaperCommand,
-        legacy_clone: bool,
-        close_mode: CloseMode,
-    ) -> io::Result<Arc<Self>> {
+    pub(crate) fn open(command: &ReaperCommand, clone_mode: CloneMode) -> io::Result<Arc<Self>> {
         let pool = Arc::new(Self {
-            program: prepare(command).map_err(|HasNul| io::ErrorKind::InvalidInput)?,
-            legacy_clone,
-            close_mode,
+            program: prepare(command)?,
+            clone_mode: CloneMode {
+                signal_reset: SignalReset::EACH,
+                ..clone_mode
+            },
             factory: Mutex::new(None),
             abandoned: Mutex::new(Vec::new()),
             idle: Mutex::new(Vec::new()),
@@ -98,7 +94,7 @@ impl ReaperPool {
     /// Returns an idle subreaper, or requests a new one. A new one may not exist yet when this
     /// returns; if it cannot be created, its first use fails.
     pub(crate) fn get(self: &Arc<Self>) -> io::Result<ReaperHandle> {
-        let is_alive = |socket: &Arc<OwnedFd>| !handle::is_gone(socket);
+        let is_alive = |socket: &Arc<OwnedFd>| !socket::is_closed(socket);
         self.abandoned.lock().retain(is_alive);
         let mut idle = self.idle.lock();
         while let Some(socket) = idle.pop() {
@@ -128,11 +124,6 @@ impl ReaperPool {
         Ok(ReaperHandle::new(Arc::new(ours), Arc::clone(self)))
     }
 
-    /// Keeps the socket of a subreaper open whose tree is still alive.
-    pub(super) fn abandon(&self, socket: Arc<OwnedFd>) {
-        self.abandoned.lock().push(socket);
-    }
-
     /// Takes back a subreaper that is ready for another program, unless enough are idle.
     pub(super) fn give_back(&self, socket: &Arc<OwnedFd>) {
         let mut idle = self.idle.lock();
@@ -154,15 +145,9 @@ impl ReaperPool {
         let theirs = rustix::io::fcntl_dupfd_cloexec(theirs, 3)?;
         let null = open_null()?;
         let streams = [theirs.as_raw_fd(), null.as_raw_fd(), null.as_raw_fd()];
-        let (close_mode, reset) = (self.close_mode, SignalReset::EACH);
-        let setup = ChildSetup::new(&self.program, streams.into(), close_mode, reset);
-        let options = CloneOptions {
-            legacy_clone: self.legacy_clone,
-            share_files: close_mode == CloseMode::Unshare,
-            ..CloneOptions::default()
-        };
+        let setup = ChildSetup::new(&self.program, streams.into(), self.clone_mode);
         let mut stack = ChildStack::new()?;
-        let started = mask::with_all_blocked(|| setup.start(options, &mut stack));
+        let started = mask::with_all_blocked(|| setup.start(None, &mut stack));
         let started = started.map_err(|(_, errno)| io::Error::from_raw_os_error(errno))?;
         Ok(FactoryProcess {
             socket: ours,
@@ -174,19 +159,15 @@ impl ReaperPool {
     /// `execve` works.
     fn probe(self: &Arc<Self>) -> io::Result<()> {
         let mut program = Program::default();
-        let pushed = program
-            .candidates
-            .push(&[b""])
-            .and(program.cwd.push(&[b"/"]));
-        debug_assert!(pushed.is_ok(), "no NUL in either");
+        program.candidates.push(&[b""])?;
+        program.cwd.push(&[b"/"])?;
         let request = StartRequest::new(&program).ok_or(Errno::TOOBIG)?;
         let null = open_null()?;
         let deadline = Instant::now() + PROBE_TIMEOUT;
+        let invalid = || io::Error::other(InvalidSubreaperCommand);
         let reaper = match self.get() {
             // The started program has exited already.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                return Err(io::Error::other(InvalidSubreaperCommand));
-            }
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(invalid()),
             reaper => reaper?,
         };
         match reaper.start(&request, &[null.as_fd(); 3], Some(deadline)) {
@@ -195,7 +176,7 @@ impl ReaperPool {
                 Err(io::Error::from_raw_os_error(errno))
             }
             Ok(_) | Err(StartFailure::ReaperDied | StartFailure::NotDelivered(None)) => {
-                Err(io::Error::other(InvalidSubreaperCommand))
+                Err(invalid())
             }
         }
     }
@@ -233,7 +214,7 @@ fn open_null() -> io::Result<OwnedFd> {
 /// Prepares the command for `execve`. The subreaper keeps the server's working directory: programs may
 /// be started in a directory relative to it, and the server may be in a directory that cannot be entered
 /// again.
-fn prepare(command: &ReaperCommand) -> Result<Program, HasNul> {
+fn prepare(command: &ReaperCommand) -> io::Result<Program> {
     let mut prepared = Program {
         session_mode: SessionMode::Session,
         ..Program::default()
@@ -250,7 +231,7 @@ fn prepare(command: &ReaperCommand) -> Result<Program, HasNul> {
     // tools that search /proc/*/environ should not find it there.
     for (name, value) in std::env::vars_os() {
         if name.as_bytes().starts_with(b"LD_") {
-            let variable: [&[u8]; 3] = [name.as_bytes(), b"=", value.as_bytes()];
+            let variable = [name.as_bytes(), b"=", value.as_bytes()];
             prepared.env.push(&variable)?;
         }
     }

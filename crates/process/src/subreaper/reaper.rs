@@ -9,14 +9,12 @@ use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal};
 
 use super::factory::HostFeatures;
-use super::message::{self, ControlMessage, MalformedRequest, Received, ReceivedRequest, Report};
+use super::message::{self, ControlMessage, MalformedRequest, ReceivedRequest, Report};
 use super::socket;
 use super::tree_killer::{MAX_SCANS, TreeKiller};
 use crate::exit::Exit;
 use crate::sys::child_setup::{ChildSetup, Stage};
 use crate::sys::children::{self, ChildEvent, ChildSignals};
-use crate::sys::clone::CloneOptions;
-use crate::sys::signal_reset::SignalReset;
 use crate::sys::stack::ChildStack;
 
 /// State that lasts from one program to the next.
@@ -31,23 +29,13 @@ struct Reaper {
 /// The tree of the program that was started.
 struct SupervisedTree {
     leader: Pid,
-    state: LeaderState,
+    /// Set once the leader is a zombie and this was reported: whether it left no descendants.
+    alone: Option<bool>,
+    reaped: bool,
     /// The server no longer needs the leader's pid.
     may_reap: bool,
     /// Set while the tree is being killed.
     killer: Option<TreeKiller>,
-}
-
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum LeaderState {
-    Running,
-    /// A zombie, and reported to the server. `alone`: it left no descendants.
-    Exited {
-        alone: bool,
-    },
-    Reaped {
-        alone: bool,
-    },
 }
 
 /// Runs one program after the other, from right after the fork until a program leaves descendants.
@@ -100,17 +88,8 @@ fn start(request: &ReceivedRequest, features: HostFeatures) -> Report {
         Err(error) => return failed(&error),
     };
     let fds = request.fds.iter().map(OwnedFd::as_raw_fd).collect();
-    let setup = ChildSetup::new(
-        &request.program,
-        fds,
-        features.close_mode,
-        SignalReset::EACH,
-    );
-    let options = CloneOptions {
-        legacy_clone: features.legacy_clone,
-        ..CloneOptions::default()
-    };
-    match setup.start(options, &mut stack) {
+    let setup = ChildSetup::new(&request.program, fds, features.clone_mode);
+    match setup.start(None, &mut stack) {
         Ok(cloned) => Report::Started {
             pid: cloned.pid.as_raw_nonzero().get(),
         },
@@ -128,7 +107,8 @@ impl Reaper {
     fn supervise(&mut self, leader: Pid) -> bool {
         let mut tree = SupervisedTree {
             leader,
-            state: LeaderState::Running,
+            alone: None,
+            reaped: false,
             may_reap: false,
             killer: None,
         };
@@ -141,7 +121,7 @@ impl Reaper {
                 self.handle_messages(&mut tree);
             }
         }
-        tree.state == LeaderState::Reaped { alone: true }
+        tree.alone == Some(true)
     }
 
     /// Reaps all children that may be reaped. Returns whether no child is left.
@@ -153,24 +133,20 @@ impl Reaper {
                 ChildEvent::None | ChildEvent::Stopped(_) => return false,
                 ChildEvent::Exited(pid, exit) => (pid, exit),
             };
-            if pid == tree.leader && !matches!(tree.state, LeaderState::Reaped { .. }) {
+            if pid == tree.leader && !tree.reaped {
                 // While the leader stays a zombie, `waitid` returns it again instead of the others.
                 let alone = self.reap_all_except(pid);
                 if alone {
                     tree.killer = None;
                 }
-                let alone = match tree.state {
-                    LeaderState::Exited { alone } => alone,
-                    _ => {
-                        self.report(exit, alone);
-                        alone
-                    }
-                };
-                tree.state = LeaderState::Exited { alone };
+                if tree.alone.is_none() {
+                    tree.alone = Some(alone);
+                    self.report(exit, alone);
+                }
                 if !tree.may_reap && self.server.is_some() {
                     return false;
                 }
-                tree.state = LeaderState::Reaped { alone };
+                tree.reaped = true;
             }
             children::reap(pid);
         }
@@ -193,15 +169,15 @@ impl Reaper {
     fn handle_messages(&mut self, tree: &mut SupervisedTree) {
         while let Some(server) = &self.server {
             match message::receive(server, RecvFlags::empty()) {
-                Ok(Received::End) => {
+                Err(Errno::PIPE) => {
                     self.server = None;
                     tree.killer.get_or_insert_with(TreeKiller::new);
                 }
-                Ok(Received::Message(message)) => {
+                Ok(message) => {
                     if let Some(message) = message {
                         self.handle(message, tree);
                     }
-                    if tree.may_reap && tree.state == (LeaderState::Exited { alone: true }) {
+                    if tree.may_reap && tree.alone == Some(true) {
                         // The next message may be a start request.
                         return;
                     }

@@ -81,3 +81,10 @@ pub(super) fn wait_for_event(
     let _ = rustix::event::poll(&mut fds, timeout.as_ref());
     fds.get(1).is_some_and(|fd| !fd.revents().is_empty())
 }
+
+/// Whether the other end is closed.
+pub(super) fn is_closed(socket: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(socket, PollFlags::empty())];
+    let _ = rustix::event::poll(&mut fds, Some(&Timespec::default()));
+    fds[0].revents().contains(PollFlags::HUP)
+}

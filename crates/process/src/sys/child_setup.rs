@@ -9,7 +9,7 @@
 
 use std::convert::Infallible;
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::WaitIdOptions;
@@ -33,12 +33,20 @@ pub(crate) struct ChildSetup<'a> {
     candidates: Vec<*const c_char>,
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
-    close_mode: CloseMode,
+    mode: CloneMode,
     /// The highest open descriptor, for [`CloseMode::Each`].
     highest: RawFd,
-    signal_reset: SignalReset,
     /// Written by the child, read by the thread that cloned it: a [`Stage`], then an `errno`.
     failure: [AtomicI32; 2],
+}
+
+/// How children are cloned on this host.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct CloneMode {
+    /// `clone3` is unavailable, as in old containers.
+    pub(crate) legacy_clone: bool,
+    pub(crate) close_mode: CloseMode,
+    pub(crate) signal_reset: SignalReset,
 }
 
 /// How a child closes the descriptors that are not for it. Those the server opened are close-on-exec
@@ -111,12 +119,7 @@ type Step = Result<c_long, (Stage, i32)>;
 
 impl<'a> ChildSetup<'a> {
     /// Prepares a program that gets these descriptors, from 0 on.
-    pub(crate) fn new(
-        program: &'a Program,
-        fds: Vec<RawFd>,
-        close_mode: CloseMode,
-        signal_reset: SignalReset,
-    ) -> Self {
+    pub(crate) fn new(program: &'a Program, fds: Vec<RawFd>, mode: CloneMode) -> Self {
         Self {
             program,
             fds,
@@ -128,22 +131,28 @@ impl<'a> ChildSetup<'a> {
             candidates: program.candidates.pointers(),
             argv: program.argv.pointers(),
             env: program.env.pointers(),
-            close_mode,
-            highest: match close_mode {
+            mode,
+            highest: match mode.close_mode {
                 CloseMode::Each => highest_descriptor(),
                 CloseMode::Unshare | CloseMode::Range => 0,
             },
-            signal_reset,
             failure: [AtomicI32::new(0), AtomicI32::new(0)],
         }
     }
 
-    /// Clones the child, and returns when it runs the program or has failed and exited.
+    /// Clones the child, into the cgroup if there is one, and returns when it runs the program or has
+    /// failed and exited.
     pub(crate) fn start(
         &self,
-        options: CloneOptions<'_>,
+        cgroup: Option<BorrowedFd<'_>>,
         stack: &mut ChildStack,
     ) -> Result<Cloned, (Stage, i32)> {
+        let options = CloneOptions {
+            legacy_clone: self.mode.legacy_clone,
+            share_files: self.mode.close_mode == CloseMode::Unshare,
+            clear_handlers: self.mode.signal_reset.by_clone,
+            cgroup,
+        };
         let argument = (&raw const *self).cast_mut().cast();
         // SAFETY: `enter` is made for this, and `self` is borrowed until the child no longer uses it.
         let cloned = unsafe { clone::clone(options, stack, enter, argument) };
@@ -168,7 +177,7 @@ impl<'a> ChildSetup<'a> {
     /// Executes the program, or returns the failure.
     fn run(&self) -> Result<Infallible, (Stage, i32)> {
         self.unshare_files()?;
-        set_signals(self.signal_reset.signals, libc::SIG_DFL);
+        set_signals(self.mode.signal_reset.signals, libc::SIG_DFL);
         if self.program.ignore_signals {
             // With SIGCHLD ignored, the program could not wait for its children.
             set_signals(!(1 << (libc::SIGCHLD - 1)), libc::SIG_IGN);
@@ -238,7 +247,7 @@ impl<'a> ChildSetup<'a> {
 
     /// Unshares the descriptor table. No descriptor may be opened or closed before this.
     fn unshare_files(&self) -> Result<(), (Stage, i32)> {
-        if self.close_mode == CloseMode::Unshare {
+        if self.mode.close_mode == CloseMode::Unshare {
             let highest = self.fds.iter().max().copied().unwrap_or_default();
             let above = highest.cast_unsigned().wrapping_add(1);
             check(Stage::Descriptors, unshare_from(above))?;
@@ -248,7 +257,7 @@ impl<'a> ChildSetup<'a> {
 
     fn close_others(&self) {
         let first = self.fds.len() as c_int;
-        match self.close_mode {
+        match self.mode.close_mode {
             CloseMode::Unshare | CloseMode::Range => {
                 // SAFETY: no pointers. The table is the child's own by now, and it uses only the
                 // descriptors below from here on.

@@ -11,7 +11,7 @@ use super::cgroup::Cgroup;
 use super::cgroup_root::CgroupRoot;
 use super::group::Group;
 use crate::subreaper::{ReaperCommand, ReaperHandle, ReaperPool};
-use crate::sys::child_setup::CloseMode;
+use crate::sys::child_setup::CloneMode;
 
 /// Which kinds of tree a spawner may use.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -28,23 +28,21 @@ pub enum TreeChoice {
     Group,
 }
 
-/// The requested kind of tree is unavailable on this host.
+/// Why a kind of tree is unavailable on this host.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use process trees of kind {kind}: {cause}")]
-struct Unavailable {
-    kind: TreeKind,
-    /// Not a `source`: the message contains it already.
-    cause: io::Error,
+enum Unavailable {
+    #[error("cannot use process trees of kind {kind}: {cause}")]
+    Requested {
+        kind: TreeKind,
+        /// Not a `source`: the message contains it already.
+        cause: io::Error,
+    },
+    #[error("no subreaper command is set")]
+    NoCommand,
+    /// Only `clone3` can start a child inside a cgroup.
+    #[error("clone3 is not allowed")]
+    NoClone3,
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("no subreaper command is set")]
-struct NoCommand;
-
-/// Only `clone3` can start a child inside a cgroup.
-#[derive(Debug, thiserror::Error)]
-#[error("clone3 is not allowed")]
-struct Clone3Unavailable;
 
 /// Creates the process trees of one spawner.
 #[derive(Debug)]
@@ -67,20 +65,23 @@ impl TreeFactory {
     pub(crate) fn open(
         choice: TreeChoice,
         subreaper: Option<&ReaperCommand>,
-        legacy_clone: bool,
-        close_mode: CloseMode,
+        clone_mode: CloneMode,
     ) -> io::Result<Self> {
         let subreapers = || match subreaper {
-            Some(command) => {
-                ReaperPool::open(command, legacy_clone, close_mode).map(TreeFactory::Subreapers)
+            Some(command) => ReaperPool::open(command, clone_mode).map(TreeFactory::Subreapers),
+            None => Err(io::Error::other(Unavailable::NoCommand)),
+        };
+        let cgroups = || {
+            if clone_mode.legacy_clone {
+                return Err(io::Error::other(Unavailable::NoClone3));
             }
-            None => Err(io::Error::other(NoCommand)),
+            Ok(TreeFactory::Cgroups(Arc::new(CgroupRoot::open()?)))
         };
         match choice {
-            TreeChoice::Cgroup => cgroups(legacy_clone).map_err(unavailable(TreeKind::Cgroup)),
+            TreeChoice::Cgroup => cgroups().map_err(unavailable(TreeKind::Cgroup)),
             TreeChoice::Subreaper => subreapers().map_err(unavailable(TreeKind::Subreaper)),
             TreeChoice::Group => Ok(TreeFactory::Groups),
-            TreeChoice::Auto => Ok(cgroups(legacy_clone)
+            TreeChoice::Auto => Ok(cgroups()
                 .inspect_err(|error| tracing::debug!(%error, "cgroups are unavailable"))
                 .or_else(|_| subreapers())
                 .unwrap_or_else(|error| {
@@ -110,13 +111,6 @@ impl TreeFactory {
     }
 }
 
-fn cgroups(legacy_clone: bool) -> io::Result<TreeFactory> {
-    if legacy_clone {
-        return Err(io::Error::other(Clone3Unavailable));
-    }
-    Ok(TreeFactory::Cgroups(Arc::new(CgroupRoot::open()?)))
-}
-
 fn unavailable(kind: TreeKind) -> impl Fn(io::Error) -> io::Error {
-    move |cause| io::Error::other(Unavailable { kind, cause })
+    move |cause| io::Error::other(Unavailable::Requested { kind, cause })
 }
