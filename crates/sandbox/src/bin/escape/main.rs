@@ -1,14 +1,15 @@
 //! Escape attempts for the tests of this crate. Also serves as the sandbox helper. Exits with 0 if the attempt
 //! succeeded; otherwise prints the error.
 
-mod file_modes;
-mod files;
 mod sockets;
 mod syscalls;
-mod terminal;
 
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::process::ExitCode;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
@@ -27,23 +28,30 @@ fn main() -> ExitCode {
 
 fn attempt(arguments: &[&str]) -> io::Result<()> {
     match arguments {
-        ["write", path] => files::write(path),
-        ["read", path] => files::read(path),
+        ["write", path] => write(path),
+        ["read", path] => File::open(path)?.read(&mut [0; 16]).map(drop),
         ["list", path] => std::fs::read_dir(path).map(drop),
-        ["create", path] => files::create(path),
+        ["create", path] => File::create_new(path).map(drop),
         ["make-directory", path] => std::fs::create_dir(path),
         ["remove", path] => std::fs::remove_file(path),
-        ["chmod", path] => files::chmod(path),
-        ["mode", call, mode, path] => file_modes::set(call, mode, path),
-        ["chown", path] => files::chown(path),
-        ["touch", path] => files::touch(path),
-        ["label", path] => files::label(path),
-        ["open-to-write", path] => files::open_to_write(path),
+        ["chmod", path] => std::fs::set_permissions(path, Permissions::from_mode(0o640)),
+        // The group that the file already has, which any owner may set.
+        ["chown", path] => chown(path, None, Some(rustix::process::getgid().as_raw())),
+        ["touch", path] => touch(path),
+        ["label", path] => {
+            let flags = XattrFlags::empty();
+            Ok(rustix::fs::setxattr(*path, "user.outpost", b"x", flags)?)
+        }
+        // Opens a file for writing without changing it.
+        ["open-to-write", path] => OpenOptions::new().write(true).open(path).map(drop),
         ["rename", from, to] => std::fs::rename(from, to),
-        ["link-and-write", from, to] => files::link_and_write(from, to),
-        ["symlink-and-write", from, to] => files::symlink_and_write(from, to),
-        ["make-device", path] => files::make_device(path),
-        ["by-handle", path] => syscalls::by_handle(path),
+        ["link-and-write", from, to] => std::fs::hard_link(from, to).and_then(|()| write(to)),
+        ["symlink-and-write", from, to] => symlink(from, to).and_then(|()| write(to)),
+        ["make-device", path] => {
+            let (mode, null) = (Mode::from_raw_mode(0o600), rustix::fs::makedev(1, 3));
+            let kind = FileType::CharacterDevice;
+            Ok(rustix::fs::mknodat(CWD, *path, kind, mode, null)?)
+        }
         ["unix-stream", path] => sockets::unix_stream(path),
         ["unix-abstract", name] => sockets::unix_abstract(name),
         ["unix-datagram", path] => sockets::unix_datagram(path),
@@ -52,20 +60,24 @@ fn attempt(arguments: &[&str]) -> io::Result<()> {
         ["tcp", port] => sockets::tcp(port),
         ["udp", port] => sockets::udp(port),
         ["raw"] => sockets::raw(),
-        ["signal", pid] => syscalls::signal(pid),
-        ["trace"] => syscalls::trace(),
-        ["memory"] => syscalls::memory(),
-        ["ring"] => syscalls::ring(),
-        ["keys"] => syscalls::keys(),
-        ["user-namespace"] => syscalls::user_namespace(),
-        ["clone-namespace"] => syscalls::clone_namespace(),
-        ["mount", path] => syscalls::mount(path),
-        ["tree"] => syscalls::tree(),
-        ["quota"] => syscalls::quota(),
-        ["shared-memory", key] => syscalls::shared_memory(key),
-        ["foreign"] => syscalls::foreign(),
-        ["type"] => terminal::inject(),
-        ["type-elsewhere"] => terminal::inject_with_high_bits(),
-        _ => Err(io::Error::other("no such attempt")),
+        _ => syscalls::attempt(arguments),
     }
+}
+
+fn write(path: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    file.write_all(b"changed")
+}
+
+/// Sets the times by path, without opening the file.
+fn touch(path: &str) -> io::Result<()> {
+    let time = Timespec {
+        tv_sec: 1_700_000_000,
+        tv_nsec: 0,
+    };
+    let times = Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
+    Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::empty())?)
 }

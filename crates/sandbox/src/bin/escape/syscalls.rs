@@ -1,190 +1,139 @@
-//! System calls that bypass namespaces.
+//! System calls that bypass namespaces, create set-user-ID and set-group-ID files, or inject input.
 #![expect(unsafe_code, reason = "these calls have no safe wrapper")]
 
-use std::ffi::CString;
+use std::ffi::{CString, c_long};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::ptr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
-use rustix::process::Pid;
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::OpenptFlags;
 
-fn check(result: libc::c_long) -> io::Result<()> {
-    match result {
+pub(crate) fn attempt(arguments: &[&str]) -> io::Result<()> {
+    let number = |text: &str| text.parse::<i64>().map_err(io::Error::other);
+    let result = match arguments {
+        // Signal 0.
+        ["signal", pid] => call(libc::SYS_kill, [number(pid)?, 0]),
+        ["trace"] => call(libc::SYS_ptrace, [libc::PTRACE_TRACEME.into(), 0, 0, 0]),
+        ["memory"] => read_memory(),
+        ["ring"] => {
+            // Has the size of `struct io_uring_params`.
+            let mut parameters = [0_u8; 120];
+            let parameters = address(parameters.as_mut_ptr());
+            call(libc::SYS_io_uring_setup, [1, parameters])
+        }
+        // Gets or creates the session keyring.
+        ["keys"] => call(libc::SYS_keyctl, [0, -3, 1]),
+        ["user-namespace"] => call(libc::SYS_unshare, [libc::CLONE_NEWUSER.into()]),
+        ["clone-namespace"] => clone_namespace(),
+        ["mount", path] => mount(path),
+        // `open_tree_attr`, the newest of these calls. Without attributes it needs no capability.
+        ["tree"] => {
+            let root = address(c"/".as_ptr());
+            let flags = libc::O_CLOEXEC.into();
+            call(467, [libc::AT_FDCWD.into(), root, flags, 0, 0])
+        }
+        ["quota"] => query_quota(),
+        ["by-handle", path] => open_by_handle(path),
+        // Looks up a shared memory segment of the host.
+        ["shared-memory", key] => call(libc::SYS_shmget, [number(key)?, 0, 0]),
+        ["foreign"] => call_foreign(),
+        ["mode", name, mode, path] => set_mode(name, mode, path),
+        ["type"] => inject(libc::TIOCSTI as i64),
+        // With upper bits of the request, which the kernel ignores.
+        ["type-elsewhere"] => inject(libc::TIOCSTI as i64 | 1 << 40),
+        _ => Err(io::Error::other("no such attempt")),
+    };
+    result.map(drop)
+}
+
+/// Makes a system call. The caller keeps alive what pointers among the arguments point to.
+fn call<const N: usize>(number: c_long, arguments: [i64; N]) -> io::Result<i64> {
+    let mut all = [0; 6];
+    all[..N].copy_from_slice(&arguments);
+    let [a, b, c, d, e, f] = all;
+    // SAFETY: pointers are to NUL-terminated strings, or to buffers of the size that the call expects.
+    match unsafe { libc::syscall(number, a, b, c, d, e, f) } {
         -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
+        result => Ok(result),
     }
 }
 
-/// Sends signal 0.
-pub(crate) fn signal(pid: &str) -> io::Result<()> {
-    let pid = pid.parse().ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| io::Error::other("not a number"))?;
-    Ok(rustix::process::test_kill_process(pid)?)
-}
-
-pub(crate) fn trace() -> io::Result<()> {
-    let request = libc::PTRACE_TRACEME;
-    // SAFETY: this request uses no pointers.
-    check(unsafe { libc::syscall(libc::SYS_ptrace, request, 0, 0, 0) })
+fn address<T>(pointer: *const T) -> i64 {
+    pointer.expose_provenance() as i64
 }
 
 /// Reads memory of this process with the call for other processes.
-pub(crate) fn memory() -> io::Result<()> {
+fn read_memory() -> io::Result<i64> {
     let (from, mut to) = ([7_u8; 4], [0_u8; 4]);
-    let remote = libc::iovec {
-        iov_base: from.as_ptr().cast_mut().cast(),
-        iov_len: from.len(),
-    };
-    let local = libc::iovec {
-        iov_base: to.as_mut_ptr().cast(),
-        iov_len: to.len(),
-    };
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    // SAFETY: both buffers have the given lengths.
-    let read = unsafe { libc::process_vm_readv(own, &raw const local, 1, &raw const remote, 1, 0) };
-    check(if read < 0 { -1 } else { 0 })
-}
-
-pub(crate) fn ring() -> io::Result<()> {
-    let mut parameters = [0_u8; 120];
-    let result =
-        // SAFETY: the buffer has the size of `struct io_uring_params`.
-        unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
-    check(result)
-}
-
-/// Gets or creates the session keyring.
-pub(crate) fn keys() -> io::Result<()> {
-    let (get_keyring_id, session) = (0, -3);
-    // SAFETY: no pointers.
-    check(unsafe { libc::syscall(libc::SYS_keyctl, get_keyring_id, session, 1) })
-}
-
-pub(crate) fn user_namespace() -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::syscall(libc::SYS_unshare, libc::CLONE_NEWUSER) })
+    // `struct iovec`: address and length.
+    let local = [address(to.as_mut_ptr()), 4];
+    let remote = [address(from.as_ptr()), 4];
+    let (local, remote) = (address(local.as_ptr()), address(remote.as_ptr()));
+    let own = std::process::id().into();
+    call(libc::SYS_process_vm_readv, [own, local, 1, remote, 1, 0])
 }
 
 /// Creates a user namespace with `clone3`, whose flags a filter can't inspect.
-pub(crate) fn clone_namespace() -> io::Result<()> {
+fn clone_namespace() -> io::Result<i64> {
     let mut arguments = [0_u64; 8];
     arguments[0] = libc::CLONE_NEWUSER as u64;
     arguments[4] = libc::SIGCHLD as u64;
-    let size = size_of_val(&arguments);
-    // SAFETY: the child has its own memory and exits at once; the arguments have the given size.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, arguments.as_ptr(), size) };
+    let size = size_of_val(&arguments) as i64;
+    let pid = call(libc::SYS_clone3, [address(arguments.as_ptr()), size])?;
     if pid == 0 {
-        // SAFETY: exits without running anything else.
+        // SAFETY: the child has its own memory and exits without running anything else.
         unsafe { libc::_exit(0) };
     }
-    check(pid)
+    Ok(pid)
 }
 
-pub(crate) fn mount(path: &str) -> io::Result<()> {
+fn mount(path: &str) -> io::Result<i64> {
     let path = CString::new(path)?;
-    let tmpfs = c"tmpfs";
-    // SAFETY: NUL-terminated strings, and no data.
-    let mounted = unsafe {
-        libc::mount(
-            tmpfs.as_ptr(),
-            path.as_ptr(),
-            tmpfs.as_ptr(),
-            0,
-            ptr::null(),
-        )
-    };
-    if mounted == 0 {
-        // SAFETY: a NUL-terminated string.
-        unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
-    }
-    check(mounted.into())
-}
-
-/// Opens a mount with `open_tree_attr`, the newest of these calls. Without attributes it needs no
-/// capability.
-pub(crate) fn tree() -> io::Result<()> {
-    let (open_tree_attr, no_attributes, size): (_, *const u64, _) = (467, ptr::null(), 0_usize);
-    let root = c"/".as_ptr();
-    // SAFETY: a NUL-terminated string, and no attributes.
-    let opened = unsafe {
-        libc::syscall(
-            open_tree_attr,
-            libc::AT_FDCWD,
-            root,
-            libc::O_CLOEXEC,
-            no_attributes,
-            size,
-        )
-    };
-    check(opened)
+    let (path, tmpfs) = (address(path.as_ptr()), address(c"tmpfs".as_ptr()));
+    call(libc::SYS_mount, [tmpfs, path, tmpfs, 0, 0])?;
+    call(libc::SYS_umount2, [path, libc::MNT_DETACH.into()])
 }
 
 /// Queries the quota format of a file system. ESRCH, for a file system without quotas, counts as success.
-pub(crate) fn quota() -> io::Result<()> {
-    let root = std::fs::File::open("/")?;
+fn query_quota() -> io::Result<i64> {
+    let root = File::open("/")?;
     // Q_GETFMT for user quotas.
-    let command = 0x80_0004_u32 << 8;
+    let command = 0x80_0004 << 8;
     let mut format = 0_u32;
-    // SAFETY: the kernel writes one number.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_quotactl_fd,
-            root.as_raw_fd(),
-            command,
-            0,
-            &raw mut format,
-        )
-    };
-    match check(result) {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+    let arguments = [
+        root.as_raw_fd().into(),
+        command,
+        0,
+        address(&raw mut format),
+    ];
+    match call(libc::SYS_quotactl_fd, arguments) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(0),
         result => result,
     }
 }
 
-/// Opens a file by its handle.
-pub(crate) fn by_handle(path: &str) -> io::Result<()> {
+fn open_by_handle(path: &str) -> io::Result<i64> {
     let path = CString::new(path)?;
-    let root = c"/";
     // `struct file_handle`: length, type, and 120 bytes.
     let mut handle = [0_u32; 32];
     handle[0] = 120;
-    let mut mount = 0;
-    // SAFETY: the buffer has the given length.
-    let named = unsafe {
-        libc::syscall(
-            libc::SYS_name_to_handle_at,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            handle.as_mut_ptr(),
-            &raw mut mount,
-            0,
-        )
-    };
-    check(named)?;
-    // SAFETY: a NUL-terminated string.
-    let mount_fd = unsafe { libc::open(root.as_ptr(), libc::O_RDONLY) };
-    // SAFETY: the kernel has written the handle.
-    let opened = unsafe {
-        libc::syscall(
-            libc::SYS_open_by_handle_at,
-            mount_fd,
-            handle.as_mut_ptr(),
-            libc::O_RDONLY,
-        )
-    };
-    check(opened)
-}
-
-/// Looks up a shared memory segment of the host.
-pub(crate) fn shared_memory(key: &str) -> io::Result<()> {
-    let key = key.parse().map_err(io::Error::other)?;
-    // SAFETY: no pointers.
-    check(unsafe { libc::shmget(key, 0, 0) }.into())
+    let mut mount = 0_i32;
+    let handle = address(handle.as_mut_ptr());
+    let (cwd, path) = (libc::AT_FDCWD.into(), address(path.as_ptr()));
+    let name = [cwd, path, handle, address(&raw mut mount), 0];
+    call(libc::SYS_name_to_handle_at, name)?;
+    let root = File::open("/")?;
+    let arguments = [root.as_raw_fd().into(), handle, libc::O_RDONLY.into()];
+    call(libc::SYS_open_by_handle_at, arguments)
 }
 
 /// Calls `getpid` through the 32-bit entry point.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn foreign() -> io::Result<()> {
+fn call_foreign() -> io::Result<i64> {
     let number: i64;
     // SAFETY: returns a number and changes only the registers listed.
     unsafe {
@@ -195,13 +144,81 @@ pub(crate) fn foreign() -> io::Result<()> {
         );
     }
     match i32::try_from(number) {
-        Ok(number) if number > 0 => Ok(()),
+        Ok(pid) if pid > 0 => Ok(number),
         Ok(errno) => Err(io::Error::from_raw_os_error(-errno)),
         Err(_) => Err(io::Error::other("not a number")),
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn foreign() -> io::Result<()> {
+fn call_foreign() -> io::Result<i64> {
     Err(io::Error::other("no other architecture is supported"))
+}
+
+/// Sets an octal mode with the given call. Succeeds if the file has that mode afterwards.
+fn set_mode(name: &str, mode: &str, path: &str) -> io::Result<i64> {
+    let mode = i64::from_str_radix(mode, 8).map_err(io::Error::other)?;
+    let file = CString::new(path)?;
+    let (cwd, file) = (libc::AT_FDCWD.into(), address(file.as_ptr()));
+    let create = (libc::O_CREAT | libc::O_WRONLY).into();
+    let regular = i64::from(libc::S_IFREG) | mode;
+    match name {
+        #[cfg(target_arch = "x86_64")]
+        "chmod" => call(libc::SYS_chmod, [file, mode]),
+        #[cfg(target_arch = "x86_64")]
+        "mknod" => call(libc::SYS_mknod, [file, regular, 0]),
+        #[cfg(target_arch = "x86_64")]
+        "creat" => call(libc::SYS_creat, [file, mode]),
+        #[cfg(target_arch = "x86_64")]
+        "open" => call(libc::SYS_open, [file, create, mode]),
+        "fchmod" => {
+            let opened = call(libc::SYS_openat, [cwd, file, create, 0o700])?;
+            call(libc::SYS_fchmod, [opened, mode])
+        }
+        "fchmodat" => call(libc::SYS_fchmodat, [cwd, file, mode, 0]),
+        "fchmodat2" => call(libc::SYS_fchmodat2, [cwd, file, mode, 0]),
+        "mknodat" => call(libc::SYS_mknodat, [cwd, file, regular, 0]),
+        "openat" => call(libc::SYS_openat, [cwd, file, create, mode]),
+        "openat2" => {
+            // `struct open_how`: flags, mode and resolution.
+            let how = [create, mode, 0];
+            let size = size_of_val(&how) as i64;
+            call(libc::SYS_openat2, [cwd, file, address(how.as_ptr()), size])
+        }
+        // An unnamed file, which is linked afterwards.
+        "nameless" => {
+            let directory = Path::new(path).parent().unwrap_or(Path::new(""));
+            let directory = CString::new(directory.as_os_str().as_bytes())?;
+            let flags = (libc::O_TMPFILE | libc::O_WRONLY).into();
+            let arguments = [cwd, address(directory.as_ptr()), flags, mode];
+            let opened = call(libc::SYS_openat, arguments)?;
+            let opened = CString::new(format!("/proc/self/fd/{opened}"))?;
+            let (from, follow) = (address(opened.as_ptr()), libc::AT_SYMLINK_FOLLOW.into());
+            call(libc::SYS_linkat, [cwd, from, cwd, file, follow])
+        }
+        _ => Err(io::Error::other("no such call")),
+    }?;
+    match i64::from(std::fs::metadata(path)?.mode()) & 0o6000 {
+        kept if kept == mode & 0o6000 => Ok(kept),
+        kept => Err(io::Error::other(format!("mode {mode:o} became {kept:o}"))),
+    }
+}
+
+/// Injects input into a new terminal, so that the one that runs the tests gets none.
+fn inject(request: i64) -> io::Result<i64> {
+    let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    rustix::pty::grantpt(&master)?;
+    rustix::pty::unlockpt(&master)?;
+    let name = rustix::pty::ptsname(&master, Vec::new())?;
+    let _ = rustix::process::setsid();
+    let slave = rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
+    rustix::process::ioctl_tiocsctty(&slave)?;
+    let character = address(b"x".as_ptr());
+    let result = call(
+        libc::SYS_ioctl,
+        [slave.as_raw_fd().into(), request, character],
+    );
+    // Closing it would send SIGHUP to this process.
+    std::mem::forget(master);
+    result
 }
