@@ -2,14 +2,50 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{ChildPaths, PlanError, PlanLimits, minimal, pattern::Pattern};
+use super::{ChildPaths, PlanError, PlanLimits, pattern::Pattern};
 use crate::{
-    Access, Origin, Warning,
+    Access, Network, Origin, Warning,
     policy::{Entry, EntryPath, MissingPathBehavior, Policy, Restricted, SpecialPath},
 };
 
 /// The prefix of patterns that apply to each project root.
 const EACH_PROJECT_ROOT: &str = "codex-project-roots://";
+
+/// The paths that a dynamic program needs to run: programs, libraries, files of the dynamic loader, certificates and time zones of common
+/// distributions. A host need not have all of them. Devices are not included: every sandbox has a `/dev` of its own.
+const MINIMAL: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/run/current-system/sw",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    "/etc/localtime",
+    "/etc/timezone",
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+];
+
+/// Configuration of name resolution, which a program needs with network access.
+const MINIMAL_NETWORK: &[&str] = &[
+    "/etc/gai.conf",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+];
 
 /// The entries of a policy, bound to paths.
 #[derive(Debug, Default)]
@@ -92,7 +128,11 @@ impl Bound {
         match special {
             SpecialPath::Root => self.path("/".into(), entry),
             SpecialPath::Minimal => {
-                for path in minimal::paths(policy.network) {
+                let of_network = match policy.network {
+                    Network::Restricted => &[][..],
+                    Network::Enabled => MINIMAL_NETWORK,
+                };
+                for path in MINIMAL.iter().chain(of_network) {
                     self.push(path.into(), entry, Origin::Minimal, Absence::Fine);
                 }
             }

@@ -3,8 +3,8 @@
 //! A plan is a function of the policy, the child's environment and a [`FileSystemView`], so tests use
 //! imaginary file systems.
 //!
-//! The steps: `binding` turns entries into paths, `resolve` follows symbolic links, `pattern`, `walk` and
-//! `scan` find the matches of patterns, and `planner` collects the rules in a `table`. The planner also
+//! The steps: `binding` turns entries into paths, `resolve` follows symbolic links, `pattern`,
+//! `pattern_matcher` and `scan` find the matches of patterns, and `planner` collects the rules in a `table`. The planner also
 //! adds rules that no entry asks for:
 //!
 //! - Protected names below writable roots become read-only, whether they exist or not.
@@ -17,23 +17,19 @@
 //!   that path.
 
 mod binding;
-mod braces;
 mod closed;
 mod error;
-mod host;
-mod minimal;
+mod file_system;
 mod pattern;
 mod pattern_matcher;
 mod planner;
 mod resolve;
 mod scan;
 mod table;
-mod view;
 
 #[cfg(test)]
 mod tests;
 
 pub use error::{FailureKind, PlanError};
-pub use host::HostFileSystem;
+pub use file_system::{FileSystemView, HostFileSystem, PathKind};
 pub use planner::{ChildPaths, PlanLimits, plan};
-pub use view::{FileSystemView, PathKind};
