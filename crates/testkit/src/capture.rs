@@ -1,90 +1,54 @@
 //! Captures the output of a program.
 
 use std::io::Read;
-use std::sync::Arc;
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use crate::deadline;
 
 /// How much output a failure message quotes.
 const TAIL_BYTES: usize = 8 * 1024;
 
-/// The output of a program so far. Clones share it.
+/// The output of a program so far. The reading thread holds the sender and drops it at the end of
+/// the output.
 #[derive(Clone, Debug)]
-pub(crate) struct Capture {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    printed: Mutex<Printed>,
-    /// Notified at more output and at the end of output.
-    changed: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Printed {
-    bytes: Vec<u8>,
-    ended: bool,
-}
+pub(crate) struct Capture(watch::Receiver<Vec<u8>>);
 
 impl Capture {
     /// Reads `pipe` to its end in a thread, so that the program never blocks on a full pipe.
     pub(crate) fn start(mut pipe: impl Read + Send + 'static) -> Self {
-        let shared = Arc::new(Shared::default());
-        let capture = Capture {
-            shared: Arc::clone(&shared),
-        };
+        let (printed, capture) = watch::channel(Vec::new());
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            loop {
-                let read = pipe.read(&mut buffer).unwrap_or(0);
-                let mut printed = shared.printed.lock();
-                printed.bytes.extend_from_slice(&buffer[..read]);
-                printed.ended = read == 0;
-                drop(printed);
-                shared.changed.notify_waiters();
-                if read == 0 {
-                    return;
-                }
+            while let Ok(read @ 1..) = pipe.read(&mut buffer) {
+                printed.send_modify(|bytes| bytes.extend_from_slice(&buffer[..read]));
             }
         });
-        capture
+        Capture(capture)
     }
 
     /// Returns the output so far.
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.shared.printed.lock().bytes).into_owned()
+        String::from_utf8_lossy(&self.0.borrow()).into_owned()
     }
 
     /// Returns the last [`TAIL_BYTES`] of the output, for failure messages.
     pub(crate) fn tail(&self) -> String {
-        let printed = self.shared.printed.lock();
-        let from = printed.bytes.len().saturating_sub(TAIL_BYTES);
-        String::from_utf8_lossy(&printed.bytes[from..]).into_owned()
+        let printed = self.0.borrow();
+        let from = printed.len().saturating_sub(TAIL_BYTES);
+        String::from_utf8_lossy(&printed[from..]).into_owned()
     }
 
     /// Waits until `look` finds something in the output, or the output ends.
     pub(crate) async fn until<T>(&self, look: impl Fn(&str) -> Option<T>) -> Option<T> {
-        deadline::expect_soon("output of a program", async {
-            loop {
-                let mut changed = std::pin::pin!(self.shared.changed.notified());
-                changed.as_mut().enable();
-                // Text and end under one lock: otherwise the last output could be missed.
-                let (text, ended) = {
-                    let printed = self.shared.printed.lock();
-                    let text = String::from_utf8_lossy(&printed.bytes).into_owned();
-                    (text, printed.ended)
-                };
-                match look(&text) {
-                    None if !ended => changed.await,
-                    found => return found,
-                }
-            }
-        })
-        .await
+        let mut found = None;
+        let mut printed = self.0.clone();
+        let search = printed.wait_for(|bytes| {
+            found = look(&String::from_utf8_lossy(bytes));
+            found.is_some()
+        });
+        let _ = deadline::expect_soon("output of a program", search).await;
+        found
     }
 
     /// Waits for the end of output and returns all of it.

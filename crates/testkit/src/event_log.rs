@@ -76,17 +76,17 @@ pub struct EventLog {
 impl EventLog {
     /// The output of one stream.
     pub fn stream(&self, name: &str) -> Vec<u8> {
-        let chunks = self.events.iter().filter_map(|event| match event {
-            Event::Output { stream, bytes, .. } if stream == name => Some(&bytes[..]),
-            _ => None,
-        });
-        chunks.collect::<Vec<_>>().concat()
+        self.output_of(|stream| stream == name)
     }
 
     /// The output of all streams, in order.
     pub fn output(&self) -> Vec<u8> {
+        self.output_of(|_| true)
+    }
+
+    fn output_of(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<u8> {
         let chunks = self.events.iter().filter_map(|event| match event {
-            Event::Output { bytes, .. } => Some(&bytes[..]),
+            Event::Output { stream, bytes, .. } if is_wanted(stream) => Some(&bytes[..]),
             _ => None,
         });
         chunks.collect::<Vec<_>>().concat()
@@ -109,42 +109,41 @@ impl EventLog {
 
     /// The number of output bytes.
     pub fn bytes(&self) -> usize {
-        let lengths = self.events.iter().map(|event| match event {
-            Event::Output { bytes, .. } => bytes.len(),
-            _ => 0,
-        });
-        lengths.sum()
+        self.output().len()
     }
 
     /// The sequence number and code of the exit, if received.
     pub fn exit(&self) -> Option<(u64, i64)> {
-        self.events.iter().find_map(|event| match event {
-            Event::Exited { seq, code, .. } => Some((*seq, *code)),
-            _ => None,
-        })
+        let (seq, code, _) = self.exited()?;
+        Some((seq, code))
     }
 
     /// The exit code. Panics if there is none yet.
     pub fn code(&self) -> i64 {
-        let exit = self.exit();
-        exit.unwrap_or_else(|| panic!("no exit in {:?}", self.events))
-            .1
+        self.exited_already().1
     }
 
     /// `sandboxDenied` of the exit. Panics if there is none yet.
     pub fn denied(&self) -> bool {
-        let denied = self.events.iter().find_map(|event| match event {
-            Event::Exited { denied, .. } => Some(*denied),
+        self.exited_already().2
+    }
+
+    fn exited(&self) -> Option<(u64, i64, bool)> {
+        self.events.iter().find_map(|event| match event {
+            Event::Exited { seq, code, denied } => Some((*seq, *code, *denied)),
             _ => None,
-        });
-        denied.unwrap_or_else(|| panic!("no exit in {:?}", self.events))
+        })
+    }
+
+    fn exited_already(&self) -> (u64, i64, bool) {
+        let exited = self.exited();
+        exited.unwrap_or_else(|| panic!("no exit in {:?}", self.events))
     }
 
     /// Returns true after `closed`.
     pub fn is_closed(&self) -> bool {
-        self.events
-            .iter()
-            .any(|event| matches!(event, Event::Closed { .. }))
+        let is_close = |event: &Event| matches!(event, Event::Closed { .. });
+        self.events.iter().any(is_close)
     }
 
     /// The kinds of the events: `output`, `exited`, `closed`.
@@ -163,13 +162,9 @@ impl EventLog {
         let numbers: Vec<_> = self.events.iter().map(Event::seq).collect();
         let expected: Vec<_> = (1..=numbers.len() as u64).collect();
         assert_eq!(numbers, expected, "sequence numbers of {:?}", self.kinds());
-        let count = |kind| self.kinds().iter().filter(|other| **other == kind).count();
-        assert_eq!(
-            (count("exited"), count("closed")),
-            (1, 1),
-            "{:?}",
-            self.kinds()
-        );
-        assert_eq!(self.kinds().last(), Some(&"closed"));
+        let kinds = self.kinds();
+        let count = |kind| kinds.iter().filter(|other| **other == kind).count();
+        assert_eq!((count("exited"), count("closed")), (1, 1), "{kinds:?}");
+        assert_eq!(kinds.last(), Some(&"closed"));
     }
 }

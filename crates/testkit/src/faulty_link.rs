@@ -25,12 +25,8 @@ pub enum Direction {
     ToClient,
 }
 
-/// The current behaviour of a link.
-#[derive(Clone, Copy, Debug, Default)]
-struct State {
-    to_server: Mode,
-    to_client: Mode,
-}
+/// The current behaviour of a link, by [`Direction`].
+type State = [Mode; 2];
 
 /// The behaviour of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +49,7 @@ pub struct FaultyLink {
     url: String,
     state: watch::Sender<State>,
     /// The forwarding tasks; [`FaultyLink::cut`] aborts them, which closes their sockets.
-    forwarders: Arc<Mutex<JoinSet<()>>>,
+    forwarders: Arc<Mutex<JoinSet<Option<()>>>>,
     accepting: JoinHandle<()>,
 }
 
@@ -117,10 +113,8 @@ impl FaultyLink {
     }
 
     fn set(&self, direction: Direction, mode: Mode) {
-        self.state.send_modify(|state| match direction {
-            Direction::ToServer => state.to_server = mode,
-            Direction::ToClient => state.to_client = mode,
-        });
+        self.state
+            .send_modify(|state| state[direction as usize] = mode);
     }
 }
 
@@ -134,7 +128,7 @@ async fn accept(
     listener: TcpListener,
     address: String,
     state: watch::Receiver<State>,
-    forwarders: Arc<Mutex<JoinSet<()>>>,
+    forwarders: Arc<Mutex<JoinSet<Option<()>>>>,
 ) {
     while let Ok((client, _)) = listener.accept().await {
         let Ok(server) = TcpStream::connect(&address).await else {
@@ -144,79 +138,63 @@ async fn accept(
         let _ = server.set_nodelay(true);
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
+        let [up, down] = [Direction::ToServer, Direction::ToClient];
         let mut forwarders = forwarders.lock();
-        forwarders.spawn(forward(
-            Direction::ToServer,
-            from_client,
-            to_server,
-            state.clone(),
-        ));
-        forwarders.spawn(forward(
-            Direction::ToClient,
-            from_server,
-            to_client,
-            state.clone(),
-        ));
+        forwarders.spawn(forward(up, from_client, to_server, state.clone()));
+        forwarders.spawn(forward(down, from_server, to_client, state.clone()));
     }
 }
 
-/// Forwards one direction as its mode says.
+/// Forwards one direction as its mode says. Returns at the end of the stream or of the link.
 async fn forward(
     direction: Direction,
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut state: watch::Receiver<State>,
-) {
+) -> Option<()> {
     let mut piece = vec![0; PIECE_BYTES];
-    let mode_of = |state: &State| match direction {
-        Direction::ToServer => state.to_server,
-        Direction::ToClient => state.to_client,
-    };
     loop {
-        let open = state
-            .wait_for(|state| mode_of(state) != Mode::Stalled)
-            .await;
-        let Ok(mode) = open.map(|state| mode_of(&state)) else {
-            return;
-        };
+        let mode = mode_other_than(Mode::Stalled, direction, &mut state).await?;
         if mode == Mode::Closed {
             let _ = to.shutdown().await;
             // Keep the half open: the other direction uses the same socket.
-            let _ = state.wait_for(|state| mode_of(state) != Mode::Closed).await;
-            return;
+            mode_other_than(Mode::Closed, direction, &mut state).await;
+            return None;
         }
         let read = tokio::select! {
             read = from.read(&mut piece) => read,
-            changed = state.changed() => match changed {
-                Ok(()) => continue,
-                Err(_) => return,
-            },
+            changed = state.changed() => {
+                changed.ok()?;
+                continue;
+            }
         };
         let Ok(read @ 1..) = read else {
             let _ = to.shutdown().await;
-            return;
+            return None;
         };
         // The link may have been stalled during the read.
-        let open = state.wait_for(|state| mode_of(state) != Mode::Stalled);
-        if open.await.map(drop).is_err() {
-            return;
-        }
+        mode_other_than(Mode::Stalled, direction, &mut state).await?;
         if let Mode::OpenUntil(text) = mode {
-            let found = piece[..read]
-                .windows(text.len())
-                .any(|window| window == text.as_bytes());
-            let opened = state.wait_for(|state| !found || mode_of(state) != mode);
-            if opened.await.map(drop).is_err() {
-                return;
+            let mut windows = piece[..read].windows(text.len());
+            if windows.any(|window| window == text.as_bytes()) {
+                mode_other_than(mode, direction, &mut state).await?;
             }
         }
-        if to.write_all(&piece[..read]).await.is_err() {
-            return;
-        }
+        to.write_all(&piece[..read]).await.ok()?;
         if let Mode::Throttled(bytes_per_second) = mode {
             let seconds = read as f64 / f64::from(bytes_per_second);
             // sleep: a throttled link delays on purpose
             tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
         }
     }
+}
+
+/// Waits for another mode. Returns None at the end of the link.
+async fn mode_other_than(
+    mode: Mode,
+    direction: Direction,
+    state: &mut watch::Receiver<State>,
+) -> Option<Mode> {
+    let found = state.wait_for(|state| state[direction as usize] != mode);
+    Some(found.await.ok()?[direction as usize])
 }

@@ -39,12 +39,8 @@ pub const UPGRADE: &[&str] = &[
 /// Sends a GET request over TCP.
 pub async fn get(address: &str, path: &str, headers: &[&str]) -> Response {
     let socket = TcpStream::connect(address).await;
-    send(
-        socket.unwrap_or_else(|error| panic!("{address}: {error}")),
-        path,
-        headers,
-    )
-    .await
+    let socket = socket.unwrap_or_else(|error| panic!("{address}: {error}"));
+    send(socket, path, headers).await
 }
 
 /// Sends a GET request over a unix socket.
@@ -59,21 +55,16 @@ async fn send(
     path: &str,
     headers: &[&str],
 ) -> Response {
-    let mut request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
-    for header in headers {
-        request.push_str(&format!("{header}\r\n"));
-    }
-    request.push_str("\r\n");
+    let first = format!("GET {path} HTTP/1.1");
+    let lines = [&[&*first, "Host: localhost"], headers, &["", ""]].concat();
+    let request = lines.join("\r\n");
     // A rejecting server may have closed the connection already.
     let _ = expect_soon("a request to be sent", socket.write_all(request.as_bytes())).await;
     let mut bytes = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let response = parse(head, body);
-            if response.status == 101 || is_complete(&response) {
-                return response;
-            }
+        if let Some(response) = parse_complete(&text) {
+            return response;
         }
         let read = expect_soon("a response", socket.read_buf(&mut bytes)).await;
         assert!(
@@ -83,21 +74,17 @@ async fn send(
     }
 }
 
-fn parse(head: &str, body: &str) -> Response {
-    let status = head
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok());
-    Response {
+/// Parses a response. Returns None if it is incomplete.
+fn parse_complete(text: &str) -> Option<Response> {
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1);
+    let status = status.and_then(|status| status.parse().ok());
+    let response = Response {
         status: status.unwrap_or_else(|| panic!("no status in {head:?}")),
         head: head.to_owned(),
         body: body.to_owned(),
-    }
-}
-
-fn is_complete(response: &Response) -> bool {
-    let length = response
-        .header("content-length")
-        .and_then(|length| length.parse().ok());
-    length.is_none_or(|length: usize| response.body.len() >= length)
+    };
+    let length = response.header("content-length");
+    let length = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+    (response.status == 101 || body.len() >= length).then_some(response)
 }

@@ -2,9 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -19,22 +17,20 @@ static FLOOD: [u8; 64 * 1024] = [b'.'; 64 * 1024];
 #[derive(Debug)]
 pub struct HttpTestServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    state: Arc<watch::Sender<State>>,
     accepting: JoinHandle<()>,
 }
 
-#[derive(Debug)]
-struct Shared {
-    requests: Mutex<Vec<ReceivedRequest>>,
-    /// The number of requests received.
-    count: watch::Sender<usize>,
+#[derive(Debug, Default)]
+struct State {
+    requests: Vec<ReceivedRequest>,
     /// The number of open connections.
-    open: watch::Sender<usize>,
+    open: usize,
     /// The number of requests being answered.
-    answering: watch::Sender<usize>,
+    answering: usize,
     /// The number of calls of [`HttpTestServer::resume`].
-    resumed: watch::Sender<usize>,
-    dots: AtomicU64,
+    resumed: usize,
+    dots: u64,
 }
 
 /// A received request.
@@ -111,18 +107,11 @@ impl HttpTestServer {
         let listener = listener.unwrap_or_else(|error| panic!("no port: {error}"));
         let address = listener.local_addr();
         let address = address.unwrap_or_else(|error| panic!("no address: {error}"));
-        let shared = Arc::new(Shared {
-            requests: Mutex::default(),
-            count: watch::Sender::new(0),
-            open: watch::Sender::new(0),
-            answering: watch::Sender::new(0),
-            resumed: watch::Sender::new(0),
-            dots: AtomicU64::new(0),
-        });
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared), Arc::new(answer)));
+        let state = Arc::<watch::Sender<State>>::default();
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&state), Arc::new(answer)));
         HttpTestServer {
             address,
-            shared,
+            state,
             accepting,
         }
     }
@@ -139,35 +128,34 @@ impl HttpTestServer {
 
     /// Waits for request `number`, counted from 0.
     pub async fn request(&self, number: usize) -> ReceivedRequest {
-        let mut count = self.shared.count.subscribe();
-        let received = count.wait_for(|count| *count > number);
-        let _ = expect_soon("a request", received).await;
-        self.shared.requests.lock()[number].clone()
+        self.wait_for("a request", |state| state.requests.len() > number)
+            .await;
+        self.state.borrow().requests[number].clone()
     }
 
     /// The number of requests received.
     pub fn count(&self) -> usize {
-        *self.shared.count.borrow()
+        self.state.borrow().requests.len()
     }
 
     /// Ends every [`ResponseStep::Wait`].
     pub fn resume(&self) {
-        self.shared.resumed.send_modify(|times| *times += 1);
+        self.state.send_modify(|state| state.resumed += 1);
     }
 
     /// The number of dots written.
     pub fn dots_written(&self) -> u64 {
-        self.shared.dots.load(Ordering::Acquire)
+        self.state.borrow().dots
     }
 
     /// The number of open connections.
     pub fn open(&self) -> usize {
-        *self.shared.open.borrow()
+        self.state.borrow().open
     }
 
     /// The number of requests being answered.
     pub fn answering(&self) -> usize {
-        *self.shared.answering.borrow()
+        self.state.borrow().answering
     }
 
     /// Waits until no request is being answered.
@@ -177,9 +165,13 @@ impl HttpTestServer {
 
     /// Waits until `requests` requests are being answered.
     pub async fn wait_answering(&self, requests: usize) {
-        let mut answering = self.shared.answering.subscribe();
-        let over = answering.wait_for(|answering| *answering == requests);
-        let _ = expect_soon("other responses to end", over).await;
+        let over = |state: &State| state.answering == requests;
+        self.wait_for("other responses to end", over).await;
+    }
+
+    async fn wait_for(&self, what: &str, is_so: impl FnMut(&State) -> bool) {
+        let mut state = self.state.subscribe();
+        let _ = expect_soon(what, state.wait_for(is_so)).await;
     }
 }
 
@@ -191,31 +183,32 @@ impl Drop for HttpTestServer {
 
 type Script = dyn Fn(&ReceivedRequest) -> Vec<ResponseStep> + Send + Sync;
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, answer: Arc<Script>) {
+async fn accept(listener: TcpListener, state: Arc<watch::Sender<State>>, answer: Arc<Script>) {
     // Aborted with this task.
     let mut connections = JoinSet::new();
     while let Ok((socket, _)) = listener.accept().await {
-        shared.open.send_modify(|open| *open += 1);
-        let (shared, answer) = (Arc::clone(&shared), Arc::clone(&answer));
+        state.send_modify(|state| state.open += 1);
+        let (state, answer) = (Arc::clone(&state), Arc::clone(&answer));
         connections.spawn(async move {
-            serve(socket, &shared, &*answer).await;
-            shared.open.send_modify(|open| *open -= 1);
+            serve(socket, &state, &*answer).await;
+            state.send_modify(|state| state.open -= 1);
         });
     }
 }
 
-async fn serve(mut socket: TcpStream, shared: &Shared, answer: &Script) {
+async fn serve(mut socket: TcpStream, state: &watch::Sender<State>, answer: &Script) {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut socket, &mut buffer).await {
         let steps = answer(&request);
-        shared.requests.lock().push(request);
-        shared.answering.send_modify(|answering| *answering += 1);
-        shared.count.send_modify(|count| *count += 1);
+        state.send_modify(|state| {
+            state.requests.push(request);
+            state.answering += 1;
+        });
         let mut open = true;
         for step in steps {
-            open = open && perform(step, &mut socket, shared).await;
+            open = open && perform(step, &mut socket, state).await;
         }
-        shared.answering.send_modify(|answering| *answering -= 1);
+        state.send_modify(|state| state.answering -= 1);
         if !open {
             return;
         }
@@ -223,7 +216,7 @@ async fn serve(mut socket: TcpStream, shared: &Shared, answer: &Script) {
 }
 
 /// Performs one step. Returns false if the connection is over.
-async fn perform(step: ResponseStep, socket: &mut TcpStream, shared: &Shared) -> bool {
+async fn perform(step: ResponseStep, socket: &mut TcpStream, state: &watch::Sender<State>) -> bool {
     match step {
         ResponseStep::Bytes(bytes) => socket.write_all(&bytes).await.is_ok(),
         ResponseStep::Dots(mut left) => {
@@ -233,15 +226,15 @@ async fn perform(step: ResponseStep, socket: &mut TcpStream, shared: &Shared) ->
                     return false;
                 }
                 left -= piece;
-                shared.dots.fetch_add(piece, Ordering::AcqRel);
+                state.send_modify(|state| state.dots += piece);
             }
             true
         }
         ResponseStep::Wait => {
-            let mut resumed = shared.resumed.subscribe();
-            let times = *resumed.borrow_and_update();
+            let times = state.borrow().resumed;
+            let mut state = state.subscribe();
             tokio::select! {
-                go = resumed.wait_for(|now| *now > times) => go.is_ok(),
+                go = state.wait_for(|now| now.resumed > times) => go.is_ok(),
                 () = wait_for_close(socket) => false,
             }
         }

@@ -39,13 +39,13 @@ mod start;
 mod test_tag;
 mod test_user;
 
-pub use client::{Client, ConnectionEnd, OutputCount, Received, RpcError};
+pub use client::{CallError, Client, ConnectionEnd, OutputCount, Received, RpcError};
 pub use counted_lines::CountedLines;
 pub use event_log::{Event, EventLog};
 pub use faulty_link::{Direction, FaultyLink};
 pub use proc_stats::ProcStats;
 pub use server::Server;
-pub use server_command::{CommandOutput, ServerCommand, Transport};
+pub use server_command::{CommandOutput, RunningCommand, ServerCommand, Transport};
 pub use start::{Start, base64, file_uri, sh, unbase64};
 pub use test_tag::TestTag;
-pub use test_user::{RunningCommand, TestUser};
+pub use test_user::TestUser;

@@ -27,28 +27,24 @@ impl ProcStats {
         Some(name.trim_end().to_owned())
     }
 
-    /// The bytes written so far (`wchar`).
+    /// The bytes written so far.
     pub fn written(self) -> u64 {
-        let pid = self.pid;
-        let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
-        let number = line.and_then(|number| number.parse().ok());
-        number.unwrap_or_else(|| panic!("cannot read wchar of {pid}"))
+        self.field("io", "wchar:")
     }
 
     /// Resident memory, in KiB.
     pub fn rss_kib(self) -> u64 {
-        self.status("VmRSS:")
+        self.field("status", "VmRSS:")
     }
 
     /// Peak resident memory, in KiB.
     pub fn peak_rss_kib(self) -> u64 {
-        self.status("VmHWM:")
+        self.field("status", "VmHWM:")
     }
 
     /// Virtual memory, in KiB, which RLIMIT_AS limits.
     pub fn size_kib(self) -> u64 {
-        self.status("VmSize:")
+        self.field("status", "VmSize:")
     }
 
     /// The number of open descriptors.
@@ -75,9 +71,10 @@ impl ProcStats {
             .collect()
     }
 
-    fn status(self, name: &str) -> u64 {
+    /// The number in the line of `/proc/PID/FILE` that starts with `name`.
+    fn field(self, file: &str, name: &str) -> u64 {
         let pid = self.pid;
-        let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let text = fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
         number.unwrap_or_else(|| panic!("{pid} has no {name}"))

@@ -3,39 +3,35 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, ExitStatus};
+use std::process::Child;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::net::unix::pipe;
 
 use crate::capture::Capture;
 use crate::client::Client;
-use crate::server_command::{CommandOutput, captures};
+use crate::server_command::{CommandOutput, RunningCommand};
 use crate::{ProcStats, TestTag, Transport, deadline};
 
 /// How long an orderly shutdown may take. The documented bound is 5 s.
 const SHUTDOWN_WITHIN: Duration = Duration::from_secs(7);
 
-/// How long killed processes may take to disappear.
-const GONE_WITHIN: Duration = Duration::from_secs(5);
-
 /// A server process. Dropping it ends it and checks that no process with its tag is left.
 #[derive(Debug)]
 pub struct Server {
-    child: Child,
+    /// Without stdout for a stdio server.
+    command: RunningCommand,
     transport: Transport,
     urls: Vec<String>,
     /// The pipes of a stdio server, until a client takes them.
     pipes: Mutex<Option<(pipe::Sender, pipe::Receiver)>>,
-    /// None for a stdio server, whose stdout carries messages.
-    stdout: Option<Capture>,
-    stderr: Capture,
     tag: TestTag,
     dir: TempDir,
-    ended: Option<ExitStatus>,
+    /// The test has waited for the exit and checks it itself.
+    waited: bool,
 }
 
 impl Server {
@@ -48,30 +44,21 @@ impl Server {
         dir: TempDir,
     ) -> Self {
         let mut pipes = None;
-        let mut stdout = None;
-        let stderr;
+        // Otherwise stdin stays open and silent, which must not matter.
         if transport == Transport::Stdio {
             pipes = take_pipes(&mut child);
-            let err = child.stderr.take().unwrap_or_else(|| panic!("no stderr"));
-            stderr = Capture::start(err);
-        } else {
-            // An open and silent stdin must not matter.
-            let (out, err) = captures(&mut child);
-            stdout = Some(out);
-            stderr = err;
         }
         let mut server = Server {
-            child,
+            command: RunningCommand::new(child),
             transport,
             urls: Vec::new(),
             pipes: Mutex::new(pipes),
-            stdout,
-            stderr,
             tag,
             dir,
-            ended: None,
+            waited: false,
         };
-        let announced = server.stdout.as_ref().unwrap_or(&server.stderr);
+        let RunningCommand { stdout, stderr, .. } = &server.command;
+        let announced = stdout.as_ref().unwrap_or(stderr);
         let urls = announced.until(|text| urls_in(text, sockets)).await;
         server.urls =
             urls.unwrap_or_else(|| panic!("the server exited before it printed its URLs"));
@@ -113,7 +100,7 @@ impl Server {
 
     /// The process id.
     pub fn pid(&self) -> i32 {
-        self.child.id() as i32
+        self.command.pid()
     }
 
     /// Resource usage from `/proc`.
@@ -123,12 +110,13 @@ impl Server {
 
     /// Its stdout so far.
     pub fn stdout(&self) -> String {
-        self.stdout.as_ref().map(Capture::text).unwrap_or_default()
+        let stdout = self.command.stdout.as_ref();
+        stdout.map(Capture::text).unwrap_or_default()
     }
 
     /// Its stderr so far.
     pub fn stderr(&self) -> String {
-        self.stderr.text()
+        self.command.stderr.text()
     }
 
     /// Connects without a handshake. A stdio server has one connection only.
@@ -143,7 +131,9 @@ impl Server {
 
     /// Connects to one of its URLs, or to a link in front of it.
     pub async fn connect_to(&self, url: &str) -> Client {
-        Client::over_websocket(url, self.tag.clone()).await
+        let connection = Client::over_websocket(url, self.tag.clone(), None);
+        let client = deadline::expect_soon("a connection", connection).await;
+        client.unwrap_or_else(|error| panic!("cannot connect to {url}: {error}"))
     }
 
     /// Connects and completes the handshake.
@@ -155,43 +145,24 @@ impl Server {
 
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal)
-            .unwrap_or_else(|error| panic!("cannot signal the server: {error}"));
+        self.command.signal(signal);
     }
 
     /// Waits for its exit.
     pub async fn wait(&mut self) -> CommandOutput {
-        let child = &mut self.child;
-        let status = match self.ended {
-            Some(status) => status,
-            None => {
-                deadline::poll_until("the exit of the server", || child.try_wait().ok().flatten())
-                    .await
-            }
-        };
-        self.ended = Some(status);
-        let stdout = match &self.stdout {
-            Some(stdout) => stdout.whole().await,
-            None => String::new(),
-        };
-        CommandOutput {
-            code: status.code(),
-            stdout,
-            stderr: self.stderr.whole().await,
-        }
+        let output = self.command.wait().await;
+        self.waited = true;
+        output
     }
 
-    /// Sends SIGTERM, then SIGKILL. Returns an error if the shutdown was not orderly.
+    /// Sends SIGTERM. Returns an error if the shutdown is not orderly; dropping the command then
+    /// kills it.
     fn end(&mut self) -> Result<(), String> {
-        if self.ended.is_some() {
+        if self.waited {
             return Ok(());
         }
         self.signal(Signal::TERM);
-        let child = &mut self.child;
-        let status = deadline::poll_for(SHUTDOWN_WITHIN, || child.try_wait().ok().flatten());
-        self.ended = status;
-        match status {
+        match deadline::poll_for(SHUTDOWN_WITHIN, || self.command.status()) {
             Some(status) if status.success() => Ok(()),
             // With stdin closed already, the signal counts as the second one.
             Some(status) if self.transport == Transport::Stdio && status.code() == Some(1) => {
@@ -202,49 +173,38 @@ impl Server {
                 status.code(),
                 status.signal()
             )),
-            None => {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                Err(format!(
-                    "the server did not exit within {SHUTDOWN_WITHIN:?}"
-                ))
-            }
+            None => Err(format!(
+                "the server did not exit within {SHUTDOWN_WITHIN:?}"
+            )),
         }
     }
 }
 
 impl Drop for Server {
+    #[expect(clippy::print_stderr, reason = "details of a failed test")]
     fn drop(&mut self) {
         let end = self.end();
-        let tag = &self.tag;
-        let gone = deadline::poll_for(GONE_WITHIN, || tag.living().is_empty().then_some(()));
-        let left = gone.map_or_else(|| tag.describe_living(), |()| String::new());
-        tag.kill_living();
+        let left = self.tag.kill_remaining();
+        let stderr = self.command.stderr.tail();
         if std::thread::panicking() {
-            report(&format!("the server's stderr:\n{}", self.stderr.tail()));
-            report(&format!("its exit: {end:?}; still running: [{left}]"));
+            eprintln!("the server's stderr:\n{stderr}");
+            eprintln!("its exit: {end:?}; still running: [{left}]");
             return;
         }
         if let Err(error) = end {
-            panic!("{error}; its stderr:\n{}", self.stderr.tail());
+            panic!("{error}; its stderr:\n{stderr}");
         }
         assert!(left.is_empty(), "still running after the server: {left}");
     }
 }
 
-#[expect(clippy::print_stderr, reason = "details of a failed test")]
-fn report(text: &str) {
-    eprintln!("{text}");
-}
-
-/// Returns the printed URLs once all are there.
+/// Returns the printed URLs once all are there, each on a complete line.
 fn urls_in(text: &str, sockets: usize) -> Option<Vec<String>> {
-    let whole_lines = text
+    let urls: Vec<_> = text
         .split_inclusive('\n')
-        .filter(|line| line.ends_with('\n'));
-    let urls: Vec<_> = whole_lines
-        .map(|line| line.trim_end().to_owned())
+        .filter_map(|line| line.strip_suffix('\n'))
         .filter(|line| line.starts_with("ws://") || line.starts_with("unix://"))
+        .map(|line| line.trim_end().to_owned())
         .collect();
     (urls.len() >= sockets).then_some(urls)
 }

@@ -1,9 +1,11 @@
-//! Starts the built binary.
+//! Starts the built binary: a server or another command.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal};
 
 use crate::capture::Capture;
 use crate::server::Server;
@@ -106,8 +108,8 @@ impl ServerCommand {
             Transport::Unix => format!("unix://{}/socket", dir.path().display()),
             Transport::Stdio => "stdio://".to_owned(),
         };
-        let mut args = vec!["serve".to_owned(), "--listen".to_owned(), listen];
-        args.extend(self.args.iter().cloned());
+        let mut args = vec!["serve", "--listen", &listen];
+        args.extend(self.args.iter().map(String::as_str));
         let tag = TestTag::new();
         let child = self.spawn(&args, &tag);
         let sockets = self.more_listeners + usize::from(self.transport != Transport::Stdio);
@@ -116,26 +118,12 @@ impl ServerCommand {
 
     /// Runs the binary with exactly these arguments and waits for its exit.
     pub async fn run(self, args: &[&str]) -> CommandOutput {
-        let args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let tag = TestTag::new();
-        let mut running = KillOnDrop {
-            child: self.spawn(&args, &tag),
-        };
-        drop(running.child.stdin.take());
-        let (stdout, stderr) = captures(&mut running.child);
-        let code = deadline::poll_until("the exit of the program", || {
-            running.child.try_wait().ok().flatten()
-        })
-        .await
-        .code();
-        CommandOutput {
-            code,
-            stdout: stdout.whole().await,
-            stderr: stderr.whole().await,
-        }
+        let mut child = self.spawn(args, &TestTag::new());
+        drop(child.stdin.take());
+        RunningCommand::new(child).wait().await
     }
 
-    pub(crate) fn spawn(&self, args: &[String], tag: &TestTag) -> Child {
+    pub(crate) fn spawn(&self, args: &[&str], tag: &TestTag) -> Child {
         let mut command = match &self.prelude {
             Some(prelude) => {
                 let mut shell = Command::new("sh");
@@ -144,23 +132,21 @@ impl ServerCommand {
             }
             None => Command::new(&self.binary),
         };
+        if self.clean {
+            command.env_clear();
+        }
         command
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        if self.clean {
-            command.env_clear();
-        }
-        // clap wraps `--help` at $COLUMNS.
-        command.env_remove("COLUMNS");
-        // Ignore the configuration of the user who runs the tests. A test that needs the user's file
-        // sets this to an empty value.
-        command.env("OUTPOST_CONFIG", "/dev/null");
-        command
+            .stderr(Stdio::piped())
+            // clap wraps `--help` at $COLUMNS.
+            .env_remove("COLUMNS")
+            // Ignore the configuration of the user who runs the tests. A test that needs the user's
+            // file sets this to an empty value.
+            .env("OUTPOST_CONFIG", "/dev/null")
             .env(TestTag::VARIABLE, tag.as_str())
-            .envs(self.env.iter().map(|(name, value)| (name, value)));
-        command
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .spawn()
             .unwrap_or_else(|error| panic!("{} cannot be started: {error}", self.binary.display()))
     }
@@ -177,24 +163,67 @@ pub struct CommandOutput {
     pub stderr: String,
 }
 
-/// Kills the child on drop, also if the test panics.
-struct KillOnDrop {
-    child: Child,
+/// A running command. Dropping it kills it.
+#[derive(Debug)]
+pub struct RunningCommand {
+    pub(crate) child: Child,
+    /// None if stdout was taken before, to carry messages.
+    pub(crate) stdout: Option<Capture>,
+    pub(crate) stderr: Capture,
 }
 
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl RunningCommand {
+    pub(crate) fn new(mut child: Child) -> Self {
+        let stderr = child.stderr.take().unwrap_or_else(|| panic!("no stderr"));
+        RunningCommand {
+            stdout: child.stdout.take().map(Capture::start),
+            stderr: Capture::start(stderr),
+            child,
+        }
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Waits until stdout contains `text`.
+    pub async fn wait_for_stdout(&self, text: &str) {
+        let stdout = self.stdout.as_ref().unwrap_or_else(|| panic!("no stdout"));
+        let seen = stdout.until(|printed| printed.contains(text).then_some(()));
+        let seen = seen.await.is_some();
+        assert!(seen, "no {text:?} in {:?}", stdout.text());
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(Pid::from_child(&self.child), signal)
+            .unwrap_or_else(|error| panic!("cannot signal the command: {error}"));
+    }
+
+    /// The exit status, if it has exited.
+    pub(crate) fn status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Waits for the exit.
+    pub async fn wait(&mut self) -> CommandOutput {
+        let status = deadline::poll_until("the exit of a command", || self.status()).await;
+        let stdout = match &self.stdout {
+            Some(stdout) => stdout.whole().await,
+            None => String::new(),
+        };
+        CommandOutput {
+            code: status.code(),
+            stdout,
+            stderr: self.stderr.whole().await,
+        }
     }
 }
 
-/// Captures stdout and stderr of a child.
-pub(crate) fn captures(child: &mut Child) -> (Capture, Capture) {
-    let stdout = child.stdout.take().map(Capture::start);
-    let stderr = child.stderr.take().map(Capture::start);
-    match (stdout, stderr) {
-        (Some(stdout), Some(stderr)) => (stdout, stderr),
-        _ => panic!("the child was started without pipes"),
+impl Drop for RunningCommand {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal};
 
 use crate::deadline;
+
+/// How long killed processes may take to disappear.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A unique text in the environment or command line of every process of one test.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,15 +57,18 @@ impl TestTag {
         .await
     }
 
-    /// Describes the running processes with the tag, for failure messages.
-    pub(crate) fn describe_living(&self) -> String {
+    /// Waits until no process with the tag is running, and kills those that remain. Returns their
+    /// ids and command lines.
+    pub(crate) fn kill_remaining(&self) -> String {
+        deadline::poll_for(GONE_WITHIN, || self.living().is_empty().then_some(()));
         let line = |pid| {
             let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let command = String::from_utf8_lossy(&command).replace('\0', " ");
             format!("{pid} {command}")
         };
-        let lines: Vec<_> = self.living().into_iter().map(line).collect();
-        lines.join("; ")
+        let remaining: Vec<_> = self.living().into_iter().map(line).collect();
+        self.kill_living();
+        remaining.join("; ")
     }
 
     /// Kills the running processes with the tag.
@@ -73,14 +79,13 @@ impl TestTag {
     }
 
     fn is_on(&self, pid: i32) -> bool {
-        if pid == std::process::id() as i32 {
-            return false;
-        }
+        let tag = self.0.as_bytes();
         let carries = |file| {
-            fs::read(format!("/proc/{pid}/{file}"))
-                .is_ok_and(|bytes| contains(&bytes, self.0.as_bytes()))
+            let bytes = fs::read(format!("/proc/{pid}/{file}"));
+            bytes.is_ok_and(|bytes| bytes.windows(tag.len()).any(|part| part == tag))
         };
-        (carries("environ") || carries("cmdline")) && is_alive(pid)
+        let is_alive = || stat(pid).is_some_and(|fields| !matches!(&*fields[0], "Z" | "X"));
+        pid != std::process::id() as i32 && (carries("environ") || carries("cmdline")) && is_alive()
     }
 }
 
@@ -96,20 +101,11 @@ pub(crate) fn pids() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Returns true if the process exists and is not a zombie.
-pub(crate) fn is_alive(pid: i32) -> bool {
-    stat(pid).is_some_and(|fields| !matches!(fields[0].as_str(), "Z" | "X"))
-}
-
 /// The fields of `/proc/PID/stat` from the state on; the earlier ones may contain spaces.
 pub(crate) fn stat(pid: i32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = text.rsplit_once(')')?;
     Some(rest.split_whitespace().map(str::to_owned).collect())
-}
-
-fn contains(bytes: &[u8], part: &[u8]) -> bool {
-    bytes.windows(part.len()).any(|window| window == part)
 }
 
 #[cfg(test)]

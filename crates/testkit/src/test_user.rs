@@ -1,18 +1,11 @@
 //! A user with its own runtime directory, for commands that use the per-user server.
 
 use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
-use crate::capture::Capture;
-use crate::server_command::{CommandOutput, ServerCommand, captures};
-use crate::{TestTag, deadline};
-
-/// How long terminated processes may take to disappear.
-const GONE_WITHIN: Duration = Duration::from_secs(5);
+use crate::TestTag;
+use crate::server_command::{CommandOutput, RunningCommand, ServerCommand};
 
 /// A user without a running server. Dropping it checks that no process is left, so a test that
 /// started the server must stop it.
@@ -80,15 +73,9 @@ impl TestUser {
 
     /// Starts a command without waiting for its exit.
     pub fn spawn(&self, args: &[&str]) -> RunningCommand {
-        let args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let mut child = self.command().spawn(&args, &self.tag);
+        let mut child = self.command().spawn(args, &self.tag);
         drop(child.stdin.take());
-        let (stdout, stderr) = captures(&mut child);
-        RunningCommand {
-            child,
-            stdout,
-            stderr,
-        }
+        RunningCommand::new(child)
     }
 
     /// Runs `outpost stop`.
@@ -99,68 +86,10 @@ impl TestUser {
 
 impl Drop for TestUser {
     fn drop(&mut self) {
-        let tag = &self.tag;
         if std::thread::panicking() {
-            tag.kill_living();
-            return;
+            return self.tag.kill_living();
         }
-        let gone = deadline::poll_for(GONE_WITHIN, || tag.living().is_empty().then_some(()));
-        let left = gone.map_or_else(|| tag.describe_living(), |()| String::new());
-        tag.kill_living();
+        let left = self.tag.kill_remaining();
         assert!(left.is_empty(), "still running: {left}");
-    }
-}
-
-/// A running command. Dropping it kills it.
-#[derive(Debug)]
-pub struct RunningCommand {
-    child: Child,
-    stdout: Capture,
-    stderr: Capture,
-}
-
-impl RunningCommand {
-    /// The process id.
-    pub fn pid(&self) -> i32 {
-        self.child.id() as i32
-    }
-
-    /// Waits until stdout contains `text`.
-    pub async fn wait_for_stdout(&self, expected: &str) {
-        let seen = self
-            .stdout
-            .until(|text| text.contains(expected).then_some(()))
-            .await;
-        assert!(
-            seen.is_some(),
-            "no {expected:?} in {:?}",
-            self.stdout.text()
-        );
-    }
-
-    /// Sends a signal.
-    pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal)
-            .unwrap_or_else(|error| panic!("cannot signal the command: {error}"));
-    }
-
-    /// Waits for the exit.
-    pub async fn wait(&mut self) -> CommandOutput {
-        let child = &mut self.child;
-        let status =
-            deadline::poll_until("the exit of a command", || child.try_wait().ok().flatten());
-        CommandOutput {
-            code: status.await.code(),
-            stdout: self.stdout.whole().await,
-            stderr: self.stderr.whole().await,
-        }
-    }
-}
-
-impl Drop for RunningCommand {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

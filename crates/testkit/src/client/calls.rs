@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Client;
+use super::{Client, Received};
 
 /// An error response.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,23 +13,30 @@ pub struct RpcError {
     pub message: String,
 }
 
+/// Why a call has no result.
+#[derive(Debug)]
+pub enum CallError {
+    /// The connection was lost; the call may have taken effect.
+    Lost,
+    /// The server returned an error.
+    Rejected(RpcError),
+}
+
 impl Client {
     /// Performs the handshake of an exec-server client.
     pub async fn handshake(&self) -> Value {
-        let result = self
-            .call(
-                "initialize",
-                json!({"clientName": "testkit", "resumeSessionId": null}),
-            )
-            .await;
-        self.notify("initialized", json!({})).await;
-        result
+        self.handshake_with(json!({"clientName": "testkit", "resumeSessionId": null}))
+            .await
     }
 
     /// Performs the handshake and takes over a session that another connection owns.
     pub async fn take_over(&self, session: &Value) -> Value {
         let resume = json!({"clientName": "testkit", "resumeSessionId": session, "takeover": true});
-        let result = self.call("initialize", resume).await;
+        self.handshake_with(resume).await
+    }
+
+    async fn handshake_with(&self, params: Value) -> Value {
+        let result = self.call("initialize", params).await;
         self.notify("initialized", json!({})).await;
         result
     }
@@ -52,25 +59,34 @@ impl Client {
     pub async fn response_message(&self, id: impl Into<Value>) -> Value {
         let id = id.into().to_string();
         self.until(&format!("the response to {id}"), |received| {
-            let response = received.responses.get(&id)?.first()?;
-            Some(Value::clone(response))
+            received.response(&id)
         })
         .await
     }
 
     /// Waits for the response to a request.
     pub async fn response(&self, id: impl Into<Value>) -> Result<Value, RpcError> {
-        let message = self.response_message(id).await;
-        match message.get("result") {
-            Some(result) => Ok(result.clone()),
-            None => Err(RpcError::parse(&message)),
-        }
+        result(&self.response_message(id).await)
     }
 
     /// Returns true if a request has its response.
     pub fn has_response(&self, id: i64) -> bool {
-        self.inbox
-            .inspect(|received| received.responses.contains_key(&id.to_string()))
+        self.inbox.borrow().response(&id.to_string()).is_some()
+    }
+
+    /// Sends a request over a connection that may be lost, and waits for its response.
+    pub(crate) async fn call_or_lost(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, CallError> {
+        let id = self.fresh_id();
+        let request = json!({"id": id, "method": method, "params": params});
+        let sent = self.try_send_text(&request.to_string()).await;
+        sent.map_err(|_| CallError::Lost)?;
+        let id = id.to_string();
+        let response = self.find(method, |received| received.response(&id)).await;
+        result(&response.ok_or(CallError::Lost)?).map_err(CallError::Rejected)
     }
 
     /// Sends a request and waits for its response.
@@ -99,6 +115,21 @@ impl Client {
     pub async fn check_alive(&self) {
         let status = self.call("environment/status", json!({})).await;
         assert_eq!(status, json!({"status": "ready"}));
+    }
+}
+
+fn result(message: &Value) -> Result<Value, RpcError> {
+    match message.get("result") {
+        Some(result) => Ok(result.clone()),
+        None => Err(RpcError::parse(message)),
+    }
+}
+
+impl Received {
+    /// The first response to a request.
+    fn response(&self, id: &str) -> Option<Value> {
+        let response = self.responses.get(id)?.first()?;
+        Some(Value::clone(response))
     }
 }
 

@@ -14,22 +14,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::Value;
+use tokio::io::BufReader;
 use tokio::net::unix::pipe;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::{TestTag, deadline};
-pub use calls::RpcError;
-use received::Inbox;
+pub use calls::{CallError, RpcError};
+pub(crate) use received::EventSink;
+use received::Incoming;
 pub use received::{ConnectionEnd, OutputCount, Received};
+pub(crate) use wire::Outcome;
 use wire::{Reader, Writer};
 
 /// A client of the server under test.
-#[derive(Debug)]
 pub struct Client {
     writer: Mutex<Writer>,
-    inbox: Arc<Inbox>,
+    /// Filled by the reading task, inspected by the test.
+    inbox: Arc<watch::Sender<Received>>,
     /// Reads into the inbox while the gate is open; ends with the connection or the client.
     reading: JoinHandle<()>,
     gate: watch::Sender<bool>,
@@ -39,23 +42,42 @@ pub struct Client {
 
 impl Client {
     /// Connects a WebSocket to `ws://ADDRESS` or `unix://PATH`.
-    pub(crate) async fn over_websocket(url: &str, tag: TestTag) -> Self {
-        let (writer, reader) = deadline::expect_soon("a connection", wire::websocket(url)).await;
-        Self::over(writer, reader, tag)
+    pub(crate) async fn over_websocket(
+        url: &str,
+        tag: TestTag,
+        sink: Option<EventSink>,
+    ) -> Outcome<Self> {
+        let (writer, reader) = wire::websocket(url).await?;
+        Ok(Self::over(writer, reader, tag, sink))
     }
 
     /// Uses lines on a pair of pipes.
     pub(crate) fn over_lines(write: pipe::Sender, read: pipe::Receiver, tag: TestTag) -> Self {
-        Self::over(Writer::Lines(Some(write)), Reader::lines(read), tag)
+        let reader = Reader::Lines(BufReader::new(read));
+        Self::over(Writer::Lines(Some(write)), reader, tag, None)
     }
 
-    fn over(writer: Writer, reader: Reader, tag: TestTag) -> Self {
-        let inbox = Arc::new(Inbox::default());
-        let (gate, open) = watch::channel(true);
+    fn over(writer: Writer, mut reader: Reader, tag: TestTag, sink: Option<EventSink>) -> Self {
+        let inbox = Arc::new(watch::Sender::new(Received {
+            sink,
+            ..Received::default()
+        }));
+        let filled = Arc::clone(&inbox);
+        let (gate, mut open) = watch::channel(true);
+        let reading = async move {
+            while open.wait_for(|open| *open).await.is_ok() {
+                let incoming = reader.next().await;
+                let is_end = matches!(incoming, Incoming::End(_));
+                filled.send_modify(|received| received.add(incoming));
+                if is_end {
+                    return;
+                }
+            }
+        };
         Client {
             writer: Mutex::new(writer),
-            reading: tokio::spawn(wire::read_all(reader, Arc::clone(&inbox), open)),
             inbox,
+            reading: tokio::spawn(reading),
             gate,
             next_id: AtomicI64::new(1),
             tag,
@@ -80,7 +102,7 @@ impl Client {
     }
 
     /// Sends any text as one message, over a connection that may be lost.
-    pub async fn try_send_text(&self, text: &str) -> Result<(), String> {
+    pub async fn try_send_text(&self, text: &str) -> Outcome<()> {
         deadline::expect_soon("a message to be sent", self.writer.lock().await.text(text)).await
     }
 
@@ -93,8 +115,8 @@ impl Client {
 
     /// Sends raw bytes on a stdio connection.
     pub async fn send_bytes(&self, bytes: &[u8]) {
-        let sent =
-            deadline::expect_soon("bytes to be sent", self.writer.lock().await.bytes(bytes)).await;
+        let mut writer = self.writer.lock().await;
+        let sent = deadline::expect_soon("bytes to be sent", writer.bytes(bytes)).await;
         sent.unwrap_or_else(|error| panic!("cannot send: {error}"));
     }
 
@@ -115,12 +137,34 @@ impl Client {
 
     /// Returns all received messages, in order.
     pub fn received(&self) -> Vec<Arc<Value>> {
-        self.inbox.inspect(|received| received.messages.clone())
+        self.inbox.borrow().messages.clone()
     }
 
-    /// Waits until `look` finds something in everything received.
+    /// Waits until `look` finds something in everything received. Panics at the deadline or at the
+    /// end of the connection.
     pub async fn until<T>(&self, what: &str, look: impl FnMut(&Received) -> Option<T>) -> T {
-        self.inbox.until(what, look).await
+        let found = self.find(what, look).await;
+        found.unwrap_or_else(|| {
+            let end = self.inbox.borrow().end.clone();
+            panic!("the connection ended ({end:?}) before {what}")
+        })
+    }
+
+    /// Waits until `look` finds something in everything received, or the connection ends. Panics
+    /// at the deadline.
+    pub(crate) async fn find<T>(
+        &self,
+        what: &str,
+        mut look: impl FnMut(&Received) -> Option<T>,
+    ) -> Option<T> {
+        let mut found = None;
+        let mut inbox = self.inbox.subscribe();
+        let search = inbox.wait_for(|received| {
+            found = look(received);
+            found.is_some() || received.end.is_some()
+        });
+        let _ = deadline::expect_soon(what, search).await;
+        found
     }
 
     /// Waits for an error with id -1, after the first `skip` of them.
@@ -138,8 +182,8 @@ impl Client {
             received
                 .pongs
                 .iter()
-                .any(|pong| pong == payload)
-                .then_some(())
+                .find(|pong| *pong == payload)
+                .map(drop)
         })
         .await;
     }
@@ -150,20 +194,26 @@ impl Client {
             .await
     }
 
+    /// Waits for the end of the connection, without a deadline.
+    pub(crate) async fn ended(&self) {
+        let mut inbox = self.inbox.subscribe();
+        let _ = inbox.wait_for(|received| received.end.is_some()).await;
+    }
+
     /// Returns true if the server has ended the connection.
     pub fn is_over(&self) -> bool {
-        self.inbox.inspect(|received| received.end.is_some())
+        self.inbox.borrow().end.is_some()
     }
 
     /// Sends a close frame and waits for the end of the connection.
     pub async fn close(self) {
-        let _ = self.writer.lock().await.close().await;
+        self.end_input().await;
         self.connection_end().await;
     }
 
     /// Closes the input of a stdio server and continues to read.
     pub async fn end_input(&self) {
-        let _ = self.writer.lock().await.close().await;
+        self.writer.lock().await.close().await;
     }
 
     /// Drops the connection without a close frame.
@@ -177,7 +227,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.reading.abort();
         if std::thread::panicking() {
-            self.inbox.print_last();
+            self.inbox.borrow().print_last();
         }
     }
 }

@@ -34,19 +34,23 @@ impl Client {
 
     /// Returns the events of a process so far.
     pub fn event_log(&self, id: &str) -> EventLog {
-        self.inbox
-            .inspect(|received| received.event_logs.get(id).cloned().unwrap_or_default())
+        let received = self.inbox.borrow();
+        received.event_logs.get(id).cloned().unwrap_or_default()
     }
 
     /// Counts the output of a process instead of keeping it, for floods.
     pub fn only_count(&self, id: &str) {
-        self.inbox.only_count(id);
+        self.inbox.send_modify(|received| {
+            received
+                .counted
+                .insert(id.to_owned(), OutputCount::default());
+        });
     }
 
     /// Returns the output count of a process.
     pub fn counted(&self, id: &str) -> OutputCount {
-        self.inbox
-            .inspect(|received| received.counted.get(id).copied().unwrap_or_default())
+        let received = self.inbox.borrow();
+        received.counted.get(id).copied().unwrap_or_default()
     }
 
     /// Waits until `bytes` bytes of a counted process were received.
@@ -99,14 +103,14 @@ impl Client {
 
     /// Writes to a process and returns the status.
     pub async fn write(&self, id: &str, bytes: impl AsRef<[u8]>, write_id: &str) -> String {
-        let params = json!({"processId": id, "chunk": base64(bytes), "writeId": write_id});
-        status(&self.call("process/write", params).await)
+        let request = self.request_write(id, bytes, write_id).await;
+        status(self.response(request).await)
     }
 
     /// Writes to a process, closes its input, and returns the status.
     pub async fn write_last(&self, id: &str, bytes: impl AsRef<[u8]>) -> String {
         let params = json!({"processId": id, "chunk": base64(bytes), "closeStdin": true});
-        status(&self.call("process/write", params).await)
+        status(self.try_call("process/write", params).await)
     }
 
     /// Sends a write and returns its request id.
@@ -128,9 +132,8 @@ impl Client {
 
     /// Terminates a process with further params. Returns whether it was running.
     pub async fn terminate_with(&self, id: &str, more: Value) -> bool {
-        let result = self
-            .call("process/terminate", with_process_id(id, more))
-            .await;
+        let params = with_process_id(id, more);
+        let result = self.call("process/terminate", params).await;
         let running = &result["running"];
         assert_eq!(result, json!({"running": running}), "unexpected members");
         running.as_bool().unwrap_or_else(|| panic!("{result}"))
@@ -173,8 +176,9 @@ fn with_process_id(id: &str, mut more: Value) -> Value {
     more
 }
 
-fn status(result: &Value) -> String {
+fn status(result: Result<Value, RpcError>) -> String {
+    let result = result.unwrap_or_else(|error| panic!("process/write failed: {error:?}"));
     let status = result["status"].as_str();
-    assert_eq!(result, &json!({"status": status}), "unexpected members");
+    assert_eq!(result, json!({"status": status}), "unexpected members");
     status.unwrap_or_default().to_owned()
 }

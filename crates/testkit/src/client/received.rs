@@ -3,11 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::Notify;
 
-use crate::deadline::DEADLINE;
 use crate::{Event, EventLog};
 
 /// How many of the last messages a failure prints.
@@ -16,15 +13,11 @@ const SHOWN: usize = 20;
 /// How many characters of each message a failure prints.
 const SHOWN_CHARS: usize = 300;
 
-/// Filled by the reading task, inspected by the test.
-#[derive(Debug, Default)]
-pub(super) struct Inbox {
-    received: Mutex<Received>,
-    changed: Notify,
-}
+/// Takes the events of processes instead of [`Received`].
+pub(crate) type EventSink = Box<dyn FnMut(&str, Event) + Send + Sync>;
 
 /// Everything received so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Received {
     /// All messages, in order.
     pub messages: Vec<Arc<Value>>,
@@ -38,6 +31,7 @@ pub struct Received {
     pub pongs: Vec<Vec<u8>>,
     /// How the connection ended, if it did.
     pub end: Option<ConnectionEnd>,
+    pub(super) sink: Option<EventSink>,
 }
 
 /// The amount of output of a process.
@@ -58,99 +52,66 @@ pub enum ConnectionEnd {
     Abrupt,
 }
 
-impl Inbox {
-    pub(super) fn message(&self, text: &[u8]) {
-        let message: Value = serde_json::from_slice(text)
-            .unwrap_or_else(|error| panic!("the server sent invalid JSON: {error}"));
-        let message = Arc::new(message);
-        let mut received = self.received.lock();
+/// One thing received.
+pub(super) enum Incoming {
+    Message(Value),
+    Pong(Vec<u8>),
+    End(ConnectionEnd),
+}
+
+impl Incoming {
+    pub(super) fn message(text: &[u8]) -> Self {
+        let message = serde_json::from_slice(text);
+        Incoming::Message(
+            message.unwrap_or_else(|error| panic!("the server sent invalid JSON: {error}")),
+        )
+    }
+}
+
+impl Received {
+    pub(super) fn add(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Message(message) => self.add_message(message),
+            Incoming::Pong(payload) => self.pongs.push(payload),
+            Incoming::End(end) => self.end = Some(end),
+        }
+    }
+
+    fn add_message(&mut self, message: Value) {
         if let Some((process, event)) = Event::parse(&message) {
+            if let Some(sink) = &mut self.sink {
+                return sink(&process, event);
+            }
             if let Event::Output { seq, bytes, .. } = &event
-                && let Some(counted) = received.counted.get_mut(&process)
+                && let Some(counted) = self.counted.get_mut(&process)
             {
                 counted.bytes += bytes.len();
                 counted.chunks += 1;
-                assert_eq!(*seq, counted.chunks, "sequence numbers of {process}");
-                drop(received);
-                return self.changed.notify_waiters();
+                return assert_eq!(*seq, counted.chunks, "sequence numbers of {process}");
             }
-            received
-                .event_logs
+            self.event_logs
                 .entry(process)
                 .or_default()
                 .events
                 .push(event);
         }
+        let message = Arc::new(message);
         if message.get("method").is_none() {
-            let id = message["id"].to_string();
-            let responses = received.responses.entry(id).or_default();
-            responses.push(Arc::clone(&message));
+            let responses = self.responses.entry(message["id"].to_string());
+            responses.or_default().push(Arc::clone(&message));
         }
-        received.messages.push(message);
-        drop(received);
-        self.changed.notify_waiters();
-    }
-
-    pub(super) fn only_count(&self, process: &str) {
-        let counted = OutputCount::default();
-        self.received
-            .lock()
-            .counted
-            .insert(process.to_owned(), counted);
-    }
-
-    pub(super) fn pong(&self, payload: Vec<u8>) {
-        self.received.lock().pongs.push(payload);
-        self.changed.notify_waiters();
-    }
-
-    pub(super) fn end(&self, end: ConnectionEnd) {
-        self.received.lock().end.get_or_insert(end);
-        self.changed.notify_waiters();
-    }
-
-    pub(super) fn inspect<T>(&self, look: impl FnOnce(&Received) -> T) -> T {
-        look(&self.received.lock())
-    }
-
-    /// Waits until `look` finds something. Panics at the deadline or at the end of the connection.
-    pub(super) async fn until<T>(
-        &self,
-        what: &str,
-        mut look: impl FnMut(&Received) -> Option<T>,
-    ) -> T {
-        let search = async {
-            loop {
-                let mut changed = std::pin::pin!(self.changed.notified());
-                changed.as_mut().enable();
-                {
-                    let received = self.received.lock();
-                    if let Some(found) = look(&received) {
-                        return found;
-                    }
-                    if let Some(end) = &received.end {
-                        panic!("the connection ended ({end:?}) before {what}");
-                    }
-                }
-                changed.await;
-            }
-        };
-        match tokio::time::timeout(DEADLINE, search).await {
-            Ok(found) => found,
-            Err(_) => panic!("timed out waiting for {what}"),
-        }
+        self.messages.push(message);
     }
 
     /// Prints the last messages of a failed test.
     #[expect(clippy::print_stderr, reason = "details of a failed test")]
     pub(super) fn print_last(&self) {
-        let received = self.received.lock();
-        let from = received.messages.len().saturating_sub(SHOWN);
-        eprintln!("the last of {} messages:", received.messages.len());
-        for message in &received.messages[from..] {
+        let from = self.messages.len().saturating_sub(SHOWN);
+        eprintln!("the last of {} messages:", self.messages.len());
+        for message in &self.messages[from..] {
             let text: String = message.to_string().chars().take(SHOWN_CHARS).collect();
             eprintln!("  {text}");
         }
-        eprintln!("  connection end: {:?}", received.end);
+        eprintln!("  connection end: {:?}", self.end);
     }
 }

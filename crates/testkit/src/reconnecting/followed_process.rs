@@ -1,7 +1,10 @@
 //! The events of one process, reassembled over several connections.
 
 use std::collections::BTreeMap;
-use std::fmt;
+
+use serde_json::Value;
+
+use crate::{Event, unbase64};
 
 /// The result of a closed process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,15 +16,7 @@ pub struct Outcome {
 }
 
 /// Receives the output in order.
-pub(super) type OutputSink = Box<dyn FnMut(&[u8]) + Send>;
-
-/// One received event.
-#[derive(Debug)]
-pub(super) enum ProcessEvent {
-    Output(Vec<u8>),
-    Exited(i64),
-    Closed,
-}
+type OutputSink = Box<dyn FnMut(&[u8]) + Send>;
 
 /// Reassembles the events of one process.
 pub(super) struct FollowedProcess {
@@ -30,32 +25,20 @@ pub(super) struct FollowedProcess {
     /// The last sequence number acknowledged.
     pub(super) acked: u64,
     /// Events after a gap.
-    pending: BTreeMap<u64, ProcessEvent>,
+    pending: BTreeMap<u64, Event>,
     sink: OutputSink,
     code: Option<i64>,
     closed: bool,
     gaps: u64,
 }
 
-impl fmt::Debug for FollowedProcess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "at {} of {:?}, gaps {}",
-            self.last,
-            self.pending.keys().max(),
-            self.gaps
-        )
-    }
-}
-
 impl FollowedProcess {
-    pub(super) fn new(sink: OutputSink) -> Self {
+    pub(super) fn new(sink: impl FnMut(&[u8]) + Send + 'static) -> Self {
         FollowedProcess {
             last: 0,
             acked: 0,
             pending: BTreeMap::new(),
-            sink,
+            sink: Box::new(sink),
             code: None,
             closed: false,
             gaps: 0,
@@ -74,9 +57,9 @@ impl FollowedProcess {
     }
 
     /// Adds an event. Duplicates are dropped; events after a gap wait.
-    pub(super) fn add(&mut self, seq: u64, event: ProcessEvent) {
-        if seq > self.last {
-            self.pending.insert(seq, event);
+    pub(super) fn add(&mut self, event: Event) {
+        if event.seq() > self.last {
+            self.pending.insert(event.seq(), event);
             self.process_pending();
         }
     }
@@ -86,34 +69,40 @@ impl FollowedProcess {
             assert!(!self.closed, "event after closed");
             self.last += 1;
             match event {
-                ProcessEvent::Output(bytes) => (self.sink)(&bytes),
-                ProcessEvent::Exited(code) => self.code = Some(code),
-                ProcessEvent::Closed => self.closed = true,
+                Event::Output { bytes, .. } => (self.sink)(&bytes),
+                Event::Exited { code, .. } => self.code = Some(code),
+                Event::Closed { .. } => self.closed = true,
             }
         }
     }
 
-    /// Handles a read that returned everything retained below `next`: each missing event is the
+    /// Adds the result of a read: everything retained below `nextSeq`. Each missing event is the
     /// exit, the close, or lost.
-    pub(super) fn complete_until(&mut self, next: u64, code: Option<i64>, closed: bool) {
+    pub(super) fn add_page(&mut self, page: &Value) -> Option<()> {
+        for chunk in page["chunks"].as_array()? {
+            self.add(Event::Output {
+                seq: chunk["seq"].as_u64()?,
+                stream: String::new(),
+                bytes: unbase64(&chunk["chunk"]),
+            });
+        }
+        let next = page["nextSeq"].as_u64()?;
         while self.last + 1 < next {
             let seq = self.last + 1;
-            if closed && seq + 1 == next {
-                self.pending.insert(seq, ProcessEvent::Closed);
-            } else if let Some(code) = code.filter(|_| self.code.is_none() && !self.is_pending(seq))
-            {
+            if page["closed"] == true && seq + 1 == next {
+                self.pending.insert(seq, Event::Closed { seq });
+            } else if let (Some(code), None) = (page["exitCode"].as_i64(), self.code) {
                 // The exit's position among lost events is unknown and irrelevant.
-                self.pending.insert(seq, ProcessEvent::Exited(code));
-            } else if !self.is_pending(seq) {
+                let denied = false;
+                self.pending
+                    .insert(seq, Event::Exited { seq, code, denied });
+            } else {
                 self.gaps += 1;
                 self.last = seq;
             }
             self.process_pending();
         }
-    }
-
-    fn is_pending(&self, seq: u64) -> bool {
-        self.pending.contains_key(&seq)
+        Some(())
     }
 
     /// Returns true if events wait after a gap.

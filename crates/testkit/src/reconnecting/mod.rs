@@ -2,24 +2,25 @@
 //! the events of every process arrive once and in order.
 //!
 //! - [`ReconnectingClient`]: the handle
-//! - `connection_task`: connects, resumes and reads
+//! - `connection_task`: connects, resumes and acknowledges
 //! - `followed_process`: reassembles the events of one process
 
 mod connection_task;
 mod followed_process;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use connection_task::{Calls, run};
+use crate::client::{CallError, Client};
+use crate::{Event, Start, TestTag, base64, deadline};
+use connection_task::run;
 use followed_process::FollowedProcess;
 pub use followed_process::Outcome;
-
-use crate::{RpcError, Start, TestTag, base64, deadline};
 
 /// The delivery mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,24 +31,13 @@ pub enum Delivery {
     Acked,
 }
 
-/// Why a call has no result.
-#[derive(Debug)]
-pub enum CallError {
-    /// The connection was lost; the call may have taken effect.
-    Lost,
-    /// The server returned an error.
-    Rejected(RpcError),
-}
-
 /// A client that reconnects.
-#[derive(Debug)]
 pub struct ReconnectingClient {
     shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Shared {
+struct Shared {
     url: String,
     delivery: Delivery,
     /// The tag of its processes.
@@ -57,12 +47,12 @@ pub(crate) struct Shared {
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     session: Option<String>,
     /// The current connection.
-    calls: Option<Calls>,
-    processes: std::collections::HashMap<String, FollowedProcess>,
+    client: Option<Arc<Client>>,
+    processes: HashMap<String, FollowedProcess>,
     connections: u64,
     next_write: u64,
 }
@@ -80,7 +70,7 @@ impl ReconnectingClient {
         let task = tokio::spawn(run(Arc::clone(&shared)));
         let client = ReconnectingClient { shared, task };
         client
-            .until("a first connection", |state| state.calls.as_ref().map(drop))
+            .until("a first connection", |state| state.client.clone())
             .await;
         client
     }
@@ -93,30 +83,24 @@ impl ReconnectingClient {
     /// Waits until the connection is lost and everything received on it is processed.
     pub async fn wait_lost(&self) {
         self.until("the loss of the connection", |state| {
-            state.calls.is_none().then_some(())
+            state.client.is_none().then_some(())
         })
         .await;
     }
 
     /// Calls a method on the current or the next connection.
     pub async fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
-        let calls = self
-            .until("a connection", |state| state.calls.clone())
+        let client = self
+            .until("a connection", |state| state.client.clone())
             .await;
-        let (sender, receiver) = oneshot::channel();
-        if calls.send(method, params, sender).await.is_err() {
-            return Err(CallError::Lost);
-        }
-        deadline::expect_soon(method, receiver)
-            .await
-            .unwrap_or(Err(CallError::Lost))
+        client.call_or_lost(method, params).await
     }
 
     /// Starts a process and passes its output to `sink`, in order. A start that was lost with its
     /// connection is retried under the same id.
     pub async fn follow(&self, start: Start, sink: impl FnMut(&[u8]) + Send + 'static) {
         let id = start.id().to_owned();
-        let process = FollowedProcess::new(Box::new(sink));
+        let process = FollowedProcess::new(sink);
         self.shared.state().processes.insert(id.clone(), process);
         let params = start.into_params(&self.shared.tag);
         loop {
@@ -156,20 +140,18 @@ impl ReconnectingClient {
 
     /// Waits for `closed` and forgets the process.
     pub async fn closed(&self, id: &str) -> Outcome {
-        loop {
-            let changed = self.shared.changed.notified();
-            {
-                let mut state = self.shared.state();
-                let outcome = state.processes.get(id).and_then(FollowedProcess::outcome);
-                if let Some(outcome) = outcome {
-                    state.processes.remove(id);
-                    return outcome;
-                }
-            }
-            deadline::expect_soon("an event of a process", changed).await;
-        }
+        let acked = self.shared.delivery == Delivery::Acked;
+        let outcome = self.until("an event of a process", |state| {
+            let process = state.processes.get(id)?;
+            let is_done = !acked || process.acked == process.last;
+            process.outcome().filter(|_| is_done)
+        });
+        let outcome = outcome.await;
+        self.shared.state().processes.remove(id);
+        outcome
     }
 
+    /// Waits until `look` finds something. The deadline is for each change.
     async fn until<T>(&self, what: &str, look: impl Fn(&State) -> Option<T>) -> T {
         loop {
             let changed = self.shared.changed.notified();
@@ -190,5 +172,15 @@ impl Drop for ReconnectingClient {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+
+    /// Takes an event from a connection.
+    fn take(&self, process: &str, event: Event) {
+        if let Some(process) = self.state().processes.get_mut(process) {
+            let in_order = self.delivery == Delivery::Push || event.seq() == process.last + 1;
+            assert!(in_order, "acked delivery has no gaps or duplicates");
+            process.add(event);
+        }
+        self.changed.notify_waiters();
     }
 }
