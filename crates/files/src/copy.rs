@@ -5,19 +5,18 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use outpost_types::Symlinks;
+use outpost_types::{FsCopyParams, Symlinks};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, ftruncate, openat, readlinkat,
-    statat, symlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, ftruncate, mkdirat, openat,
+    readlinkat, statat, symlinkat,
 };
 use rustix::io::Errno;
 
-use crate::copy_tree::copy_tree;
-use crate::identity::{Identity, file_type};
-use crate::omitted_names::OmittedNames;
+use crate::names::{Names, OmittedNames};
+use crate::path_masks::PathMasks;
 use crate::regular::{NO_SIDE_EFFECTS, check_regular, check_size, max_size};
-use crate::resolve::PATH_DIRECTORY;
+use crate::resolve::{Identity, PATH_DIRECTORY, file_type};
 use crate::{Files, FilesError};
 
 /// The mode bits that a copy keeps. Set-user-ID and set-group-ID would grant the rights of the copy's
@@ -27,23 +26,20 @@ pub(crate) const PERMISSIONS: u32 = 0o777;
 impl Files {
     /// Copies a file, a symbolic link, or with `recursive` a directory and its content. Modes are kept,
     /// links stay links. An existing destination file keeps its inode and gets the new content.
-    pub fn copy(
-        &self,
-        source: &Path,
-        destination: &Path,
-        recursive: bool,
-    ) -> Result<(), FilesError> {
-        self.copy_without(source, destination, recursive, &OmittedNames::default())
+    pub(crate) fn copy(&self, masks: &PathMasks, op: &FsCopyParams) -> Result<(), FilesError> {
+        let (omitted, destination) = (masks.omitted_names(), op.destination_path.as_path());
+        let is_placeholder = masks.is_placeholder(destination, Symlinks::Follow);
+        self.copy_without(op, &omitted)?;
+        // The placeholder may have been removed while it was still empty.
+        if is_placeholder && !self.claim_placeholder(destination, Symlinks::Follow)? {
+            self.copy_without(op, &omitted)?;
+        }
+        Ok(())
     }
 
-    /// Copies like [`copy`](Self::copy), except for the `omitted` names.
-    pub(crate) fn copy_without(
-        &self,
-        source: &Path,
-        destination: &Path,
-        recursive: bool,
-        omitted: &OmittedNames,
-    ) -> Result<(), FilesError> {
+    /// Copies all but the `omitted` names.
+    fn copy_without(&self, op: &FsCopyParams, omitted: &OmittedNames) -> Result<(), FilesError> {
+        let (source, destination) = (op.source_path.as_path(), op.destination_path.as_path());
         let stat = statat(CWD, source, AtFlags::SYMLINK_NOFOLLOW)?;
         match file_type(&stat) {
             FileType::RegularFile => {
@@ -58,7 +54,7 @@ impl Files {
                 let (parent, name) = self.open_parent(source, Symlinks::Follow)?;
                 copy_link((&parent, name), (&CWD, destination.as_os_str()))
             }
-            FileType::Directory if !recursive => Err(FilesError::CopyNeedsRecursive),
+            FileType::Directory if !op.recursive => Err(FilesError::CopyNeedsRecursive),
             FileType::Directory => self.copy_directory(source, destination, omitted),
             _ => Err(FilesError::CopyUnsupported),
         }
@@ -85,10 +81,10 @@ impl Files {
 }
 
 /// A name in an open directory.
-pub(crate) type EntryIn<'a, Fd> = (&'a Fd, &'a OsStr);
+type EntryIn<'a, Fd> = (&'a Fd, &'a OsStr);
 
 /// Copies a regular file. `flags` tells whether a symbolic link at the destination is followed.
-pub(crate) fn copy_file<A: AsFd, B: AsFd>(
+fn copy_file<A: AsFd, B: AsFd>(
     from: EntryIn<'_, A>,
     to: EntryIn<'_, B>,
     flags: AtFlags,
@@ -145,10 +141,7 @@ fn open_target<Fd: AsFd>(
 }
 
 /// Creates a symbolic link with the same target text.
-pub(crate) fn copy_link<A: AsFd, B: AsFd>(
-    from: EntryIn<'_, A>,
-    to: EntryIn<'_, B>,
-) -> Result<(), FilesError> {
+fn copy_link<A: AsFd, B: AsFd>(from: EntryIn<'_, A>, to: EntryIn<'_, B>) -> Result<(), FilesError> {
     let text = readlinkat(from.0, from.1, Vec::new())?;
     Ok(symlinkat(text, to.0, to.1)?)
 }
@@ -187,5 +180,87 @@ fn check_outside(source: &OwnedFd, destination: &Path) -> Result<(), FilesError>
             return Ok(());
         }
         identity = parent;
+    }
+}
+
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// A directory that is being copied.
+struct PendingDirectory {
+    source: OwnedFd,
+    copy: OwnedFd,
+    /// The entries that are not copied yet.
+    names: Names,
+    /// The final mode of the copy, if it was created here. Until then its owner can write to it.
+    mode: Option<Mode>,
+}
+
+/// Copies the content of `source` to a directory, which is created if it does not exist.
+fn copy_tree<Fd: AsFd>(
+    source: OwnedFd,
+    to: EntryIn<'_, Fd>,
+    max_depth: usize,
+    omitted: &OmittedNames,
+) -> Result<(), FilesError> {
+    let first = PendingDirectory::open(source, to, OFlags::empty(), omitted)?;
+    // Stop if a change of the tree leads into the copy.
+    let copy_root = Identity::of(&first.copy)?;
+    let mut levels = vec![first];
+    while let Some(level) = levels.last_mut() {
+        let Some(name) = level.names.next(&level.source)? else {
+            level.finish()?;
+            levels.pop();
+            continue;
+        };
+        let from = (&level.source, name.text.as_os_str());
+        let to = (&level.copy, name.text.as_os_str());
+        match name.kind {
+            FileType::RegularFile => copy_file(from, to, AtFlags::SYMLINK_NOFOLLOW)?,
+            FileType::Symlink => copy_link(from, to)?,
+            FileType::Directory => {
+                let source = openat(from.0, from.1, READ | OFlags::NOFOLLOW, Mode::empty())?;
+                if Identity::of(&source)? == copy_root {
+                    return Err(FilesError::CopyIntoItself);
+                }
+                let below = PendingDirectory::open(source, to, OFlags::NOFOLLOW, omitted)?;
+                levels.push(below);
+                if levels.len() > max_depth {
+                    return Err(FilesError::TooDeep { limit: max_depth });
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+impl PendingDirectory {
+    fn open<Fd: AsFd>(
+        source: OwnedFd,
+        (directory, name): EntryIn<'_, Fd>,
+        flags: OFlags,
+        omitted: &OmittedNames,
+    ) -> Result<Self, FilesError> {
+        let mode = Mode::from_raw_mode(fstat(&source)?.st_mode & PERMISSIONS);
+        let mode = match mkdirat(directory, name, mode | Mode::RWXU) {
+            Ok(()) => Some(mode),
+            Err(Errno::EXIST) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(PendingDirectory {
+            names: Names::new(&source, omitted)?,
+            copy: openat(directory, name, READ | flags, Mode::empty())?,
+            source,
+            mode,
+        })
+    }
+
+    fn finish(&self) -> Result<(), FilesError> {
+        match self.mode {
+            Some(mode) => Ok(fchmod(&self.copy, mode)?),
+            None => Ok(()),
+        }
     }
 }

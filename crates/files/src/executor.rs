@@ -2,18 +2,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use outpost_types::{FileOp, FileReply, Symlinks};
+use outpost_types::{Empty, FileOp, FileReply, FsCanonicalizeResult, PathUri, Symlinks};
 use rustix::io::Errno;
+use serde_json::value::RawValue;
 
 use crate::path_masks::PathMasks;
-use crate::perform::execute;
-use crate::regular::check_size;
-use crate::worker::messages::{Call, OpenMode, Response, decode, encode};
-use crate::write::replace_content;
-use crate::writer::{Writer, WriterBackend};
+use crate::regular::{check_size, replace_content};
+use crate::stream::{Writer, WriterBackend};
+use crate::worker::{Call, OpenMode, Response, decode, encode};
 use crate::{Files, FilesError, OpenFile, WorkerSocket};
 
 /// Executes file operations, in this process or in a sandboxed worker process.
@@ -64,13 +62,20 @@ impl FileExecutor {
 
     /// Executes an operation.
     pub fn perform(&self, op: FileOp) -> Result<FileReply, FilesError> {
-        self.call(Call::Perform(op))?.into_reply()
+        match self.call(&Call::Perform(op))? {
+            Outcome::Reply(reply) => Ok(reply),
+            Outcome::File(_) => Err(FilesError::NoReply),
+        }
     }
 
     /// Opens a regular file for reading.
     pub fn open(&self, path: &Path, symlinks: Symlinks) -> Result<OpenFile, FilesError> {
+        let limits = match self {
+            Self::InProcess(executor) => executor.files.limits,
+            Self::Sandboxed(executor) => executor.files.limits,
+        };
         let file = self.open_as(path, symlinks, OpenMode::Read)?;
-        Ok(OpenFile::new(file, self.files().limits))
+        Ok(OpenFile::new(file, limits))
     }
 
     /// Reads all bytes of a regular file.
@@ -78,20 +83,22 @@ impl FileExecutor {
         self.open(path, symlinks)?.read()
     }
 
-    /// Replaces the content of a file with `bytes`. Creates the file if it does not exist.
+    /// Replaces the content of a regular file with `bytes`. Creates the file if it does not exist. An
+    /// existing file keeps its inode, and with it its hard links, mode and owner.
     pub fn write(&self, path: &Path, bytes: &[u8], symlinks: Symlinks) -> Result<(), FilesError> {
         check_size(bytes.len() as u64)?;
         replace_content(self.open_as(path, symlinks, OpenMode::Write)?, bytes)
     }
 
-    /// Starts to replace a file, which need not exist. The worker lives as long as the writer.
+    /// Starts to replace a file, which need not exist. If the path is a symbolic link, its target is
+    /// replaced. The worker lives as long as the writer.
     pub fn create_stream(self, path: &Path) -> Result<Writer, FilesError> {
         Ok(Writer(match self {
             Self::InProcess(executor) => {
                 WriterBackend::InProcess(executor.files.create_stream(path)?)
             }
             Self::Sandboxed(executor) => {
-                let path = path.to_owned();
+                let path = PathUri::from_path(path);
                 let file = executor.call(&Call::CreateStream { path })?.into_file()?;
                 WriterBackend::Sandboxed { file, executor }
             }
@@ -99,78 +106,68 @@ impl FileExecutor {
     }
 
     fn open_as(&self, path: &Path, symlinks: Symlinks, mode: OpenMode) -> Result<File, FilesError> {
-        let path = path.to_owned();
+        let path = PathUri::from_path(path);
         let call = Call::Open {
             path,
             symlinks,
             mode,
         };
-        self.call(call)?.into_file()
+        self.call(&call)?.into_file()
     }
 
-    fn files(&self) -> &Files {
-        match self {
-            Self::InProcess(executor) => &executor.files,
-            Self::Sandboxed(executor) => &executor.files,
-        }
-    }
-
-    fn call(&self, call: Call) -> Result<ResponseWithFile, FilesError> {
+    fn call(&self, call: &Call) -> Result<Outcome, FilesError> {
         match self {
             Self::InProcess(executor) => executor.call(call),
-            Self::Sandboxed(executor) => executor.call(&call),
+            Self::Sandboxed(executor) => executor.call(call),
         }
     }
 }
 
-/// The response to a call and the file that came with it.
-pub(crate) struct ResponseWithFile {
-    pub(crate) response: Response,
-    pub(crate) file: Option<OwnedFd>,
+/// The outcome of a successful call.
+pub(crate) enum Outcome {
+    Reply(FileReply),
+    File(File),
 }
 
-impl ResponseWithFile {
-    pub(crate) fn into_reply(self) -> Result<FileReply, FilesError> {
-        match self.response {
-            Response::Reply(reply) => Ok(reply),
-            Response::File => Err(FilesError::NoReply),
-        }
-    }
-
+impl Outcome {
     fn into_file(self) -> Result<File, FilesError> {
-        match (self.response, self.file) {
-            (Response::File, Some(file)) => Ok(file.into()),
-            // The kernel discards a received descriptor if this process has too many open.
-            (Response::File, None) => Err(Errno::MFILE.into()),
-            (Response::Reply(_), _) => Err(FilesError::NoReply),
+        match self {
+            Self::File(file) => Ok(file),
+            Self::Reply(_) => Err(FilesError::NoReply),
         }
     }
 }
 
 impl InProcess {
-    fn call(&self, call: Call) -> Result<ResponseWithFile, FilesError> {
+    fn call(&self, call: &Call) -> Result<Outcome, FilesError> {
         let masks = PathMasks {
             placeholders: self.placeholders.clone(),
             ..PathMasks::default()
         };
-        let masks = masks.relevant_to(&call, self.is_placeholder);
+        let masks = masks.relevant_to(call, self.is_placeholder);
         execute(&self.files, &masks, call)
     }
 }
 
 impl Sandboxed {
     /// Sends a call and waits for the response.
-    pub(crate) fn call(&self, call: &Call) -> Result<ResponseWithFile, FilesError> {
+    pub(crate) fn call(&self, call: &Call) -> Result<Outcome, FilesError> {
         let request = encode(&(&self.files, &self.masks, call)).ok_or(FilesError::NoReply)?;
         self.socket.send(&request, None).map_err(socket_error)?;
         let message = self.socket.receive().map_err(socket_error)?;
         let message = message.ok_or(FilesError::NoReply)?;
-        let response: Result<Response, FilesError> =
+        let response: Result<Response<Box<RawValue>>, FilesError> =
             decode(&message.bytes).ok_or(FilesError::NoReply)?;
-        Ok(ResponseWithFile {
-            response: response?,
-            file: message.file,
-        })
+        match (response?, message.file, call) {
+            (Response::Reply(reply), _, Call::Perform(op)) => {
+                let reply = op.parse_reply(&reply).map_err(|_| FilesError::NoReply)?;
+                Ok(Outcome::Reply(reply))
+            }
+            (Response::Reply(_), _, _) => Ok(Outcome::Reply(FileReply::Done(Empty {}))),
+            (Response::File, Some(file), _) => Ok(Outcome::File(file.into())),
+            // The kernel discards a received descriptor if this process has too many open.
+            (Response::File, None, _) => Err(Errno::MFILE.into()),
+        }
     }
 }
 
@@ -178,5 +175,53 @@ fn socket_error(error: io::Error) -> FilesError {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => FilesError::Timeout,
         _ => FilesError::NoReply,
+    }
+}
+
+/// Executes a call that keeps no state, in this process or in the worker. The caller handles
+/// `CreateStream` and `Commit`.
+pub(crate) fn execute(
+    files: &Files,
+    masks: &PathMasks,
+    call: &Call,
+) -> Result<Outcome, FilesError> {
+    match (masks.check(call), call) {
+        (Err(error), Call::Perform(FileOp::Remove(op))) if op.force && error.is(Errno::NOENT) => {
+            return Ok(Outcome::Reply(FileReply::Done(Empty {})));
+        }
+        (checked, _) => checked?,
+    }
+    match call {
+        Call::Perform(op) => files.perform(masks, op).map(Outcome::Reply),
+        Call::Open {
+            path,
+            symlinks,
+            mode,
+        } => {
+            let file = match mode {
+                OpenMode::Read => files.open_regular(path.as_path(), *symlinks)?,
+                OpenMode::Write => files.open_to_write(path.as_path(), *symlinks)?,
+            };
+            Ok(Outcome::File(file))
+        }
+        Call::CreateStream { .. } | Call::Commit => Err(FilesError::NoReply),
+    }
+}
+
+impl Files {
+    fn perform(&self, masks: &PathMasks, op: &FileOp) -> Result<FileReply, FilesError> {
+        let done = |()| FileReply::Done(Empty {});
+        match op {
+            FileOp::CreateDirectory(op) => self.create_directory(masks, op).map(done),
+            FileOp::GetMetadata(op) => self.metadata(op).map(FileReply::Metadata),
+            FileOp::Canonicalize(op) => {
+                let path = PathUri::from_path(&op.path.as_path().canonicalize()?);
+                Ok(FileReply::Path(FsCanonicalizeResult { path }))
+            }
+            FileOp::ReadDirectory(op) => self.read_directory(masks, op).map(FileReply::Entries),
+            FileOp::Walk(op) => self.walk(masks, op).map(FileReply::Walk),
+            FileOp::Remove(op) => self.remove(op).map(done),
+            FileOp::Copy(op) => self.copy(masks, op).map(done),
+        }
     }
 }

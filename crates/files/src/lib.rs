@@ -6,8 +6,8 @@
 //! - [`FileExecutor::perform`] executes a [`FileOp`](outpost_types::FileOp), in this process or in a
 //!   sandboxed worker process, where [`run_worker`] is the main loop
 //! - [`Files`] implements the operations, one source file per operation
-//! - [`OpenFile`] is an open file that is read in blocks; [`Writer`] and [`StreamWriter`] replace a
-//!   file with new content written in blocks
+//! - [`OpenFile`] is an open file that is read in blocks; [`Writer`] replaces a file with new content
+//!   written in blocks
 //! - [`Limits`] holds every limit
 //! - [`FilesError`] is the error of all operations, classified by
 //!   [`FileErrorKind`](outpost_types::FileErrorKind)
@@ -22,38 +22,24 @@
 //! (`regular`).
 
 mod copy;
-mod copy_tree;
-mod create_directory;
+mod directory;
 mod error;
 mod executor;
 mod files;
-mod identity;
-mod limits;
 mod metadata;
 mod names;
-mod omitted_names;
 mod path_masks;
-mod perform;
-mod placeholder;
-mod read;
-mod read_directory;
 mod regular;
 mod remove;
-mod remove_tree;
 mod resolve;
 mod stream;
 mod walk;
 mod worker;
-mod write;
-mod writer;
 
 pub use error::FilesError;
 pub use executor::{FileExecutor, InProcess, Sandboxed};
-pub use files::{Files, SymlinkCheck};
-pub use limits::Limits;
+pub use files::{Files, Limits, SymlinkCheck};
 pub use path_masks::PathMasks;
-pub use read::{Block, OpenFile};
-pub use remove::Remove;
-pub use stream::StreamWriter;
+pub use regular::{Block, OpenFile};
+pub use stream::Writer;
 pub use worker::{WorkerSocket, run_worker};
-pub use writer::Writer;

@@ -1,16 +1,16 @@
 //! Reads the names in a directory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, Dir, FileType, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, statat};
 use rustix::io::Errno;
 
 use crate::FilesError;
-use crate::identity::file_type;
-use crate::omitted_names::OmittedNames;
+use crate::resolve::{Identity, file_type};
 
 /// A directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,5 +122,32 @@ pub(crate) fn target_of(directory: impl AsFd, name: &Name) -> Option<FileType> {
         Ok(stat) => Some(file_type(&stat)),
         Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
         Err(_) => Some(FileType::Unknown),
+    }
+}
+
+/// The omitted names by the identity of their directory, which may be reached by any path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OmittedNames(HashMap<Identity, Vec<OsString>>);
+
+impl OmittedNames {
+    /// Omits these paths. A path whose parent is not accessible cannot be listed anyway.
+    pub(crate) fn new<'a>(paths: impl Iterator<Item = &'a Path>) -> Self {
+        let mut by_directory: HashMap<_, Vec<_>> = HashMap::new();
+        for (parent, name) in paths.filter_map(|path| path.parent().zip(path.file_name())) {
+            if let Ok(stat) = statat(CWD, parent, AtFlags::empty()) {
+                let names = by_directory.entry(Identity::from(&stat)).or_default();
+                names.push(name.to_owned());
+            }
+        }
+        OmittedNames(by_directory)
+    }
+
+    /// The names to leave out of a directory.
+    pub(crate) fn in_directory(&self, directory: impl AsFd) -> Result<Vec<OsString>, Errno> {
+        if self.0.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names = self.0.get(&Identity::of(directory)?);
+        Ok(names.cloned().unwrap_or_default())
     }
 }

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use outpost_types::{FileOp, PathUse, Symlinks, UsedPath};
+use outpost_types::{Listing, PathUse, Symlinks, UsedPath};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::FilesError;
-use crate::omitted_names::OmittedNames;
-use crate::worker::messages::Call;
+use crate::names::OmittedNames;
+use crate::worker::Call;
 
 /// Paths, without symbolic links, that are mounted over or occupied by a placeholder.
 ///
@@ -34,23 +34,18 @@ impl PathMasks {
         if self.placeholders.is_empty() {
             return self;
         }
+        let listing = match call {
+            Call::Perform(op) => op.listing(),
+            Call::Open { .. } | Call::CreateStream { .. } | Call::Commit => Listing::Nothing,
+        };
         let used: Vec<_> = call.used_paths().iter().filter_map(resolved).collect();
         self.placeholders.retain(|placeholder| {
-            let is_listed = match call {
-                Call::Perform(FileOp::ReadDirectory { .. }) => {
-                    used.iter().any(|path| placeholder.parent() == Some(path))
-                }
-                Call::Perform(FileOp::Walk { options, .. })
-                    if options.follow_directory_symlinks =>
-                {
-                    true
-                }
-                Call::Perform(FileOp::Walk { .. } | FileOp::Copy { .. }) => {
-                    used.iter().any(|path| placeholder.starts_with(path))
-                }
-                _ => false,
-            };
-            (is_listed || used.contains(placeholder)) && is_placeholder(placeholder)
+            let is_met = used.iter().any(|path| match listing {
+                Listing::Nothing => placeholder == path,
+                Listing::Directory => placeholder == path || placeholder.parent() == Some(path),
+                Listing::Tree | Listing::Anywhere => placeholder.starts_with(path),
+            });
+            (is_met || listing == Listing::Anywhere) && is_placeholder(placeholder)
         });
         self
     }
@@ -117,25 +112,24 @@ fn resolved(used: &UsedPath<'_>) -> Option<PathBuf> {
     Some(path.parent()?.canonicalize().ok()?.join(name))
 }
 
-/// Serializes paths as their bytes, because serde rejects a path that is not UTF-8.
+/// Serializes paths as URIs, because serde rejects a path that is not UTF-8.
 mod path_list {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
     use std::path::PathBuf;
 
+    use outpost_types::PathUri;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(
         paths: &[PathBuf],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(paths.iter().map(|path| path.as_os_str().as_bytes()))
+        serializer.collect_seq(paths.iter().map(|path| PathUri::from_path(path)))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<PathBuf>, D::Error> {
-        let paths = Vec::<Vec<u8>>::deserialize(deserializer)?.into_iter();
-        Ok(paths.map(|path| OsString::from_vec(path).into()).collect())
+        let paths = Vec::<PathUri>::deserialize(deserializer)?.into_iter();
+        Ok(paths.map(PathUri::into_path).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! Opens paths, with or without following symbolic symlinks.
+//! Opens paths, with or without following symbolic links.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path};
@@ -6,11 +6,10 @@ use std::path::{Component, Path};
 use outpost_types::Symlinks;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat,
 };
 use rustix::io::Errno;
 
-use crate::identity::file_type;
 use crate::{Files, FilesError, SymlinkCheck};
 
 /// Flags for a directory that is only used as the base of other calls.
@@ -134,4 +133,30 @@ fn walk_to_parent(path: &Path) -> Result<(OwnedFd, Option<&OsStr>), FilesError> 
         directory = open_in(&directory, name, PATH_DIRECTORY, Mode::empty())?;
     }
     Ok((directory, None))
+}
+
+/// A file's device and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    pub(crate) fn of(file: impl AsFd) -> Result<Self, Errno> {
+        Ok(Self::from(&fstat(file)?))
+    }
+}
+
+impl From<&Stat> for Identity {
+    fn from(stat: &Stat) -> Self {
+        Identity {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
+    }
+}
+
+pub(crate) fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
 }

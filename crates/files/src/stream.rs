@@ -20,8 +20,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::copy::PERMISSIONS;
-use crate::identity::{Identity, file_type};
+use crate::executor::Sandboxed;
 use crate::regular::check_size;
+use crate::resolve::{Identity, file_type};
+use crate::worker::Call;
 use crate::{Files, FilesError};
 
 /// The mode of a new file before the umask is applied.
@@ -33,10 +35,43 @@ const TEMP_MODE: Mode = Mode::from_raw_mode(0o600);
 /// The number of names that are tried for a temporary file.
 const ATTEMPTS: u32 = 100;
 
-/// Writes the new content of a file. Dropping it without a commit leaves the file unchanged and
-/// removes what was written.
+/// Writes the new content of a file, in this process or through a worker. Dropping it without a commit
+/// leaves the file unchanged and removes what was written.
 #[derive(Debug)]
-pub struct StreamWriter {
+pub struct Writer(pub(crate) WriterBackend);
+
+#[derive(Debug)]
+pub(crate) enum WriterBackend {
+    InProcess(StreamWriter),
+    /// The worker holds the [`StreamWriter`] and commits it, or drops it when the socket is closed.
+    Sandboxed {
+        file: File,
+        executor: Sandboxed,
+    },
+}
+
+impl Writer {
+    /// Writes a block at any offset. Gaps read as zeros.
+    pub fn write_block(&self, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
+        match &self.0 {
+            WriterBackend::InProcess(writer) => writer.write_block(offset, bytes),
+            WriterBackend::Sandboxed { file, .. } => write_at(file, offset, bytes),
+        }
+    }
+
+    /// Atomically replaces the file with what was written. Owner and permissions of an existing file
+    /// are kept, except for set-user-ID and set-group-ID: these were granted to the old content.
+    pub fn commit(self) -> Result<(), FilesError> {
+        match self.0 {
+            WriterBackend::InProcess(writer) => writer.commit(),
+            WriterBackend::Sandboxed { executor, .. } => executor.call(&Call::Commit).map(|_| ()),
+        }
+    }
+}
+
+/// Writes the new content of a file in this process.
+#[derive(Debug)]
+pub(crate) struct StreamWriter {
     file: File,
     /// The directory of the replaced file, even if its path leads elsewhere by now.
     directory: OwnedFd,
@@ -57,7 +92,7 @@ enum TempFile {
 impl Files {
     /// Starts to replace a file, which need not exist. If the path is a symbolic link, its target is
     /// replaced.
-    pub fn create_stream(&self, path: &Path) -> Result<StreamWriter, FilesError> {
+    pub(crate) fn create_stream(&self, path: &Path) -> Result<StreamWriter, FilesError> {
         let path = target(path)?;
         let (directory, name) = self.open_parent(&path, Symlinks::Follow)?;
         check_replaceable(&directory, name)?;
@@ -72,8 +107,7 @@ impl Files {
 }
 
 impl StreamWriter {
-    /// Writes a block at any offset. Gaps read as zeros.
-    pub fn write_block(&self, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
+    fn write_block(&self, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
         write_at(&self.file, offset, bytes)
     }
 
@@ -82,9 +116,7 @@ impl StreamWriter {
         Ok(self.file.try_clone()?)
     }
 
-    /// Atomically replaces the file with what was written. Owner and permissions of an existing file
-    /// are kept, except for set-user-ID and set-group-ID: these were granted to the old content.
-    pub fn commit(mut self) -> Result<(), FilesError> {
+    pub(crate) fn commit(mut self) -> Result<(), FilesError> {
         match (check_replaceable(&self.directory, &self.name)?, &self.temp) {
             (Some(existing), _) => self.copy_owner_and_mode(&existing)?,
             (None, TempFile::Named(_)) => fchmod(&self.file, default_mode(&self.directory)?)?,
@@ -119,7 +151,7 @@ impl StreamWriter {
 }
 
 /// Writes a block into an open file.
-pub(crate) fn write_at(file: &File, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
+fn write_at(file: &File, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
     let end = offset.checked_add(bytes.len() as u64);
     let end = end.filter(|end| i64::try_from(*end).is_ok());
     check_size(end.ok_or(Errno::FBIG)?)?;

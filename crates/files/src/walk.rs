@@ -4,13 +4,13 @@ use std::collections::{HashSet, VecDeque};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use outpost_types::{EntryKind, WalkEntry, WalkError, WalkOptions, WalkResult};
+use outpost_types::{EntryKind, FsWalkParams, WalkEntry, WalkError, WalkOptions, WalkResult};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 
-use crate::identity::{Identity, file_type};
-use crate::names::{Name, first_names, target_of};
-use crate::omitted_names::OmittedNames;
+use crate::names::{Name, OmittedNames, first_names, target_of};
+use crate::path_masks::PathMasks;
+use crate::resolve::{Identity, file_type};
 use crate::{Files, FilesError, Limits};
 
 /// The error for a name that is not UTF-8.
@@ -45,18 +45,13 @@ fn check(options: &WalkOptions, limits: &Limits) -> Result<(), FilesError> {
 }
 
 impl Files {
-    /// Lists the tree below `root`. The result is empty if `root` is no directory.
-    pub fn walk(&self, root: &Path, options: WalkOptions) -> Result<WalkResult, FilesError> {
-        self.walk_without(root, options, &OmittedNames::default())
-    }
-
-    /// Lists the tree below `root` except for the `omitted` names.
-    pub(crate) fn walk_without(
+    /// Lists the tree below a directory. The result is empty if the root is no directory.
+    pub(crate) fn walk(
         &self,
-        root: &Path,
-        options: WalkOptions,
-        omitted: &OmittedNames,
+        masks: &PathMasks,
+        op: &FsWalkParams,
     ) -> Result<WalkResult, FilesError> {
+        let (root, options) = (op.path.as_path(), op.options);
         check(&options, &self.limits)?;
         // Fails with ENOENT for a symbolic link without a target.
         let target = statat(CWD, root, AtFlags::empty())?;
@@ -70,7 +65,7 @@ impl Files {
         let mut walker = Walker {
             limits: self.limits,
             options,
-            omitted,
+            omitted: masks.omitted_names(),
             result: WalkResult::default(),
             pending: VecDeque::from([(root.to_owned(), 0)]),
             entered: HashSet::from([Identity::from(&target)]),
@@ -99,10 +94,10 @@ fn entry_bytes(kind: EntryKind) -> usize {
 /// A limit ends the walk.
 struct LimitReached;
 
-struct Walker<'a> {
+struct Walker {
     limits: Limits,
     options: WalkOptions,
-    omitted: &'a OmittedNames,
+    omitted: OmittedNames,
     result: WalkResult,
     /// Directories that are listed but not read yet, with their depth.
     pending: VecDeque<(PathBuf, u64)>,
@@ -113,13 +108,13 @@ struct Walker<'a> {
     bytes: usize,
 }
 
-impl Walker<'_> {
+impl Walker {
     fn read(&mut self, directory: &Path, depth: u64) -> Result<(), LimitReached> {
         // One name more than will be examined shows that there are more.
         let left = self.options.max_entries - self.examined;
         let count = usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1));
         let read = self.open(directory, depth).and_then(|open| {
-            let names = first_names(&open, count, self.omitted)?;
+            let names = first_names(&open, count, &self.omitted)?;
             Ok((open, names))
         });
         let (open, names) = match read {

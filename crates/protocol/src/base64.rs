@@ -3,10 +3,13 @@
 //! All uses of the base64 library are here.
 
 use std::collections::TryReserveError;
+use std::convert::Infallible;
 use std::fmt;
 
 use base64_simd::{AsOut as _, STANDARD};
-use serde::de::{self, Deserialize, Deserializer, Visitor};
+use outpost_types::members::parse_str;
+use schemars::JsonSchema;
+use serde::de::{Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 
 use crate::NoMemory;
@@ -94,9 +97,17 @@ impl InvalidBase64 {
     }
 }
 
+/// The expectation in the error for another type.
+const EXPECTED: &str = "a base64 string";
+
 /// Bytes that are a base64 string in JSON.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Base64Bytes(pub Vec<u8>);
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, JsonSchema)]
+#[schemars(
+    rename = "Base64",
+    description = "Bytes: standard alphabet, with padding.",
+    extend("contentEncoding" = "base64")
+)]
+pub struct Base64Bytes(#[schemars(with = "String")] pub Vec<u8>);
 
 impl AsRef<[u8]> for Base64Bytes {
     fn as_ref(&self) -> &[u8] {
@@ -144,13 +155,14 @@ impl Serialize for Base64Text {
 
 impl<'de> Deserialize<'de> for Base64Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Base64TextVisitor).map(Self)
+        let decode = |text: &str| Ok::<_, Infallible>(Self(decode(text.as_bytes())));
+        parse_str(deserializer, EXPECTED, decode)
     }
 }
 
 /// Serializes any type that holds bytes, for `#[serde(with = "as_text")]`.
 pub(crate) mod as_text {
-    use super::{AsText, Base64Visitor, Deserializer, Serializer};
+    use super::{AsText, Deserializer, EXPECTED, Serializer, decode, parse_str};
 
     pub(crate) fn serialize<S: Serializer>(
         bytes: &impl AsRef<[u8]>,
@@ -162,7 +174,9 @@ pub(crate) mod as_text {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>, B: From<Vec<u8>>>(
         deserializer: D,
     ) -> Result<B, D::Error> {
-        deserializer.deserialize_str(Base64Visitor).map(B::from)
+        parse_str(deserializer, EXPECTED, |text| {
+            decode(text.as_bytes()).map(B::from)
+        })
     }
 }
 
@@ -176,34 +190,5 @@ impl fmt::Display for AsText<'_> {
             f.write_str(STANDARD.encode_as_str(step, buffer.as_mut_slice().as_out()))?;
         }
         Ok(())
-    }
-}
-
-struct Base64Visitor;
-
-impl Visitor<'_> for Base64Visitor {
-    type Value = Vec<u8>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a base64 string")
-    }
-
-    // Also called for borrowed strings, the usual case, because base64 needs no escapes.
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<u8>, E> {
-        decode(text.as_bytes()).map_err(E::custom)
-    }
-}
-
-struct Base64TextVisitor;
-
-impl Visitor<'_> for Base64TextVisitor {
-    type Value = Result<Vec<u8>, InvalidBase64>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a base64 string")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(decode(text.as_bytes()))
     }
 }

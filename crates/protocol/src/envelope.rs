@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny};
+use schemars::JsonSchema;
+use serde::de::{Deserializer, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::RequestId;
 use crate::malformed::{MAX_MESSAGE_BYTES, Malformed, MalformedKind};
 use crate::params::parse_params;
 use crate::vet::vet;
-use crate::{RequestId, TraceContext};
 
 /// One incoming message with its params still raw. Borrows from the bytes it was parsed from.
 ///
@@ -72,7 +74,7 @@ impl<'a> Incoming<'a> {
 }
 
 /// The members that determine the kind of a message, as raw text.
-#[derive(serde::Deserialize)]
+#[derive(Deserialize)]
 struct Members<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
@@ -140,5 +142,16 @@ where
 }
 
 /// A string that borrows if it has no escapes. Serde does so only for a `Cow` that is a field.
-#[derive(serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+#[derive(Deserialize)]
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
+/// A W3C trace context. The request's span becomes a child of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceContext {
+    /// Version, trace id, parent span and flags, as in the HTTP header of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// Vendor data, as in the HTTP header of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
+}

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::envelope::Text;
 use crate::method::PROCESS_OUTPUT;
 use crate::{ProcessOutput, RequestId, RpcError};
 
@@ -141,7 +142,3 @@ impl<'de> Visitor<'de> for MessageVisitor {
         }
     }
 }
-
-/// A string that borrows if it has no escapes. Serde does so only for a `Cow` that is a field.
-#[derive(serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,121 +1,187 @@
-//! The table of methods.
+//! The tables of methods and notifications, with their params and results.
 
-/// Client notification: the handshake is complete.
-pub const INITIALIZED: &str = "initialized";
-/// Client notification: acknowledges the events of a process up to a number.
-pub const PROCESS_ACK: &str = "process/ack";
-/// Server notification: output of a process.
-pub const PROCESS_OUTPUT: &str = "process/output";
-/// Server notification: a process exited.
-pub const PROCESS_EXITED: &str = "process/exited";
-/// Server notification: a process is closed; no event follows.
-pub const PROCESS_CLOSED: &str = "process/closed";
-/// Server notification: output of a spawned process.
-pub const PROCESS_OUTPUT_DELTA: &str = "process/outputDelta";
-/// Server notification: output of a command.
-pub const COMMAND_OUTPUT_DELTA: &str = "command/exec/outputDelta";
-/// Server notification: a command of the first exec protocol exited.
-pub const COMMAND_EXITED: &str = "command/exec/exited";
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
-/// Server notification: a chunk of the body of an HTTP response.
-pub const HTTP_BODY_DELTA: &str = "http/request/bodyDelta";
-/// Client notification: acknowledges the chunks of a body up to a number.
-pub const HTTP_ACK: &str = "http/request/ack";
-/// Client notification: cancels a response.
-pub const HTTP_CANCEL: &str = "http/request/cancel";
+use crate::fs::Sandboxed;
+use crate::schema::{Message, Sender};
+// The tables name nearly every type of the crate.
+use crate::*;
 
-/// All notifications, in both directions.
-pub const NOTIFICATIONS: [&str; 11] = [
-    INITIALIZED,
-    PROCESS_ACK,
-    PROCESS_OUTPUT,
-    PROCESS_EXITED,
-    PROCESS_CLOSED,
-    PROCESS_OUTPUT_DELTA,
-    COMMAND_OUTPUT_DELTA,
-    COMMAND_EXITED,
-    HTTP_BODY_DELTA,
-    HTTP_ACK,
-    HTTP_CANCEL,
-];
+/// Defines the notifications from one row each: the sender and the params, followed by those of
+/// another dialect that uses the name.
+macro_rules! notifications {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident $value:literal $sender:ident ($params:ty) $($dialect:literal ($other:ty))?;
+    )*) => {
+        $($(#[$doc])* pub const $name: &str = $value;)*
 
-/// A method that a client can call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// `initialize`
-    Initialize,
-    /// `process/start`
-    ProcessStart,
-    /// `process/read`
-    ProcessRead,
-    /// `process/write`
-    ProcessWrite,
-    /// `process/signal`
-    ProcessSignal,
-    /// `process/terminate`
-    ProcessTerminate,
-    /// `process/resize`
-    ProcessResize,
-    /// `process/list`
-    ProcessList,
-    /// `process/spawn`
-    ProcessSpawn,
-    /// `process/writeStdin`
-    ProcessWriteStdin,
-    /// `process/resizePty`
-    ProcessResizePty,
-    /// `process/kill`
-    ProcessKill,
-    /// `command/exec`
-    CommandExec,
-    /// `command/exec/write`
-    CommandExecWrite,
-    /// `command/exec/resize`
-    CommandExecResize,
-    /// `command/exec/terminate`
-    CommandExecTerminate,
-    /// `environment/info`
-    EnvironmentInfo,
-    /// `environment/status`
-    EnvironmentStatus,
-    /// `session/close`
-    SessionClose,
-    /// `session/list`
-    SessionList,
-    /// `config/read`
-    ConfigRead,
-    /// `fs/readFile`
-    FsReadFile,
-    /// `fs/open`
-    FsOpen,
-    /// `fs/readBlock`
-    FsReadBlock,
-    /// `fs/close`
-    FsClose,
-    /// `fs/writeFile`
-    FsWriteFile,
-    /// `fs/createDirectory`
-    FsCreateDirectory,
-    /// `fs/getMetadata`
-    FsGetMetadata,
-    /// `fs/canonicalize`
-    FsCanonicalize,
-    /// `fs/readDirectory`
-    FsReadDirectory,
-    /// `fs/walk`
-    FsWalk,
-    /// `fs/remove`
-    FsRemove,
-    /// `fs/copy`
-    FsCopy,
-    /// `fs/createStream`
-    FsCreateStream,
-    /// `fs/writeBlock`
-    FsWriteBlock,
-    /// `fs/commit`
-    FsCommit,
-    /// `http/request`
-    HttpRequest,
+        /// All notifications, in both directions.
+        pub const NOTIFICATIONS: [&str; [$($value),*].len()] = [$($name),*];
+
+        fn notifications() -> Vec<Message> {
+            vec![$(
+                Message::notification::<$params>($name, Sender::$sender),
+                $(Message::notification::<$other>($name, Sender::$sender).of_dialect($dialect),)?
+            )*]
+        }
+    };
+}
+
+notifications! {
+    /// Client notification: the handshake is complete.
+    INITIALIZED "initialized" Client (Empty);
+    /// Client notification: acknowledges the events of a process up to a number.
+    PROCESS_ACK "process/ack" Client (AckParams);
+    /// Server notification: output of a process.
+    PROCESS_OUTPUT "process/output" Server (ProcessOutput<'static>);
+    /// Server notification: a process exited.
+    PROCESS_EXITED "process/exited" Server (ProcessExited) "spawn" (SpawnExited);
+    /// Server notification: a process is closed; no event follows.
+    PROCESS_CLOSED "process/closed" Server (ProcessClosed);
+    /// Server notification: output of a spawned process.
+    PROCESS_OUTPUT_DELTA "process/outputDelta" Server (SpawnOutput<'static>);
+    /// Server notification: output of a command.
+    COMMAND_OUTPUT_DELTA "command/exec/outputDelta" Server (CommandOutput<'static>) "v0" (V0Output<'static>);
+    /// Server notification: a command of the first exec protocol exited.
+    COMMAND_EXITED "command/exec/exited" Server (V0Exited);
+    /// Server notification: a chunk of the body of an HTTP response.
+    HTTP_BODY_DELTA "http/request/bodyDelta" Server (HttpBodyDelta<'static>);
+    /// Client notification: acknowledges the chunks of a body up to a number.
+    HTTP_ACK "http/request/ack" Client (HttpAckParams);
+    /// Client notification: cancels a response.
+    HTTP_CANCEL "http/request/cancel" Client (HttpCancelParams);
+}
+
+/// Defines the methods from one row each: the name, the family and the lane, the params and the
+/// result. Then follow those of another dialect that uses the name, or the variant of [`FileOp`] that
+/// the method performs.
+macro_rules! methods {
+    ($(
+        $method:ident $name:literal $family:ident $lane:ident
+        ($params:ty) -> ($result:ty)
+        $($dialect:literal ($other_params:ty) -> ($other_result:ty))?
+        $(performs $op:ident)?;
+    )*) => {
+        /// A method that a client can call.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Method {
+            $(#[doc = concat!("`", $name, "`")] $method,)*
+        }
+
+        impl Method {
+            /// All methods.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$method),*];
+
+            /// The name on the wire.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$method => $name,)*
+                }
+            }
+
+            /// The family, which determines the error before the handshake.
+            pub fn family(self) -> Family {
+                match self {
+                    $(Self::$method => Family::$family,)*
+                }
+            }
+
+            /// The ordering relative to other requests.
+            pub fn lane(self) -> Lane {
+                match self {
+                    $(Self::$method => Lane::$lane,)*
+                }
+            }
+
+            /// Parses the params of a file operation; none if the method is none.
+            pub(crate) fn parse_op(
+                self,
+                params: Option<&RawValue>,
+            ) -> Option<Result<FileOp, InvalidParams>> {
+                match self {
+                    $($(Self::$method => Some(parse_params(params).map(FileOp::$op)),)?)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl FileRequest {
+            /// The method of the request.
+            #[must_use]
+            pub fn method(&self) -> Method {
+                match self.op {
+                    $($(FileOp::$op(_) => Method::$method,)?)*
+                }
+            }
+        }
+
+        /// Serializes as the params of the method.
+        impl Serialize for FileRequest {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let sandbox = self.sandbox.as_ref();
+                match &self.op {
+                    $($(FileOp::$op(params) => Sandboxed { params, sandbox }.serialize(serializer),)?)*
+                }
+            }
+        }
+
+        /// All requests and notifications with their types.
+        pub(crate) fn messages() -> Vec<Message> {
+            let mut messages = notifications();
+            messages.extend([$(
+                Message::request::<methods!(@params $params $(, $op)?), $result>($name),
+                $(Message::request::<$other_params, $other_result>($name).of_dialect($dialect),)?
+            )*]);
+            messages
+        }
+    };
+    (@params $params:ty) => { $params };
+    (@params $params:ty, $op:ident) => { Sandboxed<'static, $params> };
+}
+
+methods! {
+    Initialize           "initialize"             Handshake         Handshake (InitializeParams) -> (InitializeResult);
+    ProcessStart         "process/start"          Exec              Process   (StartParams) -> (StartResult);
+    ProcessRead          "process/read"           Exec              Process   (ReadParams) -> (ReadResult);
+    ProcessWrite         "process/write"          Exec              Process   (WriteParams) -> (WriteResult);
+    ProcessSignal        "process/signal"         Exec              Control   (SignalParams) -> (Empty);
+    ProcessTerminate     "process/terminate"      Exec              Control   (TerminateParams) -> (TerminateResult);
+    ProcessResize        "process/resize"         Exec              Control   (ResizeParams) -> (Empty);
+    ProcessList          "process/list"           Exec              Free      (Empty) -> (ListResult);
+    ProcessSpawn         "process/spawn"          App               Process   (SpawnParams) -> (Empty);
+    ProcessWriteStdin    "process/writeStdin"     App               Process   (WriteStdinParams) -> (Empty);
+    ProcessResizePty     "process/resizePty"      App               Control   (ResizePtyParams) -> (Empty);
+    ProcessKill          "process/kill"           App               Control   (KillParams) -> (Empty);
+    CommandExec          "command/exec"           App               Process   (CommandParams) -> (CommandResult)
+                                                                              "v0" (V0ExecParams) -> (V0ExecResult);
+    CommandExecWrite     "command/exec/write"     App               Process   (CommandWriteParams) -> (Empty)
+                                                                              "v0" (V0WriteParams) -> (V0WriteResult);
+    CommandExecResize    "command/exec/resize"    App               Control   (CommandResizeParams) -> (Empty);
+    CommandExecTerminate "command/exec/terminate" App               Control   (CommandTerminateParams) -> (Empty)
+                                                                              "v0" (V0TerminateParams) -> (V0TerminateResult);
+    EnvironmentInfo      "environment/info"       EnvironmentInfo   Control   (Empty) -> (EnvironmentInfo);
+    EnvironmentStatus    "environment/status"     EnvironmentStatus Control   (Empty) -> (StatusResult);
+    SessionClose         "session/close"          Exec              Free      (SessionCloseParams) -> (Empty);
+    SessionList          "session/list"           Exec              Free      (Empty) -> (SessionListResult);
+    ConfigRead           "config/read"            App               Free      (ConfigReadParams) -> (ConfigReadResult);
+    FsReadFile           "fs/readFile"            Filesystem        Process   (FsReadFileParams) -> (FsReadFileResult);
+    FsOpen               "fs/open"                Filesystem        Process   (FsOpenParams) -> (FsOpenResult);
+    FsReadBlock          "fs/readBlock"           Filesystem        Process   (FsReadBlockParams) -> (FsReadBlockResult);
+    FsClose              "fs/close"               Filesystem        Control   (FsCloseParams) -> (Empty);
+    FsWriteFile          "fs/writeFile"           Filesystem        Process   (FsWriteFileParams) -> (Empty);
+    FsCreateDirectory    "fs/createDirectory"     Filesystem        Process   (FsCreateDirectoryParams) -> (Empty) performs CreateDirectory;
+    FsGetMetadata        "fs/getMetadata"         Filesystem        Process   (FsGetMetadataParams) -> (FileMetadata) performs GetMetadata;
+    FsCanonicalize       "fs/canonicalize"        Filesystem        Process   (FsCanonicalizeParams) -> (FsCanonicalizeResult) performs Canonicalize;
+    FsReadDirectory      "fs/readDirectory"       Filesystem        Process   (FsReadDirectoryParams) -> (FsReadDirectoryResult) performs ReadDirectory;
+    FsWalk               "fs/walk"                Filesystem        Process   (FsWalkParams) -> (WalkResult) performs Walk;
+    FsRemove             "fs/remove"              Filesystem        Process   (FsRemoveParams) -> (Empty) performs Remove;
+    FsCopy               "fs/copy"                Filesystem        Process   (FsCopyParams) -> (Empty) performs Copy;
+    FsCreateStream       "fs/createStream"        Filesystem        Process   (FsCreateStreamParams) -> (Empty);
+    FsWriteBlock         "fs/writeBlock"          Filesystem        Process   (FsWriteBlockParams) -> (Empty);
+    FsCommit             "fs/commit"              Filesystem        Process   (FsCommitParams) -> (Empty);
+    HttpRequest          "http/request"           Http              Free      (HttpRequestParams) -> (HttpRequestResult);
 }
 
 /// A group of methods that are rejected with the same text before the handshake.
@@ -150,64 +216,6 @@ pub enum Lane {
     Free,
 }
 
-struct Row {
-    method: Method,
-    name: &'static str,
-    family: Family,
-    lane: Lane,
-}
-
-const fn row(method: Method, name: &'static str, family: Family, lane: Lane) -> Row {
-    Row {
-        method,
-        name,
-        family,
-        lane,
-    }
-}
-
-/// In the order of the enum, so that the method is the index.
-#[rustfmt::skip]
-const TABLE: [Row; 37] = [
-    row(Method::Initialize,           "initialize",             Family::Handshake,         Lane::Handshake),
-    row(Method::ProcessStart,         "process/start",          Family::Exec,              Lane::Process),
-    row(Method::ProcessRead,          "process/read",           Family::Exec,              Lane::Process),
-    row(Method::ProcessWrite,         "process/write",          Family::Exec,              Lane::Process),
-    row(Method::ProcessSignal,        "process/signal",         Family::Exec,              Lane::Control),
-    row(Method::ProcessTerminate,     "process/terminate",      Family::Exec,              Lane::Control),
-    row(Method::ProcessResize,        "process/resize",         Family::Exec,              Lane::Control),
-    row(Method::ProcessList,          "process/list",           Family::Exec,              Lane::Free),
-    row(Method::ProcessSpawn,         "process/spawn",          Family::App,               Lane::Process),
-    row(Method::ProcessWriteStdin,    "process/writeStdin",     Family::App,               Lane::Process),
-    row(Method::ProcessResizePty,     "process/resizePty",      Family::App,               Lane::Control),
-    row(Method::ProcessKill,          "process/kill",           Family::App,               Lane::Control),
-    row(Method::CommandExec,          "command/exec",           Family::App,               Lane::Process),
-    row(Method::CommandExecWrite,     "command/exec/write",     Family::App,               Lane::Process),
-    row(Method::CommandExecResize,    "command/exec/resize",    Family::App,               Lane::Control),
-    row(Method::CommandExecTerminate, "command/exec/terminate", Family::App,               Lane::Control),
-    row(Method::EnvironmentInfo,      "environment/info",       Family::EnvironmentInfo,   Lane::Control),
-    row(Method::EnvironmentStatus,    "environment/status",     Family::EnvironmentStatus, Lane::Control),
-    row(Method::SessionClose,         "session/close",          Family::Exec,              Lane::Free),
-    row(Method::SessionList,          "session/list",           Family::Exec,              Lane::Free),
-    row(Method::ConfigRead,           "config/read",            Family::App,               Lane::Free),
-    row(Method::FsReadFile,           "fs/readFile",            Family::Filesystem,        Lane::Process),
-    row(Method::FsOpen,               "fs/open",                Family::Filesystem,        Lane::Process),
-    row(Method::FsReadBlock,          "fs/readBlock",           Family::Filesystem,        Lane::Process),
-    row(Method::FsClose,              "fs/close",               Family::Filesystem,        Lane::Control),
-    row(Method::FsWriteFile,          "fs/writeFile",           Family::Filesystem,        Lane::Process),
-    row(Method::FsCreateDirectory,    "fs/createDirectory",     Family::Filesystem,        Lane::Process),
-    row(Method::FsGetMetadata,        "fs/getMetadata",         Family::Filesystem,        Lane::Process),
-    row(Method::FsCanonicalize,       "fs/canonicalize",        Family::Filesystem,        Lane::Process),
-    row(Method::FsReadDirectory,      "fs/readDirectory",       Family::Filesystem,        Lane::Process),
-    row(Method::FsWalk,               "fs/walk",                Family::Filesystem,        Lane::Process),
-    row(Method::FsRemove,             "fs/remove",              Family::Filesystem,        Lane::Process),
-    row(Method::FsCopy,               "fs/copy",                Family::Filesystem,        Lane::Process),
-    row(Method::FsCreateStream,       "fs/createStream",        Family::Filesystem,        Lane::Process),
-    row(Method::FsWriteBlock,         "fs/writeBlock",          Family::Filesystem,        Lane::Process),
-    row(Method::FsCommit,             "fs/commit",              Family::Filesystem,        Lane::Process),
-    row(Method::HttpRequest,          "http/request",           Family::Http,              Lane::Free),
-];
-
 /// Families by prefix, for names that are not served.
 const PREFIXES: [(&str, Family); 4] = [
     ("fs/", Family::Filesystem),
@@ -217,42 +225,9 @@ const PREFIXES: [(&str, Family); 4] = [
 ];
 
 impl Method {
-    /// All methods.
-    pub const ALL: [Self; TABLE.len()] = {
-        let mut all = [Self::Initialize; TABLE.len()];
-        let mut index = 0;
-        while index < TABLE.len() {
-            all[index] = TABLE[index].method;
-            index += 1;
-        }
-        all
-    };
-
     /// The method with this name on the wire.
     pub fn from_name(name: &str) -> Option<Self> {
-        TABLE
-            .iter()
-            .find(|row| row.name == name)
-            .map(|row| row.method)
-    }
-
-    /// The name on the wire.
-    pub fn name(self) -> &'static str {
-        self.row().name
-    }
-
-    /// The family, which determines the error before the handshake.
-    pub fn family(self) -> Family {
-        self.row().family
-    }
-
-    /// The ordering relative to other requests.
-    pub fn lane(self) -> Lane {
-        self.row().lane
-    }
-
-    fn row(self) -> &'static Row {
-        &TABLE[self as usize]
+        Self::ALL.into_iter().find(|method| method.name() == name)
     }
 }
 

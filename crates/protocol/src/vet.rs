@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
+use crate::envelope::Text;
 use crate::malformed::{MAX_JSON_VALUES, MalformedKind, RepeatedKey};
 
 /// The number of keys of an object that are compared linearly, without allocating. More keys are
@@ -65,9 +66,10 @@ impl<'de> Vetting<'de> {
         })
     }
 
-    /// Checks one object whose keys start at `base` on the stack.
+    /// Checks one object whose keys start at `base` on the stack. Escapes in keys are resolved, so that
+    /// `"a"` and `"\u0061"` are equal.
     fn walk_object<A: MapAccess<'de>>(&mut self, base: usize, map: &mut A) -> Result<(), A::Error> {
-        while let Some(Key(key)) = map.next_key_seed(KeySeed)? {
+        while let Some(Text(key)) = map.next_key()? {
             let seen = &self.keys[base..];
             if seen.len() == COMPARED_KEYS {
                 let mut hashed: HashSet<Cow<'de, str>> = self.keys.drain(base..).collect();
@@ -96,8 +98,8 @@ impl<'de> Vetting<'de> {
             }
             seen.insert(key);
             map.next_value_seed(Value(self))?;
-            match map.next_key_seed(KeySeed)? {
-                Some(Key(next)) => key = next,
+            match map.next_key()? {
+                Some(Text(next)) => key = next,
                 None => return Ok(()),
             }
         }
@@ -157,34 +159,5 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
         let outcome = self.0.walk_object(base, &mut map);
         self.0.keys.truncate(base);
         outcome
-    }
-}
-
-/// A key with its escapes resolved, so that `"a"` and `"\u0061"` are equal.
-struct Key<'de>(Cow<'de, str>);
-
-struct KeySeed;
-
-impl<'de> DeserializeSeed<'de> for KeySeed {
-    type Value = Key<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key<'de>, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for KeySeed {
-    type Value = Key<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Key<'de>, E> {
-        Ok(Key(Cow::Borrowed(key)))
-    }
-
-    fn visit_str<E: Error>(self, key: &str) -> Result<Key<'de>, E> {
-        Ok(Key(Cow::Owned(key.to_owned())))
     }
 }

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The machine-readable kind of an error: `kind` in `error.data`.
 ///
 /// Messages are for people; programs decide by kind. A kind of a newer server is read as
 /// [`ErrorKind::Unknown`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -73,41 +74,6 @@ pub enum ErrorKind {
     /// A kind that this version does not know.
     #[serde(other)]
     Unknown,
-}
-
-impl ErrorKind {
-    /// All kinds that are sent.
-    pub const ALL: [ErrorKind; 29] = [
-        ErrorKind::InvalidRequest,
-        ErrorKind::MethodNotFound,
-        ErrorKind::InvalidParams,
-        ErrorKind::Internal,
-        ErrorKind::Overloaded,
-        ErrorKind::OutOfMemory,
-        ErrorKind::Forbidden,
-        ErrorKind::MalformedMessage,
-        ErrorKind::UnexpectedMessage,
-        ErrorKind::Handshake,
-        ErrorKind::UnknownSession,
-        ErrorKind::SessionAttached,
-        ErrorKind::SessionReplaced,
-        ErrorKind::SessionEnded,
-        ErrorKind::UnknownProcess,
-        ErrorKind::DuplicateProcess,
-        ErrorKind::StartCancelled,
-        ErrorKind::ProgramNotFound,
-        ErrorKind::ProgramNotExecutable,
-        ErrorKind::WorkingDirectory,
-        ErrorKind::SpawnFailed,
-        ErrorKind::Sandbox,
-        ErrorKind::StdinClosed,
-        ErrorKind::NotATerminal,
-        ErrorKind::NotFound,
-        ErrorKind::PermissionDenied,
-        ErrorKind::UnknownHandle,
-        ErrorKind::Io,
-        ErrorKind::Http,
-    ];
 }
 
 impl fmt::Display for ErrorKind {

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::ser::SerializeStruct as _;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::PathUri;
 use crate::members::{negative_as_zero, or_default};
+use crate::path_uri::as_uri;
 
 /// Metadata of the file that a path leads to, following symbolic links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ pub struct FileMetadata {
 }
 
 /// An entry of a directory. A symbolic link is described by its target.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DirectoryEntry {
     /// The entry's name. Bytes that are not UTF-8 are replaced by U+FFFD.
@@ -40,23 +40,6 @@ pub struct DirectoryEntry {
     /// Whether it is a symbolic link without a target; absent otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_broken_link: bool,
-}
-
-/// Written by hand because `isBrokenLink` is left out of JSON when it is false, which a binary
-/// format without field names cannot do.
-impl Serialize for DirectoryEntry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let with_link = self.is_broken_link || !serializer.is_human_readable();
-        let members = 3 + usize::from(with_link);
-        let mut entry = serializer.serialize_struct("DirectoryEntry", members)?;
-        entry.serialize_field("fileName", &self.file_name)?;
-        entry.serialize_field("isDirectory", &self.is_directory)?;
-        entry.serialize_field("isFile", &self.is_file)?;
-        if with_link {
-            entry.serialize_field("isBrokenLink", &self.is_broken_link)?;
-        }
-        entry.end()
-    }
 }
 
 /// Limits and options of a walk.
@@ -94,7 +77,7 @@ pub struct WalkResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WalkEntry {
     /// The root's path followed by the names below it.
-    #[serde(with = "uri")]
+    #[serde(with = "as_uri")]
     #[schemars(with = "PathUri")]
     pub path: PathBuf,
     /// Directory or file.
@@ -117,28 +100,9 @@ crate::string_enum!(EntryKind);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WalkError {
     /// The path. Bytes that are not UTF-8 are replaced by U+FFFD.
-    #[serde(with = "uri")]
+    #[serde(with = "as_uri")]
     #[schemars(with = "PathUri")]
     pub path: PathBuf,
     /// The operating system's message.
     pub message: String,
-}
-
-/// Serializes a native path as a `file:` URI.
-mod uri {
-    use std::path::{Path, PathBuf};
-
-    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
-
-    use crate::PathUri;
-
-    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-        PathUri::from_path(path).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<PathBuf, D::Error> {
-        PathUri::deserialize(deserializer).map(PathUri::into_path)
-    }
 }

@@ -5,12 +5,17 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
-use crate::{DirectoryEntry, FileMetadata, WalkOptions, WalkResult};
+use crate::members::{default_true, object, or_default, or_true};
+use crate::{DirectoryEntry, Empty, FileMetadata, PathUri, WalkOptions, WalkResult};
 
-/// How symbolic links in a path are treated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How symbolic links in a path are treated: `followSymlinks` on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Option<bool>", into = "bool")]
+#[schemars(inline)]
 pub enum Symlinks {
     /// They are followed.
     #[default]
@@ -20,99 +25,194 @@ pub enum Symlinks {
 }
 
 impl Symlinks {
-    /// `Follow` if `follow` is set.
-    #[must_use]
-    pub fn following(follow: bool) -> Self {
-        if follow { Self::Follow } else { Self::Reject }
-    }
-
     /// Whether links are followed.
     #[must_use]
-    pub fn are_followed(self) -> bool {
-        self == Self::Follow
+    pub fn are_followed(&self) -> bool {
+        *self == Self::Follow
     }
 }
 
-/// A file operation. Paths are native paths.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FileOp {
-    /// Creates a directory. Replies with [`FileReply::Done`].
-    CreateDirectory {
-        /// The new directory.
-        #[serde(with = "path_bytes")]
-        path: PathBuf,
-        /// Whether missing parents are created and an existing directory is accepted.
-        recursive: bool,
-        /// How symbolic links in the path are treated.
-        symlinks: Symlinks,
-    },
-    /// Reads the metadata of a path. Replies with [`FileReply::Metadata`].
-    GetMetadata {
-        /// The path.
-        #[serde(with = "path_bytes")]
-        path: PathBuf,
-        /// How symbolic links in the path are treated.
-        symlinks: Symlinks,
-    },
-    /// Resolves all symbolic links of a path. Replies with [`FileReply::Path`].
-    Canonicalize {
-        /// The path.
-        #[serde(with = "path_bytes")]
-        path: PathBuf,
-    },
-    /// Lists a directory, sorted by name. Replies with [`FileReply::Entries`].
-    ReadDirectory {
-        /// The directory.
-        #[serde(with = "path_bytes")]
-        path: PathBuf,
-        /// Whether symbolic links without a target are listed.
-        broken_links: bool,
-    },
-    /// Lists the tree below a directory. Replies with [`FileReply::Walk`].
-    Walk {
-        /// The root of the tree.
-        #[serde(with = "path_bytes")]
-        path: PathBuf,
-        /// The limits.
-        options: WalkOptions,
-    },
-    /// Removes a file, a symbolic link (not its target) or a directory. Replies with
-    /// [`FileReply::Done`].
-    Remove {
-        /// The path.
-        #[serde(with = "path_bytes")]
-        path: PathBuf,
-        /// Whether a directory is removed with its content; otherwise it must be empty.
-        recursive: bool,
-        /// Whether a missing path counts as removed.
-        force: bool,
-        /// How symbolic links in the path are treated, the last component included.
-        symlinks: Symlinks,
-    },
-    /// Copies a file, a symbolic link or a directory. Replies with [`FileReply::Done`].
-    Copy {
-        /// The original.
-        #[serde(with = "path_bytes")]
-        source: PathBuf,
-        /// The path of the copy.
-        #[serde(with = "path_bytes")]
-        destination: PathBuf,
-        /// Whether a directory is copied with its content; otherwise it is rejected.
-        recursive: bool,
-    },
+impl From<Option<bool>> for Symlinks {
+    fn from(follow: Option<bool>) -> Self {
+        match follow {
+            Some(false) => Self::Reject,
+            Some(true) | None => Self::Follow,
+        }
+    }
 }
 
-/// The result of a successful [`FileOp`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+impl From<Symlinks> for bool {
+    fn from(symlinks: Symlinks) -> Self {
+        symlinks.are_followed()
+    }
+}
+
+/// Defines [`FileOp`] from one row per operation: its params and the variant of [`FileReply`] that
+/// it replies with.
+macro_rules! file_ops {
+    ($($(#[$doc:meta])* $op:ident($params:ident) -> $reply:ident;)*) => {
+        /// A file operation.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum FileOp {
+            $($(#[$doc])* $op($params),)*
+        }
+
+        impl FileOp {
+            /// Parses the result of the operation.
+            ///
+            /// # Errors
+            /// When it is the result of another operation.
+            pub fn parse_reply(&self, result: &RawValue) -> Result<FileReply, serde_json::Error> {
+                match self {
+                    $(Self::$op(_) => serde_json::from_str(result.get()).map(FileReply::$reply),)*
+                }
+            }
+        }
+    };
+}
+
+file_ops! {
+    /// Creates a directory.
+    CreateDirectory(FsCreateDirectoryParams) -> Done;
+    /// Reads the metadata of a path.
+    GetMetadata(FsGetMetadataParams) -> Metadata;
+    /// Resolves all symbolic links of a path.
+    Canonicalize(FsCanonicalizeParams) -> Path;
+    /// Lists a directory, sorted by name.
+    ReadDirectory(FsReadDirectoryParams) -> Entries;
+    /// Lists the tree below a directory.
+    Walk(FsWalkParams) -> Walk;
+    /// Removes a file, a symbolic link (not its target) or a directory.
+    Remove(FsRemoveParams) -> Done;
+    /// Copies a file, a symbolic link or a directory.
+    Copy(FsCopyParams) -> Done;
+}
+
+/// Params of `fs/createDirectory`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FsCreateDirectoryParams {
+    /// The new directory.
+    pub path: PathUri,
+    /// Whether missing parents are created and an existing directory is accepted.
+    #[serde(default = "default_true", deserialize_with = "or_true")]
+    pub recursive: bool,
+    /// Whether the path may contain symbolic links.
+    #[serde(
+        rename = "followSymlinks",
+        default,
+        skip_serializing_if = "Symlinks::are_followed"
+    )]
+    pub symlinks: Symlinks,
+}
+
+/// Params of `fs/getMetadata`. The result is [`FileMetadata`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FsGetMetadataParams {
+    /// The path.
+    pub path: PathUri,
+    /// Whether the path may contain symbolic links.
+    #[serde(
+        rename = "followSymlinks",
+        default,
+        skip_serializing_if = "Symlinks::are_followed"
+    )]
+    pub symlinks: Symlinks,
+}
+
+/// Params of `fs/canonicalize`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsCanonicalizeParams {
+    /// The path.
+    pub path: PathUri,
+}
+
+/// Params of `fs/readDirectory`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FsReadDirectoryParams {
+    /// The directory.
+    pub path: PathUri,
+    /// Whether symbolic links without a target are listed.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub broken_links: bool,
+}
+
+/// Params of `fs/walk`. The result is [`WalkResult`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsWalkParams {
+    /// The root of the tree.
+    pub path: PathUri,
+    /// The limits.
+    #[serde(deserialize_with = "object")]
+    pub options: WalkOptions,
+}
+
+/// Params of `fs/remove`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FsRemoveParams {
+    /// The path.
+    pub path: PathUri,
+    /// Whether a directory is removed with its content.
+    #[serde(default = "default_true", deserialize_with = "or_true")]
+    pub recursive: bool,
+    /// Whether a missing path counts as removed.
+    #[serde(default = "default_true", deserialize_with = "or_true")]
+    pub force: bool,
+    /// Whether the path may contain symbolic links.
+    #[serde(
+        rename = "followSymlinks",
+        default,
+        skip_serializing_if = "Symlinks::are_followed"
+    )]
+    pub symlinks: Symlinks,
+}
+
+/// Params of `fs/copy`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FsCopyParams {
+    /// The original.
+    pub source_path: PathUri,
+    /// The path of the copy.
+    pub destination_path: PathUri,
+    /// Whether a directory is copied with its content; it is rejected otherwise.
+    #[serde(default, deserialize_with = "or_default")]
+    pub recursive: bool,
+}
+
+/// Result of `fs/canonicalize`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsCanonicalizeResult {
+    /// The path with all symbolic links resolved.
+    pub path: PathUri,
+}
+
+/// Result of `fs/readDirectory`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FsReadDirectoryResult {
+    /// The entries, sorted by name.
+    pub entries: Vec<DirectoryEntry>,
+}
+
+/// The result of a successful [`FileOp`]. Serializes as the result of its method.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum FileReply {
     /// Nothing but success.
-    Done,
+    Done(Empty),
     /// The metadata of a path.
     Metadata(FileMetadata),
     /// A path without symbolic links.
-    Path(#[serde(with = "path_bytes")] PathBuf),
+    Path(FsCanonicalizeResult),
     /// The entries of a directory.
-    Entries(Vec<DirectoryEntry>),
+    Entries(FsReadDirectoryResult),
     /// The tree below a directory.
     Walk(WalkResult),
 }
@@ -139,44 +239,68 @@ pub struct UsedPath<'a> {
     pub path_use: PathUse,
 }
 
+/// The entries below its paths that an operation lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// No entries.
+    Nothing,
+    /// The entries of the directory itself.
+    Directory,
+    /// Everything below.
+    Tree,
+    /// Everything below, and everything that symbolic links there lead to.
+    Anywhere,
+}
+
 impl FileOp {
     /// Whether the operation changes nothing. It may then run without write access, and be repeated
     /// if its reply is lost.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::GetMetadata { .. }
-            | Self::Canonicalize { .. }
-            | Self::ReadDirectory { .. }
-            | Self::Walk { .. } => true,
-            Self::CreateDirectory { .. } | Self::Remove { .. } | Self::Copy { .. } => false,
+            Self::GetMetadata(_)
+            | Self::Canonicalize(_)
+            | Self::ReadDirectory(_)
+            | Self::Walk(_) => true,
+            Self::CreateDirectory(_) | Self::Remove(_) | Self::Copy(_) => false,
+        }
+    }
+
+    /// The entries that the operation lists.
+    #[must_use]
+    pub fn listing(&self) -> Listing {
+        match self {
+            Self::ReadDirectory(_) => Listing::Directory,
+            Self::Walk(walk) if walk.options.follow_directory_symlinks => Listing::Anywhere,
+            Self::Walk(_) | Self::Copy(_) => Listing::Tree,
+            Self::CreateDirectory(_)
+            | Self::GetMetadata(_)
+            | Self::Canonicalize(_)
+            | Self::Remove(_) => Listing::Nothing,
         }
     }
 
     /// Every path of the operation. The last one is the path that operations are ordered by.
     #[must_use]
     pub fn used_paths(&self) -> Vec<UsedPath<'_>> {
-        let used = |path, symlinks, path_use| UsedPath {
-            path,
-            symlinks,
-            path_use,
-        };
-        match self {
-            Self::GetMetadata { path, symlinks } => vec![used(path, *symlinks, PathUse::Target)],
-            Self::Canonicalize { path }
-            | Self::ReadDirectory { path, .. }
-            | Self::Walk { path, .. } => vec![used(path, Symlinks::Follow, PathUse::Target)],
-            Self::CreateDirectory { path, symlinks, .. } => {
-                vec![used(path, *symlinks, PathUse::Create)]
+        fn used(path: &PathUri, symlinks: Symlinks, path_use: PathUse) -> UsedPath<'_> {
+            UsedPath {
+                path: path.as_path(),
+                symlinks,
+                path_use,
             }
-            Self::Remove { path, symlinks, .. } => vec![used(path, *symlinks, PathUse::Entry)],
-            Self::Copy {
-                source,
-                destination,
-                ..
-            } => vec![
-                used(source, Symlinks::Follow, PathUse::Entry),
-                used(destination, Symlinks::Follow, PathUse::Create),
+        }
+        let read = |path| vec![used(path, Symlinks::Follow, PathUse::Target)];
+        match self {
+            Self::GetMetadata(op) => vec![used(&op.path, op.symlinks, PathUse::Target)],
+            Self::Canonicalize(op) => read(&op.path),
+            Self::ReadDirectory(op) => read(&op.path),
+            Self::Walk(op) => read(&op.path),
+            Self::CreateDirectory(op) => vec![used(&op.path, op.symlinks, PathUse::Create)],
+            Self::Remove(op) => vec![used(&op.path, op.symlinks, PathUse::Entry)],
+            Self::Copy(op) => vec![
+                used(&op.source_path, Symlinks::Follow, PathUse::Entry),
+                used(&op.destination_path, Symlinks::Follow, PathUse::Create),
             ],
         }
     }
@@ -201,34 +325,31 @@ macro_rules! reply {
     };
 }
 
-reply!(FileReply::Done => (), ());
+reply!(FileReply::Done(Empty {}) => (), ());
 reply!(FileReply::Metadata(metadata) => metadata, FileMetadata);
-reply!(FileReply::Path(path) => path, PathBuf);
-reply!(FileReply::Entries(entries) => entries, Vec<DirectoryEntry>);
+reply!(FileReply::Path(result) => result.path.into_path(), PathBuf);
+reply!(FileReply::Entries(result) => result.entries, Vec<DirectoryEntry>);
 reply!(FileReply::Walk(walk) => walk, WalkResult);
 
-/// Serializes a path as its bytes. Serde's own implementation rejects a path that is not UTF-8.
-pub mod path_bytes {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-    use std::path::{Path, PathBuf};
-
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    /// Writes the bytes of a path.
-    ///
-    /// # Errors
-    /// Those of the serializer.
-    pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(path.as_os_str().as_bytes())
-    }
-
-    /// Reads the bytes of a path.
-    ///
-    /// # Errors
-    /// Those of the deserializer.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-        let bytes = Vec::<u8>::deserialize(deserializer)?;
-        Ok(PathBuf::from(OsString::from_vec(bytes)))
-    }
+/// The kind of a failed file operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileErrorKind {
+    /// The path does not exist.
+    NotFound,
+    /// The operating system denied access.
+    Denied,
+    /// The request is invalid for this path.
+    Invalid,
+    /// The operation was tried and failed.
+    Failed,
+    /// The connection was lost while a file was read, and the file has changed since: the rest would
+    /// not belong to the same content.
+    Changed,
+    /// The connection was lost while a file was written. The old file is unchanged.
+    Interrupted,
+    /// The connection was lost during the commit of a file. It may or may not have been replaced.
+    Unknown,
+    /// The operation was not tried: the executor is unreachable or does not support it.
+    Unavailable,
 }

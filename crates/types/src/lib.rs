@@ -17,40 +17,26 @@ pub mod members;
 pub mod sandbox;
 pub mod strict_enum;
 
-mod delivery;
-mod env_policy;
 mod environment_info;
 mod error_kind;
-mod file_error_kind;
 mod file_listing;
 mod file_op;
 mod path_uri;
-mod process_entry;
-mod process_state;
-mod seq;
-mod signal;
-mod start_params;
-mod stream;
-mod terminal_size;
-mod tree_kind;
-mod write_status;
+mod process;
 
-pub use delivery::Delivery;
-pub use env_policy::{EnvPolicy, Inherit};
-pub use environment_info::{EnvironmentCapabilities, EnvironmentInfo, Shell};
+pub use environment_info::{EnvironmentCapabilities, EnvironmentInfo, Shell, TreeKind};
 pub use error_kind::ErrorKind;
-pub use file_error_kind::FileErrorKind;
 pub use file_listing::{
     DirectoryEntry, EntryKind, FileMetadata, WalkEntry, WalkError, WalkOptions, WalkResult,
 };
-pub use file_op::{FileOp, FileReply, PathUse, Symlinks, UnexpectedReply, UsedPath, path_bytes};
+pub use file_op::{
+    FileErrorKind, FileOp, FileReply, FsCanonicalizeParams, FsCanonicalizeResult, FsCopyParams,
+    FsCreateDirectoryParams, FsGetMetadataParams, FsReadDirectoryParams, FsReadDirectoryResult,
+    FsRemoveParams, FsWalkParams, Listing, PathUse, Symlinks, UnexpectedReply, UsedPath,
+};
+pub use members::Empty;
 pub use path_uri::{PathUri, PathUriError};
-pub use process_entry::ProcessEntry;
-pub use process_state::ProcessState;
-pub use seq::Seq;
-pub use signal::Signal;
-pub use start_params::StartParams;
-pub use stream::Stream;
-pub use terminal_size::TerminalSize;
-pub use tree_kind::TreeKind;
-pub use write_status::WriteStatus;
+pub use process::{
+    Delivery, EnvPolicy, Inherit, ProcessEntry, ProcessState, Seq, Signal, StartParams, Stream,
+    TerminalSize, WriteStatus,
+};

@@ -6,8 +6,15 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+
+/// Params or a result without members: `{}`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
+pub struct Empty {}
 
 /// Reads `null` as the default value.
 ///
@@ -18,10 +25,6 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
 {
-    // Binary formats have no `null`.
-    if !deserializer.is_human_readable() {
-        return T::deserialize(deserializer);
-    }
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
@@ -30,9 +33,6 @@ where
 /// # Errors
 /// When the value is neither a boolean nor `null`.
 pub fn or_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    if !deserializer.is_human_readable() {
-        return bool::deserialize(deserializer);
-    }
     Option::deserialize(deserializer).map(|value| value.unwrap_or(true))
 }
 
@@ -40,12 +40,6 @@ pub fn or_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Er
 #[must_use]
 pub fn default_true() -> bool {
     true
-}
-
-/// Whether a switch that is on by default has its default value.
-#[must_use]
-pub fn is_true(value: &bool) -> bool {
-    *value
 }
 
 /// Reads a number, and a negative one as 0, so that the check of the limits rejects both with the same
@@ -73,6 +67,37 @@ pub fn negative_as_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u6
     }
 
     deserializer.deserialize_u64(NegativeAsZero)
+}
+
+/// Reads a string and parses it in place. `expected` is the expectation in the error for another type.
+///
+/// # Errors
+/// When the value is no string, or `parse` rejects it.
+pub fn parse_str<'de, D, T, E>(
+    deserializer: D,
+    expected: &'static str,
+    parse: fn(&str) -> Result<T, E>,
+) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    E: fmt::Display,
+{
+    struct ParseStr<T, E>(&'static str, fn(&str) -> Result<T, E>);
+
+    impl<T, E: fmt::Display> Visitor<'_> for ParseStr<T, E> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+
+        // Also called for borrowed strings.
+        fn visit_str<R: de::Error>(self, text: &str) -> Result<T, R> {
+            (self.1)(text).map_err(R::custom)
+        }
+    }
+
+    deserializer.deserialize_str(ParseStr(expected, parse))
 }
 
 /// Reads an object of type `T`.

@@ -1,15 +1,16 @@
 //! Paths on the wire: `file:` URIs.
 
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserialize, Deserializer, Visitor};
+use schemars::JsonSchema;
+use serde::de::{Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
+
+use crate::members::parse_str;
 
 const SCHEME: &str = "file:";
 const LOCALHOST: &str = "localhost";
@@ -22,7 +23,11 @@ const LOCALHOST: &str = "localhost";
 ///
 /// A path consists of bytes, as on Unix. Bytes that are not UTF-8 are escaped like any other and
 /// survive a round trip, so files with names in an old encoding stay accessible.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(
+    description = "An absolute path of the server's host, as a `file:` URI.",
+    extend("format" = "uri", "pattern" = "^[Ff][Ii][Ll][Ee]:")
+)]
 pub struct PathUri(PathBuf);
 
 /// The root directory.
@@ -195,36 +200,7 @@ impl Serialize for PathUri {
 
 impl<'de> Deserialize<'de> for PathUri {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(PathUriVisitor)
-    }
-}
-
-struct PathUriVisitor;
-
-impl Visitor<'_> for PathUriVisitor {
-    type Value = PathUri;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a file: URI")
-    }
-
-    fn visit_str<E: de::Error>(self, uri: &str) -> Result<PathUri, E> {
-        PathUri::parse(uri).map_err(E::custom)
-    }
-}
-
-impl JsonSchema for PathUri {
-    fn schema_name() -> Cow<'static, str> {
-        "PathUri".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "An absolute path of the server's host, as a `file:` URI.",
-            "type": "string",
-            "format": "uri",
-            "pattern": "^[Ff][Ii][Ll][Ee]:",
-        })
+        parse_str(deserializer, "a file: URI", Self::parse)
     }
 }
 

@@ -10,7 +10,9 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer as _, MapAccess, Visitor};
+use serde::de::{
+    Deserialize as _, DeserializeSeed, Deserializer, IntoDeserializer as _, MapAccess, Visitor,
+};
 
 /// Implements serde's traits for an enum of unit variants, as a string.
 #[macro_export]
@@ -22,7 +24,7 @@ macro_rules! string_enum {
                 if !from.is_human_readable() {
                     return <$name>::deserialize(from);
                 }
-                let variant = $crate::strict_enum::read_string(from)?;
+                let variant = <String as serde::Deserialize>::deserialize(from)?;
                 <$name>::deserialize(serde::de::IntoDeserializer::into_deserializer(variant))
             }
         }
@@ -53,36 +55,6 @@ macro_rules! tagged_enum {
     };
 }
 
-/// Reads a string and no other type.
-///
-/// # Errors
-/// When the value is no string.
-pub fn read_string<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    from.deserialize_str(StringSeed)
-}
-
-struct StringSeed;
-
-impl Visitor<'_> for StringSeed {
-    type Value = String;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
-        Ok(text.to_owned())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for StringSeed {
-    type Value = String;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<String, D::Error> {
-        read_string(from)
-    }
-}
-
 /// Runs the seed on a value that must be a string.
 struct FromString<T>(T);
 
@@ -90,7 +62,8 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for FromString<T> {
     type Value = T::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<T::Value, D::Error> {
-        self.0.deserialize(read_string(from)?.into_deserializer())
+        self.0
+            .deserialize(String::deserialize(from)?.into_deserializer())
     }
 }
 
@@ -153,7 +126,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for TagCheckedMap<A> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        let Some(name) = self.members.next_key_seed(StringSeed)? else {
+        let Some(name) = self.members.next_key::<String>()? else {
             return Ok(None);
         };
         self.is_tag = name == self.tag;

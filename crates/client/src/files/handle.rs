@@ -8,8 +8,10 @@ use std::{
 
 use bytes::Bytes;
 use outpost_protocol::{
-    DirectoryEntry, FileMetadata, FileOp, FileReply, FileRequest, PathUri, SandboxParams, Symlinks,
-    UnexpectedReply, WalkOptions, WalkResult,
+    DirectoryEntry, FileMetadata, FileOp, FileReply, FileRequest, FsCanonicalizeParams,
+    FsCopyParams, FsCreateDirectoryParams, FsGetMetadataParams, FsReadDirectoryParams,
+    FsRemoveParams, FsWalkParams, PathUri, SandboxParams, Symlinks, UnexpectedReply, WalkOptions,
+    WalkResult,
 };
 
 use super::{
@@ -184,11 +186,11 @@ impl Files {
     ) -> Result<(), FileError> {
         let symlinks = self.symlinks;
         self.perform("create directory", path.as_ref(), |path| {
-            FileOp::CreateDirectory {
+            FileOp::CreateDirectory(FsCreateDirectoryParams {
                 path,
                 recursive,
                 symlinks,
-            }
+            })
         })
         .await
     }
@@ -196,17 +198,18 @@ impl Files {
     /// The metadata of the file that a path leads to.
     pub async fn metadata(&self, path: impl AsRef<Path>) -> Result<FileMetadata, FileError> {
         let symlinks = self.symlinks;
-        self.perform("look at", path.as_ref(), |path| FileOp::GetMetadata {
-            path,
-            symlinks,
+        self.perform("look at", path.as_ref(), |path| {
+            FileOp::GetMetadata(FsGetMetadataParams { path, symlinks })
         })
         .await
     }
 
     /// The path with all symbolic links resolved.
     pub async fn canonicalize(&self, path: impl AsRef<Path>) -> Result<PathBuf, FileError> {
-        self.perform("find", path.as_ref(), |path| FileOp::Canonicalize { path })
-            .await
+        self.perform("find", path.as_ref(), |path| {
+            FileOp::Canonicalize(FsCanonicalizeParams { path })
+        })
+        .await
     }
 
     /// The entries of a directory, sorted by name. A symbolic link is described by its target, and
@@ -232,9 +235,8 @@ impl Files {
         path: &Path,
         broken_links: bool,
     ) -> Result<Vec<DirectoryEntry>, FileError> {
-        self.perform("list", path, |path| FileOp::ReadDirectory {
-            path,
-            broken_links,
+        self.perform("list", path, |path| {
+            FileOp::ReadDirectory(FsReadDirectoryParams { path, broken_links })
         })
         .await
     }
@@ -245,18 +247,22 @@ impl Files {
         path: impl AsRef<Path>,
         options: WalkOptions,
     ) -> Result<WalkResult, FileError> {
-        self.perform("walk", path.as_ref(), |path| FileOp::Walk { path, options })
-            .await
+        self.perform("walk", path.as_ref(), |path| {
+            FileOp::Walk(FsWalkParams { path, options })
+        })
+        .await
     }
 
     /// Removes a file, a symbolic link (not its target) or a directory.
     pub async fn remove(&self, path: impl AsRef<Path>, options: Remove) -> Result<(), FileError> {
         let symlinks = self.symlinks;
-        self.perform("remove", path.as_ref(), |path| FileOp::Remove {
-            path,
-            recursive: options.recursive,
-            force: options.force,
-            symlinks,
+        self.perform("remove", path.as_ref(), |path| {
+            FileOp::Remove(FsRemoveParams {
+                path,
+                recursive: options.recursive,
+                force: options.force,
+                symlinks,
+            })
         })
         .await
     }
@@ -270,14 +276,14 @@ impl Files {
         recursive: bool,
     ) -> Result<(), FileError> {
         let source = source.as_ref();
-        let destination = match self.uri(destination.as_ref()).await {
-            Ok(uri) => uri.into_path(),
-            Err(error) => return Err(FileError::new("copy", source, error)),
-        };
-        self.perform("copy", source, |source| FileOp::Copy {
-            source,
-            destination,
-            recursive,
+        let destination = self.uri(destination.as_ref()).await;
+        let destination_path = destination.map_err(named("copy", source))?;
+        self.perform("copy", source, |source_path| {
+            FileOp::Copy(FsCopyParams {
+                source_path,
+                destination_path,
+                recursive,
+            })
         })
         .await
     }
@@ -287,13 +293,13 @@ impl Files {
         &self,
         verb: &'static str,
         path: &Path,
-        op: impl FnOnce(PathBuf) -> FileOp,
+        op: impl FnOnce(PathUri) -> FileOp,
     ) -> Result<T, FileError>
     where
         T: TryFrom<FileReply, Error = UnexpectedReply>,
     {
         let perform = async {
-            let op = op(self.uri(path).await?.into_path());
+            let op = op(self.uri(path).await?);
             let sandbox = self.sandbox.clone();
             let reply = self.backend().perform(FileRequest { op, sandbox }).await?;
             T::try_from(reply).map_err(|UnexpectedReply| {

@@ -11,7 +11,9 @@ use outpost_engine::{
     sandbox::{PrepareError, Unenforceable, WorkerAccess},
 };
 use outpost_files::{FileExecutor, FilesError, OpenFile, Writer};
-use outpost_protocol::{FileMetadata, FileOp, FileReply, FileRequest, SandboxParams, Symlinks};
+use outpost_protocol::{
+    FileMetadata, FileOp, FileReply, FileRequest, FsGetMetadataParams, SandboxParams, Symlinks,
+};
 use parking_lot::RwLock;
 
 use super::executor::{Inner, start_error};
@@ -118,14 +120,13 @@ impl FileBackend for LocalFileBackend {
 
     fn open(self: Arc<Self>, file: FileTarget) -> FileFuture<OpenedFile> {
         self.execute(file.sandbox, WorkerAccess::Read, move |executor| {
-            let path = file.path.into_path();
-            let metadata = FileOp::GetMetadata {
-                path: path.clone(),
+            let metadata = FileOp::GetMetadata(FsGetMetadataParams {
+                path: file.path.clone(),
                 symlinks: Symlinks::Follow,
-            };
+            });
             let metadata = FileMetadata::try_from(executor.perform(metadata)?)
                 .map_err(|_| FilesError::NoReply)?;
-            let file = executor.open(&path, Symlinks::Follow)?;
+            let file = executor.open(file.path.as_path(), Symlinks::Follow)?;
             Ok(OpenedFile {
                 reader: Arc::new(LocalBlockReader(file)),
                 metadata,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use outpost_protocol::{
-    FileMetadata, FsGetMetadataParams, FsOpenParams, FsOpenResult, FsReadBlockParams, Method,
+    FileMetadata, FileOp, FileRequest, FsGetMetadataParams, FsOpenParams, FsOpenResult,
+    FsReadBlockParams, Method, Symlinks,
 };
 use tokio::sync::Mutex;
 
@@ -162,7 +163,7 @@ async fn open_handle(
     let file = file.clone();
     let params = |handle_id| FsOpenParams {
         handle_id,
-        path: file.path.into(),
+        path: file.path,
         sandbox: file.sandbox,
     };
     let method = Method::FsOpen;
@@ -173,10 +174,12 @@ async fn get_metadata(
     connection: &Connection,
     file: &FileTarget,
 ) -> Result<FileMetadata, CallError> {
-    let params = FsGetMetadataParams {
-        path: file.path.clone().into(),
-        follow_symlinks: true,
+    let request = FileRequest {
+        op: FileOp::GetMetadata(FsGetMetadataParams {
+            path: file.path.clone(),
+            symlinks: Symlinks::Follow,
+        }),
         sandbox: file.sandbox.clone(),
     };
-    connection.call(Method::FsGetMetadata, &params).await
+    connection.call(request.method(), &request).await
 }

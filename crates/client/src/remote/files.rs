@@ -39,6 +39,7 @@ impl FileBackend for SessionGuard {
                 self.session.call(method, &request).await?
             };
             let reply = request
+                .op
                 .parse_reply(&result)
                 .map_err(|error| Error::from(CallError::InvalidResponse(method.name(), error)))?;
             check_names(&reply)?;
@@ -49,8 +50,8 @@ impl FileBackend for SessionGuard {
     fn read(self: Arc<Self>, file: FileTarget) -> FileFuture<Bytes> {
         Box::pin(async move {
             let params = FsReadFileParams {
-                path: file.path.into(),
-                follow_symlinks: file.symlinks.are_followed(),
+                path: file.path,
+                symlinks: file.symlinks,
                 sandbox: file.sandbox,
             };
             let call = self.session.call_retrying(Method::FsReadFile, &params);
@@ -62,9 +63,9 @@ impl FileBackend for SessionGuard {
     fn write(self: Arc<Self>, file: FileTarget, bytes: Vec<u8>) -> FileFuture<()> {
         Box::pin(async move {
             let params = FsWriteFileParams {
-                path: file.path.into(),
+                path: file.path,
                 data_base64: Base64Text::from(bytes),
-                follow_symlinks: file.symlinks.are_followed(),
+                symlinks: file.symlinks,
                 sandbox: file.sandbox,
             };
             let Empty {} = self.session.call(Method::FsWriteFile, &params).await?;
@@ -87,7 +88,7 @@ impl FileBackend for SessionGuard {
                 let file = file.clone();
                 let params = |handle_id| FsCreateStreamParams {
                     handle_id,
-                    path: file.path.into(),
+                    path: file.path,
                     sandbox: file.sandbox,
                 };
                 let method = Method::FsCreateStream;
@@ -105,10 +106,10 @@ impl FileBackend for SessionGuard {
 /// Rejects a listing with names such as `..`. Copying a directory joins the names to a local path,
 /// and the server must not choose a path outside of it.
 fn check_names(reply: &FileReply) -> Result<(), BackendError> {
-    let FileReply::Entries(entries) = reply else {
+    let FileReply::Entries(result) = reply else {
         return Ok(());
     };
-    let mut names = entries.iter().map(|entry| &*entry.file_name);
+    let mut names = result.entries.iter().map(|entry| &*entry.file_name);
     match names.find(|name| !is_file_name(name)) {
         Some(name) => Err(BackendError::new(
             FileErrorKind::Failed,

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use outpost_protocol::DetachedTtl;
+use outpost_protocol::Setting;
 
 use super::TlsConfig;
 
@@ -136,12 +136,12 @@ pub enum Lease {
     UntilClosed,
 }
 
-impl From<Lease> for DetachedTtl {
+impl From<Lease> for Setting<u64> {
     fn from(lease: Lease) -> Self {
         match lease {
-            Lease::ServerDefault => DetachedTtl::Unspecified,
-            Lease::For(time) => DetachedTtl::Millis(crate::start::millis(time)),
-            Lease::UntilClosed => DetachedTtl::Unlimited,
+            Lease::ServerDefault => Setting::Unspecified,
+            Lease::For(time) => Setting::Value(crate::start::millis(time)),
+            Lease::UntilClosed => Setting::Off,
         }
     }
 }

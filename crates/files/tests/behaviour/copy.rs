@@ -6,7 +6,7 @@ use std::path::Path;
 
 use outpost_files::{Files, Limits};
 
-use crate::support::{Folder, failed, missing, rejected};
+use crate::support::{FilesExt as _, Folder, failed, missing, rejected};
 
 const ITSELF: &str = "fs/copy cannot copy a directory to itself or one of its descendants";
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use outpost_files::{Files, Limits};
 use outpost_types::Symlinks;
 
-use crate::support::{Folder, failed, missing};
+use crate::support::{FilesExt as _, Folder, failed, missing};
 
 const FOLLOW: Symlinks = Symlinks::Follow;
 

@@ -9,8 +9,14 @@ use outpost_files::{
     FileExecutor, Files, FilesError, InProcess, Limits, PathMasks, Sandboxed, WorkerSocket,
     run_worker,
 };
-use outpost_types::{DirectoryEntry, FileOp, FileReply, Symlinks, WalkOptions, WalkResult};
+use outpost_types::{
+    DirectoryEntry, FileOp, FileReply, FsCanonicalizeParams, FsCopyParams, FsCreateDirectoryParams,
+    FsGetMetadataParams, FsReadDirectoryParams, FsReadDirectoryResult, FsRemoveParams,
+    FsWalkParams, PathUri, Symlinks, WalkOptions, WalkResult,
+};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use crate::support::FilesExt as _;
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(60);
@@ -55,55 +61,50 @@ fn names(folder: &Path) -> usize {
 }
 
 fn create_directory(path: &Path, recursive: bool, symlinks: Symlinks) -> FileOp {
-    FileOp::CreateDirectory {
-        path: path.to_owned(),
+    FileOp::CreateDirectory(FsCreateDirectoryParams {
+        path: PathUri::from_path(path),
         recursive,
         symlinks,
-    }
+    })
 }
 
 fn get_metadata(path: &Path, symlinks: Symlinks) -> FileOp {
-    FileOp::GetMetadata {
-        path: path.to_owned(),
-        symlinks,
-    }
+    let path = PathUri::from_path(path);
+    FileOp::GetMetadata(FsGetMetadataParams { path, symlinks })
 }
 
 fn canonicalize(path: &Path) -> FileOp {
-    FileOp::Canonicalize {
-        path: path.to_owned(),
-    }
+    let path = PathUri::from_path(path);
+    FileOp::Canonicalize(FsCanonicalizeParams { path })
 }
 
 fn read_directory(path: &Path) -> FileOp {
-    FileOp::ReadDirectory {
-        path: path.to_owned(),
+    FileOp::ReadDirectory(FsReadDirectoryParams {
+        path: PathUri::from_path(path),
         broken_links: true,
-    }
+    })
 }
 
 fn walk(path: &Path, options: WalkOptions) -> FileOp {
-    FileOp::Walk {
-        path: path.to_owned(),
-        options,
-    }
+    let path = PathUri::from_path(path);
+    FileOp::Walk(FsWalkParams { path, options })
 }
 
 fn remove(path: &Path, force: bool, symlinks: Symlinks) -> FileOp {
-    FileOp::Remove {
-        path: path.to_owned(),
+    FileOp::Remove(FsRemoveParams {
+        path: PathUri::from_path(path),
         recursive: true,
         force,
         symlinks,
-    }
+    })
 }
 
 fn copy(source: &Path, destination: &Path) -> FileOp {
-    FileOp::Copy {
-        source: source.to_owned(),
-        destination: destination.to_owned(),
+    FileOp::Copy(FsCopyParams {
+        source_path: PathUri::from_path(source),
+        destination_path: PathUri::from_path(destination),
         recursive: true,
-    }
+    })
 }
 
 fn perform(executor: &FileExecutor, op: FileOp) -> Result<FileReply, String> {
@@ -161,7 +162,11 @@ fn listing_longer_than_a_packet_arrives_whole() {
     let (executor, _worker) = sandboxed(Limits::default());
     let listed = executor.perform(read_directory(folder.path())).unwrap();
     let expected = Files::default().read_directory(folder.path()).unwrap();
-    assert_eq!(listed, FileReply::Entries(expected));
+    let entries = expected;
+    assert_eq!(
+        listed,
+        FileReply::Entries(FsReadDirectoryResult { entries })
+    );
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use outpost_files::{Files, Remove};
+use outpost_files::Files;
 use outpost_types::Symlinks;
 
-use crate::support::{Folder, missing, rejected, with_each_symlink_check};
+use crate::support::{FilesExt as _, Folder, Remove, missing, rejected, with_each_symlink_check};
 
 const MESSAGE: &str = "path contains a symbolic link";
 const REJECT: Symlinks = Symlinks::Reject;

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use outpost_files::{Files, FilesError, Remove};
+use outpost_files::{Files, FilesError};
 use outpost_types::Symlinks;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::support::{Folder, with_each_symlink_check};
+use crate::support::{FilesExt as _, Folder, Remove, with_each_symlink_check};
 
 /// The number of times each operation is tried.
 const ROUNDS: usize = 2000;

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use outpost_files::{Files, Limits};
 use outpost_types::Symlinks;
 
-use crate::support::{Folder, failed, missing, rejected};
+use crate::support::{FilesExt as _, Folder, failed, missing, rejected};
 
 const FOLLOW: Symlinks = Symlinks::Follow;
 

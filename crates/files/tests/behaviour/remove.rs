@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use outpost_files::{Files, Remove};
+use outpost_files::Files;
 use outpost_types::Symlinks;
 
-use crate::support::{Folder, failed, missing};
+use crate::support::{FilesExt as _, Folder, Remove, failed, missing};
 
 const ALL: Remove = Remove {
     recursive: true,

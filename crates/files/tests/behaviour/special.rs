@@ -6,7 +6,7 @@ use std::path::Path;
 use outpost_files::Files;
 use outpost_types::Symlinks;
 
-use crate::support::{Folder, rejected, with_each_symlink_check};
+use crate::support::{FilesExt as _, Folder, Remove, rejected, with_each_symlink_check};
 
 const MESSAGE: &str = "path is not a regular file";
 
@@ -68,7 +68,7 @@ fn special_files_have_metadata_and_can_be_removed() {
     let fifo = folder.fifo("fifo");
     let found = files.metadata(&fifo, Symlinks::Follow).unwrap();
     assert!(!found.is_file && !found.is_directory && !found.is_symlink);
-    let options = outpost_files::Remove {
+    let options = Remove {
         recursive: true,
         force: false,
         symlinks: Symlinks::Reject,

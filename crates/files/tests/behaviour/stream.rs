@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use outpost_files::Files;
 
-use crate::support::{Folder, failed, missing};
+use crate::support::{FilesExt as _, Folder, failed, missing};
 
 #[test]
 fn commit_replaces_the_file_at_once() {

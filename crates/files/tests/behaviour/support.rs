@@ -3,8 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outpost_files::{Files, FilesError, SymlinkCheck};
-use outpost_types::FileErrorKind;
+use outpost_files::{FileExecutor, Files, FilesError, OpenFile, SymlinkCheck, Writer};
+use outpost_types::{
+    DirectoryEntry, FileErrorKind, FileMetadata, FileOp, FileReply, FsCanonicalizeParams,
+    FsCopyParams, FsCreateDirectoryParams, FsGetMetadataParams, FsReadDirectoryParams,
+    FsRemoveParams, FsWalkParams, PathUri, Symlinks, UnexpectedReply, WalkOptions, WalkResult,
+};
 use tempfile::TempDir;
 
 /// A temporary directory.
@@ -99,4 +103,100 @@ pub(crate) fn missing<T: std::fmt::Debug>(result: Result<T, FilesError>) {
 #[track_caller]
 pub(crate) fn failed<T: std::fmt::Debug>(result: Result<T, FilesError>, message: &str) {
     assert_eq!(failure(result), (FileErrorKind::Failed, message.to_owned()));
+}
+
+/// Options of [`FilesExt::remove`].
+#[derive(Clone, Copy)]
+pub(crate) struct Remove {
+    pub(crate) recursive: bool,
+    pub(crate) force: bool,
+    pub(crate) symlinks: Symlinks,
+}
+
+/// The operations as functions of native paths, through an executor in this process.
+pub(crate) trait FilesExt {
+    fn executor(&self) -> FileExecutor;
+
+    fn perform<T>(&self, op: FileOp) -> Result<T, FilesError>
+    where
+        T: TryFrom<FileReply, Error = UnexpectedReply>,
+    {
+        let reply = self.executor().perform(op)?;
+        Ok(T::try_from(reply).expect("the reply of the operation"))
+    }
+
+    fn open(&self, path: &Path, symlinks: Symlinks) -> Result<OpenFile, FilesError> {
+        self.executor().open(path, symlinks)
+    }
+
+    fn read(&self, path: &Path, symlinks: Symlinks) -> Result<Vec<u8>, FilesError> {
+        self.executor().read(path, symlinks)
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8], symlinks: Symlinks) -> Result<(), FilesError> {
+        self.executor().write(path, bytes, symlinks)
+    }
+
+    fn create_stream(&self, path: &Path) -> Result<Writer, FilesError> {
+        self.executor().create_stream(path)
+    }
+
+    fn create_directory(
+        &self,
+        path: &Path,
+        recursive: bool,
+        symlinks: Symlinks,
+    ) -> Result<(), FilesError> {
+        self.perform(FileOp::CreateDirectory(FsCreateDirectoryParams {
+            path: PathUri::from_path(path),
+            recursive,
+            symlinks,
+        }))
+    }
+
+    fn metadata(&self, path: &Path, symlinks: Symlinks) -> Result<FileMetadata, FilesError> {
+        let path = PathUri::from_path(path);
+        self.perform(FileOp::GetMetadata(FsGetMetadataParams { path, symlinks }))
+    }
+
+    fn canonicalize(&self, path: &Path) -> Result<PathBuf, FilesError> {
+        let path = PathUri::from_path(path);
+        self.perform(FileOp::Canonicalize(FsCanonicalizeParams { path }))
+    }
+
+    /// Lists symbolic links without a target too.
+    fn read_directory(&self, path: &Path) -> Result<Vec<DirectoryEntry>, FilesError> {
+        self.perform(FileOp::ReadDirectory(FsReadDirectoryParams {
+            path: PathUri::from_path(path),
+            broken_links: true,
+        }))
+    }
+
+    fn walk(&self, path: &Path, options: WalkOptions) -> Result<WalkResult, FilesError> {
+        let path = PathUri::from_path(path);
+        self.perform(FileOp::Walk(FsWalkParams { path, options }))
+    }
+
+    fn remove(&self, path: &Path, options: Remove) -> Result<(), FilesError> {
+        self.perform(FileOp::Remove(FsRemoveParams {
+            path: PathUri::from_path(path),
+            recursive: options.recursive,
+            force: options.force,
+            symlinks: options.symlinks,
+        }))
+    }
+
+    fn copy(&self, source: &Path, destination: &Path, recursive: bool) -> Result<(), FilesError> {
+        self.perform(FileOp::Copy(FsCopyParams {
+            source_path: PathUri::from_path(source),
+            destination_path: PathUri::from_path(destination),
+            recursive,
+        }))
+    }
+}
+
+impl FilesExt for Files {
+    fn executor(&self) -> FileExecutor {
+        FileExecutor::in_process(*self)
+    }
 }

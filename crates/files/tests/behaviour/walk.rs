@@ -7,7 +7,7 @@ use std::path::Path;
 use outpost_files::{Files, Limits};
 use outpost_types::{EntryKind, WalkOptions, WalkResult};
 
-use crate::support::{Folder, missing, rejected};
+use crate::support::{FilesExt as _, Folder, missing, rejected};
 
 const ALL: WalkOptions = WalkOptions {
     max_depth: 64,

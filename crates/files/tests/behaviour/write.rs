@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use outpost_files::Files;
 use outpost_types::Symlinks;
 
-use crate::support::{Folder, failed, missing};
+use crate::support::{FilesExt as _, Folder, failed, missing};
 
 #[test]
 fn write_creates_or_overwrites() {

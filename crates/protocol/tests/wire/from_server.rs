@@ -1,7 +1,7 @@
 //! Parsing of messages from servers.
 
 use outpost_protocol::{
-    FromServer, OutputFrame, ReceivedExited, ReceivedInitializeResult, Stream, encode_request,
+    FromServer, OutputFrame, ProcessExited, ReceivedInitializeResult, Stream, encode_request,
     parse_params,
 };
 use proptest::prelude::*;
@@ -93,7 +93,7 @@ fn older_servers_are_accepted() {
     else {
         panic!("it is a notification");
     };
-    let exited: ReceivedExited = parse_params(params).unwrap();
+    let exited: ProcessExited = parse_params(params).unwrap();
     assert_eq!((exited.exit_code, exited.sandbox_denied), (1, None));
 }
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use outpost_protocol::{
-    Confinement, DirectoryEntry, EntryKind, FileMetadata, FsCanonicalizeResult, FsCopyParams,
-    FsCreateDirectoryParams, FsGetMetadataParams, FsOpenParams, FsOpenResult, FsPath,
-    FsReadBlockResult, FsReadDirectoryResult, FsReadFileParams, FsReadFileResult, FsRemoveParams,
-    FsWalkParams, FsWriteFileParams, InvalidBase64, InvalidParams, PathUri, PathUriError,
+    Confinement, DirectoryEntry, EntryKind, FileMetadata, FileOp, FileRequest,
+    FsCanonicalizeResult, FsCopyParams, FsCreateDirectoryParams, FsGetMetadataParams, FsOpenParams,
+    FsOpenResult, FsReadBlockResult, FsReadDirectoryResult, FsReadFileParams, FsReadFileResult,
+    FsRemoveParams, FsWalkParams, FsWriteFileParams, InvalidBase64, InvalidParams, Method, PathUri,
     ReadFileAnswer, RequestId, WalkEntry, WalkError, WalkResult, encode_response, parse_params,
 };
 use proptest::prelude::*;
@@ -45,13 +45,14 @@ fn switches_are_on_unless_they_are_turned_off() {
         let look: FsGetMetadataParams = parse(&with(json!({}))).unwrap();
         let remove: FsRemoveParams = parse(&with(json!({}))).unwrap();
         let all = [
-            read.follow_symlinks,
-            write.follow_symlinks,
-            make.follow_symlinks,
-            look.follow_symlinks,
-            remove.follow_symlinks,
+            read.symlinks,
+            write.symlinks,
+            make.symlinks,
+            look.symlinks,
+            remove.symlinks,
         ];
-        assert_eq!(all, [expected; 5], "{follow}");
+        let followed = all.map(|symlinks| symlinks.are_followed());
+        assert_eq!(followed, [expected; 5], "{follow}");
         assert!(make.recursive && remove.recursive && remove.force);
     }
     let remove: FsRemoveParams =
@@ -63,11 +64,19 @@ fn switches_are_on_unless_they_are_turned_off() {
 }
 
 #[test]
-fn a_file_of_another_host_can_be_read_and_is_told_apart() {
-    let open: FsOpenParams =
-        parse(&json!({"handleId": "h", "path": "file://elsewhere/a", "sandbox": null})).unwrap();
-    assert_eq!(open.path, FsPath::Elsewhere("file://elsewhere/a".into()));
-    assert_eq!(open.path.into_path(), Err(PathUriError::ForeignHost));
+fn file_of_another_host_is_told_apart() {
+    let open = json!({"handleId": "h", "path": "file://elsewhere/a", "sandbox": null});
+    let error = parse::<FsOpenParams>(&open).unwrap_err();
+    assert!(error.is_foreign_path());
+    assert_eq!(error.member(), Some("path"));
+    let copy = json!({"sourcePath": "file:///a", "destinationPath": "file://elsewhere/a"});
+    assert!(parse::<FsCopyParams>(&copy).unwrap_err().is_foreign_path());
+    // Only the invalid member itself counts, and no path inside the sandbox.
+    let sandbox = json!({"permissions": {"type": "disabled"}, "cwd": "file://elsewhere/a"});
+    let open = json!({"handleId": "h", "path": "file:///a", "sandbox": sandbox});
+    let error = parse::<FsOpenParams>(&open).unwrap_err();
+    assert!(!error.is_foreign_path());
+    assert_eq!(error.member(), Some("sandbox.cwd"));
     for wrong in [
         "/a",
         "a",
@@ -75,8 +84,8 @@ fn a_file_of_another_host_can_be_read_and_is_told_apart() {
         "file:///a?b",
         "file:///%00",
     ] {
-        let parsed = parse::<FsReadFileParams>(&json!({"path": wrong}));
-        assert!(parsed.is_err(), "{wrong}");
+        let error = parse::<FsReadFileParams>(&json!({"path": wrong})).unwrap_err();
+        assert!(!error.is_foreign_path(), "{wrong}");
     }
 }
 
@@ -105,7 +114,20 @@ fn a_walk_needs_all_its_limits() {
     }, "sandbox": {"permissions": {"type": "disabled"}}});
     let walk: FsWalkParams = parse(&params).unwrap();
     assert!(walk.options.follow_directory_symlinks && !walk.options.prune_hidden_directories);
-    assert_eq!(walk.sandbox.unwrap().permissions, Confinement::Disabled);
+    let raw = serde_json::value::to_raw_value(&params).unwrap();
+    let request = FileRequest::parse(Method::FsWalk, Some(&raw))
+        .unwrap()
+        .unwrap();
+    assert_eq!(request.op, FileOp::Walk(walk));
+    assert_eq!(request.method(), Method::FsWalk);
+    let sandbox = request.sandbox.as_ref().unwrap();
+    assert_eq!(sandbox.permissions, Confinement::Disabled);
+    let written: Value = serde_json::to_value(&request).unwrap();
+    assert_eq!(written["options"]["pruneHiddenDirectories"], false);
+    assert_eq!(
+        parse::<FsWalkParams>(&written).unwrap(),
+        parse(&params).unwrap()
+    );
     for missing in [
         "maxDepth",
         "maxDirectories",
@@ -206,9 +228,9 @@ proptest! {
     #[test]
     fn params_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..40), follow: bool) {
         let params = FsWriteFileParams {
-            path: FsPath::from(uri("/srv/a")),
+            path: uri("/srv/a"),
             data_base64: bytes.into(),
-            follow_symlinks: follow,
+            symlinks: Some(follow).into(),
             sandbox: None,
         };
         let written = serde_json::to_value(&params).unwrap();

@@ -224,7 +224,7 @@ fn notifications() {
         process_id: process_id.clone(),
         seq: 2,
         exit_code: 0,
-        sandbox_denied: false,
+        sandbox_denied: Some(false),
     };
     let closed = ProcessClosed { process_id, seq: 3 };
     insta::assert_snapshot!(

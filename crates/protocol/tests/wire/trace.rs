@@ -1,7 +1,7 @@
 //! A recorded session of a released client and its server.
 
 use outpost_protocol::{
-    Confinement, FsGetMetadataParams, FsPath, Incoming, InitializeParams, Method, PROCESS_CLOSED,
+    Confinement, FsGetMetadataParams, Incoming, InitializeParams, Method, PROCESS_CLOSED,
     PROCESS_EXITED, PROCESS_OUTPUT, ProcessClosed, ProcessExited, ProcessOutput, RequestId,
     StartParams, StartResult, TerminateParams, TerminateResult, parse_params,
 };
@@ -74,7 +74,7 @@ fn client_messages_parse() {
             }
             Some(Method::FsGetMetadata) => {
                 let params: FsGetMetadataParams = parse_params(params).unwrap();
-                assert!(matches!(params.path, FsPath::Here(_)) && params.follow_symlinks);
+                assert!(params.path.as_path().is_absolute() && params.symlinks.are_followed());
             }
             Some(other) => panic!("{other:?}"),
             None => {}

@@ -6,7 +6,8 @@ use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
     AckParams, ErrorKind, Family, HTTP_ACK, HTTP_CANCEL, HttpAckParams, HttpCancelParams,
     INITIALIZED, Incoming, InitializeParams, InvalidParams, Lane, Malformed, Method, NoMemory,
-    PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, has_client_info, parse_params,
+    PROCESS_ACK, PathUriError, RequestId, RpcError, encode_error, family_of_name, has_client_info,
+    parse_params,
 };
 use outpost_rpc::{Admission, Framing, Order, OutgoingMessage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -77,11 +78,15 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Returns the error for invalid params. The app-server has its own.
+/// Returns the error for invalid params. The app-server has its own, and so has a file on another
+/// host.
 pub(super) fn invalid_params(method: Method, error: &InvalidParams) -> RpcError {
     let text = truncated(&error.to_string());
     match method.family() {
         Family::App => RpcError::invalid_request(format!("Invalid request: {text}")),
+        Family::Filesystem if error.is_foreign_path() => {
+            RpcError::invalid_request(PathUriError::ForeignHost.to_string())
+        }
         _ => RpcError::invalid_params(format!("invalid params: {text}")),
     }
 }

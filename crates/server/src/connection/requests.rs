@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use outpost_protocol::{
     CommandParams, CommandResizeParams, CommandTerminateParams, CommandWriteParams,
-    ConfigReadParams, Empty, FileRequest, FileRequestError, FsCloseParams, FsCommitParams,
-    FsCreateStreamParams, FsOpenParams, FsOpenResult, FsReadBlockParams, FsReadFileParams,
-    FsWriteBlockParams, FsWriteFileParams, HttpRequestParams, KillParams, Lane, ListResult, Method,
-    ReadParams, ResizeParams, ResizePtyParams, RpcError, SessionCloseParams, SignalParams,
-    SpawnParams, StartParams, StatusResult, TerminateParams, V0ExecParams, V0TerminateParams,
-    V0WriteParams, WriteParams, WriteStdinParams, names_argv,
+    ConfigReadParams, Empty, FileRequest, FsCloseParams, FsCommitParams, FsCreateStreamParams,
+    FsOpenParams, FsOpenResult, FsReadBlockParams, FsReadFileParams, FsWriteBlockParams,
+    FsWriteFileParams, HttpRequestParams, KillParams, Lane, ListResult, Method, ReadParams,
+    ResizeParams, ResizePtyParams, RpcError, SessionCloseParams, SignalParams, SpawnParams,
+    StartParams, StatusResult, TerminateParams, V0ExecParams, V0TerminateParams, V0WriteParams,
+    WriteParams, WriteStdinParams, names_argv,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -282,14 +282,8 @@ impl Dispatch {
             method => {
                 let parsed = FileRequest::parse(method, request.params);
                 let parsed = parsed.ok_or_else(|| RpcError::method_not_found(method.name()));
-                let parsed = parsed.and_then(|parsed| {
-                    parsed.map_err(|error| match error {
-                        FileRequestError::Params(error) => invalid_params(method, &error),
-                        FileRequestError::Path(error) => {
-                            RpcError::invalid_request(error.to_string())
-                        }
-                    })
-                });
+                let parsed = parsed
+                    .and_then(|parsed| parsed.map_err(|error| invalid_params(method, &error)));
                 let (parsed, reply) = request.reply.accept(parsed)?;
                 let path = parsed
                     .op

@@ -219,7 +219,7 @@ impl EventEncoder for ExecEventEncoder {
                     process_id: self.process.id().to_owned(),
                     seq: seq.0,
                     exit_code: exit.code,
-                    sandbox_denied: exit.sandbox_denied,
+                    sandbox_denied: Some(exit.sandbox_denied),
                 },
             ),
             Event::Closed { seq, .. } => notify(

@@ -7,8 +7,8 @@ use std::{
 
 use outpost_engine::{Epoch, Link, Resume, Session, SessionOptions, Ttl};
 use outpost_protocol::{
-    DetachedTtl, Empty, ErrorKind, InitializeParams, InitializeResult, PROTOCOL_VERSION, RpcError,
-    ServerCapabilities, ServerInfo, SessionEntry, SessionListResult,
+    Empty, ErrorKind, InitializeParams, InitializeResult, PROTOCOL_VERSION, RpcError,
+    ServerCapabilities, ServerInfo, SessionEntry, SessionListResult, Setting,
 };
 
 use crate::{
@@ -90,11 +90,11 @@ pub(crate) fn initialize(
 }
 
 /// Returns the requested lease, or `None` for the default.
-fn lease(settings: &Settings, requested: DetachedTtl) -> Result<Option<Ttl>, RpcError> {
+fn lease(settings: &Settings, requested: Setting<u64>) -> Result<Option<Ttl>, RpcError> {
     let ttl = match requested {
-        DetachedTtl::Unspecified => return Ok(None),
-        DetachedTtl::Unlimited => Ttl::Unlimited,
-        DetachedTtl::Millis(millis) => Ttl::For(Duration::from_millis(millis)),
+        Setting::Unspecified => return Ok(None),
+        Setting::Off => Ttl::Unlimited,
+        Setting::Value(millis) => Ttl::For(Duration::from_millis(millis)),
     };
     match (ttl, settings.max_session_ttl) {
         (_, Ttl::Unlimited) => Ok(Some(ttl)),

@@ -4,15 +4,10 @@
 //! exists. The `sandbox` crate binds it to the paths of a host.
 
 mod entry;
-mod level;
-mod notation;
-mod params;
 mod policy;
-mod support;
 
-pub use entry::{Access, Entry, EntryPath, MissingPathBehavior, SpecialPath};
-pub use level::Level;
-pub use notation::InvalidEntryPath;
-pub use params::{Confinement, SandboxParams};
-pub use policy::{FileSystem, Network, Policy, Restricted};
-pub use support::{SandboxSupport, SandboxType};
+pub use entry::{Access, Entry, EntryPath, InvalidEntryPath, MissingPathBehavior, SpecialPath};
+pub use policy::{
+    Confinement, FileSystem, Level, Network, Policy, Restricted, SandboxParams, SandboxSupport,
+    SandboxType,
+};

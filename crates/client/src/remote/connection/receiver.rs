@@ -9,7 +9,7 @@ use bytes::Bytes;
 use outpost_journal::Seq;
 use outpost_protocol::{
     ErrorKind, FromServer, HTTP_BODY_DELTA, InvalidParams, MAX_MESSAGE_BYTES, Method, NoMemory,
-    PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ReceivedExited, RequestId, RpcError,
+    PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited, RequestId, RpcError,
     encode_error, parse_params,
 };
 use outpost_rpc::{Framing, Inbound, InboundError, OutgoingMessage, Received, outbox};
@@ -191,7 +191,7 @@ impl Receiver {
     fn notification(&self, method: &str, params: Option<&RawValue>) -> Result<(), InvalidParams> {
         match method {
             PROCESS_EXITED => {
-                let exited: ReceivedExited = parse_params(params)?;
+                let exited: ProcessExited = parse_params(params)?;
                 let event = UnnumberedEvent::Exited {
                     code: exited.exit_code,
                     sandbox_denied: exited.sandbox_denied,

@@ -139,11 +139,12 @@ pub(super) fn unknown_handle(kind: &str, id: &str) -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outpost_files::Files;
+    use outpost_files::{FileExecutor, Files};
     use outpost_protocol::Symlinks;
 
     fn handle() -> Handle {
-        let file = Files::default().open("/proc/self/status".as_ref(), Symlinks::Follow);
+        let executor = FileExecutor::in_process(Files::default());
+        let file = executor.open("/proc/self/status".as_ref(), Symlinks::Follow);
         Handle::Read(Arc::new(file.unwrap()))
     }
 

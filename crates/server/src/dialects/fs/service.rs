@@ -4,9 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use outpost_engine::{WorkerExit, sandbox::WorkerAccess};
 use outpost_files::{FileExecutor, Files, FilesError};
-use outpost_protocol::{
-    FileOp, FileReply, FileRequest, FileResult, FsPath, RpcError, SandboxParams,
-};
+use outpost_protocol::{FileReply, FileRequest, Listing, PathUri, RpcError, SandboxParams};
 use outpost_rpc::Lanes;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -47,19 +45,9 @@ impl Subject {
         Subject::Handle(id.to_owned())
     }
 
-    pub(crate) fn path(path: &FsPath) -> Self {
-        Subject::Path(match path {
-            FsPath::Here(uri) => uri.as_path().to_owned(),
-            // The request will be rejected.
-            FsPath::Elsewhere(_) => PathBuf::new(),
-        })
+    pub(crate) fn path(path: &PathUri) -> Self {
+        Subject::Path(path.as_path().to_owned())
     }
-}
-
-/// The native path. Rejects a path of another host.
-pub(super) fn native_path(path: FsPath) -> Result<PathBuf, RpcError> {
-    path.into_path()
-        .map_err(|error| RpcError::invalid_request(error.to_string()))
 }
 
 impl FileService {
@@ -188,7 +176,7 @@ fn drop_in_background(files: impl IntoIterator<Item = Handle>) {
 /// Performs a file operation and sends its reply.
 pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, reply: Reply) {
     let FileRequest { op, sandbox } = request;
-    let is_listing = matches!(op, FileOp::ReadDirectory { .. } | FileOp::Walk { .. });
+    let is_listing = op.is_read_only() && op.listing() != Listing::Nothing;
     let _permit = if is_listing {
         service.listings.acquire().await.ok()
     } else {
@@ -204,19 +192,19 @@ pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, rep
         return;
     };
     let Some(bytes) = listing_bytes(&result) else {
-        return reply.send(Ok(FileResult(result)));
+        return reply.send(Ok(result));
     };
     let reserved = service.connection.reserve(bytes).await;
     if let Some((reservation, reply)) = reply.accept(reserved) {
-        reply.send_large(FileResult(result), bytes, reservation);
+        reply.send_large(result, bytes, reservation);
     }
 }
 
 /// The approximate encoded size of a listing; none for any other reply.
 fn listing_bytes(reply: &FileReply) -> Option<usize> {
     match reply {
-        FileReply::Entries(entries) => {
-            let names = entries.iter().map(|entry| entry.file_name.len());
+        FileReply::Entries(result) => {
+            let names = result.entries.iter().map(|entry| entry.file_name.len());
             Some(names.map(|len| len + ENTRY_BYTES).sum())
         }
         FileReply::Walk(walk) => {
@@ -226,6 +214,6 @@ fn listing_bytes(reply: &FileReply) -> Option<usize> {
                 .map(|entry| entry.path.as_os_str().len());
             Some(paths.map(|len| len + ENTRY_BYTES).sum())
         }
-        _ => None,
+        FileReply::Done(_) | FileReply::Metadata(_) | FileReply::Path(_) => None,
     }
 }

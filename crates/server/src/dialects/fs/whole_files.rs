@@ -5,12 +5,11 @@ use std::{io, sync::Arc};
 use outpost_engine::sandbox::WorkerAccess;
 use outpost_files::{FilesError, OpenFile};
 use outpost_protocol::{
-    Empty, FsReadFileParams, FsWriteFileParams, ReadFileAnswer, RequestId, RpcError, Symlinks,
-    base64,
+    Empty, FsReadFileParams, FsWriteFileParams, ReadFileAnswer, RequestId, RpcError, base64,
 };
 use outpost_rpc::outbox::Reservation;
 
-use super::{FileService, service::native_path};
+use super::FileService;
 use crate::connection::Reply;
 
 /// The size of a read: a multiple of the base64 unit, so that padding occurs only at the end.
@@ -34,8 +33,8 @@ async fn response(
     params: FsReadFileParams,
     id: RequestId,
 ) -> Result<(Vec<u8>, Reservation), RpcError> {
-    let path = native_path(params.path)?;
-    let symlinks = Symlinks::following(params.follow_symlinks);
+    let path = params.path.into_path();
+    let symlinks = params.symlinks;
     let open = service.execute(params.sandbox, WorkerAccess::Read, move |executor| {
         let file = executor.open(&path, symlinks)?;
         let len = file.len()?;
@@ -99,8 +98,8 @@ pub(crate) async fn write_file(
         let message = format!("fs/writeFile requires valid base64 dataBase64: {error}");
         RpcError::invalid_request(message)
     })?;
-    let path = native_path(params.path)?;
-    let symlinks = Symlinks::following(params.follow_symlinks);
+    let path = params.path.into_path();
+    let symlinks = params.symlinks;
     let _permit = service.whole_file_permit(bytes.len() as u64).await;
     let write = service.execute(params.sandbox, WorkerAccess::Write, move |executor| {
         executor.write(&path, &bytes, symlinks)

@@ -1,0 +1,276 @@
+//! Processes: requests about them, their events, states and descriptions.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::PathUri;
+use crate::members::{optional_object, or_default};
+use crate::sandbox::SandboxParams;
+
+/// Params of `process/start`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StartParams {
+    /// The id of the process, chosen by the client.
+    #[schemars(length(min = 1, max = 256))]
+    pub process_id: String,
+    /// The program and its arguments.
+    #[schemars(length(min = 1))]
+    pub argv: Vec<String>,
+    /// The working directory.
+    pub cwd: PathUri,
+    /// The whole environment, or variables added to those that `env_policy` selects.
+    #[serde(default, deserialize_with = "or_default")]
+    pub env: BTreeMap<String, String>,
+    /// The variables to inherit from the server; absent for none.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub env_policy: Option<EnvPolicy>,
+    /// Runs the process on a PTY instead of pipes.
+    #[serde(default, deserialize_with = "or_default")]
+    pub tty: bool,
+    /// Opens stdin, if there is no PTY.
+    #[serde(default, deserialize_with = "or_default")]
+    pub pipe_stdin: bool,
+    /// The first argument that the program sees, if it is not the program's name.
+    pub arg0: Option<String>,
+    /// The sandbox; absent to run unconfined.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub sandbox: Option<SandboxParams>,
+    /// Allows only the network that `managed_network` describes.
+    #[serde(default, deserialize_with = "or_default")]
+    pub enforce_managed_network: bool,
+    /// Not supported yet, and ignored.
+    pub managed_network: Option<serde_json::Value>,
+    /// Data that is kept with the process and never interpreted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<BTreeMap<String, String>>,
+    /// The size of the PTY.
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub size: Option<TerminalSize>,
+    /// The time after which the process tree is killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The number of output bytes to retain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retain_bytes: Option<u64>,
+    /// The grace period before a terminated process is killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kill_grace_ms: Option<u64>,
+}
+
+/// Describes how a child's environment is built from the server's. The fields are applied in
+/// order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvPolicy {
+    /// The variables to start from.
+    #[serde(default, deserialize_with = "or_default")]
+    pub inherit: Inherit,
+    /// Keeps variables whose names look like secrets.
+    #[serde(default, deserialize_with = "or_default")]
+    pub ignore_default_excludes: bool,
+    /// Patterns of names to drop.
+    #[serde(default, deserialize_with = "or_default")]
+    pub exclude: Vec<String>,
+    /// Variables to add.
+    #[serde(default, deserialize_with = "or_default")]
+    pub set: BTreeMap<String, String>,
+    /// Patterns of names to keep; empty keeps all.
+    #[serde(default, deserialize_with = "or_default")]
+    pub include_only: Vec<String>,
+}
+
+/// The variables that an [`EnvPolicy`] starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub enum Inherit {
+    /// The whole environment of the server.
+    #[default]
+    All,
+    /// The few variables that nearly every program needs.
+    Core,
+    /// No variables.
+    None,
+}
+
+crate::string_enum!(Inherit);
+
+/// The size of a terminal, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TerminalSize {
+    /// The number of lines.
+    #[schemars(range(min = 1))]
+    pub rows: u16,
+    /// The number of characters per line.
+    #[schemars(range(min = 1))]
+    pub cols: u16,
+}
+
+/// The size of a terminal for which none was requested: 24 rows of 80 columns.
+impl Default for TerminalSize {
+    fn default() -> Self {
+        TerminalSize { rows: 24, cols: 80 }
+    }
+}
+
+/// A signal that can be sent to a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub enum Signal {
+    /// SIGINT, sent by Ctrl-C. The only signal that released servers know.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+    /// SIGKILL.
+    Kill,
+    /// SIGHUP, sent by a closing terminal.
+    Hangup,
+    /// SIGQUIT.
+    Quit,
+    /// SIGSTOP.
+    Stop,
+    /// SIGCONT.
+    Continue,
+    /// SIGUSR1.
+    User1,
+    /// SIGUSR2.
+    User2,
+    /// SIGWINCH. Resizing a terminal sends it automatically.
+    WindowChange,
+}
+
+crate::string_enum!(Signal);
+
+/// The number of an event in its process's log; the first one is 1.
+///
+/// As a cursor it names the last event seen, so [`Seq::START`] has seen nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// The cursor that has seen nothing yet.
+    pub const START: Seq = Seq(0);
+
+    /// The number after this one, saturating.
+    #[must_use]
+    pub fn next(self) -> Seq {
+        Seq(self.0.saturating_add(1))
+    }
+
+    /// The number before this one, saturating at [`Seq::START`].
+    #[must_use]
+    pub fn previous(self) -> Seq {
+        Seq(self.0.saturating_sub(1))
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The stream that output was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// The terminal, which merges the two.
+    Pty,
+}
+
+crate::string_enum!(Stream);
+
+impl Stream {
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::Pty => "pty",
+        }
+    }
+}
+
+/// A phase in the life of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub enum ProcessState {
+    /// The child does not exist yet.
+    Starting,
+    /// The child runs.
+    Running,
+    /// The child has exited. Descendants may still write to its streams.
+    Exited,
+    /// The streams have ended too; no event follows.
+    Closed,
+}
+
+crate::string_enum!(ProcessState);
+
+/// The outcome of a write to a process's stdin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub enum WriteStatus {
+    /// The bytes are queued in order, by this write or by an earlier one with the same id.
+    Accepted,
+    /// The process does not exist.
+    UnknownProcess,
+    /// The process has no stdin, or it is closed.
+    StdinClosed,
+    /// The process is still starting.
+    Starting,
+}
+
+crate::string_enum!(WriteStatus);
+
+/// Defines when an event counts as delivered to the owner of its process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub enum Delivery {
+    /// An event is delivered once it was written to the owner's connection. Without a connection,
+    /// the process does not wait for its owner.
+    #[default]
+    Push,
+    /// An event is delivered once the owner has acknowledged it, with or without a connection.
+    Acked,
+}
+
+crate::string_enum!(Delivery);
+
+/// Describes one process of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessEntry {
+    /// The id that the client chose.
+    pub process_id: String,
+    /// The PID, once the process runs.
+    pub pid: Option<u32>,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// The working directory at the start.
+    pub cwd: PathUri,
+    /// Whether it runs on a PTY.
+    pub tty: bool,
+    /// The time of the start, in milliseconds since 1970.
+    pub started_at_ms: u64,
+    /// The phase it is in.
+    pub state: ProcessState,
+    /// The exit code, once it has exited.
+    pub exit_code: Option<i32>,
+    /// The number of its next event.
+    pub next_seq: u64,
+    /// The number of output bytes so far.
+    pub bytes_out: u64,
+}
