@@ -210,14 +210,12 @@ impl Inner {
         access: WorkerAccess,
         files: outpost_files::Files,
     ) -> Result<(FileExecutor, WorkerExit), RpcError> {
-        let engine = &self.engine;
-        let Some(policy) = sandbox.and_then(|sandbox| sandbox.into_policy(&self.cwd)) else {
-            let executor = engine.unconfined_file_executor(files);
-            return Ok((executor, WorkerExit::default()));
-        };
-        let tmpdir = self.environment.get("TMPDIR").map(ToOwned::to_owned);
-        let worker = engine.sandboxed_file_executor(policy, tmpdir, access, files);
-        worker.await.map_err(start_error)
+        let policy = sandbox.and_then(|sandbox| sandbox.into_policy(&self.cwd));
+        let environment = &self.environment;
+        let executor = self
+            .engine
+            .file_executor(policy, environment, access, files);
+        executor.await.map_err(start_error)
     }
 
     async fn close(&self) -> Result<(), Error> {

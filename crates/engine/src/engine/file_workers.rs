@@ -1,6 +1,6 @@
 //! File workers: confined helpers that perform file operations.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use outpost_files::{FileExecutor, Files, InProcess, PathMasks, Sandboxed, WorkerSocket};
 use outpost_process::{Child, ReadableFd};
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, start_retries::retry_transient};
-use crate::{StartError, process::KILL_TIMEOUT};
+use crate::{ServerEnvironment, StartError, process::KILL_TIMEOUT};
 
 /// How long an unneeded worker may take to exit by itself. It removes unfinished files on the way.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -37,36 +37,36 @@ impl WorkerExit {
 }
 
 impl Engine {
-    /// Returns an executor that performs file operations in this process, unconfined. Placeholders
-    /// of confined processes count as missing.
-    #[must_use]
-    pub fn unconfined_file_executor(&self, files: Files) -> FileExecutor {
-        FileExecutor::InProcess(InProcess {
-            files,
-            placeholders: self.placeholders(),
-            is_placeholder,
-        })
-    }
-
-    /// Starts a file worker confined by `policy`, and returns its executor. `tmpdir` is the `TMPDIR`
-    /// that a process would have. The worker counts as a process and exits when the executor is
-    /// dropped.
+    /// Returns an executor of file operations.
+    ///
+    /// Without a policy it works in this process, unconfined, and placeholders of confined processes
+    /// count as missing. With one it is a new file worker, which counts as a process and exits when
+    /// the executor is dropped; `environment` has the `TMPDIR` that a process would have.
     ///
     /// # Errors
-    /// If it can't be confined as requested, or there are too many processes.
-    pub async fn sandboxed_file_executor(
+    /// If a worker can't be confined as requested, or there are too many processes.
+    pub async fn file_executor(
         &self,
-        policy: Policy,
-        tmpdir: Option<OsString>,
+        policy: Option<Policy>,
+        environment: &ServerEnvironment,
         access: WorkerAccess,
         files: Files,
     ) -> Result<(FileExecutor, WorkerExit), StartError> {
+        let Some(policy) = policy else {
+            let executor = FileExecutor::InProcess(InProcess {
+                files,
+                placeholders: self.placeholders(),
+                is_placeholder,
+            });
+            return Ok((executor, WorkerExit::default()));
+        };
         let shared = &self.shared;
         if shared.ending.is_cancelled() {
             return Err(StartError::SessionEnded);
         }
         let place = shared.process_permits.clone().try_acquire_owned();
         let place = place.map_err(|_| StartError::TooMany)?;
+        let tmpdir = environment.get("TMPDIR").map(ToOwned::to_owned);
         let request = SandboxRequest { policy, tmpdir };
         let limit = shared.limits.sandbox_start_timeout;
         let worker = retry_transient(limit, || self.spawn_file_worker(request.clone(), access));

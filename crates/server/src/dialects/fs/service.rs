@@ -79,17 +79,9 @@ impl FileService {
         let permit = self.running.acquire().await;
         let (host, engine) = (&self.connection.server.host, &self.connection.server.engine);
         let policy = sandbox.and_then(|sandbox| sandbox.into_policy(host.info.cwd.as_path()));
-        let (executor, exit) = match policy {
-            None => (
-                engine.unconfined_file_executor(self.files),
-                WorkerExit::default(),
-            ),
-            Some(policy) => {
-                let tmpdir = host.environment.get("TMPDIR").map(ToOwned::to_owned);
-                let worker = engine.sandboxed_file_executor(policy, tmpdir, access, self.files);
-                worker.await.map_err(|error| convert::start_error(&error))?
-            }
-        };
+        let executor = engine.file_executor(policy, &host.environment, access, self.files);
+        let executor = executor.await;
+        let (executor, exit) = executor.map_err(|error| convert::start_error(&error))?;
         let result = self.on_thread(move || operation(executor)).await;
         drop(permit);
         exit.wait().await;
