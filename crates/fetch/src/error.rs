@@ -11,54 +11,43 @@ pub enum RequestError {
     /// The URL is invalid.
     #[error("url is invalid: {0}")]
     Url(UrlFault),
-    /// There are too many headers.
-    #[error("has more than {most} headers")]
-    TooManyHeaders {
-        /// The limit.
-        most: usize,
-    },
-    /// The name of a header is not a valid HTTP token.
-    #[error("header number {number} has a name that cannot be sent")]
-    HeaderName {
-        /// Its position, counted from 1.
-        number: usize,
-    },
-    /// The value of a header has invalid bytes.
-    #[error("header {name} has a value that cannot be sent")]
-    HeaderValue {
-        /// Its name.
-        name: String,
-    },
-    /// `Content-Length` differs from the length of the body.
-    #[error("header {name} does not tell the length of the body")]
-    WrongLength {
-        /// Its name.
-        name: String,
-    },
-    /// The variable is protected.
-    #[error("header {name} cannot use executor environment variable {variable}")]
-    ProtectedVariable {
+    /// There are more headers than this.
+    #[error("has more than {0} headers")]
+    TooManyHeaders(usize),
+    /// The name of the header at this position, counted from 1, is not a valid HTTP token.
+    #[error("header number {0} has a name that cannot be sent")]
+    HeaderName(usize),
+    /// The value of the named header has invalid bytes.
+    #[error("header {0} has a value that cannot be sent")]
+    HeaderValue(String),
+    /// `Content-Length`, in this spelling, differs from the length of the body.
+    #[error("header {0} does not tell the length of the body")]
+    WrongLength(String),
+    /// The environment variable of a header is unusable.
+    #[error("header {name} {fault} executor environment variable {variable}")]
+    Variable {
         /// The header's name.
         name: String,
         /// The variable's name.
         variable: String,
+        /// Why it is unusable.
+        fault: VariableFault,
     },
-    /// The variable is not set.
-    #[error("header {name} requires executor environment variable {variable}")]
-    UnsetVariable {
-        /// The header's name.
-        name: String,
-        /// The variable's name.
-        variable: String,
-    },
-    /// The variable is empty.
-    #[error("header {name} requires a non-empty executor environment variable {variable}")]
-    EmptyVariable {
-        /// The header's name.
-        name: String,
-        /// The variable's name.
-        variable: String,
-    },
+}
+
+/// The reason why an environment variable is unusable. The text stands between the names of the
+/// header and the variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VariableFault {
+    /// It is protected.
+    #[error("cannot use")]
+    Protected,
+    /// It is not set.
+    #[error("requires")]
+    Unset,
+    /// It is empty.
+    #[error("requires a non-empty")]
+    Empty,
 }
 
 /// The reason why a URL is invalid.
@@ -70,12 +59,9 @@ pub enum UrlFault {
     /// Its scheme is neither http nor https.
     #[error("only http and https can be asked for")]
     Scheme,
-    /// It is too long.
-    #[error("it is longer than {most} bytes")]
-    Length {
-        /// The limit, in bytes.
-        most: usize,
-    },
+    /// It is longer than this, in bytes.
+    #[error("it is longer than {0} bytes")]
+    Length(usize),
 }
 
 /// The reason why a request or the body of its response failed.
@@ -112,12 +98,9 @@ pub enum FetchError {
     /// The body ended early.
     #[error("the body broke off: {0}")]
     Body(Cause),
-    /// The body is too large for a single response.
-    #[error("the body is larger than {most} bytes, and has to be streamed (streamResponse: true)")]
-    TooLarge {
-        /// The limit, in bytes.
-        most: usize,
-    },
+    /// The body is larger than this, in bytes, and so too large for a single response.
+    #[error("the body is larger than {0} bytes, and has to be streamed (streamResponse: true)")]
+    TooLarge(usize),
 }
 
 /// The innermost cause of a failure. The outer errors are dropped: they repeat it, and some of

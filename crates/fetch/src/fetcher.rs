@@ -8,17 +8,16 @@ use reqwest::{
     header::{CONTENT_LENGTH, HeaderMap, LOCATION},
     redirect::Policy,
 };
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::{
     sync::OnceCell,
     time::{Instant, timeout_at},
 };
 
 use crate::{
-    FetchError, Redirects, Request, Response,
-    error::Cause,
+    Cause, FetchError, Request, Response,
     redirect::{MOST_REDIRECTS, hop},
     request::Header,
-    tls,
 };
 
 /// The time for which an idle connection is kept.
@@ -66,16 +65,16 @@ impl Fetcher {
             mut url,
             mut headers,
             mut body,
-            redirects,
+            follow_redirects,
             ..
         } = request;
         for _ in 0..=MOST_REDIRECTS {
             let response = send(client, &method, &url, &headers, &body).await?;
-            if redirects == Redirects::Stop {
+            if !follow_redirects {
                 return Ok(response);
             }
             let location = response.headers().get(LOCATION);
-            let location = location.map(reqwest::header::HeaderValue::as_bytes);
+            let location = location.map(|location| location.as_bytes());
             let Some(hop) = hop(response.status(), location, &method, &url)? else {
                 return Ok(response);
             };
@@ -100,13 +99,26 @@ impl Fetcher {
 
 fn build() -> io::Result<Client> {
     Client::builder()
-        .tls_backend_preconfigured(tls::system()?)
+        .tls_backend_preconfigured(system_tls()?)
         .redirect(Policy::none())
         .referer(false)
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(MOST_IDLE)
         .build()
         .map_err(|error| io::Error::other(error.without_url()))
+}
+
+/// Trusts the certificates of the system. It is no error if there are none, because requests without
+/// TLS still work. The crypto provider is passed explicitly, so that the program's default stays
+/// unchanged.
+fn system_tls() -> io::Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 async fn send(
@@ -131,9 +143,10 @@ async fn send(
         let host = host(url);
         let connecting = error.is_connect();
         let cause = Cause::of(error);
-        match connecting {
-            true => FetchError::Connect { host, cause },
-            false => FetchError::Exchange { host, cause },
+        if connecting {
+            FetchError::Connect { host, cause }
+        } else {
+            FetchError::Exchange { host, cause }
         }
     })
 }

@@ -1,7 +1,7 @@
 //! HTTP requests made from this host.
 //!
-//! - [`Request`]: a request, checked while it is built ([`RequestError`]) before anything is sent
-//! - `environment`: header values from environment variables
+//! - [`Request`]: a request, checked while it is built ([`RequestError`]) before anything is sent; the
+//!   values of headers may come from environment variables
 //! - [`Fetcher`]: sends requests and follows redirects by the rules of `redirect`; fails with a
 //!   [`FetchError`]
 //! - [`Response`]: the head of a response, with a [`Body`] that is read on demand, so that a slow
@@ -11,16 +11,13 @@
 //! Connections use the proxies of the system. Nothing is logged, and no error contains a path, a
 //! query, a password or the value of a header.
 
-mod environment;
 mod error;
 mod fetcher;
 mod redirect;
 mod request;
 mod response;
-mod tls;
 
-pub use environment::is_protected;
-pub use error::{Cause, FetchError, RequestError, UrlFault};
+pub use error::{Cause, FetchError, RequestError, UrlFault, VariableFault};
 pub use fetcher::Fetcher;
-pub use request::{Redirects, Request};
+pub use request::Request;
 pub use response::{Body, Response};

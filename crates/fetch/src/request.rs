@@ -1,6 +1,6 @@
 //! Requests.
 
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{
@@ -8,22 +8,32 @@ use reqwest::{
     header::{CONTENT_LENGTH, HeaderName, HeaderValue},
 };
 
-use crate::{RequestError, environment, error::UrlFault};
+use crate::{RequestError, UrlFault, VariableFault};
 
 /// The limit of headers, above what servers read.
 const MOST_HEADERS: usize = 1024;
 /// The limit of a URL, in bytes.
 const MOST_URL_BYTES: usize = 65_000;
 
-/// The handling of redirects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Redirects {
-    /// Follows them, up to a limit.
-    #[default]
-    Follow,
-    /// Returns the redirect itself.
-    Stop,
-}
+/// Variables with credentials of Outpost or of the client's product. A client may make requests from
+/// this host, but must not send these credentials to a server of its choice.
+const PROTECTED: [&str; 14] = [
+    "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN",
+    "CODEX_API_KEY",
+    "CODEX_ACCESS_TOKEN",
+    "CODEX_CONNECTORS_TOKEN",
+    "OPENAI_API_KEY",
+    "OPENAI_FEDERATION_RULE_ID",
+    "OPENAI_IDENTITY_TOKEN_FILE",
+    "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_FEDERATED_TOKEN_FILE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+];
+const OWN_PREFIX: &str = "OUTPOST_";
 
 /// A valid request.
 #[derive(Clone, Debug)]
@@ -33,7 +43,7 @@ pub struct Request {
     pub(crate) headers: Vec<Header>,
     pub(crate) body: Bytes,
     pub(crate) timeout: Option<Duration>,
-    pub(crate) redirects: Redirects,
+    pub(crate) follow_redirects: bool,
 }
 
 /// A header of a request.
@@ -60,7 +70,7 @@ impl Request {
             headers: Vec::new(),
             body: Bytes::new(),
             timeout: None,
-            redirects: Redirects::default(),
+            follow_redirects: true,
         })
     }
 
@@ -78,7 +88,7 @@ impl Request {
         variable: &str,
         lookup: impl FnOnce(&str) -> Option<OsString>,
     ) -> Result<Self, RequestError> {
-        let value = environment::completed(name, value, variable, lookup)?;
+        let value = with_variable(name, value, variable, lookup)?;
         self.add(name, &value, true)?;
         Ok(self)
     }
@@ -89,7 +99,7 @@ impl Request {
         for header in &self.headers {
             if header.name == CONTENT_LENGTH && header.value.as_bytes() != length.as_bytes() {
                 let name = header.name.to_string();
-                return Err(RequestError::WrongLength { name });
+                return Err(RequestError::WrongLength(name));
             }
         }
         self.body = body;
@@ -103,26 +113,22 @@ impl Request {
         self
     }
 
-    /// Sets the handling of redirects.
+    /// Sets whether redirects are followed, up to a limit, or returned. They are by default.
     #[must_use]
-    pub fn redirects(mut self, redirects: Redirects) -> Self {
-        self.redirects = redirects;
+    pub fn follow_redirects(mut self, follow: bool) -> Self {
+        self.follow_redirects = follow;
         self
     }
 
     fn add(&mut self, name: &str, value: &[u8], secret: bool) -> Result<(), RequestError> {
         if self.headers.len() == MOST_HEADERS {
-            let most = MOST_HEADERS;
-            return Err(RequestError::TooManyHeaders { most });
+            return Err(RequestError::TooManyHeaders(MOST_HEADERS));
         }
         let number = self.headers.len() + 1;
-        let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
-            return Err(RequestError::HeaderName { number });
-        };
-        let Ok(mut value) = HeaderValue::from_bytes(value) else {
-            let name = name.to_owned();
-            return Err(RequestError::HeaderValue { name });
-        };
+        let parsed = HeaderName::from_bytes(name.as_bytes());
+        let parsed = parsed.map_err(|_| RequestError::HeaderName(number))?;
+        let value = HeaderValue::from_bytes(value);
+        let mut value = value.map_err(|_| RequestError::HeaderValue(name.to_owned()))?;
         value.set_sensitive(true);
         self.headers.push(Header {
             name: parsed,
@@ -134,24 +140,54 @@ impl Request {
 }
 
 fn parse(url: &str) -> Result<Url, UrlFault> {
-    if url.len() > MOST_URL_BYTES {
-        let most = MOST_URL_BYTES;
-        return Err(UrlFault::Length { most });
-    }
+    let check_length = |url: &str| match url.len() {
+        0..=MOST_URL_BYTES => Ok(()),
+        _ => Err(UrlFault::Length(MOST_URL_BYTES)),
+    };
+    check_length(url)?;
     let mut url = Url::parse(url).map_err(UrlFault::Form)?;
     if !is_web(&url) {
         return Err(UrlFault::Scheme);
     }
     url.set_fragment(None);
-    if url.as_str().len() > MOST_URL_BYTES {
-        let most = MOST_URL_BYTES;
-        return Err(UrlFault::Length { most });
-    }
+    // Encoding may have made it longer.
+    check_length(url.as_str())?;
     Ok(url)
 }
 
 pub(crate) fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
+}
+
+/// Whether a variable must not be used for a header. Ignores case.
+fn is_protected(variable: &str) -> bool {
+    let start = variable.get(..OWN_PREFIX.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(OWN_PREFIX))
+        || PROTECTED
+            .iter()
+            .any(|name| variable.eq_ignore_ascii_case(name))
+}
+
+/// Returns the value of a header: `value`, followed by that of the variable.
+fn with_variable(
+    name: &str,
+    value: &str,
+    variable: &str,
+    lookup: impl FnOnce(&str) -> Option<OsString>,
+) -> Result<Vec<u8>, RequestError> {
+    let unusable = |fault| RequestError::Variable {
+        name: name.to_owned(),
+        variable: variable.to_owned(),
+        fault,
+    };
+    if is_protected(variable) {
+        return Err(unusable(VariableFault::Protected));
+    }
+    let found = lookup(variable).ok_or_else(|| unusable(VariableFault::Unset))?;
+    if found.is_empty() {
+        return Err(unusable(VariableFault::Empty));
+    }
+    Ok([value.as_bytes(), found.as_bytes()].concat())
 }
 
 #[cfg(test)]
@@ -247,5 +283,43 @@ mod tests {
         let request = Request::new("GET", "http://h/").unwrap();
         let request = request.header("a", "s3cret").unwrap();
         assert!(!format!("{request:?}").contains("s3cret"));
+    }
+
+    fn complete(variable: &str, value: Option<&str>) -> Result<Vec<u8>, String> {
+        let lookup = |_: &str| value.map(OsString::from);
+        with_variable("Authorization", "Bearer ", variable, lookup)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn variable_follows_the_value() {
+        assert_eq!(complete("TOKEN", Some("abc")), Ok(b"Bearer abc".to_vec()));
+    }
+
+    #[test]
+    fn unset_and_empty_variables_are_rejected() {
+        let unset = "header Authorization requires executor environment variable TOKEN";
+        assert_eq!(complete("TOKEN", None), Err(unset.to_owned()));
+        let empty = "header Authorization requires a non-empty executor environment variable TOKEN";
+        assert_eq!(complete("TOKEN", Some("")), Err(empty.to_owned()));
+    }
+
+    #[test]
+    fn only_protected_names_are_rejected_in_any_case() {
+        for name in PROTECTED {
+            assert!(is_protected(name) && is_protected(&name.to_lowercase()));
+            let rejection = complete(name, Some("secret")).unwrap_err();
+            let text =
+                format!("header Authorization cannot use executor environment variable {name}");
+            assert_eq!(rejection, text);
+            assert!(!is_protected(&format!("{name}_2")), "{name}_2");
+            assert!(!is_protected(&name[1..]), "{}", &name[1..]);
+        }
+        for own in ["OUTPOST_TOKEN", "outpost_token", "Outpost_"] {
+            assert!(is_protected(own), "{own}");
+        }
+        for other in ["OUTPOST", "MY_OUTPOST_TOKEN", "GITHUB_TOKEN", "", "ÖÖÖÖÖÖÖ"] {
+            assert!(!is_protected(other), "{other}");
+        }
     }
 }

@@ -1,18 +1,17 @@
 //! Responses.
 
 use std::{
-    future::poll_fn,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
-use futures_core::Stream;
+use futures_util::{Stream, StreamExt as _};
 use http_body::Body as _;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::{FetchError, error::Cause};
+use crate::{Cause, FetchError};
 
 /// The head of a response, and its body.
 #[derive(Debug)]
@@ -53,9 +52,7 @@ impl Response {
 impl Body {
     /// Reads the next bytes. Returns `None` at the end. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
-        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx))
-            .await
-            .transpose()
+        self.next().await.transpose()
     }
 
     /// Reads the whole body of at most `most` bytes. After `few` bytes, waits for `room` before it
@@ -71,7 +68,7 @@ impl Body {
         let mut held = None;
         while let Some(chunk) = self.chunk().await? {
             if whole.len() + chunk.len() > most {
-                return Err(FetchError::TooLarge { most });
+                return Err(FetchError::TooLarge(most));
             }
             if whole.len() + chunk.len() > few
                 && let Some(room) = room.take()

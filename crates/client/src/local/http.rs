@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream;
 use outpost_engine::ServerEnvironment;
-use outpost_fetch::{Body, FetchError, Fetcher, Redirects, Request, RequestError};
+use outpost_fetch::{Body, FetchError, Fetcher, Request, RequestError};
 use outpost_protocol::{ErrorKind, HttpRequestParams, RedirectPolicy, RpcError};
 use tokio_util::sync::CancellationToken;
 
@@ -68,10 +68,7 @@ fn build_request(
     let request = request.body(body.unwrap_or_default())?;
     Ok(request
         .timeout(params.timeout_ms.map(Duration::from_millis))
-        .redirects(match params.redirect_policy {
-            RedirectPolicy::Follow => Redirects::Follow,
-            RedirectPolicy::Stop => Redirects::Stop,
-        }))
+        .follow_redirects(params.redirect_policy == RedirectPolicy::Follow))
 }
 
 /// Reads a body from the network on demand. Fails once `closed` is cancelled.

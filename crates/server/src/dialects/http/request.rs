@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use outpost_engine::ServerEnvironment;
-use outpost_fetch::{Redirects, Request, RequestError, Response};
+use outpost_fetch::{Request, RequestError, Response};
 use outpost_protocol::{
     HttpHeader, HttpRequestParams, HttpRequestResult, RedirectPolicy, RpcError, base64,
 };
@@ -266,14 +266,10 @@ fn request_of(
         };
     }
     let body = params.body_base64.map(|body| Bytes::from(body.0));
-    let redirects = match params.redirect_policy {
-        RedirectPolicy::Follow => Redirects::Follow,
-        RedirectPolicy::Stop => Redirects::Stop,
-    };
     let request = request.body(body.unwrap_or_default())?;
     Ok(request
         .timeout(params.timeout_ms.map(Duration::from_millis))
-        .redirects(redirects))
+        .follow_redirects(params.redirect_policy == RedirectPolicy::Follow))
 }
 
 fn result_of(status: u16, headers: Vec<(String, String)>, body: Bytes) -> HttpRequestResult<Bytes> {
