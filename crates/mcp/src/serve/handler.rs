@@ -1,11 +1,6 @@
 //! A session with a client, from its first message to the end of its input.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
 use rmcp::{
     RoleServer, ServerHandler,
@@ -17,12 +12,12 @@ use rmcp::{
     service::{QuitReason, RequestContext, ServerInitializeError, serve_server_with_ct},
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite},
     time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{CallContext, ToolServer, tools, transport::LineTransport};
+use super::{CallContext, ToolError, ToolServer, tools, transport::LineTransport};
 
 /// Errors of a session with a client.
 #[derive(Debug, thiserror::Error)]
@@ -44,15 +39,16 @@ impl ToolServer {
         write: impl AsyncWrite + Send + Unpin + 'static,
         cancel: CancellationToken,
     ) -> Result<(), ServeError> {
-        let input_ended = CancellationToken::new();
-        let read = EndDetector {
-            read,
-            ended: input_ended.clone(),
-        };
         let (transport, writer) = LineTransport::new(read, write, self.limits().message_bytes);
+        // The SDK reports the end only after all calls have completed, and some would run for
+        // ever.
+        let input_ended = transport.ended.clone();
         let handler = Handler {
             server: Arc::clone(self),
-            tools: tools::TABLE.iter().map(|tool| (tool.describe)()).collect(),
+            tools: tools::TABLE
+                .iter()
+                .map(|tool| (tool.describe)(tool))
+                .collect(),
         };
         let write_drain = self.limits().write_drain;
         let running = match serve_server_with_ct(handler, transport, cancel.clone()).await {
@@ -129,23 +125,25 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = tools::TABLE.iter().find(|tool| tool.name == request.name) else {
+            let message = format!("there is no tool {:?}", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let Ok(_permit) = self.server.call_permits.try_acquire() else {
+            let calls = self.server.limits().calls;
+            let response = ToolError::TooManyCalls { calls }.into_response();
+            return response.map(Into::into);
+        };
+        let token = context.meta.get_progress_token();
         let call = CallContext {
-            progress: context
-                .meta
-                .get_progress_token()
-                .map(|token| (context.peer.clone(), token)),
+            server: &self.server,
             cancelled: context.ct,
-            session_ended: self.server.session_ended.clone(),
-            progress_interval: self.server.limits().progress,
+            progress: token.map(|token| (context.peer, token)),
         };
         let arguments = request.arguments.unwrap_or_default();
-        match self.server.call(&request.name, arguments, &call).await {
-            Some(result) => result.map(Into::into),
-            None => Err(ErrorData::invalid_params(
-                format!("there is no tool {:?}", request.name),
-                None,
-            )),
-        }
+        (tool.call)(tool.name, arguments, &call)
+            .await
+            .map(Into::into)
     }
 
     /// Rejects a request with an unknown method, or with invalid params of a known one.
@@ -173,31 +171,3 @@ const METHODS: [&str; 5] = [
     "tools/call",
     "tools/list",
 ];
-
-/// Reports the end of the input at once. The SDK reports it only after all calls have
-/// completed, and some would run for ever.
-struct EndDetector<R> {
-    read: R,
-    ended: CancellationToken,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for EndDetector<R> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let before = buf.filled().len();
-        let result = Pin::new(&mut this.read).poll_read(cx, buf);
-        let ended = match &result {
-            Poll::Ready(Ok(())) => buf.filled().len() == before && buf.remaining() > 0,
-            Poll::Ready(Err(_)) => true,
-            Poll::Pending => false,
-        };
-        if ended {
-            this.ended.cancel();
-        }
-        result
-    }
-}

@@ -4,7 +4,7 @@
 //! - [`serve`](ToolServer::serve) (`handler`): the session with a client; `transport`: its
 //!   messages as lines
 //! - `tool`: the tool interface; `schema`: JSON schemas; `error`: errors of tools
-//! - `tools/`: one file per tool
+//! - `tools/`: the tools and their table
 //! - `processes`: the processes of the session; `output_log`: their output, and the pages
 //!   and summaries of it; `text`: formatting
 //! - `file_locks`: serializes changes of a file
@@ -42,6 +42,7 @@ pub use limits::ToolLimits;
 pub use output_log::OutputRetention;
 use output_log::{OutputLog, Stream};
 use output_page::{OutputPage, OutputSummary};
-use processes::{ProcessRegistry, ProcessState, ToolProcess};
-use tool::{CallContext, Effect, Tool, ToolEntry, ToolOutput};
+use processes::{ProcessRecord, ProcessRegistry, ProcessState, ToolProcess};
+use tool::{CallContext, Tool, ToolEntry};
+use tool_server::StartRequest;
 pub use tool_server::{Confinement, ToolServer, ToolServerConfig};

@@ -36,8 +36,8 @@ pub(super) struct OutputLog {
     /// The retained chunks by offset.
     chunks: BTreeMap<u64, Chunk>,
     end: u64,
-    stdout: StreamStats,
-    stderr: StreamStats,
+    /// Indexed by stream.
+    streams: [StreamStats; 2],
 }
 
 #[derive(Debug)]
@@ -75,8 +75,7 @@ impl OutputLog {
             retention,
             chunks: BTreeMap::new(),
             end: 0,
-            stdout: StreamStats::default(),
-            stderr: StreamStats::default(),
+            streams: Default::default(),
         }
     }
 
@@ -87,7 +86,7 @@ impl OutputLog {
 
     /// Returns the number of bytes written, retained or not.
     pub(super) fn total(&self, stream: Option<Stream>) -> u64 {
-        stream.map_or(self.end, |stream| self.stats(stream).total)
+        stream.map_or(self.end, |stream| self.streams[stream as usize].total)
     }
 
     /// Returns the number of retained bytes.
@@ -98,13 +97,11 @@ impl OutputLog {
     pub(super) fn append(&mut self, stream: Stream, bytes: &[u8]) {
         for part in bytes.chunks(CHUNK_BYTES) {
             let OutputRetention { head, chunks, .. } = self.retention;
-            let stats = self.stats(stream);
-            let head_room = if stats.head_chunks < chunks {
-                (head as u64).saturating_sub(stats.total)
-            } else {
-                0
+            let stats = &self.streams[stream as usize];
+            let head_room = match usize::try_from(stats.total) {
+                Ok(total) if stats.head_chunks < chunks => head.saturating_sub(total),
+                _ => 0,
             };
-            let head_room = usize::try_from(head_room).unwrap_or(usize::MAX);
             let (head, tail) = part.split_at(head_room.min(part.len()));
             self.append_chunk(stream, head, true);
             self.append_chunk(stream, tail, false);
@@ -145,7 +142,8 @@ impl OutputLog {
         if bytes.is_empty() {
             return;
         }
-        let (offset, stream_offset) = (self.end, self.stats(stream).total);
+        let stats = &mut self.streams[stream as usize];
+        let (offset, stream_offset) = (self.end, stats.total);
         let count = bytes.len();
         self.end += count as u64;
         let last = self.chunks.last_entry().map(|last| last.into_mut());
@@ -169,7 +167,6 @@ impl OutputLog {
                 false
             }
         };
-        let stats = self.stats_mut(stream);
         stats.total += count as u64;
         if head {
             stats.head_chunks += usize::from(!joined);
@@ -183,30 +180,13 @@ impl OutputLog {
 
     fn evict(&mut self, stream: Stream) {
         let OutputRetention { tail, chunks, .. } = self.retention;
-        loop {
-            let stats = self.stats_mut(stream);
-            if stats.tail_bytes <= tail && stats.tail.len() <= chunks {
-                return;
-            }
+        let stats = &mut self.streams[stream as usize];
+        while stats.tail_bytes > tail || stats.tail.len() > chunks {
             let Some(offset) = stats.tail.pop_front() else {
                 return;
             };
             let evicted = self.chunks.remove(&offset);
-            self.stats_mut(stream).tail_bytes -= evicted.map_or(0, |chunk| chunk.bytes.len());
-        }
-    }
-
-    fn stats(&self, stream: Stream) -> &StreamStats {
-        match stream {
-            Stream::Stdout => &self.stdout,
-            Stream::Stderr => &self.stderr,
-        }
-    }
-
-    fn stats_mut(&mut self, stream: Stream) -> &mut StreamStats {
-        match stream {
-            Stream::Stdout => &mut self.stdout,
-            Stream::Stderr => &mut self.stderr,
+            stats.tail_bytes -= evicted.map_or(0, |chunk| chunk.bytes.len());
         }
     }
 

@@ -1,16 +1,16 @@
 //! The processes of a session, their state and their output.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use outpost_client::{Error, Event, Events, Executor, Process, Start, Terminate};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::{
-    sync::watch,
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{Instant, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{OutputLog, OutputRetention, Stream, ToolError, ToolLimits};
+use super::{OutputLog, Stream, ToolError, ToolLimits, text};
 
 /// All processes that were started and not dropped yet.
 pub(super) struct ProcessRegistry {
@@ -18,6 +18,8 @@ pub(super) struct ProcessRegistry {
     /// never refers to another process.
     id_prefix: String,
     inner: Mutex<Inner>,
+    /// Held by the collectors: limits the number of running processes.
+    permits: Arc<Semaphore>,
     /// The tasks that collect output. They end with their processes or the registry.
     collectors: TaskTracker,
     closed: CancellationToken,
@@ -25,29 +27,28 @@ pub(super) struct ProcessRegistry {
 
 #[derive(Default)]
 struct Inner {
-    /// By number.
-    processes: BTreeMap<u64, Arc<ToolProcess>>,
-    /// Number of processes that are being started.
-    starting: usize,
+    /// Oldest first.
+    processes: Vec<Arc<ToolProcess>>,
     last_number: u64,
 }
 
 /// A process with its id and output. Dropping it kills the process.
 pub(super) struct ToolProcess {
     pub(super) id: String,
-    number: u64,
     /// The requested command, shortened.
     pub(super) command: String,
     pub(super) tty: bool,
     pub(super) handle: Process,
-    pub(super) monitor: Arc<ProcessMonitor>,
+    /// Written by the collector.
+    record: watch::Receiver<ProcessRecord>,
 }
 
 impl ProcessRegistry {
-    pub(super) fn new(id_prefix: String) -> Self {
+    pub(super) fn new(id_prefix: String, limits: &ToolLimits) -> Self {
         ProcessRegistry {
             id_prefix,
             inner: Mutex::default(),
+            permits: Arc::new(Semaphore::new(limits.running)),
             collectors: TaskTracker::new(),
             closed: CancellationToken::new(),
         }
@@ -62,58 +63,42 @@ impl ProcessRegistry {
         tty: bool,
         limits: &ToolLimits,
     ) -> Result<Arc<ToolProcess>, ToolError> {
-        let slot = self.reserve(limits)?;
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        let running = limits.running;
+        let permit = permit.map_err(|_| ToolError::TooManyProcesses { running })?;
         let handle = executor.start(start).await?;
-        let monitor = Arc::new(ProcessMonitor::new(limits.retention));
+        let (sender, record) = watch::channel(ProcessRecord {
+            log: OutputLog::new(limits.retention),
+            state: ProcessState::Running,
+            started: Instant::now(),
+            duration: None,
+        });
         // The collector holds no `ToolProcess`, whose drop kills the process.
-        let collector = Arc::clone(&monitor);
         let (events, closed) = (handle.events(), self.closed.clone());
         self.collectors.spawn(async move {
             tokio::select! {
-                () = collector.collect(events) => {}
+                () = collect(events, sender, permit) => {}
                 () = closed.cancelled() => {}
             }
         });
         let mut inner = self.inner.lock();
         inner.last_number += 1;
-        let number = inner.last_number;
         let process = Arc::new(ToolProcess {
-            id: format!("{}-{number}", self.id_prefix),
-            number,
+            id: format!("{}-{}", self.id_prefix, inner.last_number),
             command,
             tty,
             handle,
-            monitor,
+            record,
         });
-        inner.processes.insert(number, Arc::clone(&process));
-        inner.drop_oldest_exited(limits);
-        drop(inner);
-        drop(slot);
+        inner.processes.push(Arc::clone(&process));
+        drop_oldest_exited(&mut inner.processes, limits);
         Ok(process)
-    }
-
-    fn reserve(&self, limits: &ToolLimits) -> Result<Slot<'_>, ToolError> {
-        let mut inner = self.inner.lock();
-        let running = inner
-            .processes
-            .values()
-            .filter(|process| !process.is_closed());
-        if running.count() + inner.starting >= limits.running {
-            return Err(ToolError::TooManyProcesses {
-                running: limits.running,
-            });
-        }
-        inner.starting += 1;
-        Ok(Slot(self))
     }
 
     /// Finds a process by its id.
     pub(super) fn find(&self, id: &str) -> Result<Arc<ToolProcess>, ToolError> {
-        let number = id
-            .strip_prefix(&self.id_prefix)
-            .and_then(|rest| rest.strip_prefix('-')?.parse().ok());
         let inner = self.inner.lock();
-        let process = number.and_then(|number: u64| inner.processes.get(&number));
+        let process = inner.processes.iter().find(|process| process.id == id);
         process
             .cloned()
             .ok_or_else(|| ToolError::UnknownProcess { id: id.to_owned() })
@@ -122,24 +107,23 @@ impl ProcessRegistry {
     /// Finds a running process by its id.
     pub(super) fn find_running(&self, id: &str) -> Result<Arc<ToolProcess>, ToolError> {
         let process = self.find(id)?;
-        let state = process.monitor.state();
-        if !state.is_running() {
-            return Err(ToolError::Exited {
-                id: id.to_owned(),
-                code: state.exit_code(),
-            });
+        let state = process.record().state.clone();
+        if state != ProcessState::Running {
+            let (id, code) = (id.to_owned(), state.exit_code());
+            return Err(ToolError::Exited { id, code });
         }
         Ok(process)
     }
 
     /// Returns all processes, oldest first.
     pub(super) fn list(&self) -> Vec<Arc<ToolProcess>> {
-        self.inner.lock().processes.values().cloned().collect()
+        self.inner.lock().processes.clone()
     }
 
     /// Removes a process whose id was not given to the client.
     pub(super) fn remove(&self, process: &ToolProcess) {
-        self.inner.lock().processes.remove(&process.number);
+        let mut inner = self.inner.lock();
+        inner.processes.retain(|known| known.id != process.id);
     }
 
     /// Drops all processes, which kills the running ones.
@@ -151,41 +135,61 @@ impl ProcessRegistry {
     }
 }
 
-impl Inner {
-    /// Drops the oldest exited processes until the rest is within the limits.
-    fn drop_oldest_exited(&mut self, limits: &ToolLimits) {
-        let exited = self
-            .processes
-            .values()
-            .filter(|process| process.is_closed());
-        let mut exited: Vec<_> = exited
-            .map(|process| (process.number, process.monitor.lock().log.retained()))
-            .collect();
-        let mut bytes: usize = exited.iter().map(|(_, retained)| retained).sum();
-        exited.reverse();
-        while exited.len() > limits.exited || bytes > limits.exited_bytes {
-            let Some((number, retained)) = exited.pop() else {
-                return;
-            };
-            self.processes.remove(&number);
-            bytes -= retained;
+/// Drops the oldest exited processes until the rest is within the limits.
+fn drop_oldest_exited(processes: &mut Vec<Arc<ToolProcess>>, limits: &ToolLimits) {
+    let (mut exited, mut bytes) = (0, 0);
+    processes.reverse();
+    processes.retain(|process| {
+        let record = process.record();
+        if !record.state.is_closed() {
+            return true;
         }
-    }
+        exited += 1;
+        bytes += record.log.retained();
+        exited <= limits.exited && bytes <= limits.exited_bytes
+    });
+    processes.reverse();
 }
 
-/// A reservation for a process that is being started.
-struct Slot<'a>(&'a ProcessRegistry);
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        self.0.inner.lock().starting -= 1;
+/// Records the events of a process, so that it never blocks until a call reads.
+async fn collect(
+    mut events: Events,
+    record: watch::Sender<ProcessRecord>,
+    permit: OwnedSemaphorePermit,
+) {
+    let mut permit = Some(permit);
+    while let Some(event) = events.next().await {
+        // Released first: a call that sees the end may start another process.
+        if matches!(event, Event::Closed { .. } | Event::Failed { .. }) {
+            permit = None;
+        }
+        record.send_modify(|record| record.add(event));
     }
+    drop(permit);
+    record.send_modify(|record| {
+        if !record.state.is_closed() {
+            record.state = ProcessState::Lost("the event stream ended early".to_owned());
+        }
+    });
 }
 
 impl ToolProcess {
-    /// Reports whether the process and everything that held its output has ended.
-    fn is_closed(&self) -> bool {
-        self.monitor.state().is_closed()
+    /// Returns the output and state. Must not be held across an await.
+    pub(super) fn record(&self) -> watch::Ref<'_, ProcessRecord> {
+        self.record.borrow()
+    }
+
+    /// Waits until the record satisfies `condition`, or the registry is closed. Cancel safe.
+    pub(super) async fn wait_until(&self, condition: impl Fn(&ProcessRecord) -> bool) {
+        let _ = self.record.clone().wait_for(condition).await;
+    }
+
+    /// Waits for the exit, and then at most `drain` for the end of the output, which
+    /// leftover processes may hold open for ever.
+    pub(super) async fn wait_exited(&self, drain: Duration) {
+        self.wait_until(|record| !record.is_running()).await;
+        let closed = self.wait_until(|record| record.state.is_closed());
+        let _ = timeout(drain, closed).await;
     }
 
     /// Terminates the process tree, leftover processes included, and waits for its end.
@@ -195,7 +199,7 @@ impl ToolProcess {
         grace: Duration,
         limits: &ToolLimits,
     ) -> Result<bool, Error> {
-        let was_running = self.monitor.state().is_running();
+        let was_running = self.record().is_running();
         let options = Terminate::new().grace(grace).tree();
         let result = match self.handle.terminate_with(options).await {
             // Older servers have no grace period.
@@ -207,7 +211,7 @@ impl ToolProcess {
             Ok(_) | Err(Error::UnknownProcess { .. }) => {}
             Err(error) => return Err(error),
         }
-        let closed = self.monitor.wait_until(|record| record.state.is_closed());
+        let closed = self.wait_until(|record| record.state.is_closed());
         let _ = timeout(grace + limits.kill_wait, closed).await;
         Ok(was_running)
     }
@@ -226,10 +230,6 @@ pub(super) enum ProcessState {
 }
 
 impl ProcessState {
-    pub(super) fn is_running(&self) -> bool {
-        *self == ProcessState::Running
-    }
-
     /// Reports whether no more events will arrive.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self, ProcessState::Closed(_) | ProcessState::Lost(_))
@@ -242,112 +242,56 @@ impl ProcessState {
         }
     }
 
-    pub(super) fn lost_reason(self) -> Option<String> {
+    pub(super) fn lost_reason(&self) -> Option<String> {
         match self {
-            ProcessState::Lost(reason) => Some(reason),
+            ProcessState::Lost(reason) => Some(reason.clone()),
             _ => None,
         }
     }
-}
-
-/// Collects the events of a process, so that it never blocks until a call reads.
-pub(super) struct ProcessMonitor {
-    record: Mutex<ProcessRecord>,
-    /// Notified of every change of the record.
-    changed: watch::Sender<()>,
-    started: Instant,
 }
 
 /// Output and state of a process.
 pub(super) struct ProcessRecord {
     pub(super) log: OutputLog,
     pub(super) state: ProcessState,
+    started: Instant,
     /// Set at the exit.
     duration: Option<Duration>,
 }
 
-impl ProcessMonitor {
-    fn new(retention: OutputRetention) -> Self {
-        ProcessMonitor {
-            record: Mutex::new(ProcessRecord {
-                log: OutputLog::new(retention),
-                state: ProcessState::Running,
-                duration: None,
-            }),
-            changed: watch::Sender::new(()),
-            started: Instant::now(),
-        }
+impl ProcessRecord {
+    pub(super) fn is_running(&self) -> bool {
+        self.state == ProcessState::Running
     }
 
-    /// Records all events to the last one.
-    async fn collect(&self, mut events: Events) {
-        while let Some(event) = events.next().await {
-            self.record(event);
-        }
-        let mut record = self.lock();
-        if !record.state.is_closed() {
-            record.state = ProcessState::Lost("the event stream ended early".to_owned());
-        }
-        drop(record);
-        self.changed.send_replace(());
+    /// Returns how long the process has run, until its exit.
+    pub(super) fn duration(&self) -> Duration {
+        self.duration.unwrap_or_else(|| self.started.elapsed())
     }
 
-    fn record(&self, event: Event) {
-        let mut record = self.lock();
+    fn add(&mut self, event: Event) {
         match event {
             Event::Output { stream, bytes, .. } => {
                 let stream = match stream {
                     outpost_client::Stream::Stderr => Stream::Stderr,
                     outpost_client::Stream::Stdout | outpost_client::Stream::Pty => Stream::Stdout,
                 };
-                record.log.append(stream, &bytes);
+                self.log.append(stream, &bytes);
             }
             Event::Exited { code, .. } => {
-                record.state = ProcessState::Exited(code);
-                record.duration = Some(self.started.elapsed());
+                self.state = ProcessState::Exited(code);
+                self.duration = Some(self.started.elapsed());
             }
             Event::Closed { .. } => {
-                let code = record.state.exit_code().unwrap_or(-1);
-                record.state = ProcessState::Closed(code);
+                self.state = ProcessState::Closed(self.state.exit_code().unwrap_or(-1));
             }
-            Event::Failed { error } => record.state = ProcessState::Lost(error.to_string()),
-        }
-        drop(record);
-        self.changed.send_replace(());
-    }
-
-    /// Locks the record. Must not be held across an await.
-    pub(super) fn lock(&self) -> MutexGuard<'_, ProcessRecord> {
-        self.record.lock()
-    }
-
-    pub(super) fn state(&self) -> ProcessState {
-        self.lock().state.clone()
-    }
-
-    /// Returns how long the process has run, until its exit.
-    pub(super) fn duration(&self) -> Duration {
-        let duration = self.lock().duration;
-        duration.unwrap_or_else(|| self.started.elapsed())
-    }
-
-    /// Waits until the record satisfies `condition`. Cancel safe.
-    pub(super) async fn wait_until(&self, condition: impl Fn(&ProcessRecord) -> bool) {
-        let mut changed = self.changed.subscribe();
-        loop {
-            if condition(&self.lock()) {
-                return;
-            }
-            // The wait can't fail: `self` holds the sender.
-            let _ = changed.changed().await;
+            Event::Failed { error } => self.state = ProcessState::Lost(error.to_string()),
         }
     }
+}
 
-    /// Waits for the exit, and then at most `drain` for the end of the output, which
-    /// leftover processes may hold open for ever.
-    pub(super) async fn wait_exited(&self, drain: Duration) {
-        self.wait_until(|record| !record.state.is_running()).await;
-        let closed = self.wait_until(|record| record.state.is_closed());
-        let _ = timeout(drain, closed).await;
+impl fmt::Display for ProcessRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&text::state(&self.state, self.duration()))
     }
 }

@@ -4,42 +4,36 @@ use rmcp::model::JsonObject;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
-/// Returns the schema of a tool's arguments, without `$ref`. Optional properties don't
-/// mention `null`, although it is accepted.
-pub(super) fn of_arguments<T: JsonSchema>() -> JsonObject {
+/// Returns the schema of a tool's arguments, without `$ref`, and the doc comment of the type.
+/// Optional properties don't mention `null`, although it is accepted.
+pub(super) fn of_arguments<T: JsonSchema>() -> (JsonObject, String) {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
-    let mut schema = generated::<T>(settings);
+    let (mut schema, description) = generated::<T>(settings);
     // Some hosts require `properties` even if there are none.
     let empty = || Value::Object(JsonObject::new());
     schema.entry("properties").or_insert_with(empty);
     for property in properties(&mut schema) {
         remove_null(property);
     }
-    schema
+    (schema, description)
 }
 
 /// Returns the schema of a tool's output.
 pub(super) fn of_output<T: JsonSchema>() -> JsonObject {
-    generated::<T>(SchemaSettings::draft2020_12().for_serialize())
+    generated::<T>(SchemaSettings::draft2020_12().for_serialize()).0
 }
 
-fn generated<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
+fn generated<T: JsonSchema>(mut settings: SchemaSettings) -> (JsonObject, String) {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
-    let schema = settings.into_generator().into_root_schema_for::<T>();
-    let mut schema = match Value::from(schema) {
-        Value::Object(schema) => schema,
-        // Only the schemas `true` and `false` are not objects.
-        _ => JsonObject::new(),
-    };
-    schema.remove("title");
-    schema.remove("description");
-    let mut schema = Value::Object(schema);
+    let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
     clean(&mut schema);
-    match schema {
-        Value::Object(schema) => schema,
-        _ => JsonObject::new(),
-    }
+    // Only the schemas `true` and `false` are not objects.
+    let mut schema = schema.as_object().cloned().unwrap_or_default();
+    schema.remove("title");
+    let description = schema.remove("description");
+    let description = description.and_then(|text| text.as_str().map(str::to_owned));
+    (schema, description.unwrap_or_default())
 }
 
 /// Removes formats such as `uint64`, which clients don't know, and line breaks in

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use super::{OutputSummary, ProcessState, output_page::OmittedOutput};
+use super::{OutputSummary, ProcessState};
 
 /// Decodes UTF-8. Invalid bytes become U+FFFD.
 pub(super) fn decode(bytes: &[u8]) -> String {
@@ -24,25 +24,19 @@ pub(super) fn shorten(line: &str, limit: usize) -> Cow<'_, str> {
 
 /// Formats a summary, with a line that says how to read the omitted part.
 pub(super) fn summary(summary: &OutputSummary, id: &str, stream: Option<&str>) -> String {
+    let head = decode(&summary.head);
     let Some(gap) = summary.gap else {
-        return decode(&summary.head);
+        return head;
     };
-    let mut text = decode(&summary.head);
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(&omission(gap, id, stream));
-    text.push('\n');
-    text.push_str(&decode(&summary.tail));
-    text
-}
-
-fn omission(gap: OmittedOutput, id: &str, stream: Option<&str>) -> String {
+    let is_terminated = head.is_empty() || head.ends_with('\n');
+    let line_break = if is_terminated { "" } else { "\n" };
     let stream = stream.map_or_else(String::new, |name| format!(", \"stream\": \"{name}\""));
     format!(
-        "[… {} omitted; read them with read_output {{\"process_id\": \"{id}\", \"cursor\": {}{stream}}} …]",
+        "{head}{line_break}[… {} omitted; read them with read_output {{\"process_id\": \"{id}\", \
+         \"cursor\": {}{stream}}} …]\n{}",
         bytes(gap.bytes),
         gap.start,
+        decode(&summary.tail),
     )
 }
 
@@ -110,6 +104,7 @@ pub(super) fn last_line(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::output_page::OmittedOutput;
 
     #[test]
     fn summary_says_how_to_read_the_omitted_part() {

@@ -1,6 +1,6 @@
 //! The tool interface: arguments, output, annotations, and the context of a call.
 
-use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt::Display, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use rmcp::{
     Peer, RoleServer,
@@ -16,28 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ToolError, ToolServer, schema};
 
-/// A tool. The implementing type is the tool's arguments.
+/// A tool. The implementing type is the tool's arguments. Its doc comment is the description,
+/// which tells the model when to use the tool, what it returns, and the alternatives.
 pub(super) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
-    const NAME: &'static str;
-    const TITLE: &'static str;
-    /// Tells the model when to use the tool, what it returns, and the alternatives.
-    const DESCRIPTION: &'static str;
-    const EFFECT: Effect;
-
-    type Output: ToolOutput;
+    /// The result: structured content, and the same as text for hosts that show only that.
+    type Output: Serialize + JsonSchema + Display + Send;
 
     /// Executes the call. Dropping the future does not undo its effects.
     fn call(
         self,
-        server: &ToolServer,
-        context: &CallContext,
+        context: &CallContext<'_>,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
-}
-
-/// The result of a tool: structured content and the same as text.
-pub(super) trait ToolOutput: Serialize + JsonSchema + Send + 'static {
-    /// Formats the result for hosts that show text only.
-    fn to_text(&self) -> String;
 }
 
 /// The side effects of a tool, as declared to the client.
@@ -77,68 +66,77 @@ type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<CallToolResult, ErrorDa
 /// A type-erased tool, an item of the table of tools.
 pub(super) struct ToolEntry {
     pub(super) name: &'static str,
-    pub(super) describe: fn() -> model::Tool,
-    pub(super) call: for<'a> fn(JsonObject, &'a ToolServer, &'a CallContext) -> CallFuture<'a>,
+    title: &'static str,
+    effect: Effect,
+    pub(super) describe: fn(&ToolEntry) -> model::Tool,
+    pub(super) call: for<'a> fn(&'static str, JsonObject, &'a CallContext<'a>) -> CallFuture<'a>,
 }
 
 impl ToolEntry {
-    pub(super) const fn of<T: Tool>() -> Self {
+    pub(super) const fn of<T: Tool>(
+        name: &'static str,
+        title: &'static str,
+        effect: Effect,
+    ) -> Self {
         ToolEntry {
-            name: T::NAME,
+            name,
+            title,
+            effect,
             describe: describe::<T>,
-            call: |arguments, server, context| Box::pin(call::<T>(arguments, server, context)),
+            call: |name, arguments, context| Box::pin(call::<T>(name, arguments, context)),
         }
     }
 }
 
-fn describe<T: Tool>() -> model::Tool {
-    let input = Arc::new(schema::of_arguments::<T>());
-    model::Tool::new(T::NAME, T::DESCRIPTION, input)
-        .with_title(T::TITLE)
+fn describe<T: Tool>(entry: &ToolEntry) -> model::Tool {
+    let (input, description) = schema::of_arguments::<T>();
+    model::Tool::new(entry.name, description, Arc::new(input))
+        .with_title(entry.title)
         .with_raw_output_schema(Arc::new(schema::of_output::<T::Output>()))
-        .with_annotations(T::EFFECT.annotations(T::TITLE))
+        .with_annotations(entry.effect.annotations(entry.title))
 }
 
 async fn call<T: Tool>(
+    tool: &'static str,
     arguments: JsonObject,
-    server: &ToolServer,
-    context: &CallContext,
+    context: &CallContext<'_>,
 ) -> Result<CallToolResult, ErrorData> {
-    let arguments = serde_json::from_value(arguments.into());
-    let result = match arguments {
-        Ok(tool) => T::call(tool, server, context).await,
-        Err(reason) => Err(ToolError::Arguments {
-            tool: T::NAME,
-            reason,
-        }),
+    let result = match serde_json::from_value::<T>(arguments.into()) {
+        Ok(arguments) => arguments.call(context).await,
+        Err(reason) => Err(ToolError::Arguments { tool, reason }),
     };
-    match result {
-        Ok(output) => success(&output),
-        Err(error) => error.into_response(),
-    }
-}
-
-fn success<O: ToolOutput>(output: &O) -> Result<CallToolResult, ErrorData> {
-    let structured = serde_json::to_value(output).map_err(|error| {
+    let output = match result {
+        Ok(output) => output,
+        Err(error) => return error.into_response(),
+    };
+    let structured = serde_json::to_value(&output).map_err(|error| {
         ErrorData::internal_error(format!("cannot encode the result: {error}"), None)
     })?;
-    let mut result = CallToolResult::success(vec![ContentBlock::text(output.to_text())]);
+    let mut result = CallToolResult::success(vec![ContentBlock::text(output.to_string())]);
     result.structured_content = Some(structured);
     Ok(result)
 }
 
-/// The context of a call in progress: cancellation and progress notifications.
-pub(super) struct CallContext {
+/// The context of a call in progress: the server, cancellation and progress notifications.
+pub(super) struct CallContext<'a> {
+    pub(super) server: &'a ToolServer,
     /// Cancelled when the client cancels the call.
     pub(super) cancelled: CancellationToken,
-    /// Cancelled when the session ends.
-    pub(super) session_ended: CancellationToken,
     /// The receiver of progress notifications, if the client asked for them.
     pub(super) progress: Option<(Peer<RoleServer>, ProgressToken)>,
-    pub(super) progress_interval: Duration,
 }
 
-impl CallContext {
+impl CallContext<'_> {
+    /// Runs a file operation, and sends progress notifications with `message` meanwhile.
+    pub(super) async fn run_file_operation<T>(
+        &self,
+        message: &str,
+        work: impl Future<Output = Result<T, ToolError>>,
+    ) -> Result<T, ToolError> {
+        let total = self.server.limits().search;
+        self.run(total, || message.to_owned(), work).await?
+    }
+
     /// Runs `work` until it completes, the call is cancelled, or the session ends. Sends
     /// progress notifications meanwhile: the elapsed time out of `total`, with a `message`.
     pub(super) async fn run<T>(
@@ -150,7 +148,7 @@ impl CallContext {
         tokio::select! {
             result = work => Ok(result),
             () = self.cancelled.cancelled() => Err(ToolError::Cancelled),
-            () = self.session_ended.cancelled() => Err(ToolError::SessionEnded),
+            () = self.server.session_ended.cancelled() => Err(ToolError::SessionEnded),
             never = self.report_progress(total, message) => match never {},
         }
     }
@@ -160,7 +158,8 @@ impl CallContext {
             return std::future::pending().await;
         };
         let started = Instant::now();
-        let mut ticks = interval_at(started + self.progress_interval, self.progress_interval);
+        let interval = self.server.limits().progress;
+        let mut ticks = interval_at(started + interval, interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;

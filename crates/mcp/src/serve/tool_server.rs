@@ -6,18 +6,16 @@ use std::{
     sync::Arc,
 };
 
-use outpost_client::{Error, Executor, FileError, Files, HostInfo, PathUri, Sandbox, Start};
+use outpost_client::{Error, Executor, FileError, Files, PathUri, Sandbox, Start};
 use parking_lot::RwLock;
-use rmcp::model::{CallToolResult, ErrorData, JsonObject};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    CallContext, ProcessRegistry, ToolError, ToolLimits, ToolProcess,
-    file_locks::FileLocks,
-    tools::{self, CommandLine},
-};
+use super::{ProcessRegistry, ToolError, ToolLimits, ToolProcess, file_locks::FileLocks};
 use crate::ExecutorProvider;
+
+/// Length limit of a command in a list, in characters.
+const SUMMARY_CHARS: usize = 200;
 
 /// The configuration of a tool server.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +52,7 @@ pub struct ToolServer {
     workspace: Option<PathBuf>,
     pub(super) processes: ProcessRegistry,
     pub(super) file_locks: FileLocks,
-    call_permits: Semaphore,
+    pub(super) call_permits: Semaphore,
     /// Cancelled when the session ends.
     pub(super) session_ended: CancellationToken,
 }
@@ -81,7 +79,7 @@ impl ToolServer {
             provider,
             executor: RwLock::new(Arc::new(executor)),
             workspace,
-            processes: ProcessRegistry::new(id_prefix),
+            processes: ProcessRegistry::new(id_prefix, &config.limits),
             file_locks: FileLocks::default(),
             call_permits: Semaphore::new(config.limits.calls),
             session_ended: CancellationToken::new(),
@@ -110,23 +108,15 @@ impl ToolServer {
         &self.config.limits
     }
 
-    /// Calls a tool by name. Returns `None` if the tool is unknown.
-    pub(super) async fn call(
-        &self,
-        name: &str,
-        arguments: JsonObject,
-        context: &CallContext,
-    ) -> Option<Result<CallToolResult, ErrorData>> {
-        let tool = tools::TABLE.iter().find(|tool| tool.name == name)?;
-        let Ok(_permit) = self.call_permits.try_acquire() else {
-            let calls = self.limits().calls;
-            return Some(ToolError::TooManyCalls { calls }.into_response());
-        };
-        Some((tool.call)(arguments, self, context).await)
+    /// Returns the files of the current executor, and a path resolved against the default
+    /// working directory.
+    pub(super) async fn locate(&self, path: Option<&str>) -> Result<(Files, PathBuf), ToolError> {
+        let executor = self.executor().await?;
+        Ok((self.files(&executor), self.path(&executor, path)))
     }
 
     /// Returns the current executor, after a reconnect if necessary.
-    pub(super) async fn executor(&self) -> Result<Arc<ExecutorInfo>, ToolError> {
+    async fn executor(&self) -> Result<Arc<ExecutorInfo>, ToolError> {
         let executor = self.provider.executor().await?;
         let known = self.last_executor();
         if Arc::ptr_eq(&known.executor, &executor) {
@@ -143,7 +133,7 @@ impl ToolServer {
 
     /// Resolves a path against the default working directory. The result has no `.` and
     /// `..` components, like the executor's paths, with which it is compared.
-    pub(super) fn path(&self, executor: &ExecutorInfo, path: Option<&str>) -> PathBuf {
+    fn path(&self, executor: &ExecutorInfo, path: Option<&str>) -> PathBuf {
         let base = match &self.workspace {
             Some(workspace) => workspace.clone(),
             None => executor.base(self.config.cwd.as_deref()),
@@ -155,7 +145,7 @@ impl ToolServer {
     }
 
     /// Returns the executor's files, confined if the server is.
-    pub(super) fn files(&self, executor: &ExecutorInfo) -> Files {
+    fn files(&self, executor: &ExecutorInfo) -> Files {
         let files = executor.executor.files();
         match self.sandbox() {
             Some(sandbox) => files.confined(sandbox.into()),
@@ -170,36 +160,27 @@ impl ToolServer {
     }
 
     /// Starts a command and collects its output.
-    pub(super) async fn start(
-        &self,
-        line: CommandLine,
-        tty: Option<(u16, u16)>,
-        stdin: bool,
-    ) -> Result<Arc<ToolProcess>, ToolError> {
+    pub(super) async fn start(&self, request: StartRequest) -> Result<Arc<ToolProcess>, ToolError> {
         let executor = self.executor().await?;
-        let command = line.summary();
-        let mut start = Start::new(line.argv(&executor.shell))
-            .cwd(self.path(&executor, line.cwd.as_deref()))
+        let command = request.summary();
+        let mut start = Start::new(request.argv(&executor.shell)?)
+            .cwd(self.path(&executor, request.cwd.as_deref()))
             .inherit_env()
             .envs(self.config.env.clone())
-            .envs(line.env);
+            .envs(request.env.unwrap_or_default());
         if let Some(sandbox) = self.sandbox() {
             start = start.sandbox(sandbox);
         }
-        if let Some((rows, cols)) = tty {
+        if let Some((rows, cols)) = request.tty {
             start = start.size(rows, cols);
-        } else if stdin {
+        } else if request.stdin {
             start = start.stdin();
         }
-        self.processes
-            .start(
-                &*executor.executor,
-                start,
-                command,
-                tty.is_some(),
-                self.limits(),
-            )
-            .await
+        let (executor, tty) = (&*executor.executor, request.tty.is_some());
+        let starting = self
+            .processes
+            .start(executor, start, command, tty, self.limits());
+        starting.await
     }
 
     /// Returns the instructions for the model.
@@ -231,14 +212,51 @@ impl ToolServer {
     }
 }
 
+/// The arguments of a tool that starts a command: a shell command line, or a program with its
+/// arguments.
+#[derive(Default)]
+pub(super) struct StartRequest {
+    pub(super) command: Option<String>,
+    pub(super) argv: Option<Vec<String>>,
+    pub(super) cwd: Option<String>,
+    pub(super) env: Option<BTreeMap<String, String>>,
+    /// The rows and columns of its terminal, if it has one.
+    pub(super) tty: Option<(u16, u16)>,
+    pub(super) stdin: bool,
+}
+
+impl StartRequest {
+    /// Returns the program and its arguments. `shell` executes a command line.
+    fn argv(&self, shell: &str) -> Result<Vec<String>, ToolError> {
+        match (&self.command, &self.argv) {
+            (Some(line), None) => Ok(vec![shell.to_owned(), "-c".to_owned(), line.clone()]),
+            (None, Some(argv)) if argv.is_empty() => Err(ToolError::EmptyArgv),
+            (None, Some(argv)) => Ok(argv.clone()),
+            (None, None) => Err(ToolError::NoCommand),
+            (Some(_), Some(_)) => Err(ToolError::TwoCommands),
+        }
+    }
+
+    /// Returns the command on one line, shortened.
+    fn summary(&self) -> String {
+        let words = self.command.iter().chain(self.argv.iter().flatten());
+        let words: Vec<_> = words.flat_map(|word| word.split_whitespace()).collect();
+        let line = words.join(" ");
+        match line.char_indices().nth(SUMMARY_CHARS) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line,
+        }
+    }
+}
+
 /// Removes `.` and `..` components.
 fn normalized(path: &Path) -> PathBuf {
     PathUri::from_path(path).into_path()
 }
 
 /// An executor with the properties that the tools need.
-pub(super) struct ExecutorInfo {
-    pub(super) executor: Arc<dyn Executor>,
+struct ExecutorInfo {
+    executor: Arc<dyn Executor>,
     /// The shell that executes command lines.
     shell: String,
     /// The executor's working directory, if it reports one.
@@ -249,19 +267,14 @@ pub(super) struct ExecutorInfo {
 
 impl ExecutorInfo {
     async fn query(executor: Arc<dyn Executor>) -> Result<Self, Error> {
-        let HostInfo {
-            shell,
-            cwd,
-            user_home_dir,
-            platform_os,
-            ..
-        } = executor.environment().await?;
+        let host = executor.environment().await?;
+        let os = host.platform_os;
         Ok(ExecutorInfo {
             executor,
-            shell: shell.path,
-            cwd: cwd.map(|cwd| cwd.into_path()),
-            home: user_home_dir.map(|home| home.into_path()),
-            os: platform_os.unwrap_or_else(|| "unknown operating system".to_owned()),
+            shell: host.shell.path,
+            cwd: host.cwd.map(|cwd| cwd.into_path()),
+            home: host.user_home_dir.map(|home| home.into_path()),
+            os: os.unwrap_or_else(|| "unknown operating system".to_owned()),
         })
     }
 

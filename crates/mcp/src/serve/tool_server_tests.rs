@@ -1,7 +1,8 @@
 //! The default working directory of confined and unconfined servers.
 
 use outpost_client::{
-    HttpRequest, HttpResponse, LocalExecutor, LocalOptions, Pending, Process, ProcessEntry,
+    HostInfo, HttpRequest, HttpResponse, LocalExecutor, LocalOptions, Pending, Process,
+    ProcessEntry,
 };
 use parking_lot::Mutex;
 
@@ -123,4 +124,34 @@ async fn reconnect_does_not_move_the_directory_of_a_confined_server() {
             .map(|sandbox| sandbox.policy().workspace_roots.clone());
         assert_eq!(roots, confined.then(|| vec![PathBuf::from("/before")]));
     }
+}
+
+fn command(line: Option<&str>, argv: Option<&[&str]>) -> StartRequest {
+    StartRequest {
+        command: line.map(str::to_owned),
+        argv: argv.map(|argv| argv.iter().map(|&arg| arg.to_owned()).collect()),
+        ..StartRequest::default()
+    }
+}
+
+#[test]
+fn command_is_either_a_line_or_argv() {
+    let argv = |line, argv| command(line, argv).argv("/bin/bash");
+    let line = argv(Some("ls | wc"), None).unwrap();
+    assert_eq!(line, ["/bin/bash", "-c", "ls | wc"]);
+    let program = argv(None, Some(&["ls", "a b"])).unwrap();
+    assert_eq!(program, ["ls", "a b"]);
+    assert!(matches!(argv(None, None), Err(ToolError::NoCommand)));
+    let empty = argv(None, Some(&[]));
+    assert!(matches!(empty, Err(ToolError::EmptyArgv)));
+    let both = argv(Some("ls"), Some(&["ls"]));
+    assert!(matches!(both, Err(ToolError::TwoCommands)));
+}
+
+#[test]
+fn summary_is_one_short_line() {
+    let script = command(Some("cd x &&\n  make"), None);
+    assert_eq!(script.summary(), "cd x && make");
+    let long = command(Some(&"ä".repeat(1000)), None);
+    assert_eq!(long.summary().chars().count(), SUMMARY_CHARS + 1);
 }

@@ -17,7 +17,7 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     sync::mpsc,
 };
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::debug;
 
 use crate::lines::{Line, LineSplitter};
@@ -37,7 +37,8 @@ pub(super) struct LineTransport<R> {
     phase: Phase,
     /// The queue of the writer task; `None` once closed.
     out: Option<mpsc::Sender<Vec<u8>>>,
-    ended: bool,
+    /// Cancelled at the end of the input.
+    pub(super) ended: CancellationToken,
 }
 
 /// How the session was opened. Before that only requests are valid, but some hosts send
@@ -78,7 +79,7 @@ impl<R> LineTransport<R> {
             error: None,
             phase: Phase::NotOpen,
             out: Some(out),
-            ended: false,
+            ended: CancellationToken::new(),
         };
         (transport, writer)
     }
@@ -159,17 +160,11 @@ impl<R> LineTransport<R> {
     }
 
     fn reject(&mut self, id: &Value, message: &str) {
-        let mut response = json!({
-            "jsonrpc": "2.0",
-            "id": id,
-            "error": {"code": INVALID_REQUEST, "message": message},
-        });
+        let error = json!({"code": INVALID_REQUEST, "message": message});
+        let mut response = json!({"jsonrpc": "2.0", "error": error});
         // MCP 2026-07-28 omits an unknown id; JSON-RPC has `null`.
-        if id.is_null()
-            && self.phase == Phase::Stateless
-            && let Some(members) = response.as_object_mut()
-        {
-            members.remove("id");
+        if !id.is_null() || self.phase != Phase::Stateless {
+            response["id"] = id.clone();
         }
         self.error = Some(format!("{response}\n").into_bytes());
     }
@@ -208,7 +203,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransp
                 }
                 continue;
             }
-            if self.ended {
+            if self.ended.is_cancelled() {
                 return None;
             }
             self.buffer.reserve(READ_BYTES);
@@ -216,7 +211,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransp
                 Ok(1..) => self.lines.push(self.buffer.split().freeze()),
                 Ok(0) | Err(_) => {
                     self.lines.finish();
-                    self.ended = true;
+                    self.ended.cancel();
                 }
             }
         }

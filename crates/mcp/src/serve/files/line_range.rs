@@ -43,26 +43,8 @@ pub(in crate::serve) struct Line {
     pub(in crate::serve) omitted: usize,
     /// Whether invalid UTF-8 was replaced by U+FFFD.
     pub(in crate::serve) lossy: bool,
-    pub(in crate::serve) end: LineEnd,
-}
-
-/// The terminator of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::serve) enum LineEnd {
-    /// The end of the file.
-    None,
-    Lf,
-    CrLf,
-}
-
-impl LineEnd {
-    pub(in crate::serve) fn as_str(self) -> &'static str {
-        match self {
-            LineEnd::None => "",
-            LineEnd::Lf => "\n",
-            LineEnd::CrLf => "\r\n",
-        }
-    }
+    /// The terminator, which is empty at the end of the file.
+    pub(in crate::serve) end: &'static str,
 }
 
 /// The extracted lines.
@@ -100,11 +82,7 @@ impl LineReader {
             let part = &block[..end.unwrap_or(block.len())];
             self.extend(part);
             let Some(end) = end else { break };
-            self.finish_line(if self.after_cr {
-                LineEnd::CrLf
-            } else {
-                LineEnd::Lf
-            });
+            self.finish_line(if self.after_cr { "\r\n" } else { "\n" });
             block = &block[end + 1..];
             // Only bytes after the last line of the range prove that there is another one.
             if self.is_full() && !block.is_empty() {
@@ -125,7 +103,7 @@ impl LineReader {
             if self.is_full() {
                 self.full = true;
             } else {
-                self.finish_line(LineEnd::None);
+                self.finish_line("");
             }
         }
         LinePage {
@@ -155,13 +133,13 @@ impl LineReader {
         }
     }
 
-    fn finish_line(&mut self, end: LineEnd) {
+    fn finish_line(&mut self, end: &'static str) {
         if self.full {
             return;
         }
         if self.number >= self.range.first {
             let mut line = std::mem::take(&mut self.line);
-            let cr = usize::from(end == LineEnd::CrLf);
+            let cr = usize::from(end == "\r\n");
             let mut omitted = self.length - line.len();
             if omitted == 0 {
                 line.truncate(line.len() - cr);
@@ -284,11 +262,11 @@ mod tests {
             assert_eq!(
                 lines,
                 [
-                    ("a", LineEnd::CrLf, 0),
-                    ("b", LineEnd::Lf, 0),
-                    ("", LineEnd::CrLf, 0),
-                    ("long", LineEnd::CrLf, 2),
-                    ("c\r", LineEnd::None, 0),
+                    ("a", "\r\n", 0),
+                    ("b", "\n", 0),
+                    ("", "\r\n", 0),
+                    ("long", "\r\n", 2),
+                    ("c\r", "", 0),
                 ]
             );
         }

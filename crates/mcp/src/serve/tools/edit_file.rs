@@ -1,13 +1,16 @@
 //! The tool `edit_file`.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::write_file::replace_content;
-use crate::serve::{
-    CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer, files::edit, text,
-};
+use crate::serve::{CallContext, Tool, ToolError, files::edit, text};
 
+/// Replaces text in a file. The old text must match exactly and occur exactly once, unless
+/// replace_all is set. The rest of the file and its permissions are preserved. The change is
+/// atomic, except on older servers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditFile {
@@ -34,22 +37,14 @@ pub(super) struct Edited {
 }
 
 impl Tool for EditFile {
-    const NAME: &'static str = "edit_file";
-    const TITLE: &'static str = "Edit a file";
-    const DESCRIPTION: &'static str = "Replaces text in a file. The old text must match exactly \
-        and occur exactly once, unless replace_all is set. The rest of the file and its \
-        permissions are preserved. The change is atomic, except on older servers.";
-    const EFFECT: Effect = Effect::Destructive;
-
     type Output = Edited;
 
-    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Edited, ToolError> {
-        let max = server.limits().file_whole;
-        let executor = server.executor().await?;
-        let path = server.path(&executor, Some(&self.path));
-        let files = server.files(&executor);
+    async fn call(self, context: &CallContext<'_>) -> Result<Edited, ToolError> {
+        let limits = context.server.limits();
+        let max = limits.file_whole;
+        let (files, path) = context.server.locate(Some(&self.path)).await?;
         let work = async {
-            let _lock = server.file_locks.lock(&files, path.clone()).await;
+            let _lock = context.server.file_locks.lock(&files, path.clone()).await;
             let metadata = files.metadata(&path).await?;
             let (path, size) = (path.clone(), metadata.size);
             if metadata.is_directory {
@@ -66,7 +61,7 @@ impl Tool for EditFile {
                 Ok(edited) => edited,
                 Err(why) => return Err(ToolError::Edit { path, why }),
             };
-            let around = edited.context(&self.new_text, server.limits().line_bytes);
+            let around = edited.context(&self.new_text, limits.line_bytes);
             replace_content(&files, &path, edited.text.into_bytes()).await?;
             Ok(Edited {
                 path: path.display().to_string(),
@@ -75,20 +70,20 @@ impl Tool for EditFile {
                 around,
             })
         };
-        let message = || "editing".to_owned();
-        context.run(server.limits().search, message, work).await?
+        context.run_file_operation("editing", work).await
     }
 }
 
-impl ToolOutput for Edited {
-    fn to_text(&self) -> String {
+impl fmt::Display for Edited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let replaced = text::count(self.replaced, "occurrence", "occurrences");
         let first = if self.replaced == 1 {
             ""
         } else {
             "the first one "
         };
-        format!(
+        write!(
+            f,
             "replaced {replaced} in {}, {first}on line {}:\n{}",
             self.path, self.line, self.around
         )

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::serve::ToolError;
 
 /// Text, or base64 for anything else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Encoding {
+    #[default]
     Utf8,
     Base64,
 }

@@ -1,21 +1,31 @@
 //! The tool `list_directory`.
 
-use std::{fmt::Write as _, path::PathBuf};
+use std::{
+    collections::HashSet,
+    fmt,
+    path::{Path, PathBuf},
+};
 
-use outpost_client::{FileError, Files};
+use futures_util::{StreamExt as _, stream};
+use outpost_client::{FileError, Files, WalkOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    concurrent::concurrent,
     in_range,
-    list::{DirectoryScan, EntryDetail, EntryKind, EntryType, LinkTarget, ScannedEntry},
+    unlisted::{self, EntryKind, LinkTarget},
 };
-use crate::serve::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer, text};
+use crate::serve::{CallContext, Tool, ToolError, text};
 
 const MAX_DEPTH: u64 = 20;
+/// Limits that the executor imposes on a walk.
+const WALK_DIRECTORIES: u64 = 10_000;
+const WALK_ENTRIES: u64 = 50_000;
 
+/// Lists the entries of a directory, and of its subdirectories if depth is greater than 1.
+/// Symbolic links are listed but not followed. To find files by name or content, use
+/// search_files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListDirectory {
@@ -37,7 +47,7 @@ pub(super) struct ListDirectory {
     skip_entries: Option<u64>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Listing {
     path: String,
     /// The entries, by depth and name.
@@ -61,41 +71,21 @@ struct Entry {
     leads_to: Option<LinkTarget>,
     /// The size, if requested.
     size_bytes: Option<u64>,
-}
-
-impl Entry {
-    fn new(name: String, entry_type: EntryType) -> Self {
-        Entry {
-            name,
-            kind: entry_type.kind,
-            leads_to: entry_type.target,
-            size_bytes: None,
-        }
-    }
+    // The type after following links of an entry that the walk didn't list. Its own type is
+    // determined only if it is part of the response.
+    #[serde(skip)]
+    unlisted: Option<LinkTarget>,
 }
 
 impl Tool for ListDirectory {
-    const NAME: &'static str = "list_directory";
-    const TITLE: &'static str = "List a directory";
-    const DESCRIPTION: &'static str = "Lists the entries of a directory, and of its subdirectories \
-        if depth is greater than 1. Symbolic links are listed but not followed. To find files by \
-        name or content, use search_files.";
-    const EFFECT: Effect = Effect::ReadOnly;
-
     type Output = Listing;
 
-    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Listing, ToolError> {
-        let limits = server.limits();
-        let depth = in_range("depth", self.depth, 1, (1, MAX_DEPTH))?;
-        let max_entries = in_range(
-            "max_entries",
-            self.max_entries,
-            limits.entries as u64,
-            (1, limits.entries_max as u64),
-        )?;
-        let executor = server.executor().await?;
-        let path = server.path(&executor, self.path.as_deref());
-        let files = server.files(&executor);
+    async fn call(self, context: &CallContext<'_>) -> Result<Listing, ToolError> {
+        let limits = context.server.limits();
+        let depth = in_range("depth", self.depth, 1, 1..=MAX_DEPTH)?;
+        let range = 1..=limits.entries_max;
+        let max_entries = in_range("max_entries", self.max_entries, limits.entries, range)?;
+        let (files, path) = context.server.locate(self.path.as_deref()).await?;
         let deadline = Instant::now() + limits.search;
         let work = async {
             let metadata = files.metadata(&path).await?;
@@ -110,124 +100,203 @@ impl Tool for ListDirectory {
             };
             let scan = DirectoryScan {
                 files: &files,
-                root: &root,
+                root,
                 depth,
                 hidden: self.include_hidden.unwrap_or(false),
                 concurrency: limits.concurrency,
                 deadline,
             };
-            let found = scan.run().await?;
-            let total = found.entries.len() as u64;
-            let skip = self.skip_entries.unwrap_or(0).min(total);
-            let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-            let page = found.entries.into_iter().skip(index(skip));
-            let page = page.take(index(max_entries));
-            // Each name may be a long path, so their total size is bounded.
-            let mut bytes = 0;
-            let page = page.take_while(|entry| {
-                let fits = bytes < limits.listed_bytes;
-                bytes += entry.name.len();
-                fits
-            });
-            let page: Vec<ScannedEntry> = page.collect();
-            let end = skip + page.len() as u64;
-            let inspector = Inspector {
-                files: files.clone(),
-                root,
-                sizes: self.sizes.unwrap_or(false),
-                deadline,
-            };
-            let inspected = concurrent(page, limits.concurrency, |entry| {
-                inspector.clone().inspect(entry)
-            });
-            let (mut entries, mut timed_out) = (Vec::new(), false);
-            for entry in inspected.await {
-                match entry? {
-                    Inspected::Entry(entry) => entries.push(entry),
-                    Inspected::TimedOut(entry) => {
-                        entries.push(entry);
-                        timed_out = true;
-                    }
-                    Inspected::Gone => {}
-                }
-            }
-            Ok(Listing {
-                path: path.display().to_string(),
-                entries,
-                total_entries: total,
-                next_skip: (end < total).then_some(end),
-                incomplete: found.incomplete || timed_out,
-                unreadable: found.unreadable,
-            })
+            let mut listing = scan.run().await?;
+            listing.path = path.display().to_string();
+            let skip = usize::try_from(self.skip_entries.unwrap_or(0)).unwrap_or(usize::MAX);
+            listing.keep_page(skip, max_entries, limits.listed_bytes);
+            scan.inspect_all(&mut listing, self.sizes.unwrap_or(false))
+                .await?;
+            Ok(listing)
         };
-        let message = || "listing".to_owned();
-        context.run(limits.search, message, work).await?
+        context.run_file_operation("listing", work).await
     }
 }
 
-/// Determines the type and size of the entries in the response.
-#[derive(Clone)]
-struct Inspector {
-    files: Files,
+impl Listing {
+    /// Removes the entries that are not part of the response.
+    fn keep_page(&mut self, skip: usize, max_entries: usize, max_bytes: usize) {
+        let total = self.entries.len();
+        let skip = skip.min(total);
+        self.entries.drain(..skip);
+        self.entries.truncate(max_entries);
+        // Each name may be a long path, so their total size is bounded.
+        let mut bytes = 0;
+        let fitting = self.entries.iter().take_while(|entry| {
+            let fits = bytes < max_bytes;
+            bytes += entry.name.len();
+            fits
+        });
+        let end = skip + fitting.count();
+        self.entries.truncate(end - skip);
+        self.total_entries = total as u64;
+        self.next_skip = (end < total).then_some(end as u64);
+    }
+}
+
+/// A scan of a directory tree, including entries that `fs/walk` doesn't list.
+struct DirectoryScan<'a> {
+    files: &'a Files,
+    /// A directory, not a link to one.
     root: PathBuf,
-    sizes: bool,
+    depth: u64,
+    /// Whether to descend into hidden directories.
+    hidden: bool,
+    concurrency: usize,
     deadline: Instant,
 }
 
-enum Inspected {
-    Entry(Entry),
-    /// The deadline passed before everything was known.
-    TimedOut(Entry),
-    /// The entry no longer exists.
-    Gone,
-}
-
-impl Inspector {
-    /// Fails only if the executor is lost.
-    async fn inspect(self, scanned: ScannedEntry) -> Result<Inspected, FileError> {
-        let entry_type = match scanned.detail {
-            EntryDetail::Known(entry_type) => entry_type,
-            EntryDetail::Unlisted(unlisted) => {
-                match timeout_at(self.deadline, unlisted.inspect(&self.files)).await {
-                    Ok(inspected) => match inspected? {
-                        Some(entry_type) => entry_type,
-                        None => return Ok(Inspected::Gone),
-                    },
-                    Err(_) => {
-                        let entry = Entry::new(scanned.name, EntryType::link(None));
-                        return Ok(Inspected::TimedOut(entry));
-                    }
-                }
-            }
+impl DirectoryScan<'_> {
+    /// Scans the tree: a walk lists files and directories, and reading each directory adds
+    /// the other entries.
+    async fn run(&self) -> Result<Listing, FileError> {
+        let options = WalkOptions {
+            max_depth: self.depth - 1,
+            max_directories: WALK_DIRECTORIES,
+            max_entries: WALK_ENTRIES,
+            follow_directory_symlinks: false,
+            prune_hidden_directories: !self.hidden,
         };
-        let mut entry = Entry::new(scanned.name, entry_type);
-        if self.sizes && entry.kind == EntryKind::File {
-            let metadata = self.files.metadata(self.root.join(&entry.name));
-            let Ok(metadata) = timeout_at(self.deadline, metadata).await else {
-                return Ok(Inspected::TimedOut(entry));
-            };
+        let walk = self.files.walk(&self.root, options).await?;
+        let mut listing = Listing {
+            incomplete: walk.truncated,
+            unreadable: walk.errors.len() as u64,
+            ..Listing::default()
+        };
+        let mut listed = HashSet::new();
+        let mut directories = vec![self.root.clone()];
+        for entry in walk.entries {
+            let listed_entry = self.entry(&entry.path, entry.kind.into(), None);
+            if listed_entry.kind == EntryKind::Directory
+                && depth(&listed_entry.name) < self.depth
+                && (self.hidden || !is_hidden(&entry.path))
+            {
+                directories.push(entry.path.clone());
+            }
+            listing.entries.push(listed_entry);
+            listed.insert(entry.path);
+        }
+        let unreadable: HashSet<_> = walk.errors.into_iter().map(|error| error.path).collect();
+        directories.retain(|path| !unreadable.contains(path));
+        // After a truncated walk, files are indistinguishable from unlisted entries.
+        if !listing.incomplete {
+            let adding = self.add_unlisted(&mut listing, directories, &listed);
+            match timeout_at(self.deadline, adding).await {
+                Ok(added) => added?,
+                Err(_) => listing.incomplete = true,
+            }
+        }
+        listing
+            .entries
+            .sort_by_cached_key(|entry| (depth(&entry.name), PathBuf::from(&entry.name)));
+        Ok(listing)
+    }
+
+    async fn add_unlisted(
+        &self,
+        listing: &mut Listing,
+        directories: Vec<PathBuf>,
+        listed: &HashSet<PathBuf>,
+    ) -> Result<(), FileError> {
+        let reading = stream::iter(directories).map(|directory| async move {
+            unlisted::unlisted_entries(self.files, &directory, listed).await
+        });
+        let mut found = reading.buffered(self.concurrency);
+        while let Some(unlisted) = found.next().await {
+            let timed_out = Instant::now() >= self.deadline;
+            if timed_out || listing.entries.len() as u64 >= WALK_ENTRIES {
+                listing.incomplete = true;
+                return Ok(());
+            }
+            match unlisted {
+                Ok(unlisted) => listing.entries.extend(
+                    unlisted
+                        .iter()
+                        .map(|(path, target)| self.entry(path, EntryKind::Link, Some(*target))),
+                ),
+                Err(error) if error.executor_error().is_some() => return Err(error),
+                Err(_) => listing.unreadable += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&self, path: &Path, kind: EntryKind, unlisted: Option<LinkTarget>) -> Entry {
+        let name = path.strip_prefix(&self.root).unwrap_or(path);
+        Entry {
+            name: name.display().to_string(),
+            kind,
+            leads_to: None,
+            size_bytes: None,
+            unlisted,
+        }
+    }
+
+    /// Determines the types and sizes of the entries in the response, until the deadline.
+    async fn inspect_all(&self, listing: &mut Listing, sizes: bool) -> Result<(), FileError> {
+        let page = std::mem::take(&mut listing.entries);
+        let inspecting = stream::iter(page).map(|mut entry| async move {
+            let inspected = timeout_at(self.deadline, self.inspect(&mut entry, sizes)).await;
+            (entry, inspected)
+        });
+        let mut inspecting = inspecting.buffered(self.concurrency);
+        while let Some((entry, inspected)) = inspecting.next().await {
+            listing.incomplete |= inspected.is_err();
+            if inspected.unwrap_or(Ok(true))? {
+                listing.entries.push(entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns false if the entry no longer exists. Fails only if the executor is lost.
+    async fn inspect(&self, entry: &mut Entry, sizes: bool) -> Result<bool, FileError> {
+        let path = self.root.join(&entry.name);
+        if let Some(target) = entry.unlisted {
+            match unlisted::inspect(self.files, &path, target).await? {
+                Some((kind, target)) => (entry.kind, entry.leads_to) = (kind, target),
+                None => return Ok(false),
+            }
+        }
+        if sizes && entry.kind == EntryKind::File {
+            let metadata = self.files.metadata(path).await;
             entry.size_bytes = metadata.ok().map(|metadata| metadata.size);
         }
-        Ok(Inspected::Entry(entry))
+        Ok(true)
     }
 }
 
-impl ToolOutput for Listing {
-    fn to_text(&self) -> String {
+/// Returns the depth of an entry below the root.
+fn depth(name: &str) -> u64 {
+    Path::new(name).components().count() as u64
+}
+
+fn is_hidden(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    name.as_encoded_bytes().starts_with(b".")
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = text::count(self.total_entries, "entry", "entries");
-        let mut text = format!("{} ({count})", self.path);
+        write!(f, "{} ({count})", self.path)?;
         if self.incomplete {
-            text.push_str("; incomplete: too many entries, or timed out; list a subdirectory");
+            f.write_str("; incomplete: too many entries, or timed out; list a subdirectory")?;
         }
         if self.unreadable > 0 {
             let count = text::count(self.unreadable, "directory", "directories");
-            let _ = write!(text, "; {count} could not be read");
+            write!(f, "; {count} could not be read")?;
         }
         if let Some(next) = self.next_skip {
-            let _ = write!(
-                text,
+            write!(
+                f,
                 "; there are more, continue with \"skip_entries\": {next}"
-            );
+            )?;
         }
         for entry in &self.entries {
             let suffix = match (entry.kind, entry.leads_to) {
@@ -240,11 +309,11 @@ impl ToolOutput for Listing {
                 (EntryKind::Link, None) => "  (link with an inaccessible target)",
                 (EntryKind::Other, _) => "  (neither file nor directory)",
             };
-            let size = entry
-                .size_bytes
-                .map(|size| format!("  {}", text::bytes(size)));
-            let _ = write!(text, "\n{}{suffix}{}", entry.name, size.unwrap_or_default());
+            write!(f, "\n{}{suffix}", entry.name)?;
+            if let Some(size) = entry.size_bytes {
+                write!(f, "  {}", text::bytes(size))?;
+            }
         }
-        text
+        Ok(())
     }
 }

@@ -1,79 +1,93 @@
-//! The tools, one file each.
+//! The tools.
+//!
+//! - `run_command`, `start_process`: start commands; `process_io`: their output and input;
+//!   `process_control`: signals, size, end and list
+//! - `read_file`, `write_file`, `edit_file`, `list_directory`, `search_files`
+//! - `search`: the search itself; `unlisted`: entries that a walk of the executor leaves out;
+//!   `encoding`: bytes in arguments and results
 
-mod concurrent;
 mod edit_file;
 mod encoding;
-mod list;
 mod list_directory;
-mod list_processes;
+mod process_control;
+mod process_io;
 mod read_file;
-mod read_output;
-mod resize_terminal;
 mod run_command;
 mod search;
 mod search_files;
-mod search_result;
-mod send_signal;
-mod snapshot;
 mod start_process;
-mod stop_process;
+mod unlisted;
 mod write_file;
-mod write_input;
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
-pub(super) use run_command::CommandLine;
-use snapshot::ProcessSnapshot;
+use edit_file::EditFile;
+use list_directory::ListDirectory;
+use process_control::{ListProcesses, ResizeTerminal, SendSignal, StopProcess};
+use process_io::{ReadOutput, WriteInput};
+use read_file::ReadFile;
+use run_command::RunCommand;
+use search_files::SearchFiles;
+use start_process::StartProcess;
+use write_file::WriteFile;
 
-use super::{ToolEntry, ToolError, text::millis};
+use super::{
+    ToolEntry, ToolError, ToolLimits,
+    text::millis,
+    tool::Effect::{Destructive, DestructiveIdempotent, Idempotent, OpenWorld, ReadOnly},
+};
 
-/// All tools, in the order of `tools/list`.
+/// The least size of output or content in a response, large enough for any character.
+const MIN_SIZE: usize = 100;
+
+/// All tools with their titles and effects, in the order of `tools/list`.
 pub(super) const TABLE: &[ToolEntry] = &[
-    ToolEntry::of::<run_command::RunCommand>(),
-    ToolEntry::of::<start_process::StartProcess>(),
-    ToolEntry::of::<read_output::ReadOutput>(),
-    ToolEntry::of::<write_input::WriteInput>(),
-    ToolEntry::of::<send_signal::SendSignal>(),
-    ToolEntry::of::<resize_terminal::ResizeTerminal>(),
-    ToolEntry::of::<stop_process::StopProcess>(),
-    ToolEntry::of::<list_processes::ListProcesses>(),
-    ToolEntry::of::<read_file::ReadFile>(),
-    ToolEntry::of::<write_file::WriteFile>(),
-    ToolEntry::of::<edit_file::EditFile>(),
-    ToolEntry::of::<list_directory::ListDirectory>(),
-    ToolEntry::of::<search_files::SearchFiles>(),
+    ToolEntry::of::<RunCommand>("run_command", "Run a command", OpenWorld),
+    ToolEntry::of::<StartProcess>("start_process", "Start a process", OpenWorld),
+    ToolEntry::of::<ReadOutput>("read_output", "Read a process's output", ReadOnly),
+    ToolEntry::of::<WriteInput>("write_input", "Write to a process", OpenWorld),
+    ToolEntry::of::<SendSignal>("send_signal", "Signal a process", Destructive),
+    ToolEntry::of::<ResizeTerminal>("resize_terminal", "Resize a process's terminal", Idempotent),
+    ToolEntry::of::<StopProcess>("stop_process", "Stop a process", DestructiveIdempotent),
+    ToolEntry::of::<ListProcesses>("list_processes", "List processes", ReadOnly),
+    ToolEntry::of::<ReadFile>("read_file", "Read a file", ReadOnly),
+    ToolEntry::of::<WriteFile>("write_file", "Write a file", DestructiveIdempotent),
+    ToolEntry::of::<EditFile>("edit_file", "Edit a file", Destructive),
+    ToolEntry::of::<ListDirectory>("list_directory", "List a directory", ReadOnly),
+    ToolEntry::of::<SearchFiles>("search_files", "Search files", ReadOnly),
 ];
 
 /// Returns an argument or its default, if it is within the range.
-fn in_range(
+fn in_range<T>(
     name: &'static str,
     value: Option<u64>,
-    default: u64,
-    (min, max): (u64, u64),
-) -> Result<u64, ToolError> {
-    let value = value.unwrap_or(default);
-    if value < min || value > max {
-        return Err(ToolError::OutOfRange {
-            name,
-            value,
-            min,
-            max,
-        });
+    default: T,
+    range: RangeInclusive<T>,
+) -> Result<T, ToolError>
+where
+    T: Copy + PartialOrd + TryFrom<u64> + TryInto<u64>,
+{
+    let Some(value) = value else {
+        return Ok(default);
+    };
+    match T::try_from(value) {
+        Ok(value) if range.contains(&value) => Ok(value),
+        _ => {
+            let number = |bound: T| bound.try_into().unwrap_or(u64::MAX);
+            Err(ToolError::OutOfRange {
+                name,
+                value,
+                min: number(*range.start()),
+                max: number(*range.end()),
+            })
+        }
     }
-    Ok(value)
 }
 
-/// Returns a size argument or its default, if it is within the range.
-fn size_in_range(
-    name: &'static str,
-    value: Option<u64>,
-    default: usize,
-    max: usize,
-) -> Result<usize, ToolError> {
-    /// Large enough for any character.
-    const MIN: u64 = 100;
-    let value = in_range(name, value, default as u64, (MIN, max as u64))?;
-    Ok(usize::try_from(value).unwrap_or(max))
+/// Returns the argument `max_output_bytes` or its default, if it is within the range.
+fn max_output(value: Option<u64>, limits: &ToolLimits) -> Result<usize, ToolError> {
+    let range = MIN_SIZE..=limits.output_max;
+    in_range("max_output_bytes", value, limits.output, range)
 }
 
 /// Returns an argument in milliseconds or its default, if it is within the range.
@@ -83,7 +97,7 @@ fn duration_in_range(
     default: Duration,
     (min, max): (u64, Duration),
 ) -> Result<Duration, ToolError> {
-    let value = in_range(name, value, millis(default), (min, millis(max)))?;
+    let value = in_range(name, value, millis(default), min..=millis(max))?;
     Ok(Duration::from_millis(value))
 }
 
@@ -92,11 +106,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::serve::ToolLimits;
 
     fn property(tool: &str, name: &str) -> Value {
         let entry = TABLE.iter().find(|entry| entry.name == tool).unwrap();
-        (entry.describe)().input_schema["properties"][name].clone()
+        (entry.describe)(entry).input_schema["properties"][name].clone()
     }
 
     #[test]

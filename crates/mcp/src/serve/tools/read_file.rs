@@ -1,18 +1,20 @@
 //! The tool `read_file`.
 
-use std::path::Path;
+use std::{fmt, path::Path};
 
 use outpost_client::{FileReader, Files};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{encoding::Encoding, in_range, size_in_range};
+use super::{MIN_SIZE, encoding::Encoding, in_range};
 use crate::serve::{
-    CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer,
-    files::line_range::{LineEnd, LinePage, LineRange, LineReader, write_numbered},
+    CallContext, Tool, ToolError,
+    files::line_range::{LinePage, LineRange, LineReader, write_numbered},
     text,
 };
 
+/// Reads a file or a part of it: by lines, with line numbers, or by bytes. If the content
+/// exceeds the limit, the response says where to continue.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadFile {
@@ -32,7 +34,7 @@ pub(super) struct ReadFile {
     max_bytes: Option<u64>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Content {
     path: String,
     /// The content of this part of the file: lines without numbers, or bytes.
@@ -62,24 +64,17 @@ pub(super) struct Content {
 }
 
 impl Tool for ReadFile {
-    const NAME: &'static str = "read_file";
-    const TITLE: &'static str = "Read a file";
-    const DESCRIPTION: &'static str = "Reads a file or a part of it: by lines, with line numbers, or \
-        by bytes. If the content exceeds the limit, the response says where to continue.";
-    const EFFECT: Effect = Effect::ReadOnly;
-
     type Output = Content;
 
-    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Content, ToolError> {
-        let limits = server.limits();
-        let max_bytes = size_in_range("max_bytes", self.max_bytes, limits.file, limits.file_max)?;
-        let executor = server.executor().await?;
-        let path = server.path(&executor, Some(&self.path));
-        let files = server.files(&executor);
+    async fn call(self, context: &CallContext<'_>) -> Result<Content, ToolError> {
+        let limits = context.server.limits();
+        let sizes = MIN_SIZE..=limits.file_max;
+        let max_bytes = in_range("max_bytes", self.max_bytes, limits.file, sizes)?;
+        let (files, path) = context.server.locate(Some(&self.path)).await?;
         let by_lines = self.start_line.is_some() || self.max_lines.is_some();
         let range = LineRange {
-            first: in_range("start_line", self.start_line, 1, (1, u64::MAX))?,
-            lines: in_range("max_lines", self.max_lines, limits.lines, (1, u64::MAX))?,
+            first: in_range("start_line", self.start_line, 1, 1..=u64::MAX)?,
+            lines: in_range("max_lines", self.max_lines, limits.lines, 1..=u64::MAX)?,
             bytes: max_bytes,
             line_bytes: limits.line_bytes,
         };
@@ -90,8 +85,7 @@ impl Tool for ReadFile {
                 None => read_lines(&files, &path, range).await,
             }
         };
-        let message = || "reading".to_owned();
-        context.run(limits.search, message, work).await?
+        context.run_file_operation("reading", work).await
     }
 }
 
@@ -149,14 +143,9 @@ async fn read_bytes(
         content,
         encoding,
         size_bytes: size,
-        start_line: None,
-        total_lines: None,
-        next_line: None,
         byte_offset: Some(offset),
         next_byte_offset: (next < size && length > 0).then_some(next),
-        lines_cut: false,
-        not_utf8: false,
-        crlf: false,
+        ..Content::default()
     })
 }
 
@@ -165,7 +154,7 @@ impl Content {
         let (mut content, mut display) = (String::new(), String::new());
         for line in &page.lines {
             content.push_str(&line.text);
-            content.push_str(line.end.as_str());
+            content.push_str(line.end);
             let mut text = line.text.clone();
             if line.omitted > 0 {
                 text.push_str(&format!("… ({} more bytes in this line)", line.omitted));
@@ -175,63 +164,59 @@ impl Content {
         Content {
             path: path.display().to_string(),
             content,
-            encoding: Encoding::Utf8,
             size_bytes: size,
             start_line: Some(range.first),
             total_lines: page.total,
             next_line: page.next,
-            byte_offset: None,
-            next_byte_offset: None,
             lines_cut: page.lines.iter().any(|line| line.omitted > 0),
             not_utf8: page.lines.iter().any(|line| line.lossy),
-            crlf: page.lines.iter().any(|line| line.end == LineEnd::CrLf),
+            crlf: page.lines.iter().any(|line| line.end == "\r\n"),
             display,
+            ..Content::default()
         }
     }
 }
 
-impl ToolOutput for Content {
-    fn to_text(&self) -> String {
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = text::bytes(self.size_bytes);
-        let mut text = match self.total_lines {
+        match self.total_lines {
             Some(total) => {
                 let lines = text::count(total, "line", "lines");
-                format!("{} ({lines}, {size})", self.path)
+                write!(f, "{} ({lines}, {size})", self.path)?;
             }
-            None => format!("{} ({size})", self.path),
-        };
+            None => write!(f, "{} ({size})", self.path)?,
+        }
         if self.encoding == Encoding::Base64 {
-            text.push_str(", as base64");
+            f.write_str(", as base64")?;
         }
-        if let Some(next) = self.next_line {
-            text.push_str(&format!(
-                "; there is more, continue with \"start_line\": {next}"
-            ));
-        }
-        if let Some(next) = self.next_byte_offset {
-            text.push_str(&format!(
-                "; there is more, continue with \"byte_offset\": {next}"
-            ));
+        for (name, next) in [
+            ("start_line", self.next_line),
+            ("byte_offset", self.next_byte_offset),
+        ] {
+            if let Some(next) = next {
+                write!(f, "; there is more, continue with \"{name}\": {next}")?;
+            }
         }
         if self.lines_cut {
-            text.push_str("; long lines are cut, read them with \"byte_offset\"");
+            f.write_str("; long lines are cut, read them with \"byte_offset\"")?;
         }
         if self.not_utf8 {
-            text.push_str("; invalid UTF-8 is shown as \u{fffd}, read it with \"byte_offset\"");
+            f.write_str("; invalid UTF-8 is shown as \u{fffd}, read it with \"byte_offset\"")?;
         }
         if self.crlf {
-            text.push_str("; lines end with \"\\r\\n\"");
+            f.write_str("; lines end with \"\\r\\n\"")?;
         }
         let unterminated = !self.content.is_empty() && !self.content.ends_with('\n');
         if self.total_lines.is_some() && unterminated {
-            text.push_str("; no line break at the end of the file");
+            f.write_str("; no line break at the end of the file")?;
         }
         if self.display.is_empty() {
-            text.push_str(match self.size_bytes {
+            f.write_str(match self.size_bytes {
                 0 => "; the file is empty",
                 _ => "; this part is empty",
-            });
+            })?;
         }
-        format!("{text}\n{}", self.display)
+        write!(f, "\n{}", self.display)
     }
 }

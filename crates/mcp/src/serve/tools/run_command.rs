@@ -1,22 +1,26 @@
 //! The tool `run_command`.
 
-use std::{collections::BTreeMap, convert::Infallible, fmt::Write as _};
+use std::{collections::BTreeMap, convert::Infallible, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use super::{duration_in_range, size_in_range};
+use super::{duration_in_range, max_output};
 use crate::serve::{
-    CallContext, Effect, OutputSummary, ProcessState, Stream, Tool, ToolError, ToolOutput,
-    ToolProcess, ToolServer, text,
+    CallContext, OutputSummary, ProcessState, StartRequest, Stream, Tool, ToolError, ToolProcess,
+    output_page::last_bytes, text,
 };
 
 /// The exit code of a command that timed out, as of `timeout(1)`.
 const TIMED_OUT: i32 = 124;
-/// Length limit of a command in a list.
-const SUMMARY_CHARS: usize = 200;
+/// The output that is searched for the last line, for progress notifications.
+const LAST_BYTES: usize = 200;
 
+/// Runs a command, waits for its exit, and returns its exit code, stdout and stderr. A
+/// command that fails is not a tool error: check exit_code. Use it for everything that exits
+/// by itself: builds, tests, searches, git. Each call starts a new shell, so give cwd instead
+/// of using `cd`. For servers, watchers and interactive programs, use start_process.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunCommand {
@@ -69,40 +73,29 @@ pub(super) struct CommandResult {
 }
 
 impl Tool for RunCommand {
-    const NAME: &'static str = "run_command";
-    const TITLE: &'static str = "Run a command";
-    const DESCRIPTION: &'static str = "Runs a command, waits for its exit, and returns its exit \
-        code, stdout and stderr. A command that fails is not a tool error: check exit_code. Use it \
-        for everything that exits by itself: builds, tests, searches, git. Each call starts a new \
-        shell, so give cwd instead of using `cd`. For servers, watchers and interactive programs, \
-        use start_process.";
-    const EFFECT: Effect = Effect::OpenWorld;
-
     type Output = CommandResult;
 
-    async fn call(
-        self,
-        server: &ToolServer,
-        context: &CallContext,
-    ) -> Result<CommandResult, ToolError> {
+    async fn call(self, context: &CallContext<'_>) -> Result<CommandResult, ToolError> {
+        let server = context.server;
         let limits = server.limits();
         let range = (1, limits.run_max);
         let time_limit = duration_in_range("timeout_ms", self.timeout_ms, limits.run, range)?;
-        let max_output = size_in_range(
-            "max_output_bytes",
-            self.max_output_bytes,
-            limits.output,
-            limits.output_max,
-        )?;
-        let line = CommandLine::new(self.command, self.argv, self.cwd, self.env)?;
-        let process = server.start(line, None, self.stdin.is_some()).await?;
-        let monitor = &process.monitor;
+        let max_output = max_output(self.max_output_bytes, limits)?;
+        let request = StartRequest {
+            command: self.command,
+            argv: self.argv,
+            cwd: self.cwd,
+            env: self.env,
+            tty: None,
+            stdin: self.stdin.is_some(),
+        };
+        let process = server.start(request).await?;
         let exit = async {
-            let exited = monitor.wait_until(|record| !record.state.is_running());
+            let exited = process.wait_until(|record| !record.is_running());
             let timed_out = timeout(time_limit, exited).await.is_err();
             if !timed_out {
                 // Draining the output doesn't count against the timeout.
-                monitor.wait_exited(limits.drain).await;
+                process.wait_exited(limits.drain).await;
             }
             timed_out
         };
@@ -154,176 +147,71 @@ async fn write_stdin(process: &ToolProcess, stdin: Option<String>) -> Infallible
 
 /// Returns the message of a progress notification.
 fn progress(process: &ToolProcess) -> String {
-    let duration = process.monitor.duration();
-    let record = process.monitor.lock();
-    let written = record.log.total(None);
-    let summary = OutputSummary::read(&record.log, None, 400);
-    drop(record);
-    let mut message = format!(
-        "running for {}, {}",
-        text::time(duration),
-        text::bytes(written)
-    );
-    let end = match summary.gap {
-        Some(_) => &summary.tail,
-        None => &summary.head,
-    };
-    if let Some(line) = text::last_line(end) {
-        let _ = write!(message, ": {line}");
+    let record = process.record();
+    let (time, written) = (text::time(record.duration()), text::bytes(record.log.end()));
+    match text::last_line(&last_bytes(&record.log, None, LAST_BYTES)) {
+        Some(line) => format!("running for {time}, {written}: {line}"),
+        None => format!("running for {time}, {written}"),
     }
-    message
 }
 
 impl CommandResult {
     fn new(process: &ToolProcess, timed_out: bool, max_output: usize, merged: bool) -> Self {
-        let duration = process.monitor.duration();
-        let record = process.monitor.lock();
+        let record = process.record();
         let state = match (record.state.clone(), timed_out) {
             (ProcessState::Exited(_), true) => ProcessState::Exited(TIMED_OUT),
             (ProcessState::Closed(_), true) => ProcessState::Closed(TIMED_OUT),
             (state, _) => state,
         };
-        let summary = |stream| OutputSummary::read(&record.log, stream, max_output);
-        let (stdout, stderr) = if merged {
-            (summary(None), None)
-        } else {
-            let stderr = summary(Some(Stream::Stderr));
-            (summary(Some(Stream::Stdout)), Some(stderr))
+        let mut truncated = false;
+        let mut output = |stream, name| {
+            let summary = OutputSummary::read(&record.log, stream, max_output);
+            truncated |= summary.gap.is_some();
+            text::summary(&summary, &process.id, name)
         };
-        drop(record);
-        let is_truncated = |output: &OutputSummary| output.gap.is_some();
-        let truncated = is_truncated(&stdout) || stderr.as_ref().is_some_and(is_truncated);
+        let (stdout, stderr) = if merged {
+            (output(None, None), String::new())
+        } else {
+            let stdout = output(Some(Stream::Stdout), Some("stdout"));
+            (stdout, output(Some(Stream::Stderr), Some("stderr")))
+        };
         let left_running = matches!(state, ProcessState::Exited(_));
-        let stdout = text::summary(&stdout, &process.id, (!merged).then_some("stdout"));
-        let stderr = stderr.map(|stderr| text::summary(&stderr, &process.id, Some("stderr")));
         CommandResult {
             exit_code: state.exit_code(),
             timed_out,
-            duration_ms: text::millis(duration),
+            duration_ms: text::millis(record.duration()),
             stdout,
-            stderr: stderr.unwrap_or_default(),
+            stderr,
             truncated,
             left_running,
             process_id: (truncated || left_running).then(|| process.id.clone()),
-            state: text::state(&state, duration),
             lost: state.lost_reason(),
+            state: text::state(&state, record.duration()),
         }
     }
 }
 
-impl ToolOutput for CommandResult {
-    fn to_text(&self) -> String {
-        let mut text = self.state.clone();
+impl fmt::Display for CommandResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.state)?;
         if self.timed_out {
-            text.push_str(match self.lost {
+            f.write_str(match self.lost {
                 None => "; it timed out and was terminated",
                 Some(_) => "; it timed out, and it is unknown whether it was terminated",
-            });
+            })?;
         }
         if self.left_running
             && let Some(id) = &self.process_id
         {
-            let _ = write!(
-                text,
+            write!(
+                f,
                 " (terminate it with stop_process {{\"process_id\": \"{id}\"}})"
-            );
+            )?;
         }
         if self.stdout.is_empty() && self.stderr.is_empty() {
-            text.push_str("; no output");
+            f.write_str("; no output")?;
         }
-        text.push_str(&text::section("stdout", &self.stdout));
-        text.push_str(&text::section("stderr", &self.stderr));
-        text
-    }
-}
-
-/// A command with its working directory and environment.
-#[derive(Debug)]
-pub(in crate::serve) struct CommandLine {
-    program: Program,
-    pub(in crate::serve) cwd: Option<String>,
-    pub(in crate::serve) env: BTreeMap<String, String>,
-}
-
-#[derive(Debug)]
-enum Program {
-    Shell(String),
-    Argv(Vec<String>),
-}
-
-impl CommandLine {
-    /// Builds a command from a tool's arguments.
-    pub(super) fn new(
-        command: Option<String>,
-        argv: Option<Vec<String>>,
-        cwd: Option<String>,
-        env: Option<BTreeMap<String, String>>,
-    ) -> Result<Self, ToolError> {
-        let program = match (command, argv) {
-            (Some(line), None) => Program::Shell(line),
-            (None, Some(argv)) if argv.is_empty() => return Err(ToolError::EmptyArgv),
-            (None, Some(argv)) => Program::Argv(argv),
-            (None, None) => return Err(ToolError::NoCommand),
-            (Some(_), Some(_)) => return Err(ToolError::TwoCommands),
-        };
-        Ok(CommandLine {
-            program,
-            cwd,
-            env: env.unwrap_or_default(),
-        })
-    }
-
-    /// Returns the program and its arguments.
-    pub(in crate::serve) fn argv(&self, shell: &str) -> Vec<String> {
-        match &self.program {
-            Program::Shell(line) => vec![shell.to_owned(), "-c".to_owned(), line.clone()],
-            Program::Argv(argv) => argv.clone(),
-        }
-    }
-
-    /// Returns the command on one line, shortened.
-    pub(in crate::serve) fn summary(&self) -> String {
-        let command = match &self.program {
-            Program::Shell(line) => line.clone(),
-            Program::Argv(argv) => argv.join(" "),
-        };
-        let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
-        match line.char_indices().nth(SUMMARY_CHARS) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn command(line: Option<&str>, argv: Option<&[&str]>) -> Result<CommandLine, ToolError> {
-        let argv = argv.map(|argv| argv.iter().map(|&arg| arg.to_owned()).collect());
-        CommandLine::new(line.map(str::to_owned), argv, None, None)
-    }
-
-    #[test]
-    fn command_is_either_a_line_or_argv() {
-        let line = command(Some("ls | wc"), None).unwrap();
-        assert_eq!(line.argv("/bin/bash"), ["/bin/bash", "-c", "ls | wc"]);
-        let program = command(None, Some(&["ls", "a b"])).unwrap();
-        assert_eq!(program.argv("/bin/bash"), ["ls", "a b"]);
-        assert!(matches!(command(None, None), Err(ToolError::NoCommand)));
-        assert!(matches!(
-            command(None, Some(&[])),
-            Err(ToolError::EmptyArgv)
-        ));
-        let both = command(Some("ls"), Some(&["ls"]));
-        assert!(matches!(both, Err(ToolError::TwoCommands)));
-    }
-
-    #[test]
-    fn summary_is_one_short_line() {
-        let script = command(Some("cd x &&\n  make"), None).unwrap();
-        assert_eq!(script.summary(), "cd x && make");
-        let long = command(Some(&"ä".repeat(1000)), None).unwrap();
-        assert_eq!(long.summary().chars().count(), SUMMARY_CHARS + 1);
+        f.write_str(&text::section("stdout", &self.stdout))?;
+        f.write_str(&text::section("stderr", &self.stderr))
     }
 }

@@ -5,15 +5,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use futures_util::{StreamExt as _, stream};
 use globset::GlobMatcher;
-use outpost_client::{EntryKind, FileError, FileErrorKind, Files, Walk, WalkOptions};
+use outpost_client::{FileError, FileErrorKind, Files, WalkOptions};
 use regex::bytes::Regex;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
-    concurrent::concurrent,
-    list::unlisted_links,
-    search_result::{FoundFile, SearchResult},
+    search_files::{Found, FoundFile},
+    unlisted::{EntryKind, unlisted_links},
 };
 use crate::serve::{
     ToolError, ToolLimits,
@@ -21,6 +21,7 @@ use crate::serve::{
         grep::{self, FoundLine, SearchLimits},
         ignore::{GITIGNORE, IgnoreRules},
     },
+    text,
 };
 
 /// Maximum number of entries per directory.
@@ -40,15 +41,41 @@ pub(super) struct Search {
     pub(super) limits: SearchLimits,
 }
 
+/// The matches of a search, and the reasons why it may be incomplete.
+#[derive(Default)]
+struct SearchResult {
+    found: Found,
+    /// Total size of lines and names.
+    bytes: usize,
+    /// The last limit that was reached.
+    limit: Option<&'static str>,
+    unreadable_directories: u64,
+    unreadable_files: u64,
+}
+
+impl SearchResult {
+    fn finish(mut self) -> Found {
+        let directories = text::count(self.unreadable_directories, "directory", "directories");
+        let files = text::count(self.unreadable_files, "file", "files");
+        let reasons = [
+            self.limit.map(str::to_owned),
+            (self.unreadable_directories > 0).then(|| format!("{directories} could not be read")),
+            (self.unreadable_files > 0).then(|| format!("{files} could not be read")),
+        ];
+        let reasons: Vec<_> = reasons.into_iter().flatten().collect();
+        self.found.incomplete = (!reasons.is_empty()).then(|| reasons.join(", "));
+        self.found
+    }
+}
+
 /// The content of one directory.
 struct Directory {
-    walk: Result<Walk, FileError>,
-    /// Links, which a walk doesn't list. Empty in a search for lines.
-    links: Result<Vec<PathBuf>, FileError>,
+    entries: Vec<(PathBuf, EntryKind)>,
+    truncated: bool,
+    unreadable: u64,
     rules: IgnoreRules,
 }
 
-#[derive(Clone)]
 struct Candidate {
     path: PathBuf,
     link: bool,
@@ -57,7 +84,7 @@ struct Candidate {
 impl Search {
     /// Collects candidates level by level, and then searches their content. Stops early at
     /// a limit or after the timeout.
-    pub(super) async fn run(mut self, limits: &ToolLimits) -> Result<SearchResult, ToolError> {
+    pub(super) async fn run(mut self, limits: &ToolLimits) -> Result<Found, ToolError> {
         let deadline = Instant::now() + limits.search;
         let mut result = SearchResult::default();
         let metadata = self.files.metadata(&self.root).await?;
@@ -83,7 +110,7 @@ impl Search {
                     .await?;
             }
         }
-        Ok(result)
+        Ok(result.finish())
     }
 
     /// Collects the files to search, level by level.
@@ -95,81 +122,106 @@ impl Search {
     ) -> Result<Vec<Candidate>, ToolError> {
         let mut level = vec![(self.root.clone(), IgnoreRules::new(self.include_hidden))];
         let mut candidates = Vec::new();
-        let mut directory_count = 0;
+        let mut room = limits.search_directories;
         let mut is_root = true;
         while !level.is_empty() {
-            let room = limits.search_directories - directory_count;
             if level.len() > room {
-                result.incomplete.limit = Some("too many directories");
+                result.limit = Some("too many directories");
                 level.truncate(room);
             }
-            directory_count += level.len();
-            let reading = concurrent(std::mem::take(&mut level), limits.concurrency, |next| {
-                read_directory(
-                    self.files.clone(),
-                    next,
-                    !self.include_ignored,
-                    self.pattern.is_none(),
-                )
-            });
-            let Ok(directories) = tokio::time::timeout_at(deadline, reading).await else {
-                result.incomplete.limit = Some("timed out");
+            room -= level.len();
+            let reading = stream::iter(std::mem::take(&mut level))
+                .map(|(path, rules)| self.read_directory(path, rules))
+                .buffered(limits.concurrency)
+                .collect::<Vec<_>>();
+            let Ok(directories) = timeout_at(deadline, reading).await else {
+                result.limit = Some("timed out");
                 break;
             };
             for directory in directories {
-                let walk = match directory.walk {
-                    Ok(walk) => walk,
+                let directory = match directory {
+                    Ok(directory) => directory,
                     Err(error) if is_root || error.executor_error().is_some() => {
                         return Err(error.into());
                     }
                     Err(_) => {
-                        result.incomplete.unreadable_directories += 1;
+                        result.unreadable_directories += 1;
                         continue;
                     }
                 };
-                result.incomplete.unreadable_directories += walk.errors.len() as u64;
-                if walk.truncated {
-                    result.incomplete.limit = Some("a directory has too many entries");
+                result.unreadable_directories += directory.unreadable;
+                if directory.truncated {
+                    result.limit = Some("a directory has too many entries");
                 }
-                for entry in walk.entries {
-                    let path = entry.path;
-                    let is_directory = entry.kind == EntryKind::Directory;
+                for (path, kind) in directory.entries {
+                    // To git, a link to a directory is a file.
+                    let is_directory = kind == EntryKind::Directory;
                     if directory.rules.ignores(&path, is_directory) {
                         continue;
                     }
                     if is_directory {
                         level.push((path, directory.rules.clone()));
-                    } else if self.matches_path(&path) {
-                        candidates.push(Candidate { path, link: false });
-                    }
-                }
-                let links = match directory.links {
-                    Ok(links) => links,
-                    Err(error) if error.executor_error().is_some() => return Err(error.into()),
-                    Err(_) => {
-                        result.incomplete.unreadable_directories += 1;
-                        continue;
-                    }
-                };
-                for path in links {
-                    // To git, a link to a directory is a file.
-                    if !directory.rules.ignores(&path, false) && self.matches_path(&path) {
-                        candidates.push(Candidate { path, link: true });
+                    } else if self.matches_glob(self.relative(&path)) {
+                        let link = kind == EntryKind::Link;
+                        candidates.push(Candidate { path, link });
                     }
                 }
             }
             is_root = false;
             if candidates.len() > limits.search_files {
                 candidates.truncate(limits.search_files);
-                result.incomplete.limit = Some("too many files");
+                result.limit = Some("too many files");
                 break;
             }
         }
         Ok(candidates)
     }
 
-    fn matches_path(&self, path: &Path) -> bool {
-        self.matches_glob(self.relative(path))
+    /// Reads a directory: its files and directories, its links in a search for names, and its
+    /// `.gitignore`.
+    async fn read_directory(
+        &self,
+        path: PathBuf,
+        mut rules: IgnoreRules,
+    ) -> Result<Directory, FileError> {
+        let options = WalkOptions {
+            max_depth: 0,
+            max_directories: 1,
+            max_entries: DIRECTORY_ENTRIES,
+            follow_directory_symlinks: false,
+            prune_hidden_directories: false,
+        };
+        let walk = self.files.walk(&path, options).await?;
+        let mut unreadable = walk.errors.len() as u64;
+        let entries = walk.entries.into_iter();
+        let mut entries: Vec<_> = entries
+            .map(|entry| (entry.path, entry.kind.into()))
+            .collect();
+        let listed: HashSet<_> = entries.iter().map(|(path, _)| path.clone()).collect();
+        // After a truncated walk, files are indistinguishable from unlisted entries.
+        if self.pattern.is_none() && !walk.truncated {
+            match unlisted_links(&self.files, &path, &listed).await {
+                Ok(links) => entries.extend(links.into_iter().map(|path| (path, EntryKind::Link))),
+                Err(error) if error.executor_error().is_some() => return Err(error),
+                Err(_) => unreadable += 1,
+            }
+        }
+        let file = path.join(GITIGNORE);
+        if !self.include_ignored && listed.contains(&file) {
+            let read = async {
+                let file = self.files.open(&file).await?;
+                file.read_at(0, GITIGNORE_BYTES).await
+            };
+            if let Ok(text) = read.await {
+                rules = rules.with_gitignore(&path, &String::from_utf8_lossy(&text));
+            }
+        }
+        Ok(Directory {
+            entries,
+            truncated: walk.truncated,
+            unreadable,
+            rules,
+        })
     }
 
     fn matches_glob(&self, relative: &Path) -> bool {
@@ -185,14 +237,15 @@ impl Search {
     }
 
     fn add_files(&self, candidates: Vec<Candidate>, result: &mut SearchResult) {
-        result.searched = candidates.len();
+        result.found.searched_files = candidates.len();
         for Candidate { path, link } in candidates {
-            if result.matches == self.limits.matches || result.bytes >= self.limits.bytes {
-                result.more = true;
+            let count = result.found.match_count;
+            if count == self.limits.matches || result.bytes >= self.limits.bytes {
+                result.found.more = true;
                 return;
             }
-            result.matches += 1;
-            result.add(self.found_file(&path, link, Vec::new()));
+            result.found.match_count += 1;
+            self.add(&path, link, Vec::new(), result);
         }
     }
 
@@ -205,48 +258,65 @@ impl Search {
         result: &mut SearchResult,
     ) -> Result<(), ToolError> {
         let mut bytes = 0;
-        for batch in candidates.chunks(limits.concurrency) {
-            let reading = concurrent(batch.iter().cloned(), limits.concurrency, |candidate| {
-                read_file(self.files.clone(), candidate.path, limits.file_whole)
-            });
-            let Ok(contents) = tokio::time::timeout_at(deadline, reading).await else {
-                result.incomplete.limit = Some("timed out");
-                return Ok(());
-            };
-            for (path, content) in contents {
-                let content = match content {
-                    Ok(Some(content)) => content,
-                    Ok(None) => {
-                        result.incomplete.limit = Some("files that are too large were skipped");
-                        continue;
-                    }
-                    Err(error) if error.executor_error().is_some() || path == self.root => {
-                        return Err(error.into());
-                    }
-                    // Deleted since the walk.
-                    Err(error) if error.kind() == FileErrorKind::NotFound => continue,
-                    Err(_) => {
-                        result.incomplete.unreadable_files += 1;
-                        continue;
-                    }
-                };
-                result.searched += 1;
-                bytes += content.len() as u64;
-                if grep::is_binary(&content) {
-                    continue;
-                }
-                if self.search_content(&path, &content, pattern, result) {
-                    return Ok(());
-                }
-            }
-            if bytes > limits.search_bytes {
-                result.incomplete.limit = Some("too much content");
-                return Ok(());
-            }
+        let reading = stream::iter(candidates).map(|Candidate { path, .. }| async move {
+            let content = self.read_file(&path, limits.file_whole).await;
+            (path, content)
+        });
+        let mut contents = reading.buffered(limits.concurrency);
+        loop {
             // Matching doesn't await, so yield to other calls.
             tokio::task::yield_now().await;
+            let next = tokio::select! {
+                biased;
+                () = sleep_until(deadline) => {
+                    result.limit = Some("timed out");
+                    return Ok(());
+                }
+                next = contents.next() => next,
+            };
+            let Some((path, content)) = next else {
+                return Ok(());
+            };
+            let content = match content {
+                Ok(Some(content)) => content,
+                Ok(None) => {
+                    result.limit = Some("files that are too large were skipped");
+                    continue;
+                }
+                Err(error) if error.executor_error().is_some() || path == self.root => {
+                    return Err(error.into());
+                }
+                // Deleted since the walk.
+                Err(error) if error.kind() == FileErrorKind::NotFound => continue,
+                Err(_) => {
+                    result.unreadable_files += 1;
+                    continue;
+                }
+            };
+            result.found.searched_files += 1;
+            bytes += content.len() as u64;
+            if !grep::is_binary(&content) && self.search_content(&path, &content, pattern, result) {
+                return Ok(());
+            }
+            if bytes > limits.search_bytes {
+                result.limit = Some("too much content");
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    /// Reads a file. Returns `None` if it is larger than `limit`.
+    async fn read_file(&self, path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
+        let mut file = self.files.open(path).await?;
+        let mut content = Vec::new();
+        while file.metadata().size <= limit && content.len() as u64 <= limit {
+            let block = file.next_bytes().await?;
+            if block.is_empty() {
+                return Ok(Some(content));
+            }
+            content.extend_from_slice(&block);
+        }
+        Ok(None)
     }
 
     /// Searches one file. Returns true if the result is full.
@@ -257,7 +327,7 @@ impl Search {
         pattern: &Regex,
         result: &mut SearchResult,
     ) -> bool {
-        let left = self.limits.matches - result.matches;
+        let left = self.limits.matches - result.found.match_count;
         let limits = SearchLimits {
             matches: if self.files_only { left.min(1) } else { left },
             bytes: self.limits.bytes.saturating_sub(result.bytes),
@@ -266,91 +336,41 @@ impl Search {
         let (lines, more) = grep::lines(content, pattern, limits);
         if lines.is_empty() {
             // A match without room for it makes the result full.
-            result.more |= more;
+            result.found.more |= more;
             return more;
         }
-        result.matches += lines.iter().filter(|line| !line.context).count();
+        result.found.match_count += lines.iter().filter(|line| !line.context).count();
         let lines = if self.files_only { Vec::new() } else { lines };
-        result.add(self.found_file(path, false, lines));
+        self.add(path, false, lines, result);
         let full = more && !self.files_only;
-        result.more |= full;
+        result.found.more |= full;
         full
     }
 
-    fn found_file(&self, path: &Path, link: bool, lines: Vec<FoundLine>) -> FoundFile {
-        FoundFile {
-            path: self.relative(path).display().to_string(),
-            link,
-            lines,
-        }
+    fn add(&self, path: &Path, link: bool, lines: Vec<FoundLine>, result: &mut SearchResult) {
+        let path = self.relative(path).display().to_string();
+        let lines_bytes: usize = lines.iter().map(|line| line.text.len()).sum();
+        result.bytes += path.len() + lines_bytes;
+        result.found.files.push(FoundFile { path, link, lines });
     }
 }
 
-/// Reads a directory, its `.gitignore` if `gitignore` is set, and its links if `links` is
-/// set.
-async fn read_directory(
-    files: Files,
-    (path, mut rules): (PathBuf, IgnoreRules),
-    gitignore: bool,
-    links: bool,
-) -> Directory {
-    let options = WalkOptions {
-        max_depth: 0,
-        max_directories: 1,
-        max_entries: DIRECTORY_ENTRIES,
-        follow_directory_symlinks: false,
-        prune_hidden_directories: false,
-    };
-    let walk = files.walk(&path, options).await;
-    let mut found_links = Ok(Vec::new());
-    if let Ok(walk) = &walk {
-        let listed: HashSet<_> = walk
-            .entries
-            .iter()
-            .map(|entry| entry.path.clone())
-            .collect();
-        // After a truncated walk, files are indistinguishable from unlisted entries.
-        if links && !walk.truncated {
-            found_links = unlisted_links(&files, &path, &listed).await;
-        }
-        let file = path.join(GITIGNORE);
-        if gitignore && listed.contains(&file) {
-            let read = async { files.open(&file).await?.read_at(0, GITIGNORE_BYTES).await };
-            if let Ok(text) = read.await {
-                rules = rules.with_gitignore(&path, &String::from_utf8_lossy(&text));
-            }
-        }
-    }
-    Directory {
-        walk,
-        links: found_links,
-        rules,
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Reads a file. Returns `None` if it is larger than `limit`.
-async fn read_file(
-    files: Files,
-    path: PathBuf,
-    limit: u64,
-) -> (PathBuf, Result<Option<Vec<u8>>, FileError>) {
-    let read = async {
-        let mut file = files.open(&path).await?;
-        if file.metadata().size > limit {
-            return Ok(None);
-        }
-        let mut content = Vec::new();
-        loop {
-            let block = file.next_bytes().await?;
-            content.extend_from_slice(&block);
-            if content.len() as u64 > limit {
-                return Ok(None);
-            }
-            if block.is_empty() {
-                return Ok(Some(content));
-            }
-        }
-    };
-    let content = read.await;
-    (path, content)
+    #[test]
+    fn incomplete_lists_every_reason() {
+        assert_eq!(SearchResult::default().finish().incomplete, None);
+        let result = SearchResult {
+            limit: Some("timed out"),
+            unreadable_directories: 1,
+            unreadable_files: 2,
+            ..SearchResult::default()
+        };
+        assert_eq!(
+            result.finish().incomplete.as_deref(),
+            Some("timed out, 1 directory could not be read, 2 files could not be read")
+        );
+    }
 }

@@ -1,26 +1,27 @@
 //! The tool `search_files`.
 
-use std::fmt::Write as _;
+use std::fmt;
 
 use globset::{GlobBuilder, GlobMatcher};
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    in_range,
-    search::Search,
-    search_result::{FoundFile, SearchResult},
-};
+use super::{in_range, search::Search};
 use crate::serve::{
-    CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer, files::grep::SearchLimits, text,
+    CallContext, Tool, ToolError,
+    files::grep::{FoundLine, SearchLimits},
+    text,
 };
 
 /// Maximum number of context lines.
-const MAX_CONTEXT: u64 = 20;
+const MAX_CONTEXT: usize = 20;
 /// Maximum size of a compiled pattern.
 const PATTERN_BYTES: usize = 4 * 1024 * 1024;
 
+/// Finds lines by a regular expression, or files by name, below a directory. Skips binary
+/// files, hidden files, and files that .gitignore excludes. Symbolic links are found by name
+/// but not followed. Lines are returned with their numbers, for read_file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchFiles {
@@ -50,51 +51,51 @@ pub(super) struct SearchFiles {
     max_matches: Option<u64>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Found {
     path: String,
     /// The files with matches, in the order they were found.
-    files: Vec<FoundFile>,
+    pub(super) files: Vec<FoundFile>,
     /// The number of matching lines, or of files if there is no pattern.
-    match_count: u64,
+    pub(super) match_count: usize,
     /// The number of files searched.
-    searched_files: u64,
+    pub(super) searched_files: usize,
     /// Whether there are more matches: give a narrower path, glob or pattern, or a larger
     /// max_matches.
-    more: bool,
+    pub(super) more: bool,
     /// Why the search is incomplete, if it is.
-    incomplete: Option<String>,
+    pub(super) incomplete: Option<String>,
+}
+
+// No doc comment: it would become part of the tool's schema.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct FoundFile {
+    /// The path relative to the searched directory.
+    pub(super) path: String,
+    /// Whether it is a symbolic link.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub(super) link: bool,
+    /// The matching lines and their context.
+    pub(super) lines: Vec<FoundLine>,
 }
 
 impl Tool for SearchFiles {
-    const NAME: &'static str = "search_files";
-    const TITLE: &'static str = "Search files";
-    const DESCRIPTION: &'static str = "Finds lines by a regular expression, or files by name, below \
-        a directory. Skips binary files, hidden files, and files that .gitignore excludes. \
-        Symbolic links are found by name but not followed. Lines are returned with their \
-        numbers, for read_file.";
-    const EFFECT: Effect = Effect::ReadOnly;
-
     type Output = Found;
 
-    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Found, ToolError> {
-        let limits = server.limits();
-        let max_matches = in_range(
-            "max_matches",
-            self.max_matches,
-            limits.matches as u64,
-            (1, limits.matches_max as u64),
-        )?;
-        let context_lines = in_range("context_lines", self.context_lines, 0, (0, MAX_CONTEXT))?;
+    async fn call(self, context: &CallContext<'_>) -> Result<Found, ToolError> {
+        let limits = context.server.limits();
+        let range = 1..=limits.matches_max;
+        let matches = in_range("max_matches", self.max_matches, limits.matches, range)?;
+        let context_lines = in_range("context_lines", self.context_lines, 0, 0..=MAX_CONTEXT)?;
         let pattern = self.pattern()?;
         let glob = self.glob()?;
         if pattern.is_none() && glob.is_none() {
             return Err(ToolError::NothingToSearch);
         }
-        let executor = server.executor().await?;
-        let path = server.path(&executor, self.path.as_deref());
+        let (files, path) = context.server.locate(self.path.as_deref()).await?;
         let search = Search {
-            files: server.files(&executor),
+            files,
             root: path.clone(),
             pattern,
             glob,
@@ -102,16 +103,18 @@ impl Tool for SearchFiles {
             include_ignored: self.include_ignored.unwrap_or(false),
             files_only: self.files_only.unwrap_or(false),
             limits: SearchLimits {
-                context: usize::try_from(context_lines).unwrap_or(0),
-                matches: usize::try_from(max_matches).unwrap_or(limits.matches_max),
+                context: context_lines,
+                matches,
                 line_bytes: limits.line_bytes / 4,
                 bytes: limits.listed_bytes,
             },
         };
-        let message = || "searching".to_owned();
         let search = search.run(limits);
-        let result = context.run(limits.search, message, search).await??;
-        Ok(Found::new(path.display().to_string(), result))
+        let found = context.run_file_operation("searching", search).await?;
+        Ok(Found {
+            path: path.display().to_string(),
+            ..found
+        })
     }
 }
 
@@ -149,47 +152,34 @@ impl SearchFiles {
     }
 }
 
-impl Found {
-    fn new(path: String, result: SearchResult) -> Self {
-        Found {
-            path,
-            incomplete: result.incomplete.reasons(),
-            match_count: result.matches as u64,
-            searched_files: result.searched as u64,
-            more: result.more,
-            files: result.files,
-        }
-    }
-}
-
-impl ToolOutput for Found {
-    fn to_text(&self) -> String {
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = if self.match_count == 0 {
             "no matches".to_owned()
         } else {
-            let matches = text::count(self.match_count, "match", "matches");
+            let matches = text::count(self.match_count as u64, "match", "matches");
             let files = text::count(self.files.len() as u64, "file", "files");
             format!("{matches} in {files}")
         };
-        let searched = text::count(self.searched_files, "file", "files");
-        let mut text = format!("{found} below {} ({searched} searched)", self.path);
+        let searched = text::count(self.searched_files as u64, "file", "files");
+        write!(f, "{found} below {} ({searched} searched)", self.path)?;
         if self.more {
-            text.push_str(
+            f.write_str(
                 "; there are more: give a narrower path, glob or pattern, or a larger max_matches",
-            );
+            )?;
         }
         if let Some(reasons) = &self.incomplete {
-            let _ = write!(text, "; the search is incomplete: {reasons}");
+            write!(f, "; the search is incomplete: {reasons}")?;
         }
         for file in &self.files {
             let suffix = if file.link { "  (link)" } else { "" };
-            let _ = write!(text, "\n{}{suffix}", file.path);
+            write!(f, "\n{}{suffix}", file.path)?;
             for line in &file.lines {
                 let separator = if line.context { '-' } else { ':' };
-                let _ = write!(text, "\n{:>6}{separator}\t{}", line.number, line.text);
+                write!(f, "\n{:>6}{separator}\t{}", line.number, line.text)?;
             }
         }
-        text
+        Ok(())
     }
 }
 

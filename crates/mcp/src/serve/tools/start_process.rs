@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{CommandLine, ProcessSnapshot, duration_in_range, in_range, size_in_range};
-use crate::serve::{CallContext, Effect, Tool, ToolError, ToolServer};
+use super::{duration_in_range, in_range, max_output, process_io::ProcessSnapshot};
+use crate::serve::{CallContext, StartRequest, Tool, ToolError};
 
-const DEFAULT_ROWS: u64 = 24;
-const DEFAULT_COLS: u64 = 80;
+const DEFAULT_ROWS: u16 = 24;
+const DEFAULT_COLS: u16 = 80;
 
+/// Starts a command that keeps running in the background, and returns its process_id and
+/// first output. Follow it with read_output, write to it with write_input, and terminate it
+/// with stop_process. Running processes are terminated when this session ends. For a command
+/// that exits by itself, run_command is simpler.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StartProcess {
@@ -40,42 +44,27 @@ pub(super) struct StartProcess {
 }
 
 impl Tool for StartProcess {
-    const NAME: &'static str = "start_process";
-    const TITLE: &'static str = "Start a process";
-    const DESCRIPTION: &'static str = "Starts a command that keeps running in the background, and \
-        returns its process_id and first output. Follow it with read_output, write to it with \
-        write_input, and terminate it with stop_process. Running processes are terminated when \
-        this session ends. For a command that exits by itself, run_command is simpler.";
-    const EFFECT: Effect = Effect::OpenWorld;
-
     type Output = ProcessSnapshot;
 
-    async fn call(
-        self,
-        server: &ToolServer,
-        context: &CallContext,
-    ) -> Result<ProcessSnapshot, ToolError> {
+    async fn call(self, context: &CallContext<'_>) -> Result<ProcessSnapshot, ToolError> {
+        let server = context.server;
         let limits = server.limits();
         let range = (0, limits.wait_max);
         let wait = duration_in_range("wait_ms", self.wait_ms, limits.first_output, range)?;
-        let max_output = size_in_range(
-            "max_output_bytes",
-            self.max_output_bytes,
-            limits.output,
-            limits.output_max,
-        )?;
-        let dimension = |name, value, default| {
-            let value = in_range(name, value, default, (1, u64::from(u16::MAX)))?;
-            Ok::<_, ToolError>(u16::try_from(value).unwrap_or(u16::MAX))
+        let max_output = max_output(self.max_output_bytes, limits)?;
+        let rows = in_range("rows", self.rows, DEFAULT_ROWS, 1..=u16::MAX)?;
+        let cols = in_range("cols", self.cols, DEFAULT_COLS, 1..=u16::MAX)?;
+        let request = StartRequest {
+            command: self.command,
+            argv: self.argv,
+            cwd: self.cwd,
+            env: self.env,
+            tty: self.tty.unwrap_or(false).then_some((rows, cols)),
+            stdin: true,
         };
-        let rows = dimension("rows", self.rows, DEFAULT_ROWS)?;
-        let cols = dimension("cols", self.cols, DEFAULT_COLS)?;
-        let tty = self.tty.unwrap_or(false).then_some((rows, cols));
-        let line = CommandLine::new(self.command, self.argv, self.cwd, self.env)?;
-        let process = server.start(line, tty, true).await?;
-        let first_output = process
-            .monitor
-            .wait_until(|record| record.log.end() > 0 || record.state.is_closed());
+        let process = server.start(request).await?;
+        let first_output =
+            process.wait_until(|record| record.log.end() > 0 || record.state.is_closed());
         let work = tokio::time::timeout(wait, first_output);
         let waited = context.run(wait, || "starting".to_owned(), work).await;
         if let Err(error) = waited {

@@ -1,6 +1,6 @@
 //! The tool `write_file`.
 
-use std::path::Path;
+use std::{fmt, path::Path};
 
 use bytes::Bytes;
 use outpost_client::{Error, FileError, FileErrorKind, Files};
@@ -8,8 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::encoding::Encoding;
-use crate::serve::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolServer, text};
+use crate::serve::{CallContext, Tool, ToolError, text};
 
+/// Creates a file, or replaces the whole content of an existing one, whose permissions are
+/// preserved. The change is atomic, except on older servers. To change a part of a file, use
+/// edit_file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteFile {
@@ -40,24 +43,15 @@ pub(super) struct Written {
 }
 
 impl Tool for WriteFile {
-    const NAME: &'static str = "write_file";
-    const TITLE: &'static str = "Write a file";
-    const DESCRIPTION: &'static str = "Creates a file, or replaces the whole content of an \
-        existing one, whose permissions are preserved. The change is atomic, except on older \
-        servers. To change a part of a file, use edit_file.";
-    const EFFECT: Effect = Effect::DestructiveIdempotent;
-
     type Output = Written;
 
-    async fn call(self, server: &ToolServer, context: &CallContext) -> Result<Written, ToolError> {
-        let encoding = self.encoding.unwrap_or(Encoding::Utf8);
+    async fn call(self, context: &CallContext<'_>) -> Result<Written, ToolError> {
+        let encoding = self.encoding.unwrap_or_default();
         let bytes = encoding.decode("content", self.content)?;
-        let executor = server.executor().await?;
-        let path = server.path(&executor, Some(&self.path));
-        let files = server.files(&executor);
+        let (files, path) = context.server.locate(Some(&self.path)).await?;
         let size_bytes = bytes.len() as u64;
         let work = async {
-            let _lock = server.file_locks.lock(&files, path.clone()).await;
+            let _lock = context.server.file_locks.lock(&files, path.clone()).await;
             let existing = match files.metadata(&path).await {
                 Ok(metadata) => Some(metadata),
                 Err(error) if error.kind() == FileErrorKind::NotFound => None,
@@ -78,15 +72,13 @@ impl Tool for WriteFile {
                 }
             }
             replace_content(&files, &path, bytes).await?;
-            Ok(existing.is_none())
+            Ok(Written {
+                path: path.display().to_string(),
+                size_bytes,
+                created: existing.is_none(),
+            })
         };
-        let message = || "writing".to_owned();
-        let created = context.run(server.limits().search, message, work).await??;
-        Ok(Written {
-            path: path.display().to_string(),
-            size_bytes,
-            created,
-        })
+        context.run_file_operation("writing", work).await
     }
 }
 
@@ -109,9 +101,10 @@ pub(super) async fn replace_content(
     }
 }
 
-impl ToolOutput for Written {
-    fn to_text(&self) -> String {
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let action = if self.created { "created" } else { "replaced" };
-        format!("{action} {} ({})", self.path, text::bytes(self.size_bytes))
+        let size = text::bytes(self.size_bytes);
+        write!(f, "{action} {} ({size})", self.path)
     }
 }
