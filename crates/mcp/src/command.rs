@@ -53,15 +53,12 @@ pub enum EnvSource {
     Remote,
 }
 
-/// Reasons why a command is invalid.
+/// An invalid command: the protocol carries Unicode only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CommandError {
-    /// The protocol carries Unicode only.
-    #[error("{part} is not Unicode text")]
-    NotUnicode {
-        /// The part that isn't Unicode.
-        part: CommandPart,
-    },
+#[error("{part} is not Unicode text")]
+pub struct CommandError {
+    /// The part that isn't Unicode.
+    pub part: CommandPart,
 }
 
 /// A part of a command.
@@ -139,7 +136,7 @@ impl Command {
 
 fn text(value: &OsStr, part: impl Fn() -> CommandPart) -> Result<String, CommandError> {
     let text = value.to_str().map(str::to_owned);
-    text.ok_or_else(|| CommandError::NotUnicode { part: part() })
+    text.ok_or_else(|| CommandError { part: part() })
 }
 
 #[cfg(test)]

@@ -16,21 +16,17 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct DiscoveryTimeout {
     timeout: Duration,
-    state: State,
-}
-
-#[derive(Debug)]
-enum State {
-    Idle,
-    Pending { id: RequestId, deadline: Instant },
-    TimedOut { id: RequestId },
+    /// The request that has no response yet, with its deadline.
+    pending: Option<(RequestId, Instant)>,
+    timed_out: Option<RequestId>,
 }
 
 impl DiscoveryTimeout {
     pub(crate) fn new(timeout: Duration) -> Self {
         DiscoveryTimeout {
             timeout,
-            state: State::Idle,
+            pending: None,
+            timed_out: None,
         }
     }
 
@@ -39,10 +35,7 @@ impl DiscoveryTimeout {
         if let JsonRpcMessage::Request(request) = message
             && let ClientRequest::DiscoverRequest(_) = request.request
         {
-            self.state = State::Pending {
-                id: request.id.clone(),
-                deadline: now + self.timeout,
-            };
+            self.pending = Some((request.id.clone(), now + self.timeout));
         }
     }
 
@@ -53,36 +46,21 @@ impl DiscoveryTimeout {
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
-        match &self.state {
-            State::Pending { id, .. } if response_to == Some(id) => {
-                self.state = State::Idle;
-                true
-            }
-            State::TimedOut { id } => response_to != Some(id),
-            State::Pending { .. } | State::Idle => true,
-        }
+        self.pending.take_if(|(id, _)| response_to == Some(&*id));
+        response_to.is_none() || response_to != self.timed_out.as_ref()
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        match self.state {
-            State::Pending { deadline, .. } => Some(deadline),
-            State::Idle | State::TimedOut { .. } => None,
-        }
+        self.pending.as_ref().map(|(_, deadline)| *deadline)
     }
 
     /// Returns the error response that replaces the missing one, once the deadline has
     /// passed.
     pub(crate) fn poll_timeout(&mut self, now: Instant) -> Option<ServerJsonRpcMessage> {
-        let State::Pending { id, deadline } = &self.state else {
-            return None;
-        };
-        if now < *deadline {
-            return None;
-        }
-        let id = id.clone();
+        let (id, _) = self.pending.take_if(|(_, deadline)| now >= *deadline)?;
+        self.timed_out = Some(id.clone());
         let message = "no response to server/discover";
         let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None);
-        self.state = State::TimedOut { id: id.clone() };
         Some(JsonRpcMessage::error(error, Some(id)))
     }
 }

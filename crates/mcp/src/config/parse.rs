@@ -207,10 +207,8 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
 
-/// Checks for a token as defined in RFC 9110, section 5.6.2.
 fn is_header(name: &str) -> bool {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.bytes().all(is_token)
+    http::HeaderName::from_bytes(name.as_bytes()).is_ok()
 }
 
 #[derive(Clone, Copy)]

@@ -88,8 +88,8 @@ impl ExecutorHttpClient {
 
     fn events(&self, response: HttpResponse) -> EventStream {
         // The SSE parser buffers an event without a limit.
-        let mut meter = EventMeter::new(self.message_bytes);
-        let events = response.body.map(move |chunk| meter.check(chunk?));
+        let (mut meter, limit) = (EventMeter::default(), self.message_bytes);
+        let events = response.body.map(move |chunk| meter.check(chunk?, limit));
         Box::pin(SseStream::from_bytes_stream(events))
     }
 }
@@ -305,8 +305,8 @@ enum EventsError {
 }
 
 /// Measures events. An event ends with an empty line.
+#[derive(Default)]
 struct EventMeter {
-    limit: usize,
     event: usize,
     line: usize,
     /// The last byte was a CR, which may be followed by an LF of the same line end.
@@ -314,25 +314,9 @@ struct EventMeter {
 }
 
 impl EventMeter {
-    fn new(limit: usize) -> Self {
-        EventMeter {
-            limit,
-            event: 0,
-            line: 0,
-            after_cr: false,
-        }
-    }
-
     /// Adds received bytes, and returns them unless an event exceeds the limit.
-    fn check(&mut self, chunk: Bytes) -> Result<Bytes, EventsError> {
-        if !self.fits(&chunk) {
-            return Err(EventsError::TooLong { limit: self.limit });
-        }
-        Ok(chunk)
-    }
-
-    fn fits(&mut self, chunk: &[u8]) -> bool {
-        for byte in chunk {
+    fn check(&mut self, chunk: Bytes, limit: usize) -> Result<Bytes, EventsError> {
+        for byte in &chunk {
             let completes_crlf = self.after_cr && *byte == b'\n';
             self.after_cr = *byte == b'\r';
             match byte {
@@ -344,11 +328,11 @@ impl EventMeter {
                     self.event += 1;
                 }
             }
-            if self.event > self.limit {
-                return false;
+            if self.event > limit {
+                return Err(EventsError::TooLong { limit });
             }
         }
-        true
+        Ok(chunk)
     }
 }
 
@@ -388,9 +372,10 @@ mod tests {
         assert_eq!(redirect_target("http://a/mcp", 308, None), None);
     }
 
-    fn fits(limit: usize, chunks: &[&str]) -> bool {
-        let mut meter = EventMeter::new(limit);
-        chunks.iter().all(|chunk| meter.fits(chunk.as_bytes()))
+    fn fits(limit: usize, chunks: &[&'static str]) -> bool {
+        let mut meter = EventMeter::default();
+        let mut chunks = chunks.iter().map(|chunk| Bytes::from(*chunk));
+        chunks.all(|chunk| meter.check(chunk, limit).is_ok())
     }
 
     #[test]
