@@ -16,9 +16,8 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The params of `process/start`, with every member a released client sends.
 #[derive(Clone, Debug)]
 pub struct Start {
+    /// Without an environment: the tag and a PATH.
     params: Map<String, Value>,
-    /// None means the tag and a PATH.
-    env: Option<BTreeMap<String, String>>,
 }
 
 /// A shell script.
@@ -40,7 +39,7 @@ impl Start {
         let Value::Object(params) = params else {
             unreachable!("the literal is an object");
         };
-        Start { params, env: None }
+        Start { params }
     }
 
     /// On a PTY.
@@ -59,10 +58,8 @@ impl Start {
     }
 
     /// Sets the whole environment, without the tag.
-    pub fn env(mut self, env: &[(&str, &str)]) -> Self {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        self.env = Some(env.iter().map(own).collect());
-        self
+    pub fn env(self, env: &[(&str, &str)]) -> Self {
+        self.with("env", json!(BTreeMap::from_iter(env.iter().copied())))
     }
 
     /// Sets a param.
@@ -84,11 +81,8 @@ impl Start {
 
     /// Returns the params, with the tag in the environment.
     pub(crate) fn into_params(mut self, tag: &TestTag) -> Value {
-        let env = match self.env {
-            Some(env) => json!(env),
-            None => json!({"PATH": PATH, TestTag::VARIABLE: tag.as_str()}),
-        };
-        self.params.entry("env").or_insert(env);
+        let env = || json!({"PATH": PATH, TestTag::VARIABLE: tag.as_str()});
+        self.params.entry("env").or_insert_with(env);
         Value::Object(self.params)
     }
 }

@@ -79,6 +79,16 @@ pub(super) struct Start<'a> {
     pub(super) sandbox: Option<&'a Value>,
 }
 
+impl<'a> Start<'a> {
+    /// A program on pipes, without input.
+    pub(super) fn new(argv: &'a [&'a str]) -> Self {
+        Start {
+            argv,
+            ..Start::default()
+        }
+    }
+}
+
 impl Client {
     /// Connects to `ws://HOST:PORT` and completes the handshake. Resumes `session`, retrying until
     /// the server has noticed the lost connection.
@@ -93,25 +103,21 @@ impl Client {
             Some(session) => json!({"clientName": "outpost-bench", "resumeSessionId": session}),
             None => json!({"clientName": "outpost-bench"}),
         };
+        let mut id = client.request("initialize", &hello)?;
         loop {
-            let id = client.request("initialize", &hello)?;
-            let result = loop {
-                match client.receive()? {
-                    Message::Response { id: of, result } if of == id => break Some(result),
-                    Message::Rejected {
-                        code: STILL_ATTACHED,
-                        ..
-                    } => break None,
-                    Message::Rejected { code, message } => bail!("rejected: {code} {message}"),
-                    _ => {}
+            match client.receive()? {
+                Message::Response { id: of, result } if of == id => {
+                    let result: Value = serde_json::from_str(result)?;
+                    let session = result["sessionId"].as_str().context("no session id")?;
+                    session.clone_into(&mut client.session);
+                    client.send(&json!({"method": "initialized", "params": {}}))?;
+                    return Ok(client);
                 }
-            };
-            if let Some(result) = result {
-                let result: Value = serde_json::from_str(result)?;
-                let session = result["sessionId"].as_str().context("no session id")?;
-                session.clone_into(&mut client.session);
-                client.send(&json!({"method": "initialized", "params": {}}))?;
-                return Ok(client);
+                Message::Rejected { code, .. } if code == STILL_ATTACHED => {
+                    id = client.request("initialize", &hello)?;
+                }
+                Message::Rejected { code, message } => bail!("rejected: {code} {message}"),
+                _ => {}
             }
         }
     }
@@ -253,11 +259,9 @@ pub(super) struct Interactive {
 impl Interactive {
     pub(super) fn open(candidate: Candidate<'_>, argv: &[&str]) -> Result<Self> {
         let mut link = ConnectedServer::open(candidate)?;
-        let (id, process) = link.client.start(Start {
-            argv,
-            pipe_stdin: true,
-            ..Start::default()
-        })?;
+        let mut start = Start::new(argv);
+        start.pipe_stdin = true;
+        let (id, process) = link.client.start(start)?;
         link.client.wait_response(id)?;
         Ok(Self { link, process })
     }

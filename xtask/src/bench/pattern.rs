@@ -24,23 +24,17 @@ pub(super) enum Pattern {
 impl Pattern {
     /// Generates the block, [`BLOCK`] bytes.
     pub(super) fn block(self) -> Vec<u8> {
-        // xorshift.
-        let mut state: u32 = 0x9E37_79B9;
-        let mut byte = || {
-            state ^= state << 13;
-            state ^= state >> 17;
-            state ^= state << 5;
-            (state >> 16) as u8
-        };
-        match self {
-            Self::Raw => (0..BLOCK).map(|_| byte()).collect(),
-            Self::Lines => (0..BLOCK)
-                .map(|at| match at % LINE {
+        let mut block = vec![0; BLOCK];
+        fastrand::Rng::with_seed(1).fill(&mut block);
+        if self == Self::Lines {
+            for (at, byte) in block.iter_mut().enumerate() {
+                *byte = match at % LINE {
                     63 => b'\n',
-                    _ => b' ' + byte() % 95,
-                })
-                .collect(),
+                    _ => b' ' + *byte % 95,
+                };
+            }
         }
+        block
     }
 
     /// The bytes a reader gets per block: a PTY converts line ends.

@@ -24,22 +24,20 @@ pub(super) struct Medians<const N: usize> {
 }
 
 impl<const N: usize> Medians<N> {
-    /// Makes a measurement of the value at `at`.
-    pub(super) fn line(
+    /// Makes measurements of the values, in order: name, unit and bounds of each.
+    pub(super) fn lines<T: Into<String>>(
         &self,
-        at: usize,
-        name: impl Into<String>,
-        unit: Unit,
-        bounds: &[Bound],
-    ) -> Measurement {
-        Measurement {
+        lines: [(T, Unit, Vec<Bound>); N],
+    ) -> Vec<Measurement> {
+        let line = |(at, (name, unit, bounds)): (usize, (T, Unit, Vec<Bound>))| Measurement {
             name: name.into(),
             unit,
             bare: self.bare.map(|bare| bare[at]),
             outpost: self.outpost[at],
             peer: self.peer.map(|peer| peer[at]),
-            bounds: bounds.to_vec(),
-        }
+            bounds,
+        };
+        lines.into_iter().enumerate().map(line).collect()
     }
 }
 

@@ -33,13 +33,8 @@ pub(super) fn one_shot(bench: &Bench) -> Result<Vec<Measurement>> {
         ConnectedServer::open,
         |link| Ok([p50(count, || run_served(&mut link.client, None))?]),
     )?;
-    let bounds = [Bound::RatioAtMost(1.3), Bound::AboveAtMost(0.4)];
-    Ok(vec![medians.line(
-        0,
-        "one-shot command, p50",
-        Unit::Millis,
-        &bounds,
-    )])
+    let bounds = vec![Bound::RatioAtMost(1.3), Bound::AboveAtMost(0.4)];
+    Ok(medians.lines([("one-shot command, p50", Unit::Millis, bounds)]))
 }
 
 /// Compares sequential confined commands with unconfined ones.
@@ -59,12 +54,7 @@ pub(super) fn confined(bench: &Bench) -> Result<Vec<Measurement>> {
         peer: medians.peer.map(|[_, confined]| [confined]),
     };
     let name = "confined one-shot beside an unconfined one, p50";
-    Ok(vec![medians.line(
-        0,
-        name,
-        Unit::Millis,
-        &[Bound::AboveAtMost(8.0)],
-    )])
+    Ok(medians.lines([(name, Unit::Millis, vec![Bound::AboveAtMost(8.0)])]))
 }
 
 /// A typical policy of a coding agent.
@@ -102,8 +92,8 @@ pub(super) fn many(bench: &Bench) -> Result<Vec<Measurement>> {
         |link| Ok([many_served(&mut link.client, count)?]),
     )?;
     let name = format!("many at once, {AT_ONCE} in flight");
-    let bounds = [Bound::RatioAtLeast(0.8)];
-    Ok(vec![medians.line(0, name, Unit::PerSecond, &bounds)])
+    let bounds = vec![Bound::RatioAtLeast(0.8)];
+    Ok(medians.lines([(name, Unit::PerSecond, bounds)]))
 }
 
 pub(super) fn p50(count: usize, mut once: impl FnMut() -> Result<Duration>) -> Result<f64> {
@@ -180,10 +170,7 @@ fn many_bare(count: usize) -> Result<f64> {
 }
 
 fn many_served(client: &mut Client, count: usize) -> Result<f64> {
-    let start = Start {
-        argv: &[COMMAND],
-        ..Start::default()
-    };
+    let start = Start::new(&[COMMAND]);
     let begun = Instant::now();
     let (mut started, mut closed) = (0, 0);
     while closed < count {

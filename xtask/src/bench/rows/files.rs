@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::bench::measurement::{Bound, MIB, Measurement, Unit};
-use crate::bench::rounds::{alternate, rate};
+use crate::bench::rounds::{Medians, alternate, rate};
 use crate::bench::run::Bench;
 use crate::command::{self, quiet};
 
@@ -61,12 +61,8 @@ pub(super) fn copy(bench: &Bench) -> Result<Vec<Measurement>> {
         None,
     ];
     let medians = alternate(bench, bench.rounds, sides)?;
-    let bounds = [Bound::RatioAtLeast(0.2)];
-    let line = |at, name| medians.line(at, name, Unit::BytesPerSecond, &bounds);
-    Ok(vec![
-        line(0, "copy to a server"),
-        line(1, "copy from a server"),
-    ])
+    let line = |name| (name, Unit::BytesPerSecond, vec![Bound::RatioAtLeast(0.2)]);
+    Ok(medians.lines(["copy to a server", "copy from a server"].map(line)))
 }
 
 /// Measures the size of the stripped binary.
@@ -77,28 +73,22 @@ pub(super) fn size(bench: &Bench) -> Result<Vec<Measurement>> {
         .context("stripping the binary (Debian package binutils)")?;
     // By path: strip may replace the file.
     let size = fs::metadata(stripped.path())?.len();
-    Ok(vec![Measurement {
-        name: "size of the stripped binary".to_owned(),
-        unit: Unit::Bytes,
+    let medians = Medians {
         bare: None,
-        outpost: size as f64,
+        outpost: [size as f64],
         peer: None,
-        bounds: vec![Bound::AtMost(24.0 * MIB)],
-    }])
+    };
+    let bounds = vec![Bound::AtMost(24.0 * MIB)];
+    Ok(medians.lines([("size of the stripped binary", Unit::Bytes, bounds)]))
 }
 
 /// Writes a file of pseudo-random bytes.
 fn write(path: &Path, bytes: usize) -> Result<()> {
     let mut file = File::create(path)?;
-    let mut state = 1_u64;
+    let mut rng = fastrand::Rng::with_seed(1);
     let mut piece = vec![0; PIECE];
     for _ in 0..bytes / PIECE {
-        for word in piece.chunks_exact_mut(8) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            word.copy_from_slice(&state.to_le_bytes());
-        }
+        rng.fill(&mut piece);
         file.write_all(&piece)?;
     }
     Ok(())

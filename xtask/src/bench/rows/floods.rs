@@ -44,12 +44,9 @@ pub(super) fn flood(bench: &Bench) -> Result<Vec<Measurement>> {
         ConnectedServer::open,
         |link| served(&mut link.client, &argv, Pattern::Raw, bytes),
     )?;
-    Ok(vec![medians.line(
-        0,
-        "flood of output, JSON frames",
-        Unit::BytesPerSecond,
-        &[Bound::RatioAtLeast(0.35)],
-    )])
+    let bounds = vec![Bound::RatioAtLeast(0.35)];
+    let name = "flood of output, JSON frames";
+    Ok(medians.lines([(name, Unit::BytesPerSecond, bounds)]))
 }
 
 /// Measures a flood through `outpost run`, without a server.
@@ -73,12 +70,9 @@ pub(super) fn embedded(bench: &Bench) -> Result<Vec<Measurement>> {
     let ours = || piped(Command::new(&bench.binary).args(["run", "--"]).args(&flood));
     let sides = [Some(Box::new(bare) as _), Some(Box::new(ours) as _), None];
     let medians = alternate(bench, bench.rounds, sides)?;
-    Ok(vec![medians.line(
-        0,
-        "flood through outpost run",
-        Unit::BytesPerSecond,
-        &[Bound::RatioAtLeast(0.3)],
-    )])
+    let bounds = vec![Bound::RatioAtLeast(0.3)];
+    let name = "flood through outpost run";
+    Ok(medians.lines([(name, Unit::BytesPerSecond, bounds)]))
 }
 
 /// Measures a flood from a PTY.
@@ -93,13 +87,8 @@ pub(super) fn pty(bench: &Bench) -> Result<Vec<Measurement>> {
         ConnectedServer::open,
         |link| served(&mut link.client, &argv, Pattern::Lines, bytes),
     )?;
-    let bounds = [Bound::RatioAtLeast(0.9)];
-    Ok(vec![medians.line(
-        0,
-        "PTY flood",
-        Unit::BytesPerSecond,
-        &bounds,
-    )])
+    let bounds = vec![Bound::RatioAtLeast(0.9)];
+    Ok(medians.lines([("PTY flood", Unit::BytesPerSecond, bounds)]))
 }
 
 /// Measures how fast `read` gets a flood of `bytes` written bytes.

@@ -46,21 +46,27 @@ pub(super) fn idle(bench: &Bench) -> Result<Vec<Measurement>> {
         let empty = memory_when_idle(pid)?;
         let client = Client::connect(server.url(), None)?;
         let mut link = ConnectedServer { client, server };
-        let idle = IdleProcesses::start(&mut link, count)?;
+        let idle = IdleProcesses::start(&mut link, false, count)?;
         let before = cpu_time(pid)?;
         thread::sleep(WATCH);
         let busy = cpu_time(pid)? - before;
         idle.terminate(&mut link.client)?;
         Ok([empty, idle.memory_each, millis(busy)])
     })?;
-    let line = |at, name, unit, most| {
-        medians.line(at, format!("idle: {name}"), unit, &[Bound::AtMost(most)])
-    };
-    Ok(vec![
-        line(0, "empty server".to_owned(), Unit::Bytes, 12.0 * MIB),
-        line(1, "each process".to_owned(), Unit::Bytes, 16.0 * KIB),
-        line(2, format!("CPU in {WATCH:?}"), Unit::Millis, IDLE_MILLIS),
-    ])
+    let cpu = format!("idle: CPU in {WATCH:?}");
+    Ok(medians.lines([
+        (
+            "idle: empty server",
+            Unit::Bytes,
+            vec![Bound::AtMost(12.0 * MIB)],
+        ),
+        (
+            "idle: each process",
+            Unit::Bytes,
+            vec![Bound::AtMost(16.0 * KIB)],
+        ),
+        (&*cpu, Unit::Millis, vec![Bound::AtMost(IDLE_MILLIS)]),
+    ]))
 }
 
 /// Processes that wrote one line and are idle.
@@ -72,33 +78,49 @@ struct IdleProcesses {
     _others: Vec<Client>,
 }
 
+/// A kind of load: processes of one connection, or connections with one process each.
+#[derive(Clone, Copy)]
+struct Load {
+    name: &'static str,
+    on_connections: bool,
+    /// The numbers per level. Each level has its own server, and the levels take turns.
+    levels: [usize; 3],
+}
+
+const PROCESSES: Load = Load {
+    name: "idle",
+    on_connections: false,
+    levels: [10, 100, 1000],
+};
+
+const CONNECTIONS: Load = Load {
+    name: "connected",
+    on_connections: true,
+    levels: [1, 10, 100],
+};
+
 impl IdleProcesses {
-    /// Starts `count` processes, after one that pays for one-time allocations.
-    fn start(link: &mut ConnectedServer, count: usize) -> Result<Self> {
+    /// Starts `count` processes, after those that pay for one-time allocations.
+    fn start(link: &mut ConnectedServer, on_connections: bool, count: usize) -> Result<Self> {
         let ConnectedServer { client, server } = link;
         let mut names = start_idle(client, 1)?;
-        let before = memory_when_idle(server.pid())?;
-        names.extend(start_idle(client, count)?);
-        Ok(Self {
-            names,
-            memory_each: (memory_when_idle(server.pid())? - before) / count as f64,
-            _others: Vec::new(),
-        })
-    }
-
-    /// Starts `count` processes on a connection each.
-    fn start_on_connections(link: &mut ConnectedServer, count: usize) -> Result<Self> {
-        let ConnectedServer { client, server } = link;
-        let join = || -> Result<Client> {
-            let mut client = Client::connect(server.url(), None)?;
-            start_idle(&mut client, 1)?;
-            Ok(client)
+        let mut others = Vec::new();
+        let mut join = |count| -> Result<()> {
+            for _ in 0..count {
+                let mut other = Client::connect(server.url(), None)?;
+                start_idle(&mut other, 1)?;
+                others.push(other);
+            }
+            Ok(())
         };
-        let names = start_idle(client, 1)?;
-        let mut others = vec![join()?];
+        if on_connections {
+            join(1)?;
+        }
         let before = memory_when_idle(server.pid())?;
-        for _ in 0..count {
-            others.push(join()?);
+        if on_connections {
+            join(count)?;
+        } else {
+            names.extend(start_idle(client, count)?);
         }
         Ok(Self {
             names,
@@ -125,10 +147,7 @@ fn start_idle(client: &mut Client, count: usize) -> Result<Vec<String>> {
     let mut heard = 0;
     while heard < count {
         while names.len() < count.min(heard + AT_ONCE) {
-            let (_, name) = client.start(Start {
-                argv: IDLE,
-                ..Start::default()
-            })?;
+            let (_, name) = client.start(Start::new(IDLE))?;
             names.push(name);
         }
         match client.next()? {
@@ -162,27 +181,6 @@ fn cpu_time(pid: i32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// A kind of load that grows: its name, how to add it, and its levels. Each level has its own
-/// server, and the levels take turns.
-struct Growth {
-    name: &'static str,
-    add: fn(&mut ConnectedServer, usize) -> Result<IdleProcesses>,
-    levels: [usize; 3],
-}
-
-const GROWTHS: [Growth; 2] = [
-    Growth {
-        name: "idle",
-        add: IdleProcesses::start,
-        levels: [10, 100, 1000],
-    },
-    Growth {
-        name: "connected",
-        add: IdleProcesses::start_on_connections,
-        levels: [1, 10, 100],
-    },
-];
-
 /// The measured values with unit and base level. Memory uses the second level as its base, since
 /// the first has too few processes for page granularity.
 const LOOKS: [(&str, Unit, usize); 3] = [
@@ -199,14 +197,13 @@ const FLAT: f64 = 1.25;
 
 /// Measures latency and memory with more and more idle processes or connections.
 pub(super) fn growth(bench: &Bench) -> Result<Vec<Measurement>> {
-    let mut lines = Vec::new();
-    for growth in &GROWTHS {
-        lines.extend(grow(bench, growth)?);
-    }
+    let mut lines = grow(bench, PROCESSES)?;
+    lines.extend(grow(bench, CONNECTIONS)?);
     Ok(lines)
 }
 
-fn grow(bench: &Bench, growth: &Growth) -> Result<Vec<Measurement>> {
+fn grow(bench: &Bench, load: Load) -> Result<Vec<Measurement>> {
+    let levels = load.levels;
     let shots = bench.amount(100, 20);
     let keys = bench.amount(500, 100);
     let relay = Relay::start(ECHO)?;
@@ -214,12 +211,10 @@ fn grow(bench: &Bench, growth: &Growth) -> Result<Vec<Measurement>> {
     let bare = move || {
         let shot = p50(shots, run_bare)?;
         let key = median(&echo_bare(&mut socket, keys)?);
-        in_order(&growth.levels.map(|_| [shot, key, 0.0]))
+        in_order(&levels.map(|_| [shot, key, 0.0]))
     };
     let open = |candidate| {
-        let levels = growth
-            .levels
-            .map(|count| Grown::new(candidate, growth, count));
+        let levels = levels.map(|count| Grown::new(candidate, load, count));
         levels.into_iter().collect::<Result<Vec<_>>>()
     };
     let medians = compare(bench, bench.rounds, Some(Box::new(bare)), open, |levels| {
@@ -230,17 +225,21 @@ fn grow(bench: &Bench, growth: &Growth) -> Result<Vec<Measurement>> {
     let mut lines = Vec::new();
     for (look, (name, unit, first)) in LOOKS.into_iter().enumerate() {
         let place = |level: usize| level * LOOKS.len() + look;
-        let flat = [Bound::Flat {
-            times: FLAT,
-            first: medians.outpost[place(first)],
-            at: growth.levels[first],
-        }];
-        for (level, count) in growth.levels.into_iter().enumerate().skip(first) {
-            let bounds = if level > first { &flat[..] } else { &[] };
-            let name = format!("{name}, {count} {}", growth.name);
-            let mut line = medians.line(place(level), name, unit, bounds);
-            line.bare = line.bare.filter(|bare| *bare > 0.0);
-            lines.push(line);
+        for (level, count) in levels.into_iter().enumerate().skip(first) {
+            let at = place(level);
+            let flat = Bound::Flat {
+                times: FLAT,
+                first: medians.outpost[place(first)],
+                at: levels[first],
+            };
+            lines.push(Measurement {
+                name: format!("{name}, {count} {}", load.name),
+                unit,
+                bare: medians.bare.map(|bare| bare[at]).filter(|bare| *bare > 0.0),
+                outpost: medians.outpost[at],
+                peer: medians.peer.map(|peer| peer[at]),
+                bounds: Vec::from_iter((level > first).then_some(flat)),
+            });
         }
     }
     Ok(lines)
@@ -257,9 +256,9 @@ struct Grown {
 }
 
 impl Grown {
-    fn new(candidate: Candidate<'_>, growth: &Growth, count: usize) -> Result<Self> {
+    fn new(candidate: Candidate<'_>, load: Load, count: usize) -> Result<Self> {
         let mut echo = Interactive::open(candidate, ECHO)?;
-        let idle = (growth.add)(&mut echo.link, count)?;
+        let idle = IdleProcesses::start(&mut echo.link, load.on_connections, count)?;
         Ok(Self { echo, idle })
     }
 

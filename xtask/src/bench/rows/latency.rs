@@ -39,11 +39,11 @@ pub(super) fn typing(bench: &Bench) -> Result<Vec<Measurement>> {
         |candidate| Interactive::open(candidate, ECHO),
         |echo| p50_and_p99(&echo_served(echo, count)?),
     )?;
-    let line = |at, name, most| medians.line(at, name, Unit::Millis, &[Bound::RatioAtMost(most)]);
-    Ok(vec![
-        line(0, "typing, p50", 2.0),
-        line(1, "typing, p99", 4.0),
-    ])
+    let at_most = |times| vec![Bound::RatioAtMost(times)];
+    Ok(medians.lines([
+        ("typing, p50", Unit::Millis, at_most(2.0)),
+        ("typing, p99", Unit::Millis, at_most(4.0)),
+    ]))
 }
 
 fn p50_and_p99(times: &[f64]) -> Result<[f64; 2]> {
@@ -91,11 +91,11 @@ pub(super) fn neighbour(bench: &Bench) -> Result<Vec<Measurement>> {
     let medians = compare(bench, bench.rounds, None, BesideFlood::open, |beside| {
         p50_and_p99(&beside.times(count)?)
     })?;
-    let line = |at, name, bounds: &[Bound]| medians.line(at, name, Unit::Millis, bounds);
-    Ok(vec![
-        line(0, "typing during a flood, p50", &[]),
-        line(1, "typing during a flood, p99", &[Bound::AtMost(20.0)]),
-    ])
+    let bounds = vec![Bound::AtMost(20.0)];
+    Ok(medians.lines([
+        ("typing during a flood, p50", Unit::Millis, Vec::new()),
+        ("typing during a flood, p99", Unit::Millis, bounds),
+    ]))
 }
 
 /// An echoing process with a flooding one on the same connection.
@@ -111,10 +111,7 @@ impl BesideFlood {
         let mut echo = Interactive::open(candidate, ECHO)?;
         let command = flood_command(Pattern::Raw, usize::MAX)?;
         let argv: Vec<&str> = command.iter().map(String::as_str).collect();
-        let (_, flood) = echo.link.client.start(Start {
-            argv: &argv,
-            ..Start::default()
-        })?;
+        let (_, flood) = echo.link.client.start(Start::new(&argv))?;
         Ok(Self {
             echo,
             flood,
@@ -162,22 +159,12 @@ pub(super) fn long_poll(bench: &Bench) -> Result<Vec<Measurement>> {
         let read = behind_poll(silent, |client, id| client.read(id, 0))?;
         let write = behind_poll(silent, Client::type_key)?;
         let start = behind_poll(silent, |client, _| {
-            let argv = &[COMMAND];
-            let start = client.start(Start {
-                argv,
-                ..Start::default()
-            });
-            Ok(start?.0)
+            Ok(client.start(Start::new(&[COMMAND]))?.0)
         })?;
         Ok([read.max(write).max(start)])
     })?;
     let name = "request behind a long poll, worst of 3 kinds";
-    Ok(vec![medians.line(
-        0,
-        name,
-        Unit::Millis,
-        &[Bound::AtMost(2.0)],
-    )])
+    Ok(medians.lines([(name, Unit::Millis, vec![Bound::AtMost(2.0)])]))
 }
 
 /// Measures the request that `probe` queues, behind a long poll of the same process.
@@ -216,12 +203,7 @@ pub(super) fn reconnect(bench: &Bench) -> Result<Vec<Measurement>> {
         Ok([median(&all?)])
     })?;
     let name = "reconnect and resume, p50";
-    Ok(vec![medians.line(
-        0,
-        name,
-        Unit::Millis,
-        &[Bound::AtMost(2.0)],
-    )])
+    Ok(medians.lines([(name, Unit::Millis, vec![Bound::AtMost(2.0)])]))
 }
 
 /// Measures from the cut to the response of the read on the new connection.
