@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use futures_core::Stream;
+use futures_util::Stream;
 use outpost_protocol::{Base64Bytes, HttpHeaderParams, HttpRequestParams, RedirectPolicy};
 
 use crate::{Error, start::millis};

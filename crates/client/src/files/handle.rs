@@ -15,7 +15,8 @@ use outpost_protocol::{
 };
 
 use super::{
-    BackendError, FileBackend, FileError, FileErrorKind, FileReader, FileTarget, FileWriter,
+    BackendError, FileBackend, FileError, FileErrorKind, FileFuture, FileReader, FileTarget,
+    FileWriter,
 };
 
 /// The largest content of one message. Larger files are read in blocks and written as streams.
@@ -23,6 +24,8 @@ const WHOLE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The largest file that is read as a whole.
 const MAX_READ_BYTES: usize = 512 * 1024 * 1024;
+
+type Backend = Arc<dyn FileBackend>;
 
 /// The files of an executor. Clones refer to the same files. Relative paths are resolved against the
 /// working directory of the executor.
@@ -44,7 +47,7 @@ const MAX_READ_BYTES: usize = 512 * 1024 * 1024;
 /// ```
 #[derive(Clone)]
 pub struct Files {
-    backend: Arc<dyn FileBackend>,
+    backend: Backend,
     symlinks: Symlinks,
     sandbox: Option<SandboxParams>,
 }
@@ -68,7 +71,7 @@ impl Default for Remove {
 }
 
 impl Files {
-    pub(crate) fn new(backend: Arc<dyn FileBackend>) -> Self {
+    pub(crate) fn new(backend: Backend) -> Self {
         Files {
             backend,
             symlinks: Symlinks::Follow,
@@ -104,18 +107,15 @@ impl Files {
     pub async fn read(&self, path: impl AsRef<Path>) -> Result<Bytes, FileError> {
         let path = path.as_ref();
         let is_large = self.metadata(path).await?.size > WHOLE_BYTES;
-        if is_large && self.symlinks.are_followed() {
+        if !is_large {
+            let read = |backend: Backend, file| backend.read(file);
+            return self.run("read", path, read).await;
+        }
+        if self.symlinks.are_followed() {
             return self.read_in_blocks(path).await;
         }
-        let read = async {
-            if is_large {
-                let message = format!("file is larger than {WHOLE_BYTES} bytes");
-                return Err(BackendError::new(FileErrorKind::Invalid, message));
-            }
-            let file = self.target(path).await?;
-            self.backend().read(file).await
-        };
-        read.await.map_err(named("read", path))
+        let message = format!("file is larger than {WHOLE_BYTES} bytes");
+        Err(invalid("read", path, message))
     }
 
     async fn read_in_blocks(&self, path: &Path) -> Result<Bytes, FileError> {
@@ -128,8 +128,7 @@ impl Files {
             }
             if content.len() + bytes.len() > MAX_READ_BYTES {
                 let message = format!("file is larger than {MAX_READ_BYTES} bytes");
-                let error = BackendError::new(FileErrorKind::Invalid, message);
-                return Err(FileError::new("read", path, error));
+                return Err(invalid("read", path, message));
             }
             content.extend_from_slice(&bytes);
         }
@@ -143,25 +142,19 @@ impl Files {
         bytes: impl Into<Vec<u8>>,
     ) -> Result<(), FileError> {
         let (path, bytes) = (path.as_ref(), bytes.into());
-        let write = async {
-            if bytes.len() as u64 > WHOLE_BYTES {
-                let message = format!("more than {WHOLE_BYTES} bytes are written as a stream");
-                return Err(BackendError::new(FileErrorKind::Invalid, message));
-            }
-            let file = self.target(path).await?;
-            self.backend().write(file, bytes).await
-        };
-        write.await.map_err(named("write", path))
+        if bytes.len() as u64 > WHOLE_BYTES {
+            let message = format!("more than {WHOLE_BYTES} bytes are written as a stream");
+            return Err(invalid("write", path, message));
+        }
+        let write = |backend: Backend, file| backend.write(file, bytes);
+        self.run("write", path, write).await
     }
 
     /// Opens a regular file of any size, to be read in blocks.
     pub async fn open(&self, path: impl AsRef<Path>) -> Result<FileReader, FileError> {
         let path = path.as_ref();
-        let open = async {
-            let file = self.target(path).await?;
-            self.backend().open(file).await
-        };
-        let opened = open.await.map_err(named("read", path))?;
+        let open = |backend: Backend, file| backend.open(file);
+        let opened = self.run("read", path, open).await?;
         Ok(FileReader::new(path.to_owned(), opened))
     }
 
@@ -169,11 +162,8 @@ impl Files {
     /// announce `fsWriteStream`.
     pub async fn create(&self, path: impl AsRef<Path>) -> Result<FileWriter, FileError> {
         let path = path.as_ref();
-        let create = async {
-            let file = self.target(path).await?;
-            self.backend().create(file).await
-        };
-        let writer = create.await.map_err(named("write", path))?;
+        let create = |backend: Backend, file| backend.create(file);
+        let writer = self.run("write", path, create).await?;
         Ok(FileWriter::new(path.to_owned(), writer))
     }
 
@@ -277,7 +267,8 @@ impl Files {
     ) -> Result<(), FileError> {
         let source = source.as_ref();
         let destination = self.uri(destination.as_ref()).await;
-        let destination_path = destination.map_err(named("copy", source))?;
+        let destination_path =
+            destination.map_err(|error| FileError::new("copy", source, error))?;
         self.perform("copy", source, |source_path| {
             FileOp::Copy(FsCopyParams {
                 source_path,
@@ -298,27 +289,33 @@ impl Files {
     where
         T: TryFrom<FileReply, Error = UnexpectedReply>,
     {
-        let perform = async {
-            let op = op(self.uri(path).await?);
-            let sandbox = self.sandbox.clone();
-            let reply = self.backend().perform(FileRequest { op, sandbox }).await?;
-            T::try_from(reply).map_err(|UnexpectedReply| {
-                BackendError::new(FileErrorKind::Failed, "unexpected reply")
-            })
+        let perform = |backend: Backend, file: FileTarget| {
+            let op = op(file.path);
+            let sandbox = file.sandbox;
+            backend.perform(FileRequest { op, sandbox })
         };
-        perform.await.map_err(named(verb, path))
-    }
-
-    fn backend(&self) -> Arc<dyn FileBackend> {
-        Arc::clone(&self.backend)
-    }
-
-    async fn target(&self, path: &Path) -> Result<FileTarget, BackendError> {
-        Ok(FileTarget {
-            path: self.uri(path).await?,
-            symlinks: self.symlinks,
-            sandbox: self.sandbox.clone(),
+        T::try_from(self.run(verb, path, perform).await?).map_err(|UnexpectedReply| {
+            let error = BackendError::new(FileErrorKind::Failed, "unexpected reply");
+            FileError::new(verb, path, error)
         })
+    }
+
+    /// Runs an operation of the back end on a path. `verb` names it in an error.
+    async fn run<T>(
+        &self,
+        verb: &'static str,
+        path: &Path,
+        operation: impl FnOnce(Backend, FileTarget) -> FileFuture<T>,
+    ) -> Result<T, FileError> {
+        let run = async {
+            let file = FileTarget {
+                path: self.uri(path).await?,
+                symlinks: self.symlinks,
+                sandbox: self.sandbox.clone(),
+            };
+            operation(Arc::clone(&self.backend), file).await
+        };
+        run.await.map_err(|error| FileError::new(verb, path, error))
     }
 
     /// The absolute and lexically normalized path.
@@ -330,14 +327,14 @@ impl Files {
         if path.is_absolute() {
             return Ok(PathUri::from_path(path));
         }
-        let base = self.backend().base().await?;
+        let base = Arc::clone(&self.backend).base().await?;
         Ok(PathUri::from_path(&base.join(path)))
     }
 }
 
-/// Adds the operation and the path to an error.
-fn named(verb: &'static str, path: &Path) -> impl FnOnce(BackendError) -> FileError {
-    move |error| FileError::new(verb, path, error)
+fn invalid(verb: &'static str, path: &Path, message: String) -> FileError {
+    let error = BackendError::new(FileErrorKind::Invalid, message);
+    FileError::new(verb, path, error)
 }
 
 impl fmt::Debug for Files {

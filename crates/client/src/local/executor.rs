@@ -309,9 +309,13 @@ impl Inner {
         let is_exit = |event: &engine::Event| matches!(event, engine::Event::Exited { .. });
         let earlier_exit = summary.exit.filter(|_| !events.iter().any(is_exit));
         let waker = Waker::default();
-        let source = Box::new(waker.clone());
+        let space_available = {
+            let waker = waker.clone();
+            move || waker.news()
+        };
         let id = process.id().to_owned();
-        let log = Arc::new(ProcessLog::new(id, self.limits, next.previous(), source));
+        let log = ProcessLog::new(id, self.limits, next.previous(), space_available);
+        let log = Arc::new(log);
         if earlier_exit.is_some() {
             log.restart_after(next.previous(), earlier_exit);
         }

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::executor::Inner;
 use crate::{
     Error, Pending, Terminate,
-    process::{EventSource, ProcessBackend, ProcessLog},
+    process::{ProcessBackend, ProcessLog},
 };
 
 /// The limit of one batch.
@@ -72,12 +72,6 @@ pub(super) struct Waker(Arc<Notify>);
 
 impl Watcher for Waker {
     fn news(&self) {
-        self.0.notify_one();
-    }
-}
-
-impl EventSource for Waker {
-    fn space_available(&self) {
         self.0.notify_one();
     }
 }

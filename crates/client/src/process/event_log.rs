@@ -28,12 +28,6 @@ const UNKNOWN_EXIT: Exit = Exit {
     sandbox_denied: false,
 };
 
-/// Produces the events of a log.
-pub(crate) trait EventSource: Send + Sync {
-    /// Reports that a full log has space again. Called by readers: must not block.
-    fn space_available(&self);
-}
-
 /// The event log of one process and its readers.
 pub(crate) struct ProcessLog {
     id: String,
@@ -41,7 +35,8 @@ pub(crate) struct ProcessLog {
     state: Mutex<LogState>,
     /// Number of the last event. Also marked as changed on failure.
     last: watch::Sender<u64>,
-    source: Box<dyn EventSource>,
+    /// Reports to the source of the events that a full log has space again. Must not block.
+    space_available: Box<dyn Fn() + Send + Sync>,
     /// The state shared by the public handles, while there are any.
     handle: Mutex<Weak<ProcessShared>>,
 }
@@ -57,7 +52,7 @@ impl ProcessLog {
         id: String,
         limits: Limits,
         after: Seq,
-        source: Box<dyn EventSource>,
+        space_available: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let mut journal = Journal::starting_after(limits, after);
         journal.attach(after);
@@ -70,7 +65,7 @@ impl ProcessLog {
                 failure: None,
             }),
             last: watch::Sender::new(after.0),
-            source,
+            space_available: Box::new(space_available),
             handle: Mutex::default(),
         }
     }
@@ -188,8 +183,11 @@ impl ProcessLog {
         state.journal.is_closed() || state.failure.is_some()
     }
 
-    pub(crate) fn failure(&self) -> Option<Error> {
-        self.state.lock().failure.clone()
+    /// Returns the exit, or why it can't be known.
+    pub(crate) fn outcome(&self) -> Option<Result<Exit, Error>> {
+        let state = self.state.lock();
+        let failure = || state.failure.clone().map(Err);
+        state.journal.exit().map(Ok).or_else(failure)
     }
 
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
@@ -264,7 +262,7 @@ impl ProcessLog {
         let gained_space = !had_space && state.journal.has_room();
         drop(state);
         if gained_space {
-            self.source.space_available();
+            (self.space_available)();
         }
         result
     }

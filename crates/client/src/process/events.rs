@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use futures_core::Stream as EventStream;
+use futures_util::Stream as EventStream;
 use outpost_journal::Seq;
 use tokio::io::{AsyncRead, ReadBuf};
 

@@ -212,11 +212,8 @@ impl Process {
         log.expect_no_reader();
         let mut changes = log.subscribe();
         loop {
-            if let Some(exit) = log.exit() {
-                return Ok(exit);
-            }
-            if let Some(failure) = log.failure() {
-                return Err(failure);
+            if let Some(outcome) = log.outcome() {
+                return outcome;
             }
             if changes.changed().await.is_err() {
                 return Err(Error::UnknownProcess {

@@ -10,7 +10,7 @@ mod events;
 mod handle;
 mod stdin;
 
-pub(crate) use event_log::{EventSource, ProcessLog};
+pub(crate) use event_log::ProcessLog;
 pub use events::{Events, OutputReader};
 pub(crate) use handle::ProcessBackend;
 pub use handle::{Process, Terminate};

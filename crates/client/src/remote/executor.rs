@@ -143,8 +143,11 @@ impl RemoteExecutor {
     /// another session, only for the owner of the server.
     #[must_use]
     pub fn inspect(&self, session_id: Option<&str>, process_id: &str) -> ProcessPeek {
-        let session_id = session_id.map(str::to_owned);
-        ProcessPeek::new(Arc::clone(&self.guard), session_id, process_id.to_owned())
+        ProcessPeek {
+            guard: Arc::clone(&self.guard),
+            session_id: session_id.map(str::to_owned),
+            process_id: process_id.to_owned(),
+        }
     }
 
     fn session(&self) -> &Session {
@@ -161,13 +164,12 @@ impl RemoteExecutor {
         };
         let generated_id = start.given_id().is_none();
         let params = start.into_params(&base, || session.generate_id(""));
-        let process = self.table.insert_starting(&params.process_id)?;
-        let guard = StartGuard::new(&self.table, &process, generated_id);
+        let start = StartGuard::new(&self.table, &params.process_id, generated_id)?;
         let connection = session.connection().await?;
         connection.outbox.wait_below_limit().await;
         // If the response is lost, the process is terminated after the reconnect.
-        let outcome = guard.start(&connection, &params).await;
-        outcome.map_err(|error| Error::from(error).of_start())?;
+        let started = start.start(&connection, &params).await;
+        let process = started.map_err(|error| Error::from(error).of_start())?;
         Ok(self.handle(&process, false))
     }
 
@@ -185,11 +187,11 @@ impl RemoteExecutor {
 
     fn handle(&self, process: &Arc<RemoteProcess>, detached: bool) -> Process {
         Process::of(&process.log, detached, Runtime::current(), || {
-            Arc::new(RemoteBackend::new(
-                Arc::clone(&self.guard),
-                Arc::clone(&self.table),
-                Arc::clone(process),
-            ))
+            Arc::new(RemoteBackend {
+                peek: self.inspect(None, process.id()),
+                table: Arc::clone(&self.table),
+                process: Arc::clone(process),
+            })
         })
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_core::Stream;
+use futures_util::Stream;
 use outpost_protocol::{
     HTTP_ACK, HTTP_CANCEL, HttpAckParams, HttpBodyDelta, HttpCancelParams, HttpRequestResult,
     Method,

@@ -22,24 +22,12 @@ use crate::{Chunk, Error, Exit, Page, Pending, Terminate, process::ProcessBacken
 #[derive(Clone)]
 pub struct ProcessPeek {
     /// Keeps the connection open.
-    guard: Arc<SessionGuard>,
-    session_id: Option<String>,
-    process_id: String,
+    pub(super) guard: Arc<SessionGuard>,
+    pub(super) session_id: Option<String>,
+    pub(super) process_id: String,
 }
 
 impl ProcessPeek {
-    pub(super) fn new(
-        guard: Arc<SessionGuard>,
-        session_id: Option<String>,
-        process_id: String,
-    ) -> Self {
-        ProcessPeek {
-            guard,
-            session_id,
-            process_id,
-        }
-    }
-
     /// Returns the id of the process.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -144,27 +132,9 @@ pub(super) fn terminate_params(process_id: String) -> TerminateParams {
 /// The operations of a [`Process`](crate::Process) handle.
 pub(super) struct RemoteBackend {
     /// Keeps the session open while there is a handle of one of its processes.
-    peek: ProcessPeek,
-    table: Arc<ProcessTable>,
-    process: Arc<RemoteProcess>,
-}
-
-impl RemoteBackend {
-    pub(super) fn new(
-        guard: Arc<SessionGuard>,
-        table: Arc<ProcessTable>,
-        process: Arc<RemoteProcess>,
-    ) -> Self {
-        RemoteBackend {
-            peek: ProcessPeek::new(guard, None, process.id().to_owned()),
-            table,
-            process,
-        }
-    }
-
-    fn id(&self) -> String {
-        self.process.id().to_owned()
-    }
+    pub(super) peek: ProcessPeek,
+    pub(super) table: Arc<ProcessTable>,
+    pub(super) process: Arc<RemoteProcess>,
 }
 
 impl ProcessBackend for RemoteBackend {
@@ -175,7 +145,7 @@ impl ProcessBackend for RemoteBackend {
                 require(session.capabilities().close_stdin, "closeStdin")?;
             }
             let params = WriteParams {
-                process_id: self.id(),
+                process_id: self.process.id().to_owned(),
                 chunk: Some(Base64Bytes(bytes.into())),
                 // The id makes retries idempotent.
                 write_id: Some(session.generate_id("w")),
@@ -195,7 +165,7 @@ impl ProcessBackend for RemoteBackend {
             let session = self.peek.session();
             require(session.capabilities().resize, "resize")?;
             let params = ResizeParams {
-                process_id: self.id(),
+                process_id: self.process.id().to_owned(),
                 size,
             };
             let Empty {} = session.call(Method::ProcessResize, &params).await?;

@@ -67,7 +67,7 @@ impl ProcessTable {
     }
 
     /// Inserts a process that is about to be started: its events may arrive before the response.
-    pub(super) fn insert_starting(self: &Arc<Self>, id: &str) -> Result<Arc<RemoteProcess>, Error> {
+    fn insert_starting(self: &Arc<Self>, id: &str) -> Result<Arc<RemoteProcess>, Error> {
         let mut entries = self.entries.lock();
         if entries.get(id).is_some_and(|known| !known.log.is_ended()) {
             let text = format!("process {id} already exists");

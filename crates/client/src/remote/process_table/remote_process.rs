@@ -14,11 +14,7 @@ use super::{
     OVERLOAD_DELAY, ProcessTable,
     assembler::{EventAssembler, LostRange},
 };
-use crate::{
-    Error,
-    event::UnnumberedEvent,
-    process::{EventSource, ProcessLog},
-};
+use crate::{Error, event::UnnumberedEvent, process::ProcessLog};
 
 /// Number of windows that unread output may take before the process fails. A server should be
 /// one window ahead at most, but its window may be larger than ours.
@@ -71,11 +67,13 @@ impl RemoteProcess {
             EventAssembler::attached(after, limits.window_bytes)
         };
         Arc::new_cyclic(|process| {
-            let source = RemoteSource {
-                table: Arc::downgrade(table),
-                process: Weak::clone(process),
+            let (table, process) = (Arc::downgrade(table), Weak::clone(process));
+            let space_available = move || {
+                if let (Some(table), Some(process)) = (table.upgrade(), process.upgrade()) {
+                    table.space_available(&process);
+                }
             };
-            let log = ProcessLog::new(id.to_owned(), limits, after, Box::new(source));
+            let log = ProcessLog::new(id.to_owned(), limits, after, space_available);
             RemoteProcess {
                 log: Arc::new(log),
                 assembler: Mutex::new(assembler),
@@ -253,6 +251,16 @@ impl RemoteProcess {
 }
 
 impl ProcessTable {
+    /// Acknowledges or reads more when the log of a process has space again.
+    fn space_available(self: &Arc<Self>, process: &Arc<RemoteProcess>) {
+        if self.session.is_acked() {
+            let last = process.ack_all();
+            self.acknowledge_now(process.id(), last);
+        } else if process.assembler.lock().missing_after().is_some() {
+            self.read_missing(process);
+        }
+    }
+
     /// Starts a task that reads events missing between notifications, unless one runs.
     pub(in crate::remote) fn read_missing(self: &Arc<Self>, process: &Arc<RemoteProcess>) {
         if !process.reading.swap(true, Ordering::AcqRel) {
@@ -343,24 +351,4 @@ pub(in crate::remote) fn read_after(id: &str, after: Seq) -> ReadParams {
 /// Whether an event number is plausible.
 pub(super) fn is_valid_seq(seq: Seq) -> bool {
     seq.0 <= u64::MAX / 2
-}
-
-/// Acknowledges or reads more when the log has space again.
-struct RemoteSource {
-    table: Weak<ProcessTable>,
-    process: Weak<RemoteProcess>,
-}
-
-impl EventSource for RemoteSource {
-    fn space_available(&self) {
-        let (Some(table), Some(process)) = (self.table.upgrade(), self.process.upgrade()) else {
-            return;
-        };
-        if table.session.is_acked() {
-            let last = process.ack_all();
-            table.acknowledge_now(process.id(), last);
-        } else if process.assembler.lock().missing_after().is_some() {
-            table.read_missing(&process);
-        }
-    }
 }

@@ -13,8 +13,8 @@ use crate::{
 /// A start in progress. If it is dropped before it is done, the process is removed and, if the
 /// server has started it, terminated.
 pub(crate) struct StartGuard<'a> {
-    table: &'a Arc<ProcessTable>,
-    process: &'a Arc<RemoteProcess>,
+    table: &'a ProcessTable,
+    process: Arc<RemoteProcess>,
     generated_id: bool,
     /// The pending response, once the request was sent.
     response: Option<Response>,
@@ -22,18 +22,19 @@ pub(crate) struct StartGuard<'a> {
 }
 
 impl<'a> StartGuard<'a> {
+    /// Inserts a process that is about to be started.
     pub(crate) fn new(
         table: &'a Arc<ProcessTable>,
-        process: &'a Arc<RemoteProcess>,
+        id: &str,
         generated_id: bool,
-    ) -> Self {
-        StartGuard {
+    ) -> Result<Self, Error> {
+        Ok(StartGuard {
+            process: table.insert_starting(id)?,
             table,
-            process,
             generated_id,
             response: None,
             done: false,
-        }
+        })
     }
 
     /// Sends the request and waits for the response.
@@ -41,7 +42,7 @@ impl<'a> StartGuard<'a> {
         mut self,
         connection: &Connection,
         params: &StartParams,
-    ) -> Result<(), CallError> {
+    ) -> Result<Arc<RemoteProcess>, CallError> {
         let start = PendingStart {
             id: params.process_id.clone(),
             generated_id: self.generated_id,
@@ -60,14 +61,14 @@ impl<'a> StartGuard<'a> {
             Err(CallError::InvalidResponse(..)) => self.terminate(),
             // The server may have started it. The receiver has it terminated after the
             // reconnect; until then its events are discarded.
-            Err(CallError::Lost(_)) => self.table.orphan(self.process),
+            Err(CallError::Lost(_)) => self.table.orphan(&self.process),
             Err(CallError::Rejected(_)) => {}
         }
-        result.map(drop)
+        result.map(|_| Arc::clone(&self.process))
     }
 
     fn terminate(&self) {
-        self.table.orphan(self.process);
+        self.table.orphan(&self.process);
         self.table.terminate_orphan(self.process.id());
     }
 }
@@ -79,7 +80,7 @@ impl Drop for StartGuard<'_> {
         }
         let id = self.process.id();
         // An earlier, abandoned start may still have to be terminated under this id.
-        self.table.remove(self.process).orphan_if_terminating(id);
+        self.table.remove(&self.process).orphan_if_terminating(id);
         self.process
             .fail(Error::UnknownProcess { id: id.to_owned() });
         let Some(mut response) = self.response.take() else {
@@ -93,7 +94,7 @@ impl Drop for StartGuard<'_> {
             // The response is still to come. With an id chosen by the caller, the process may be
             // another one, so only the response tells whether to terminate it.
             Err(_) if self.generated_id => self.terminate(),
-            Err(_) => self.table.orphan(self.process),
+            Err(_) => self.table.orphan(&self.process),
         }
     }
 }
