@@ -66,35 +66,12 @@ pub struct Chunk {
     pub bytes: Bytes,
 }
 
-/// An event without its number, on its way into a [`ProcessLog`](crate::process::ProcessLog).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum UnnumberedEvent {
-    Output(Stream, Bytes),
-    /// `sandbox_denied` is `None` in exit notifications of older servers; a read tells it.
-    Exited {
-        code: i32,
-        sandbox_denied: Option<bool>,
-    },
-    Closed,
-}
-
-impl UnnumberedEvent {
-    /// Counts the bytes of output.
-    #[cfg(feature = "remote")]
-    pub(crate) fn output_len(&self) -> usize {
-        match self {
-            UnnumberedEvent::Output(_, bytes) => bytes.len(),
-            UnnumberedEvent::Exited { .. } | UnnumberedEvent::Closed => 0,
-        }
-    }
-}
-
-impl From<journal::Exit> for UnnumberedEvent {
-    fn from(exit: journal::Exit) -> Self {
-        UnnumberedEvent::Exited {
-            code: exit.code,
-            sandbox_denied: Some(exit.sandbox_denied),
-        }
+/// Counts the bytes of output of an event.
+#[cfg(feature = "remote")]
+pub(crate) fn output_len(event: &journal::Event) -> usize {
+    match event {
+        journal::Event::Output(chunk) => chunk.bytes.len(),
+        journal::Event::Exited { .. } | journal::Event::Closed { .. } => 0,
     }
 }
 
@@ -112,16 +89,6 @@ impl From<journal::Event> for Event {
                 sandbox_denied: exit.sandbox_denied,
             },
             journal::Event::Closed { seq, .. } => Event::Closed { seq: seq.0 },
-        }
-    }
-}
-
-impl From<journal::Event> for UnnumberedEvent {
-    fn from(event: journal::Event) -> Self {
-        match event {
-            journal::Event::Output(chunk) => UnnumberedEvent::Output(chunk.stream, chunk.bytes),
-            journal::Event::Exited { exit, .. } => exit.into(),
-            journal::Event::Closed { .. } => UnnumberedEvent::Closed,
         }
     }
 }

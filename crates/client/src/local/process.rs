@@ -113,7 +113,7 @@ impl Forwarder {
                 });
                 return;
             }
-            self.log.append(events.drain(..).map(Into::into));
+            self.log.append(events.drain(..));
             self.cursor = last;
             self.session.advance(self.epoch, &self.process, last);
             // Give the reader a turn during a flood of output.

@@ -12,12 +12,12 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use outpost_journal::{End, Exit, Journal, Limits, Seq};
+use outpost_journal::{self as journal, End, Exit, Journal, Limits, Seq};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::handle::ProcessShared;
-use crate::{Error, Event, Page, event::UnnumberedEvent};
+use crate::{Error, Event, Page};
 
 /// Output bytes that a stream fetches at once.
 const BATCH_BYTES: usize = 256 * 1024;
@@ -108,9 +108,9 @@ impl ProcessLog {
         self.notify_readers(state);
     }
 
-    /// Appends events and returns whether there is space for more. Ignores events after a
-    /// failure.
-    pub(crate) fn append(&self, events: impl IntoIterator<Item = UnnumberedEvent>) -> bool {
+    /// Appends events, which are next in order, and returns whether there is space for more.
+    /// Ignores events after a failure.
+    pub(crate) fn append(&self, events: impl IntoIterator<Item = journal::Event>) -> bool {
         let mut state = self.state.lock();
         if state.failure.is_some() {
             return true;
@@ -119,18 +119,12 @@ impl ProcessLog {
         for event in events {
             match event {
                 // Some servers number empty chunks.
-                UnnumberedEvent::Output(_, bytes) if bytes.is_empty() => journal.skip(),
-                UnnumberedEvent::Output(stream, bytes) => journal.output(stream, bytes),
+                journal::Event::Output(chunk) if chunk.bytes.is_empty() => journal.skip(),
+                journal::Event::Output(chunk) => journal.output(chunk.stream, chunk.bytes),
                 // Some servers repeat the exit.
-                UnnumberedEvent::Exited { .. } if journal.exit().is_some() => journal.skip(),
-                UnnumberedEvent::Exited {
-                    code,
-                    sandbox_denied,
-                } => journal.exited(Exit {
-                    code,
-                    sandbox_denied: sandbox_denied.unwrap_or_default(),
-                }),
-                UnnumberedEvent::Closed => {
+                journal::Event::Exited { .. } if journal.exit().is_some() => journal.skip(),
+                journal::Event::Exited { exit, .. } => journal.exited(exit),
+                journal::Event::Closed { .. } => {
                     journal.had_exited(UNKNOWN_EXIT);
                     journal.close(End::Whole);
                 }
@@ -287,7 +281,7 @@ impl LogState {
     fn fetch(&self, after: Seq, batch: &mut VecDeque<Event>) {
         let mut bytes = 0;
         for event in self.journal.events_after(after) {
-            if let outpost_journal::Event::Output(chunk) = &event {
+            if let journal::Event::Output(chunk) = &event {
                 bytes += chunk.bytes.len();
             }
             batch.push_back(event.into());

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outpost_journal::Seq;
+use outpost_journal::{Event, Seq};
 use outpost_protocol::{AckParams, PROCESS_ACK, RpcError};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, time::sleep_until};
@@ -36,7 +36,7 @@ use super::{
     connection::{Connection, PendingStart},
     session::{Session, now},
 };
-use crate::{Error, event::UnnumberedEvent};
+use crate::{Error, event::output_len};
 
 /// Delay before a request is repeated that an overloaded server rejected.
 pub(super) const OVERLOAD_DELAY: Duration = Duration::from_millis(200);
@@ -175,29 +175,31 @@ impl ProcessTable {
     }
 
     /// Handles an event from the server. Ignored unless the connection is the current one.
+    /// `incomplete` marks an exit that a read must complete.
     pub(super) fn receive(
         self: &Arc<Self>,
         connection: &Connection,
         id: &str,
-        seq: Seq,
-        event: UnnumberedEvent,
+        event: Event,
+        incomplete: bool,
     ) {
+        let seq = event.seq();
         if !self.session.is_current(connection) {
             return;
         }
         if !is_valid_seq(seq) {
             return tracing::warn!(process = id, %seq, "event number out of range");
         }
-        let closed = event == UnnumberedEvent::Closed;
+        let closed = matches!(event, Event::Closed { .. });
         let acked = self.session.is_acked();
         let recipient = self.entries.lock().route(id, seq, closed, acked, now());
         match recipient {
-            Recipient::Followed(process) => match process.receive(seq, event, acked) {
+            Recipient::Followed(process) => match process.receive(event, incomplete, acked) {
                 Ok(progress) => self.apply(&process, &progress),
                 Err(error) => self.fail_process(&process, error),
             },
             // Acknowledge, so that the process is not held back.
-            Recipient::Orphaned => self.acknowledge(id, seq, event.output_len(), closed),
+            Recipient::Orphaned => self.acknowledge(id, seq, output_len(&event), closed),
             Recipient::Unclaimed => self.deadline_changed.notify_one(),
             Recipient::TooMany => self.acknowledge_now(id, seq),
             Recipient::None => {}
@@ -312,6 +314,8 @@ impl ProcessTable {
 mod tests {
     use std::pin::Pin;
 
+    use outpost_journal::Exit;
+
     use super::*;
     use crate::{DialError, Dialer, RemoteOptions, Transport};
 
@@ -334,13 +338,14 @@ mod tests {
         let process = table.insert_starting("p").unwrap();
         let old = table.session.next_connection();
         let new = table.session.next_connection();
-        let exit = UnnumberedEvent::Exited {
+        let exit = Exit {
             code: 3,
-            sandbox_denied: Some(false),
+            sandbox_denied: false,
         };
-        table.receive(&old, "p", Seq(1), exit.clone());
+        let exited = Event::Exited { seq: Seq(1), exit };
+        table.receive(&old, "p", exited.clone(), false);
         assert!(process.log.exit().is_none());
-        table.receive(&new, "p", Seq(1), exit);
+        table.receive(&new, "p", exited, false);
         assert_eq!(process.log.exit().map(|exit| exit.code), Some(3));
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use outpost_journal::Seq;
+use outpost_journal::{Chunk, End, Event, Exit, Seq};
 use outpost_protocol::{
     ErrorKind, FromServer, HTTP_BODY_DELTA, InvalidParams, MAX_MESSAGE_BYTES, Method, NoMemory,
     PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited, RequestId, RpcError,
@@ -19,7 +19,6 @@ use tokio::{process::Child, task::JoinSet};
 use super::{CallError, Connection, PendingRequest, dial::Transport};
 use crate::{
     error::error_data,
-    event::UnnumberedEvent,
     remote::{process_table::ProcessTable, recovery::Loss},
 };
 
@@ -157,9 +156,12 @@ impl Receiver {
         match FromServer::parse(message) {
             // Decoded without an intermediate `RawValue`.
             Ok(FromServer::Output(output)) => {
-                let bytes = output.chunk.into_owned().into();
-                let event = UnnumberedEvent::Output(output.stream, bytes);
-                self.event(&output.process_id, output.seq, event);
+                let event = Event::Output(Chunk {
+                    seq: Seq(output.seq),
+                    stream: output.stream,
+                    bytes: output.chunk.into_owned().into(),
+                });
+                self.event(&output.process_id, event, false);
             }
             Ok(FromServer::Notification { method, params }) => {
                 if let Err(error) = self.notification(&method, params) {
@@ -192,15 +194,19 @@ impl Receiver {
         match method {
             PROCESS_EXITED => {
                 let exited: ProcessExited = parse_params(params)?;
-                let event = UnnumberedEvent::Exited {
+                let exit = Exit {
                     code: exited.exit_code,
-                    sandbox_denied: exited.sandbox_denied,
+                    sandbox_denied: exited.sandbox_denied.unwrap_or_default(),
                 };
-                self.event(&exited.process_id, exited.seq, event);
+                let seq = Seq(exited.seq);
+                // Older servers tell `sandbox_denied` in the response to a read.
+                let incomplete = exited.sandbox_denied.is_none();
+                self.event(&exited.process_id, Event::Exited { seq, exit }, incomplete);
             }
             PROCESS_CLOSED => {
                 let closed: ProcessClosed = parse_params(params)?;
-                self.event(&closed.process_id, closed.seq, UnnumberedEvent::Closed);
+                let (seq, end) = (Seq(closed.seq), End::Whole);
+                self.event(&closed.process_id, Event::Closed { seq, end }, false);
             }
             HTTP_BODY_DELTA => self.connection.bodies.receive(parse_params(params)?),
             _ => {}
@@ -208,9 +214,9 @@ impl Receiver {
         Ok(())
     }
 
-    fn event(&self, process_id: &str, seq: u64, event: UnnumberedEvent) {
+    fn event(&self, process_id: &str, event: Event, incomplete: bool) {
         let table = &self.table;
-        table.receive(&self.connection, process_id, Seq(seq), event);
+        table.receive(&self.connection, process_id, event, incomplete);
     }
 
     /// Handles an error without a request id: it belongs to the only pending request, if there

@@ -1,11 +1,11 @@
 //! Assembles the events of a process in order, from notifications and reads.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet};
 
-use outpost_journal::{Exit, Seq};
+use outpost_journal::{Chunk, End, Event, Exit, Seq};
 use outpost_protocol::ReadResult;
 
-use crate::event::UnnumberedEvent;
+use crate::event::output_len;
 
 /// Maximum number of buffered events. Events beyond it are read later.
 const MAX_BUFFERED: usize = 4096;
@@ -28,7 +28,9 @@ pub(super) struct EventAssembler {
     /// The next event to return.
     next: Seq,
     /// Events after a gap.
-    buffered: BTreeMap<Seq, UnnumberedEvent>,
+    buffered: BTreeMap<Seq, Event>,
+    /// Buffered exits whose `sandbox_denied` is unknown: a read must complete them.
+    incomplete_exits: BTreeSet<Seq>,
     buffered_bytes: usize,
     max_buffered_bytes: usize,
     /// The highest number seen, whether or not the event was buffered.
@@ -49,6 +51,7 @@ impl EventAssembler {
         EventAssembler {
             next: after.next(),
             buffered: BTreeMap::new(),
+            incomplete_exits: BTreeSet::new(),
             buffered_bytes: 0,
             max_buffered_bytes,
             highest: after,
@@ -91,14 +94,16 @@ impl EventAssembler {
     }
 
     /// Inserts an event from a notification and moves events that are next in order to `out`.
-    /// Without space, output is dropped and must be read later.
+    /// Without space, output is dropped and must be read later. An `incomplete` exit is held back
+    /// until it is read.
     pub(super) fn insert(
         &mut self,
-        seq: Seq,
-        event: UnnumberedEvent,
+        event: Event,
+        incomplete: bool,
         has_space: bool,
-        out: &mut Vec<UnnumberedEvent>,
+        out: &mut Vec<Event>,
     ) {
+        let seq = event.seq();
         if seq < self.next || self.closed {
             return;
         }
@@ -107,21 +112,23 @@ impl EventAssembler {
             return;
         }
         match &event {
-            UnnumberedEvent::Output(_, bytes) => {
+            Event::Output(chunk) => {
                 if self.is_next(seq) && has_space {
                     // The common case: no buffering.
                     out.push(event);
                     self.next = seq.next();
                     return self.drain(out);
                 }
-                if !has_space || self.buffered_bytes + bytes.len() > self.max_buffered_bytes {
+                if !has_space || self.buffered_bytes + chunk.bytes.len() > self.max_buffered_bytes {
                     return;
                 }
             }
-            UnnumberedEvent::Exited { .. } => self.exit = Some(seq),
-            UnnumberedEvent::Closed => {}
+            Event::Exited { .. } => self.exit = Some(seq),
+            Event::Closed { .. } => {}
         }
-        self.buffer(seq, event);
+        if self.buffer(event) && incomplete {
+            self.incomplete_exits.insert(seq);
+        }
         self.drain(out);
     }
 
@@ -136,7 +143,7 @@ impl EventAssembler {
     pub(super) fn insert_page(
         &mut self,
         page: ReadResult<Vec<u8>>,
-        out: &mut Vec<UnnumberedEvent>,
+        out: &mut Vec<Event>,
     ) -> Result<(), LostRange> {
         let end = Seq(page.next_seq);
         let bytes: usize = page.chunks.iter().map(|chunk| chunk.chunk.len()).sum();
@@ -148,11 +155,17 @@ impl EventAssembler {
             self.next = self.next.min(last);
         }
         for chunk in page.chunks {
-            let event = UnnumberedEvent::Output(chunk.stream, chunk.chunk.into());
-            self.buffer(Seq(chunk.seq), event);
+            self.buffer(Event::Output(Chunk {
+                seq: Seq(chunk.seq),
+                stream: chunk.stream,
+                bytes: chunk.chunk.into(),
+            }));
         }
         if page.closed && end > self.next && !self.truncated {
-            self.buffer(end.previous(), UnnumberedEvent::Closed);
+            self.buffer(Event::Closed {
+                seq: end.previous(),
+                end: End::Whole,
+            });
         }
         // The exit may be behind the end of a truncated page, unless the gap is between two of
         // its chunks.
@@ -179,16 +192,9 @@ impl EventAssembler {
 
     /// Completes an exit without `sandbox_denied`, because a read has failed. Returns whether no
     /// other event is missing.
-    pub(super) fn accept_incomplete_exit(&mut self, out: &mut Vec<UnnumberedEvent>) -> bool {
-        let mut accepted = false;
-        for event in self.buffered.values_mut() {
-            if let UnnumberedEvent::Exited { sandbox_denied, .. } = event
-                && sandbox_denied.is_none()
-            {
-                *sandbox_denied = Some(false);
-                accepted = true;
-            }
-        }
+    pub(super) fn accept_incomplete_exit(&mut self, out: &mut Vec<Event>) -> bool {
+        let accepted = !self.incomplete_exits.is_empty();
+        self.incomplete_exits.clear();
         self.drain(out);
         self.closed || (accepted && self.missing_after().is_none())
     }
@@ -204,8 +210,8 @@ impl EventAssembler {
             return;
         };
         self.exit = Some(seq);
-        if self.buffered.get(&seq).is_none_or(is_incomplete) {
-            self.buffered.insert(seq, exit.into());
+        if self.incomplete_exits.remove(&seq) || !self.buffered.contains_key(&seq) {
+            self.buffered.insert(seq, Event::Exited { seq, exit });
         }
     }
 
@@ -218,27 +224,28 @@ impl EventAssembler {
         seq == self.next && !self.awaits_first_page
     }
 
-    fn buffer(&mut self, seq: Seq, event: UnnumberedEvent) {
-        if seq < self.next || self.closed {
-            return;
+    /// Buffers an event and returns whether it is new.
+    fn buffer(&mut self, event: Event) -> bool {
+        let seq = event.seq();
+        let new = seq >= self.next && !self.closed && !self.buffered.contains_key(&seq);
+        if new {
+            self.buffered_bytes += output_len(&event);
+            self.buffered.insert(seq, event);
         }
-        if let Entry::Vacant(entry) = self.buffered.entry(seq) {
-            self.buffered_bytes += event.output_len();
-            entry.insert(event);
-        }
+        new
     }
 
     /// Moves buffered events that are next in order to `out`.
-    fn drain(&mut self, out: &mut Vec<UnnumberedEvent>) {
+    fn drain(&mut self, out: &mut Vec<Event>) {
         while !self.awaits_first_page
             && let Some(first) = self.buffered.first_entry()
             && *first.key() == self.next
-            && !is_incomplete(first.get())
+            && !self.incomplete_exits.contains(first.key())
         {
             let event = first.remove();
-            self.buffered_bytes -= event.output_len();
+            self.buffered_bytes -= output_len(&event);
             self.next = self.next.next();
-            self.closed |= event == UnnumberedEvent::Closed;
+            self.closed |= matches!(event, Event::Closed { .. });
             out.push(event);
         }
     }
@@ -266,17 +273,6 @@ impl EventAssembler {
         }
         (seq >= self.next).then_some(seq)
     }
-}
-
-/// Whether an event is an exit without `sandbox_denied`, which a read must complete.
-fn is_incomplete(event: &UnnumberedEvent) -> bool {
-    matches!(
-        event,
-        UnnumberedEvent::Exited {
-            sandbox_denied: None,
-            ..
-        }
-    )
 }
 
 #[cfg(test)]

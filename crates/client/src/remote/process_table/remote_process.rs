@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use outpost_journal::Seq;
+use outpost_journal::{Event, Seq};
 use outpost_protocol::{Method, ReadParams, ReadResult, code};
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::sleep};
@@ -14,7 +14,7 @@ use super::{
     OVERLOAD_DELAY, ProcessTable,
     assembler::{EventAssembler, LostRange},
 };
-use crate::{Error, event::UnnumberedEvent, process::ProcessLog};
+use crate::{Error, event::output_len, process::ProcessLog};
 
 /// Number of windows that unread output may take before the process fails. A server should be
 /// one window ahead at most, but its window may be larger than ours.
@@ -133,8 +133,8 @@ impl RemoteProcess {
     /// sends no more than its window. A server that exceeds ours many times fails the process.
     pub(super) fn receive(
         &self,
-        seq: Seq,
-        event: UnnumberedEvent,
+        event: Event,
+        incomplete: bool,
         acked: bool,
     ) -> Result<Progress, Error> {
         let mut assembler = self.assembler.lock();
@@ -143,7 +143,7 @@ impl RemoteProcess {
         }
         let has_space = acked || self.log.has_space();
         let mut events = Vec::new();
-        assembler.insert(seq, event, has_space, &mut events);
+        assembler.insert(event, incomplete, has_space, &mut events);
         Ok(self.append(&assembler, events, has_space))
     }
 
@@ -186,19 +186,14 @@ impl RemoteProcess {
         complete.then_some(progress)
     }
 
-    fn append(
-        &self,
-        assembler: &EventAssembler,
-        events: Vec<UnnumberedEvent>,
-        has_space: bool,
-    ) -> Progress {
+    fn append(&self, assembler: &EventAssembler, events: Vec<Event>, has_space: bool) -> Progress {
         let mut progress = Progress {
             closed: assembler.is_closed(),
             incomplete: has_space && assembler.missing_after().is_some(),
             ackable: None,
         };
         if !events.is_empty() {
-            let bytes = events.iter().map(UnnumberedEvent::output_len).sum();
+            let bytes = events.iter().map(output_len).sum();
             if self.log.append(events) || progress.closed {
                 let last = assembler.next().previous();
                 self.ackable.store(last.0, Ordering::Release);

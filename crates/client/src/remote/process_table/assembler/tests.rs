@@ -10,35 +10,52 @@ use super::*;
 /// The events of a process, from number 1 on.
 #[derive(Clone, Debug)]
 struct History {
-    events: Vec<UnnumberedEvent>,
+    events: Vec<Event>,
 }
 
 impl History {
     /// `chunks` chunks of output, with the exit after the first `before` of them if `closed`.
     fn new(chunks: usize, before: usize, closed: bool) -> Self {
         let mut events: Vec<_> = (0..chunks)
-            .map(|n| UnnumberedEvent::Output(Stream::Stdout, Bytes::from(format!("chunk {n}"))))
+            .map(|n| output(0, Bytes::from(format!("chunk {n}"))))
             .collect();
+        let seq = Seq::START;
         if closed {
             let exit = Exit {
                 code: 7,
                 sandbox_denied: true,
             };
-            events.insert(before.min(chunks), exit.into());
-            events.push(UnnumberedEvent::Closed);
+            events.insert(before.min(chunks), Event::Exited { seq, exit });
+            let end = End::Whole;
+            events.push(Event::Closed { seq, end });
+        }
+        for (number, event) in (1..).zip(&mut events) {
+            match event {
+                Event::Output(chunk) => chunk.seq = Seq(number),
+                Event::Exited { seq, .. } | Event::Closed { seq, .. } => *seq = Seq(number),
+            }
         }
         History { events }
     }
 
-    /// The event as a server notifies it, with or without `sandbox_denied`.
-    fn notified(&self, seq: u64, tells_denial: bool) -> UnnumberedEvent {
-        match &self.events[seq as usize - 1] {
-            UnnumberedEvent::Exited { code, .. } if !tells_denial => UnnumberedEvent::Exited {
-                code: *code,
-                sandbox_denied: None,
-            },
-            event => event.clone(),
+    /// Inserts the event as a server notifies it, with or without `sandbox_denied`.
+    fn notify(
+        &self,
+        assembler: &mut EventAssembler,
+        seq: u64,
+        tells_denial: bool,
+        has_space: bool,
+        out: &mut Vec<Event>,
+    ) {
+        let mut event = self.events[seq as usize - 1].clone();
+        let mut incomplete = false;
+        if let Event::Exited { exit, .. } = &mut event
+            && !tells_denial
+        {
+            exit.sandbox_denied = false;
+            incomplete = true;
         }
+        assembler.insert(event, incomplete, has_space, out);
     }
 
     /// The response to a read when the first `now` events have happened and output up to
@@ -47,30 +64,39 @@ impl History {
         let happened = &self.events[..now];
         let numbered = (1_u64..).zip(happened);
         let chunks = numbered.clone().filter_map(|(seq, event)| match event {
-            UnnumberedEvent::Output(_, bytes) if seq > after && seq > evicted => Some(ReadChunk {
+            Event::Output(chunk) if seq > after && seq > evicted => Some(ReadChunk {
                 seq,
                 stream: Stream::Stdout,
-                chunk: bytes.to_vec(),
+                chunk: chunk.bytes.to_vec(),
             }),
             _ => None,
         });
         let exit = happened.iter().find_map(|event| match event {
-            UnnumberedEvent::Exited {
-                code,
-                sandbox_denied,
-            } => Some((*code, *sandbox_denied)),
+            Event::Exited { exit, .. } => Some(exit),
             _ => None,
         });
         ReadResult {
             chunks: chunks.collect(),
             next_seq: now as u64 + 1,
             exited: exit.is_some(),
-            exit_code: exit.map(|(code, _)| code),
-            closed: happened.contains(&UnnumberedEvent::Closed),
+            exit_code: exit.map(|exit| exit.code),
+            closed: happened.iter().any(is_close),
             failure: None,
-            sandbox_denied: exit.is_some_and(|(_, denied)| denied == Some(true)),
+            sandbox_denied: exit.is_some_and(|exit| exit.sandbox_denied),
         }
     }
+}
+
+fn output(seq: u64, bytes: impl Into<Bytes>) -> Event {
+    Event::Output(Chunk {
+        seq: Seq(seq),
+        stream: Stream::Stdout,
+        bytes: bytes.into(),
+    })
+}
+
+fn is_close(event: &Event) -> bool {
+    matches!(event, Event::Closed { .. })
 }
 
 fn histories() -> impl Strategy<Value = History> {
@@ -92,7 +118,7 @@ proptest! {
         for (index, has_space) in order.iter().zip(space) {
             if last > 0 {
                 let seq = index.index(last as usize) as u64 + 1;
-                assembler.insert(Seq(seq), history.notified(seq, tells_denial), has_space, &mut out);
+                history.notify(&mut assembler, seq, tells_denial, has_space, &mut out);
                 prop_assert_eq!(&out[..], &history.events[..out.len()], "in order, without duplicates");
                 prop_assert_eq!(assembler.next(), Seq(out.len() as u64 + 1));
             }
@@ -103,7 +129,7 @@ proptest! {
         prop_assert_eq!(assembler.insert_page(page, &mut out), Ok(()));
         prop_assert_eq!(&out, &history.events);
         prop_assert_eq!(assembler.missing_after(), None);
-        prop_assert_eq!(assembler.is_closed(), history.events.contains(&UnnumberedEvent::Closed));
+        prop_assert_eq!(assembler.is_closed(), history.events.iter().any(is_close));
     }
 
     #[test]
@@ -116,12 +142,12 @@ proptest! {
         let mut assembler = EventAssembler::new(Seq::START, 1 << 20);
         let mut out = Vec::new();
         for seq in 1..=published as u64 {
-            assembler.insert(Seq(seq), history.notified(seq, true), true, &mut out);
+            history.notify(&mut assembler, seq, true, true, &mut out);
         }
         let page = history.page(published as u64, history.events.len(), evicted);
         let outcome = assembler.insert_page(page, &mut out);
         let lost = (1_u64..).zip(&history.events).any(|(seq, event)| {
-            matches!(event, UnnumberedEvent::Output(..)) && seq > published as u64 && seq <= evicted
+            matches!(event, Event::Output(_)) && seq > published as u64 && seq <= evicted
         });
         prop_assert_eq!(outcome.is_err(), lost, "{:?}", outcome);
         if !lost {
@@ -142,7 +168,7 @@ proptest! {
         // Events that arrive before the page are retained.
         let now = early.map_or(count, |index| index.index(count + 1));
         for seq in now as u64 + 1..=count as u64 {
-            assembler.insert(Seq(seq), history.notified(seq, true), true, &mut out);
+            history.notify(&mut assembler, seq, true, true, &mut out);
         }
         prop_assert!(out.is_empty(), "nothing before the first page");
         let evicted = evicted.min(now as u64);
@@ -150,8 +176,8 @@ proptest! {
         if after <= now as u64 {
             prop_assert_eq!(outcome, Ok(()));
             // A page does not tell the position of the exit if the output around it is gone.
-            let is_exit = |event: &UnnumberedEvent| matches!(event, UnnumberedEvent::Exited { .. });
-            let rest = |events: &[UnnumberedEvent]| -> Vec<UnnumberedEvent> {
+            let is_exit = |event: &Event| matches!(event, Event::Exited { .. });
+            let rest = |events: &[Event]| -> Vec<Event> {
                 events.iter().filter(|event| !is_exit(event)).cloned().collect()
             };
             prop_assert!(rest(&history.events).ends_with(&rest(&out)), "{:?}", out);
@@ -167,11 +193,10 @@ proptest! {
 fn output_without_space_is_dropped() {
     let mut assembler = EventAssembler::new(Seq::START, 1 << 20);
     let mut out = Vec::new();
-    let chunk = UnnumberedEvent::Output(Stream::Stdout, Bytes::from_static(b"x"));
-    assembler.insert(Seq(1), chunk.clone(), false, &mut out);
+    assembler.insert(output(1, "x"), false, false, &mut out);
     assert!(out.is_empty());
     assert_eq!(assembler.missing_after(), Some(Seq(0)), "it must be read");
-    assembler.insert(Seq(2), chunk, true, &mut out);
+    assembler.insert(output(2, "x"), false, true, &mut out);
     assert!(out.is_empty(), "the first is missing");
 }
 
@@ -179,16 +204,16 @@ fn output_without_space_is_dropped() {
 fn buffered_events_are_bounded() {
     let mut assembler = EventAssembler::new(Seq::START, 1 << 20);
     let mut out = Vec::new();
-    let exit = UnnumberedEvent::Exited {
+    let exit = Exit {
         code: 0,
-        sandbox_denied: None,
+        sandbox_denied: false,
     };
     for seq in 0..2 * MAX_BUFFERED as u64 {
-        assembler.insert(Seq(10 + seq), exit.clone(), true, &mut out);
+        let seq = Seq(10 + seq);
+        assembler.insert(Event::Exited { seq, exit }, true, true, &mut out);
     }
     assert_eq!(assembler.buffered.len(), MAX_BUFFERED);
-    let chunk = UnnumberedEvent::Output(Stream::Stdout, Bytes::from_static(b"x"));
-    assembler.insert(Seq(1), chunk, true, &mut out);
+    assembler.insert(output(1, "x"), false, true, &mut out);
     assert_eq!(out.len(), 1, "the next event is accepted");
 }
 
@@ -231,8 +256,12 @@ fn truncated_page_is_not_the_end() {
             code: 3,
             sandbox_denied: false,
         };
-        let rest = UnnumberedEvent::Output(Stream::Stdout, Bytes::from_static(b"rest"));
-        assert_eq!(out[2..], [rest, exit.into(), UnnumberedEvent::Closed]);
+        let exited = Event::Exited { seq: Seq(4), exit };
+        let closed = Event::Closed {
+            seq: Seq(5),
+            end: End::Whole,
+        };
+        assert_eq!(out[2..], [output(3, "rest"), exited, closed]);
         assert_eq!(assembler.missing_after(), None);
     }
 }
@@ -262,6 +291,6 @@ fn exit_within_truncated_page_keeps_its_position() {
     assembler
         .insert_page(page, &mut out)
         .expect("nothing is missing");
-    assert!(matches!(out[1], UnnumberedEvent::Exited { code: 3, .. }));
+    assert!(matches!(out[1], Event::Exited { exit, .. } if exit.code == 3));
     assert_eq!(out.len(), 3);
 }
