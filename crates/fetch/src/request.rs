@@ -74,22 +74,33 @@ impl Request {
         })
     }
 
-    /// Appends a header. Does not replace one of the same name.
-    pub fn header(mut self, name: &str, value: &str) -> Result<Self, RequestError> {
-        self.add(name, value.as_bytes(), false)?;
-        Ok(self)
-    }
-
-    /// Appends a header whose value ends with that of a variable, which `lookup` returns.
-    pub fn header_from_environment(
+    /// Appends a header. Does not replace one of the same name. If `variable` is given, the value ends
+    /// with that of the variable, which `lookup` returns.
+    pub fn header(
         mut self,
         name: &str,
         value: &str,
-        variable: &str,
+        variable: Option<&str>,
         lookup: impl FnOnce(&str) -> Option<OsString>,
     ) -> Result<Self, RequestError> {
-        let value = with_variable(name, value, variable, lookup)?;
-        self.add(name, &value, true)?;
+        let value = match variable {
+            Some(variable) => with_variable(name, value, variable, lookup)?,
+            None => value.as_bytes().to_vec(),
+        };
+        if self.headers.len() == MOST_HEADERS {
+            return Err(RequestError::TooManyHeaders(MOST_HEADERS));
+        }
+        let number = self.headers.len() + 1;
+        let parsed = HeaderName::from_bytes(name.as_bytes());
+        let parsed = parsed.map_err(|_| RequestError::HeaderName(number))?;
+        let value = HeaderValue::try_from(value);
+        let mut value = value.map_err(|_| RequestError::HeaderValue(name.to_owned()))?;
+        value.set_sensitive(true);
+        self.headers.push(Header {
+            name: parsed,
+            value,
+            is_from_environment: variable.is_some(),
+        });
         Ok(self)
     }
 
@@ -118,24 +129,6 @@ impl Request {
     pub fn follow_redirects(mut self, follow: bool) -> Self {
         self.follow_redirects = follow;
         self
-    }
-
-    fn add(&mut self, name: &str, value: &[u8], secret: bool) -> Result<(), RequestError> {
-        if self.headers.len() == MOST_HEADERS {
-            return Err(RequestError::TooManyHeaders(MOST_HEADERS));
-        }
-        let number = self.headers.len() + 1;
-        let parsed = HeaderName::from_bytes(name.as_bytes());
-        let parsed = parsed.map_err(|_| RequestError::HeaderName(number))?;
-        let value = HeaderValue::from_bytes(value);
-        let mut value = value.map_err(|_| RequestError::HeaderValue(name.to_owned()))?;
-        value.set_sensitive(true);
-        self.headers.push(Header {
-            name: parsed,
-            value,
-            is_from_environment: secret,
-        });
-        Ok(())
     }
 }
 
@@ -194,6 +187,10 @@ fn with_variable(
 mod tests {
     use super::*;
 
+    fn with_header(request: Request, name: &str, value: &str) -> Result<Request, RequestError> {
+        request.header(name, value, None, |_| None)
+    }
+
     fn rejection(method: &str, url: &str) -> String {
         Request::new(method, url).unwrap_err().to_string()
     }
@@ -239,7 +236,7 @@ mod tests {
     fn header_errors_do_not_contain_values() {
         let request = || Request::new("GET", "http://h/").unwrap();
         let error =
-            |name: &str, value: &str| request().header(name, value).unwrap_err().to_string();
+            |name: &str, value: &str| with_header(request(), name, value).unwrap_err().to_string();
         assert_eq!(
             error("a b: s3cret", "x"),
             "header number 1 has a name that cannot be sent"
@@ -249,23 +246,23 @@ mod tests {
             "header a has a value that cannot be sent"
         );
         let lookup = |_: &str| Some(OsString::from("s3cret\n"));
-        let from_variable = request().header_from_environment("A", "", "V", lookup);
+        let from_variable = request().header("A", "", Some("V"), lookup);
         assert_eq!(
             from_variable.unwrap_err().to_string(),
             "header A has a value that cannot be sent"
         );
         let mut many = request();
         for _ in 0..MOST_HEADERS {
-            many = many.header("a", "b").unwrap();
+            many = with_header(many, "a", "b").unwrap();
         }
-        let one_more = many.header("a", "b").unwrap_err();
+        let one_more = with_header(many, "a", "b").unwrap_err();
         assert_eq!(one_more.to_string(), "has more than 1024 headers");
     }
 
     #[test]
     fn wrong_content_length_is_rejected() {
         let request = Request::new("POST", "http://h/").unwrap();
-        let request = request.header("Content-Length", "3").unwrap();
+        let request = with_header(request, "Content-Length", "3").unwrap();
         assert!(request.clone().body(Bytes::from_static(b"abc")).is_ok());
         let wrong = request.body(Bytes::from_static(b"abcd")).unwrap_err();
         let expected = "header content-length does not tell the length of the body";
@@ -281,7 +278,7 @@ mod tests {
     #[test]
     fn debug_output_contains_no_secrets() {
         let request = Request::new("GET", "http://h/").unwrap();
-        let request = request.header("a", "s3cret").unwrap();
+        let request = with_header(request, "a", "s3cret").unwrap();
         assert!(!format!("{request:?}").contains("s3cret"));
     }
 

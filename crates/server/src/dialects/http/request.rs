@@ -257,13 +257,9 @@ fn request_of(
 ) -> Result<Request, RequestError> {
     let mut request = Request::new(&params.method, &params.url)?;
     for header in &params.headers {
-        request = match &header.value_env_var {
-            None => request.header(&header.name, &header.value)?,
-            Some(variable) => {
-                let lookup = |name: &str| environment.get(name).map(Into::into);
-                request.header_from_environment(&header.name, &header.value, variable, lookup)?
-            }
-        };
+        let variable = header.value_env_var.as_deref();
+        let lookup = |name: &str| environment.get(name).map(Into::into);
+        request = request.header(&header.name, &header.value, variable, lookup)?;
     }
     let body = params.body_base64.map(|body| Bytes::from(body.0));
     let request = request.body(body.unwrap_or_default())?;
