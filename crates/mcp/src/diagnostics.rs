@@ -1,9 +1,6 @@
 //! Diagnostics of an MCP server: why it ended, its last stderr line, skipped output.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -47,7 +44,8 @@ pub struct ServerDiagnostics {
     end_reason: watch::Sender<Option<EndReason>>,
     last_stderr: Mutex<Option<Arc<str>>>,
     skipped: Mutex<(u64, Option<Arc<str>>)>,
-    discovery_timed_out: AtomicBool,
+    /// Whether `server/discover` got no response in time.
+    pub(crate) discovery_timed_out: AtomicBool,
 }
 
 impl ServerDiagnostics {
@@ -75,15 +73,6 @@ impl ServerDiagnostics {
     #[must_use]
     pub fn skipped(&self) -> (u64, Option<Arc<str>>) {
         self.skipped.lock().clone()
-    }
-
-    /// Reports whether `server/discover` got no response in time.
-    pub(crate) fn discovery_timed_out(&self) -> bool {
-        self.discovery_timed_out.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_discovery_timed_out(&self) {
-        self.discovery_timed_out.store(true, Ordering::Relaxed);
     }
 
     /// Records why the server ended. The first recorded reason wins.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rmcp::{model::ErrorData, service::ClientInitializeError};
 
-use crate::{EndReason, LaunchError, RequestConfigError};
+use crate::{CommandError, EndReason, RequestConfigError};
 
 /// Why a server is unusable.
 #[derive(Debug, thiserror::Error)]
@@ -18,9 +18,12 @@ pub enum ServerFailure {
         /// The name of the server.
         server: String,
     },
-    /// The process could not be started.
+    /// The command is invalid.
     #[error(transparent)]
-    Launch(#[from] LaunchError),
+    Command(#[from] CommandError),
+    /// The executor is unreachable, or failed to start the process.
+    #[error("cannot start the server")]
+    Executor(#[from] outpost_client::Error),
     /// The server ended.
     #[error(transparent)]
     Ended(#[from] EndReason),
@@ -52,14 +55,11 @@ pub enum ServerFailure {
 }
 
 fn output_hint(skipped: u64, line: Option<&str>) -> String {
-    let line = match (skipped, line) {
-        (0, None) => return String::new(),
-        (_, line) => line.unwrap_or_default(),
-    };
-    match skipped {
-        0 => format!("; last line on stderr: {line}"),
-        1 => format!("; it wrote 1 line that is not a message: {line}"),
-        count => format!("; it wrote {count} lines that are not messages, the first: {line}"),
+    match (skipped, line.unwrap_or_default()) {
+        (0, "") => String::new(),
+        (0, line) => format!("; last line on stderr: {line}"),
+        (1, line) => format!("; it wrote 1 line that is not a message: {line}"),
+        (_, line) => format!("; it wrote {skipped} lines that are not messages, the first: {line}"),
     }
 }
 

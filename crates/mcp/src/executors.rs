@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use outpost_client::{Executor, Pending};
 
-use crate::CommandError;
-
 /// Provides the executor on which processes run, and reconnects if it was lost.
 pub trait ExecutorProvider: Send + Sync {
     /// Returns the executor. Returns the same `Arc` as long as the executor is the same.
@@ -27,15 +25,4 @@ pub struct Executors {
     pub local: Arc<dyn ExecutorProvider>,
     /// Runs remote servers, if a remote executor is configured.
     pub remote: Option<Arc<dyn ExecutorProvider>>,
-}
-
-/// Reasons why a server process could not be started.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum LaunchError {
-    /// The command is invalid.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    /// The executor is unreachable, or failed to start the process.
-    #[error("cannot start the server")]
-    Executor(#[from] outpost_client::Error),
 }

@@ -11,6 +11,7 @@ const ID_BYTES: usize = 256;
 /// can fail at once instead of timing out.
 #[derive(Debug, Default)]
 pub(crate) struct IdScanner {
+    bytes: u64,
     depth: usize,
     in_string: bool,
     escaped: bool,
@@ -23,9 +24,15 @@ pub(crate) struct IdScanner {
 
 impl IdScanner {
     pub(crate) fn scan(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
         for byte in bytes {
             self.step(*byte);
         }
+    }
+
+    /// Returns the number of scanned bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Returns the request id if the message is a response.

@@ -38,6 +38,7 @@
 //!
 //! - [`LineSplitter`], [`FilteredLine`], `id_scanner`: bounded lines and messages (pure)
 //! - `discovery`: the timeout of the MCP version negotiation (pure)
+//! - `restart_policy`: when a server is restarted (pure)
 //! - [`config`]: the configuration of a server
 //! - [`shutdown`]: graceful termination: close stdin, then SIGTERM, then SIGKILL
 //! - `streamable_http`: servers over streamable HTTP, called from an executor
@@ -52,6 +53,7 @@ mod executors;
 mod id_scanner;
 mod limits;
 mod lines;
+mod restart_policy;
 pub mod serve;
 mod server_pool;
 mod session;
@@ -63,7 +65,7 @@ pub use command::{Command, CommandError, CommandPart, EnvSource, EnvVar};
 pub use config::{ConfigError, ServerConfig};
 pub use diagnostics::{EndReason, ServerDiagnostics};
 pub use error::{CallError, ServerFailure};
-pub use executors::{ExecutorProvider, Executors, LaunchError};
+pub use executors::{ExecutorProvider, Executors};
 pub use limits::Limits;
 pub use lines::{FilteredLine, Line, LineSplitter};
 pub use rmcp::model;

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::id_scanner::IdScanner;
@@ -15,23 +15,9 @@ pub struct LineSplitter {
     limit: usize,
     /// The received part of an incomplete line.
     partial: BytesMut,
-    /// The line being discarded because it exceeds the limit.
-    oversized: Option<DiscardedLine>,
+    /// Scans the line being discarded because it exceeds the limit.
+    oversized: Option<IdScanner>,
     ready: VecDeque<Line>,
-}
-
-/// A line that is discarded while it is received.
-#[derive(Debug, Default)]
-struct DiscardedLine {
-    bytes: u64,
-    scanner: IdScanner,
-}
-
-impl DiscardedLine {
-    fn add(&mut self, bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
-        self.scanner.scan(bytes);
-    }
 }
 
 /// A line without its terminator.
@@ -86,11 +72,11 @@ impl LineSplitter {
 
     fn add(&mut self, bytes: Bytes, ends: bool) {
         if let Some(oversized) = &mut self.oversized {
-            oversized.add(&bytes);
+            oversized.scan(&bytes);
         } else if self.partial.len() + bytes.len() > self.limit {
-            let oversized = self.oversized.insert(DiscardedLine::default());
-            oversized.add(&std::mem::take(&mut self.partial));
-            oversized.add(&bytes);
+            let oversized = self.oversized.insert(IdScanner::default());
+            oversized.scan(&std::mem::take(&mut self.partial));
+            oversized.scan(&bytes);
         } else if ends && self.partial.is_empty() {
             return self.complete(bytes);
         } else {
@@ -101,8 +87,8 @@ impl LineSplitter {
         }
         match self.oversized.take() {
             Some(oversized) => self.ready.push_back(Line::TooLong {
-                bytes: oversized.bytes,
-                response_id: oversized.scanner.response_id(),
+                bytes: oversized.bytes(),
+                response_id: oversized.response_id(),
             }),
             None => {
                 let line = std::mem::take(&mut self.partial).freeze();
@@ -157,6 +143,16 @@ fn is_message(line: &[u8]) -> bool {
     first.trim_ascii_start().starts_with(b"{")
         && std::str::from_utf8(line)
             .is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
+}
+
+/// Parses a message.
+pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
+    // serde would accept an array as the fields of a message.
+    if line.trim_ascii_start().starts_with(b"[") {
+        let message = "JSON-RPC batches are not supported";
+        return Err(serde_json::Error::custom(message));
+    }
+    serde_json::from_slice(line)
 }
 
 /// Builds the error that replaces a discarded response, so that its call fails at once.

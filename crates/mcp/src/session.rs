@@ -39,7 +39,7 @@ pub struct Session {
     progress: broadcast::Sender<ProgressNotificationParam>,
     /// Taken by `close`. Dropping it ends the session.
     running: Mutex<Option<RunningService<RoleClient, NotificationHandler>>>,
-    diagnostics: Arc<ServerDiagnostics>,
+    pub(crate) diagnostics: Arc<ServerDiagnostics>,
     limits: Limits,
     /// Tasks that send cancellation notifications.
     cancellations: TaskTracker,
@@ -72,11 +72,6 @@ impl Session {
             limits: limits.clone(),
             cancellations: TaskTracker::new(),
         })
-    }
-
-    /// Waits until the server has ended.
-    pub(crate) async fn ended(&self) -> EndReason {
-        self.diagnostics.ended().await
     }
 
     /// Returns the server's self-description.

@@ -35,10 +35,10 @@ pub async fn terminate(process: &Process) -> Result<(), Error> {
     }
 }
 
-/// Closes a server's stdin and waits for its exit, at most for `within`.
+/// Closes a server's stdin, waits for its exit, at most for `within`, and terminates it.
 ///
 /// A server that reads its stdin to the end has then seen all earlier messages.
-pub(crate) async fn close_stdin_and_wait(process: &Process, within: Duration) {
+pub(crate) async fn shut_down(process: &Process, within: Duration) -> Result<(), Error> {
     let exit = async {
         // Fails if stdin is closed already; then no exit is expected.
         if process.close_stdin().await.is_ok() {
@@ -46,4 +46,8 @@ pub(crate) async fn close_stdin_and_wait(process: &Process, within: Duration) {
         }
     };
     let _ = timeout(within, exit).await;
+    terminate(process).await?;
+    // Dropping the last handle would terminate the process a second time.
+    process.detach();
+    Ok(())
 }

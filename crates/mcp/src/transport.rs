@@ -1,6 +1,11 @@
 //! An rmcp transport over the stdin and stdout of a process.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use outpost_client::{Event, Events, Executor, Process, Stream};
@@ -9,7 +14,6 @@ use rmcp::{
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     transport::Transport,
 };
-use serde::de::Error as _;
 use tokio::{
     runtime::Handle,
     sync::{Notify, oneshot},
@@ -18,10 +22,10 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use crate::{
-    Command, EndReason, LaunchError, Limits, ServerDiagnostics,
+    Command, EndReason, Limits, ServerDiagnostics, ServerFailure,
     diagnostics::preview,
     discovery::DiscoveryTimeout,
-    lines::{Line, LineSplitter, oversized_response},
+    lines::{Line, LineSplitter, oversized_response, parse},
     shutdown,
 };
 
@@ -69,10 +73,19 @@ pub enum SendError {
 }
 
 impl ProcessTransport {
-    /// Returns a transport for `process`, which must have been started with a stdin.
-    #[must_use]
-    pub fn new(name: &str, process: Process, limits: &Limits) -> Self {
-        ProcessTransport {
+    /// Starts a server on an executor. `name` identifies it in log lines. Dropping the future
+    /// undoes the start.
+    ///
+    /// Closing the transport asks the server to exit; 2 s after SIGTERM it is killed.
+    pub async fn launch(
+        name: &str,
+        command: &Command,
+        executor: &dyn Executor,
+        limits: &Limits,
+    ) -> Result<Self, ServerFailure> {
+        let start = command.start(|name| std::env::var_os(name))?;
+        let process = shutdown::start_with_grace(executor, start).await?;
+        Ok(ProcessTransport {
             name: name.into(),
             events: process.events(),
             process,
@@ -88,22 +101,7 @@ impl ProcessTransport {
             finished: false,
             ended: false,
             diagnostics: Arc::default(),
-        }
-    }
-
-    /// Starts a server on an executor. `name` identifies it in log lines. Dropping the future
-    /// undoes the start.
-    ///
-    /// Closing the transport asks the server to exit; 2 s after SIGTERM it is killed.
-    pub async fn launch(
-        name: &str,
-        command: &Command,
-        executor: &dyn Executor,
-        limits: &Limits,
-    ) -> Result<Self, LaunchError> {
-        let start = command.start(|name| std::env::var_os(name))?;
-        let process = shutdown::start_with_grace(executor, start).await?;
-        Ok(ProcessTransport::new(name, process, limits))
+        })
     }
 
     /// Returns the diagnostics of the server.
@@ -131,10 +129,8 @@ impl ProcessTransport {
                     self.diagnostics.record_stderr(&line);
                 }
                 Line::TooLong { bytes, .. } => {
-                    debug!(
-                        server = &*self.name,
-                        bytes, "stderr line too long; discarded"
-                    );
+                    let server = &*self.name;
+                    debug!(server, bytes, "stderr line too long; discarded");
                 }
             }
         }
@@ -163,15 +159,6 @@ impl ProcessTransport {
                 }
             }
         }
-    }
-
-    fn pop_received(&mut self) -> Option<ServerJsonRpcMessage> {
-        while let Some(message) = self.received.pop_front() {
-            if self.discovery.on_receive(&message) {
-                return Some(message);
-            }
-        }
-        None
     }
 
     /// Ends the input. Unterminated last lines count as lines.
@@ -203,37 +190,6 @@ impl ProcessTransport {
                 self.diagnostics.set_end_reason(EndReason::Lost { reason });
             }
             None => self.finished = true,
-        }
-    }
-
-    /// Returns the next message, or `None` after the last one. Cancel safe.
-    async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
-        loop {
-            if let Some(message) = self.pop_received() {
-                return Some(message);
-            }
-            if self.finished {
-                return None;
-            }
-            tokio::select! {
-                biased;
-                () = self.stdin_closed.notified() => {
-                    let deadline = Instant::now() + self.limits.exit_after_stdin_closed;
-                    self.exit_deadline.get_or_insert(deadline);
-                }
-                () = sleep_until_some(self.discovery.deadline()) => {
-                    if let Some(error) = self.discovery.poll_timeout(Instant::now()) {
-                        self.diagnostics.set_discovery_timed_out();
-                        return Some(error);
-                    }
-                }
-                () = sleep_until_some(self.exit_deadline) => {
-                    self.finish();
-                    self.diagnostics.set_end_reason(EndReason::StdinClosed);
-                }
-                // Polled last: constant output must not postpone the deadlines.
-                event = self.events.next() => self.on_event(event),
-            }
         }
     }
 }
@@ -276,8 +232,38 @@ impl Transport<RoleClient> for ProcessTransport {
         }
     }
 
+    /// Cancel safe.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        self.next().await
+        loop {
+            while let Some(message) = self.received.pop_front() {
+                if self.discovery.on_receive(&message) {
+                    return Some(message);
+                }
+            }
+            if self.finished {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                () = self.stdin_closed.notified() => {
+                    let deadline = Instant::now() + self.limits.exit_after_stdin_closed;
+                    self.exit_deadline.get_or_insert(deadline);
+                }
+                () = sleep_until_some(self.discovery.deadline()) => {
+                    if let Some(error) = self.discovery.poll_timeout(Instant::now()) {
+                        let timed_out = &self.diagnostics.discovery_timed_out;
+                        timed_out.store(true, Ordering::Relaxed);
+                        return Some(error);
+                    }
+                }
+                () = sleep_until_some(self.exit_deadline) => {
+                    self.finish();
+                    self.diagnostics.set_end_reason(EndReason::StdinClosed);
+                }
+                // Polled last: constant output must not postpone the deadlines.
+                event = self.events.next() => self.on_event(event),
+            }
+        }
     }
 
     async fn close(&mut self) -> Result<(), SendError> {
@@ -286,22 +272,15 @@ impl Transport<RoleClient> for ProcessTransport {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        let exit = shutdown::close_stdin_and_wait(&self.process, self.limits.stdin_close_grace);
-        tokio::pin!(exit);
+        let shutdown = shutdown::shut_down(&self.process, self.limits.stdin_close_grace);
+        tokio::pin!(shutdown);
         loop {
             tokio::select! {
-                () = &mut exit => break,
+                ended = &mut shutdown => return Ok(ended?),
                 // Drain the output: a full pipe would keep the process from exiting.
-                event = self.events.next() => match event {
-                    Some(Event::Output { .. } | Event::Exited { .. }) => {}
-                    Some(Event::Closed { .. } | Event::Failed { .. }) | None => break,
-                },
+                Some(_) = self.events.next() => {}
             }
         }
-        shutdown::terminate(&self.process).await?;
-        // Dropping the last handle would terminate the process a second time.
-        self.process.detach();
-        Ok(())
     }
 }
 
@@ -316,24 +295,9 @@ impl Drop for ProcessTransport {
             let process = self.process.clone();
             let grace = self.limits.stdin_close_grace;
             runtime.spawn(async move {
-                let termination = async {
-                    shutdown::close_stdin_and_wait(&process, grace).await;
-                    shutdown::terminate(&process).await
-                };
-                if let Ok(Ok(())) = timeout(TERMINATE_TIMEOUT, termination).await {
-                    process.detach();
-                }
+                let shutdown = shutdown::shut_down(&process, grace);
+                let _ = timeout(TERMINATE_TIMEOUT, shutdown).await;
             });
         }
     }
-}
-
-fn parse(line: &[u8]) -> Result<ServerJsonRpcMessage, serde_json::Error> {
-    // serde would accept an array as the fields of a message.
-    if line.trim_ascii_start().starts_with(b"[") {
-        return Err(serde_json::Error::custom(
-            "JSON-RPC batches are not supported",
-        ));
-    }
-    serde_json::from_slice(line)
 }

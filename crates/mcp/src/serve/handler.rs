@@ -65,25 +65,27 @@ impl ToolServer {
         };
         let session = running.waiting();
         tokio::pin!(session);
-        let ending = async {
-            tokio::select! {
-                () = cancel.cancelled() => {}
-                () = async {
-                    input_ended.cancelled().await;
-                    sleep(self.limits().call_drain).await;
-                } => {}
-            }
+        let input_drained = async {
+            input_ended.cancelled().await;
+            sleep(self.limits().call_drain).await;
         };
-        let (quit, deadline) = tokio::select! {
-            quit = &mut session => (Ok(quit), Instant::now() + write_drain),
-            () = ending => {
+        let quit = tokio::select! {
+            quit = &mut session => Some(quit),
+            () = cancel.cancelled() => None,
+            () = input_drained => None,
+        };
+        let deadline = Instant::now() + write_drain;
+        let quit = match quit {
+            Some(quit) => quit,
+            None => {
                 self.session_ended.cancel();
-                let deadline = Instant::now() + write_drain;
-                (timeout_at(deadline, session).await, deadline)
+                match timeout_at(deadline, session).await {
+                    Ok(quit) => quit,
+                    // A client that doesn't read the last responses is not waited for.
+                    Err(_) => return Ok(()),
+                }
             }
         };
-        // A client that doesn't read the last responses is not waited for.
-        let Ok(quit) = quit else { return Ok(()) };
         let _ = timeout_at(deadline, writer).await;
         match quit {
             Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Aborted(error)),

@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::serve::output_page::{OutputPage, OutputSummary};
 
 const UNLIMITED: OutputRetention = OutputRetention {
     head: 1 << 20,

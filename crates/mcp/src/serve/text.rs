@@ -104,7 +104,7 @@ pub(super) fn last_line(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::output_page::OmittedOutput;
+    use crate::serve::output_log::OmittedOutput;
 
     #[test]
     fn summary_says_how_to_read_the_omitted_part() {

@@ -7,8 +7,8 @@ use bytes::BytesMut;
 use rmcp::{
     RoleServer,
     model::{
-        ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage, ProtocolVersion,
-        ServerJsonRpcMessage,
+        ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage, JsonRpcRequest,
+        ProtocolVersion, ServerJsonRpcMessage,
     },
     transport::Transport,
 };
@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::debug;
 
-use crate::lines::{Line, LineSplitter};
+use crate::lines::{Line, LineSplitter, parse};
 
 const READ_BYTES: usize = 64 * 1024;
 /// Capacity of the queue of outgoing lines. A full queue blocks the sender.
@@ -94,19 +94,16 @@ impl<R> LineTransport<R> {
                 return None;
             }
         };
-        // serde would accept an array as the fields of a message.
-        let is_array = line.trim_ascii_start().starts_with(b"[");
-        let error = match serde_json::from_slice(line) {
-            Ok(message) if !is_array => return self.on_message(message),
-            Ok(_) => None,
-            Err(error) => Some(error),
+        let error = match parse(line) {
+            Ok(message) => return self.on_message(message),
+            Err(error) => error,
         };
         match serde_json::from_slice(line) {
             Ok(Value::Array(_)) => {
                 self.reject(&Value::Null, "JSON-RPC batches are not supported");
             }
             Ok(value) => {
-                debug!(?error, "rejected an invalid message");
+                debug!(%error, "rejected an invalid message");
                 self.reject_invalid(&value);
             }
             // Invalid JSON gets no response: two peers that answer it could loop for ever.
@@ -115,20 +112,16 @@ impl<R> LineTransport<R> {
         None
     }
 
+    /// Observes the message that opens the session. Earlier notifications and responses are
+    /// skipped.
     fn on_message(&mut self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
-        if let JsonRpcMessage::Request(request) = &message {
-            self.open_with(&request.request);
-        } else if self.phase == Phase::NotOpen {
+        if self.phase != Phase::NotOpen {
+            return Some(message);
+        }
+        let JsonRpcMessage::Request(JsonRpcRequest { request, .. }) = &message else {
             debug!("skipped a notification or response before the handshake");
             return None;
-        }
-        Some(message)
-    }
-
-    fn open_with(&mut self, request: &ClientRequest) {
-        if self.phase != Phase::NotOpen {
-            return;
-        }
+        };
         let newest = &ProtocolVersion::V_2026_07_28;
         let meta = request.get_meta();
         let is_stateless = || {
@@ -145,6 +138,7 @@ impl<R> LineTransport<R> {
             // The SDK rejects it.
             _ => {}
         }
+        Some(message)
     }
 
     /// Rejects JSON that is not a message. Notifications and responses get no response.

@@ -15,13 +15,8 @@ pub(in crate::serve) const GITIGNORE: &str = ".gitignore";
 #[derive(Clone, Debug)]
 pub(in crate::serve) struct IgnoreRules {
     include_hidden: bool,
-    innermost: Option<Arc<Layer>>,
-}
-
-#[derive(Debug)]
-struct Layer {
-    rules: Gitignore,
-    parent: Option<Arc<Layer>>,
+    /// The outermost first.
+    gitignores: Vec<Arc<Gitignore>>,
 }
 
 impl IgnoreRules {
@@ -29,7 +24,7 @@ impl IgnoreRules {
     pub(in crate::serve) fn new(include_hidden: bool) -> Self {
         IgnoreRules {
             include_hidden,
-            innermost: None,
+            gitignores: Vec::new(),
         }
     }
 
@@ -40,16 +35,9 @@ impl IgnoreRules {
         for line in text.lines() {
             let _ = builder.add_line(None, line);
         }
-        let Ok(rules) = builder.build() else {
-            return self.clone();
-        };
-        IgnoreRules {
-            include_hidden: self.include_hidden,
-            innermost: Some(Arc::new(Layer {
-                rules,
-                parent: self.innermost.clone(),
-            })),
-        }
+        let mut rules = self.clone();
+        rules.gitignores.extend(builder.build().map(Arc::new));
+        rules
     }
 
     /// Reports whether an entry is skipped.
@@ -58,12 +46,11 @@ impl IgnoreRules {
         if name == GIT_DIRECTORY.as_bytes() || (!self.include_hidden && name.starts_with(b".")) {
             return true;
         }
-        let mut layer = self.innermost.as_ref();
-        while let Some(Layer { rules, parent }) = layer.map(Arc::as_ref) {
-            match rules.matched(path, is_directory) {
+        for gitignore in self.gitignores.iter().rev() {
+            match gitignore.matched(path, is_directory) {
                 Match::Ignore(_) => return true,
                 Match::Whitelist(_) => return false,
-                Match::None => layer = parent.as_ref(),
+                Match::None => {}
             }
         }
         false

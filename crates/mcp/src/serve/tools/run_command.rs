@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{duration_in_range, max_output};
 use crate::serve::{
     CallContext, OutputSummary, ProcessState, StartRequest, Stream, Tool, ToolError, ToolProcess,
-    output_page::last_bytes, text,
+    output_log::last_bytes, text,
 };
 
 /// The exit code of a command that timed out, as of `timeout(1)`.

@@ -239,13 +239,9 @@ async fn server_of_a_lost_executor_fails() {
     call(&pool, "get-sum", json!({"a": 2, "b": 3}))
         .await
         .unwrap_err();
-    let mut status = pool.statuses()["one"].clone();
-    soon("permanent failure", async {
-        while !matches!(status, ServerStatus::Failed(_)) {
-            status = pool.changed("one", &status).await.unwrap();
-        }
-    })
-    .await;
+    let mut status = pool.status("one").unwrap();
+    let failed = status.wait_for(|status| matches!(status, ServerStatus::Failed(_)));
+    drop(soon("permanent failure", failed).await.unwrap());
 }
 
 #[tokio::test]

@@ -42,16 +42,12 @@ async fn failing_restarts_end_in_failure() {
         let seen = directory.path().join("seen");
         let pool = environment.one(&misbehaving(&["once", seen.to_str().unwrap()]), &limits);
         call(&pool, "die", json!({})).await.unwrap_err();
-        let mut status = pool.statuses()["one"].clone();
-        let why = soon("permanent failure", async {
-            loop {
-                if let ServerStatus::Failed(why) = &status {
-                    break why.clone();
-                }
-                status = pool.changed("one", &status).await.unwrap();
-            }
-        })
-        .await;
+        let mut status = pool.status("one").unwrap();
+        let failed = status.wait_for(|status| matches!(status, ServerStatus::Failed(_)));
+        let failed = soon("permanent failure", failed).await.unwrap().clone();
+        let ServerStatus::Failed(why) = failed else {
+            panic!("{failed:?}")
+        };
         assert!(
             matches!(
                 &*why,

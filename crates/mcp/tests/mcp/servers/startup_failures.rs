@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use outpost_client::{Error, Executor, Pending};
-use outpost_mcp::{CallError, ExecutorProvider, LaunchError, Limits, ServerFailure};
+use outpost_mcp::{CallError, ExecutorProvider, Limits, ServerFailure};
 use serde_json::json;
 
 use super::harness::{TestEnvironment, call, in_each_environment, misbehaving};
@@ -60,10 +60,7 @@ async fn unresponsive_executor_is_reported_as_such() {
             panic!("{called:?}")
         };
         assert!(
-            matches!(
-                &*why,
-                ServerFailure::Launch(LaunchError::Executor(Error::TimedOut { .. }))
-            ),
+            matches!(&*why, ServerFailure::Executor(Error::TimedOut { .. })),
             "{why:?}"
         );
         pool.close().await;

@@ -8,7 +8,7 @@ use crate::Limits;
 
 /// Counts the consecutive failures of one server.
 #[derive(Debug)]
-pub(super) struct RestartPolicy {
+pub(crate) struct RestartPolicy {
     limits: Limits,
     consecutive_failures: u32,
     was_ready: bool,
@@ -16,7 +16,7 @@ pub(super) struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         RestartPolicy {
             limits: limits.clone(),
             consecutive_failures: 0,
@@ -26,7 +26,7 @@ impl RestartPolicy {
     }
 
     /// Records that the server is ready.
-    pub(super) fn on_ready(&mut self, now: Instant) {
+    pub(crate) fn on_ready(&mut self, now: Instant) {
         self.was_ready = true;
         self.ready_since = Some(now);
     }
@@ -35,7 +35,7 @@ impl RestartPolicy {
     /// start, or `None` to give up.
     ///
     /// A server that was never ready isn't restarted: it would fail for the same reason.
-    pub(super) fn on_failure(&mut self, now: Instant) -> Option<Duration> {
+    pub(crate) fn on_failure(&mut self, now: Instant) -> Option<Duration> {
         if !self.was_ready {
             return None;
         }

@@ -1,20 +1,29 @@
-//! One server of the pool: starts it, restarts it, and provides its session.
+//! All configured MCP servers.
+//!
+//! Each server has a task that starts it, opens a session, and restarts it when the session has
+//! ended, as the restart policy allows. Calls wait on the status of their server.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock, atomic::Ordering},
+};
 
 use outpost_client::Executor;
-use rmcp::{ClientLifecycleMode, model::ProtocolVersion};
+use rmcp::{
+    ClientLifecycleMode,
+    model::{CallToolResult, JsonObject, ProgressNotificationParam, ProtocolVersion, Tool},
+};
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::{Semaphore, mpsc, watch},
     time::{Instant, sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::restart_policy::RestartPolicy;
 use crate::{
-    CallError, Command, EndReason, ExecutorProvider, LaunchError, Limits, ProcessTransport,
+    CallError, Command, EndReason, ExecutorProvider, Executors, Limits, ProcessTransport,
     ServerDiagnostics, ServerFailure,
     config::{Environment, ServerConfig, TransportConfig},
+    restart_policy::RestartPolicy,
     session::Session,
     streamable_http::HttpTransport,
 };
@@ -33,8 +42,140 @@ pub enum ServerStatus {
 }
 
 impl ServerStatus {
-    pub(super) fn is_settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         !matches!(self, ServerStatus::Starting)
+    }
+}
+
+/// All configured servers. Dropping the pool terminates them; [`ServerPool::close`] also
+/// waits for that.
+pub struct ServerPool {
+    servers: BTreeMap<String, Arc<ManagedServer>>,
+    cancel: CancellationToken,
+    /// The servers' tasks.
+    tasks: TaskTracker,
+}
+
+impl ServerPool {
+    /// Starts all enabled servers concurrently. Must be called inside a tokio runtime.
+    #[must_use]
+    pub fn start(
+        servers: BTreeMap<String, ServerConfig>,
+        executors: &Executors,
+        limits: &Limits,
+    ) -> Self {
+        let cancel = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        let enabled = servers.into_iter().filter(|(_, config)| config.enabled);
+        let servers = enabled.map(|(name, config)| {
+            let server = Arc::new(ManagedServer {
+                name: name.clone(),
+                limits: Limits {
+                    startup: config.startup_timeout.unwrap_or(limits.startup),
+                    tool: config.tool_timeout.unwrap_or(limits.tool),
+                    ..limits.clone()
+                },
+                provider: match config.environment {
+                    Environment::Local => Some(Arc::clone(&executors.local)),
+                    Environment::Remote => executors.remote.clone(),
+                },
+                status: watch::Sender::new(ServerStatus::Starting),
+                call_permit: (!config.parallel).then(|| Semaphore::new(1)),
+                config,
+            });
+            let (task_server, cancel) = (Arc::clone(&server), cancel.clone());
+            tasks.spawn(async move { task_server.run(cancel).await });
+            (name, server)
+        });
+        let servers = servers.collect();
+        tasks.close();
+        ServerPool {
+            servers,
+            cancel,
+            tasks,
+        }
+    }
+
+    /// Returns the status of each server by name.
+    #[must_use]
+    pub fn statuses(&self) -> BTreeMap<String, ServerStatus> {
+        let servers = self.servers.values();
+        servers
+            .map(|server| (server.name.clone(), server.status.borrow().clone()))
+            .collect()
+    }
+
+    /// Waits until every server is ready or has failed.
+    pub async fn settled(&self) {
+        for server in self.servers.values() {
+            // The wait can't fail: the pool holds the sender.
+            let mut status = server.status.subscribe();
+            let _ = status.wait_for(ServerStatus::is_settled).await;
+        }
+    }
+
+    /// Returns the status of a server, to wait for its changes.
+    pub fn status(&self, server: &str) -> Result<watch::Receiver<ServerStatus>, CallError> {
+        Ok(self.server(server)?.status.subscribe())
+    }
+
+    /// Returns the session with a server, once it is ready.
+    pub async fn session(&self, server: &str) -> Result<Arc<Session>, CallError> {
+        self.server(server)?.session().await
+    }
+
+    /// Lists the tools of a server that its configuration allows.
+    pub async fn tools(&self, server: &str) -> Result<Vec<Tool>, CallError> {
+        let server = self.server(server)?;
+        let mut tools = server.session().await?.tools().await?;
+        tools.retain(|tool| server.config.tools.allows(&tool.name));
+        Ok(tools)
+    }
+
+    /// Calls a tool of a server, once the server is ready. Without support for parallel
+    /// calls, earlier calls complete first. Dropping the future cancels the call.
+    ///
+    /// A call is not repeated if the server ends during it: it may have had effects.
+    pub async fn call(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: JsonObject,
+        progress: Option<&mpsc::Sender<ProgressNotificationParam>>,
+    ) -> Result<CallToolResult, CallError> {
+        let server = self.server(server)?;
+        if !server.config.tools.allows(tool) {
+            return Err(CallError::Disabled {
+                server: server.name.clone(),
+                tool: tool.to_owned(),
+            });
+        }
+        // The wait is bounded: each earlier call has a timeout. The semaphore is never closed.
+        let _permit = match &server.call_permit {
+            Some(permit) => permit.acquire().await.ok(),
+            None => None,
+        };
+        let session = server.session().await?;
+        session.call(tool, arguments, progress).await
+    }
+
+    /// Terminates all servers and waits for that.
+    pub async fn close(&self) {
+        self.cancel.cancel();
+        self.tasks.wait().await;
+    }
+
+    fn server(&self, name: &str) -> Result<&Arc<ManagedServer>, CallError> {
+        let server = self.servers.get(name);
+        server.ok_or_else(|| CallError::UnknownServer {
+            server: name.to_owned(),
+        })
+    }
+}
+
+impl Drop for ServerPool {
+    fn drop(&mut self) {
+        self.cancel.cancel();
     }
 }
 
@@ -42,42 +183,22 @@ impl ServerStatus {
 type FirstDiagnostics = OnceLock<Arc<ServerDiagnostics>>;
 
 /// A server with its status. The pool runs one task per server.
-pub(super) struct ManagedServer {
-    pub(super) name: String,
-    pub(super) config: ServerConfig,
+struct ManagedServer {
+    name: String,
+    config: ServerConfig,
     /// With the timeouts of the configuration.
     limits: Limits,
     /// `None` for a remote server without a remote executor.
     provider: Option<Arc<dyn ExecutorProvider>>,
     /// Written by the server's task only.
-    pub(super) status: watch::Sender<ServerStatus>,
+    status: watch::Sender<ServerStatus>,
     /// Serializes calls to a server without support for parallel calls.
-    pub(super) call_permit: Option<Semaphore>,
+    call_permit: Option<Semaphore>,
 }
 
 impl ManagedServer {
-    pub(super) fn new(
-        name: String,
-        config: ServerConfig,
-        provider: Option<Arc<dyn ExecutorProvider>>,
-        limits: &Limits,
-    ) -> Self {
-        ManagedServer {
-            call_permit: (!config.parallel).then(|| Semaphore::new(1)),
-            name,
-            limits: Limits {
-                startup: config.startup_timeout.unwrap_or(limits.startup),
-                tool: config.tool_timeout.unwrap_or(limits.tool),
-                ..limits.clone()
-            },
-            config,
-            provider,
-            status: watch::Sender::new(ServerStatus::Starting),
-        }
-    }
-
     /// Keeps the server running until it fails for good or `cancel` is cancelled.
-    pub(super) async fn run(&self, cancel: CancellationToken) {
+    async fn run(&self, cancel: CancellationToken) {
         let mut restarts = RestartPolicy::new(&self.limits);
         let last = tokio::select! {
             failure = self.keep_running(&mut restarts) => ServerStatus::Failed(Arc::new(failure)),
@@ -98,7 +219,7 @@ impl ManagedServer {
                     restarts.on_ready(Instant::now());
                     self.status
                         .send_replace(ServerStatus::Ready(Arc::clone(&session)));
-                    let reason = session.ended().await;
+                    let reason = session.diagnostics.ended().await;
                     self.status.send_replace(ServerStatus::Starting);
                     session.close().await;
                     ServerFailure::Ended(reason)
@@ -127,7 +248,7 @@ impl ManagedServer {
         if diagnostics.is_none() && self.config.environment == Environment::Remote {
             let attempt = "reaching the executor";
             let error = outpost_client::Error::TimedOut { attempt, within };
-            return Err(LaunchError::Executor(error).into());
+            return Err(error.into());
         }
         let (skipped, first) = diagnostics
             .map(|server| server.skipped())
@@ -151,8 +272,7 @@ impl ManagedServer {
             TransportConfig::Http(endpoint) => {
                 let executor = self.executor().await?;
                 let transport = HttpTransport::new(endpoint, executor, &self.limits)?;
-                let diagnostics = diagnostics.get_or_init(|| transport.diagnostics());
-                let diagnostics = Arc::clone(diagnostics);
+                let diagnostics = Arc::clone(diagnostics.get_or_init(|| transport.diagnostics()));
                 return Session::open(transport, diagnostics, auto, &self.limits).await;
             }
         };
@@ -167,7 +287,7 @@ impl ManagedServer {
             Err(ServerFailure::Handshake(_))
                 if diagnostics
                     .get()
-                    .is_some_and(|server| server.discovery_timed_out()) =>
+                    .is_some_and(|server| server.discovery_timed_out.load(Ordering::Relaxed)) =>
             {
                 let limits = Limits {
                     discovery: self.limits.startup,
@@ -199,11 +319,11 @@ impl ManagedServer {
             let server = self.name.clone();
             return Err(ServerFailure::NoRemote { server });
         };
-        Ok(provider.executor().await.map_err(LaunchError::from)?)
+        Ok(provider.executor().await?)
     }
 
     /// Waits until the server is ready or has failed, and returns its session.
-    pub(super) async fn session(&self) -> Result<Arc<Session>, CallError> {
+    async fn session(&self) -> Result<Arc<Session>, CallError> {
         let mut status = self.status.subscribe();
         let settled = status.wait_for(ServerStatus::is_settled).await;
         let server = self.name.clone();
