@@ -79,4 +79,4 @@ pub use sys::memory::trim_heap;
 pub use sys::register::ReadableFd;
 pub use sys::signal_reset::{is_sigint_ignored, restore_sigchld, restore_sigint};
 pub use terminal::NoTerminal;
-pub use tree::TreeChoice;
+pub use tree::{TreeChoice, unescape_mountinfo};

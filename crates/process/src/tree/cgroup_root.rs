@@ -181,8 +181,8 @@ fn locate(cgroup: &str, mounts: &[u8]) -> Option<PathBuf> {
 /// Parses `36 35 0:28 /root /mount/point rw,… optional… - cgroup2 source options`.
 fn directory(own: &str, line: &[u8]) -> Option<PathBuf> {
     let mut fields = line.split(|byte| *byte == b' ');
-    let root = String::from_utf8(unescape(fields.nth(3)?)).ok()?;
-    let mount = unescape(fields.next()?);
+    let root = String::from_utf8(unescape_mountinfo(fields.nth(3)?)).ok()?;
+    let mount = unescape_mountinfo(fields.next()?);
     if fields.find(|field| *field == b"-").and(fields.next()) != Some(b"cgroup2") {
         return None;
     }
@@ -200,8 +200,9 @@ fn directory(own: &str, line: &[u8]) -> Option<PathBuf> {
     Some(mount.join(below.trim_start_matches('/')))
 }
 
-/// Decodes the octal escapes (`\040`) that the kernel uses for blanks and other special characters.
-fn unescape(field: &[u8]) -> Vec<u8> {
+/// Decodes the octal escapes (`\040`) that mountinfo uses for blanks and other special characters.
+#[must_use]
+pub fn unescape_mountinfo(field: &[u8]) -> Vec<u8> {
     let mut parts = field.split(|byte| *byte == b'\\');
     let mut bytes = parts.next().unwrap_or_default().to_vec();
     for part in parts {

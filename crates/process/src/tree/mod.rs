@@ -20,6 +20,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::subreaper::SubreaperTree;
 use cgroup::Cgroup;
+pub use cgroup_root::unescape_mountinfo;
 pub use factory::TreeChoice;
 pub(crate) use factory::{NewTree, TreeFactory};
 use group::Group;

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use outpost_process::unescape_mountinfo;
 use rustix::fs::Access;
 
 use crate::linux::placeholder;
@@ -108,29 +109,8 @@ fn kernel_mount(line: &[u8]) -> Option<KernelMount> {
         kind if SETTINGS.contains(&kind) => KernelMountKind::Settings,
         _ => return None,
     };
-    let path = unescape(path).into();
+    let path = OsString::from_vec(unescape_mountinfo(path)).into();
     Some(KernelMount { path, kind })
-}
-
-/// Decodes octal escapes of spaces, tabs, newlines and backslashes.
-fn unescape(field: &[u8]) -> OsString {
-    let mut bytes = Vec::new();
-    let mut rest = field;
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.first_chunk::<3>().filter(|_| *first == b'\\');
-        let number = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match number.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    OsString::from_vec(bytes)
 }
 
 #[cfg(test)]
