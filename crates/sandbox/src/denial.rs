@@ -1,5 +1,7 @@
 //! Recognizes processes that failed because of their sandbox.
 
+use memchr::memmem;
+
 /// Error messages of programs that were denied something, in lower case.
 const PHRASES: [&[u8]; 7] = [
     b"operation not permitted",
@@ -37,15 +39,14 @@ fn contains_phrase<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> bool {
         let kept = text.len().min(longest.saturating_sub(1));
         text.drain(..text.len() - kept);
         text.extend(chunk.iter().map(u8::to_ascii_lowercase));
-        if PHRASES.iter().any(|phrase| contains(&text, phrase)) {
+        if PHRASES
+            .iter()
+            .any(|phrase| memmem::find(&text, phrase).is_some())
+        {
             return true;
         }
     }
     false
-}
-
-fn contains(text: &[u8], phrase: &[u8]) -> bool {
-    memchr::memmem::find(text, phrase).is_some()
 }
 
 #[cfg(test)]

@@ -26,9 +26,14 @@ impl Plan {
     /// Returns the access at a path; [`Access::Deny`] without a rule.
     #[must_use]
     pub fn access(&self, path: &Path) -> Access {
-        let covering = self.rules.iter().rev();
-        let mut covering = covering.filter(|rule| path.starts_with(&rule.path));
-        covering.next().map_or(Access::Deny, |rule| rule.access)
+        let rule = self.covering(self.rules.len(), path);
+        rule.map_or(Access::Deny, |rule| rule.access)
+    }
+
+    /// Returns the rule among the first `count` that applies at a path.
+    pub(crate) fn covering(&self, count: usize, path: &Path) -> Option<&Rule> {
+        let mut rules = self.rules[..count].iter().rev();
+        rules.find(|rule| path.starts_with(&rule.path))
     }
 
     /// Makes all writable paths read-only. Nothing can be created then, so that absent paths need no

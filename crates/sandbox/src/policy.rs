@@ -85,16 +85,21 @@ impl Workspace {
         }
         let more = self.writable_roots.iter().cloned();
         entries.extend(more.map(|root| Entry::path(root, Access::Write)));
-        Policy {
-            file_system: FileSystem::restricted(entries),
-            network: if self.network_access {
-                Network::Enabled
-            } else {
-                Network::Restricted
-            },
-            cwd: cwd.to_owned(),
-            workspace_roots: vec![cwd.to_owned()],
-        }
+        let network = if self.network_access {
+            Network::Enabled
+        } else {
+            Network::Restricted
+        };
+        policy_for(cwd, FileSystem::restricted(entries), network)
+    }
+}
+
+fn policy_for(cwd: &Path, file_system: FileSystem, network: Network) -> Policy {
+    Policy {
+        file_system,
+        network,
+        cwd: cwd.to_owned(),
+        workspace_roots: vec![cwd.to_owned()],
     }
 }
 
@@ -111,36 +116,30 @@ impl Profile {
     /// Returns the policy for work in this directory.
     #[must_use]
     pub fn policy(&self, cwd: &Path) -> Policy {
-        Policy {
-            file_system: match &self.file_system {
-                FileSystem::Restricted(files) => {
-                    FileSystem::Restricted(with_literal_patterns(files))
-                }
-                FileSystem::Unrestricted => FileSystem::Unrestricted,
-            },
-            network: self.network,
-            cwd: cwd.to_owned(),
-            workspace_roots: vec![cwd.to_owned()],
+        let mut file_system = self.file_system.clone();
+        if let FileSystem::Restricted(files) = &mut file_system {
+            add_literal_patterns(files);
         }
+        policy_for(cwd, file_system, self.network)
     }
 }
 
 /// Adds each pattern with brackets or braces also as a literal name. Both occur in names, so a denial
 /// applies in either sense.
-fn with_literal_patterns(files: &Restricted) -> Restricted {
-    let mut files = files.clone();
+fn add_literal_patterns(files: &mut Restricted) {
     let literal = files.entries.iter().filter_map(|entry| match &entry.path {
-        EntryPath::GlobPattern { pattern } => Some(Entry {
-            path: EntryPath::GlobPattern {
-                pattern: escaped(pattern)?,
-            },
-            ..entry.clone()
-        }),
+        EntryPath::GlobPattern { pattern } => {
+            let pattern = escaped(pattern)?;
+            let path = EntryPath::GlobPattern { pattern };
+            Some(Entry {
+                path,
+                ..entry.clone()
+            })
+        }
         EntryPath::Path { .. } | EntryPath::Special { .. } => None,
     });
     let literal: Vec<_> = literal.collect();
     files.entries.extend(literal);
-    files
 }
 
 /// Escapes brackets and braces. Returns none if there are none, or the pattern has escapes already.
@@ -148,14 +147,10 @@ fn escaped(pattern: &str) -> Option<String> {
     if pattern.contains('\\') || !pattern.contains(['[', '{']) {
         return None;
     }
-    let mut escaped = String::new();
-    for character in pattern.chars() {
-        if matches!(character, '[' | ']' | '{' | '}' | ',') {
-            escaped.push('\\');
-        }
-        escaped.push(character);
-    }
-    Some(escaped)
+    let escape = |character| "[]{},".contains(character).then_some('\\');
+    let characters = pattern.chars();
+    let escaped = characters.flat_map(|character| escape(character).into_iter().chain([character]));
+    Some(escaped.collect())
 }
 
 /// The profiles of a server.

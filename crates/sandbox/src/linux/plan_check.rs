@@ -3,16 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::mounts::{self, LocalHostPaths};
-use crate::{Access, Plan, PrepareError, Warning};
+use crate::{Access, Plan, PrepareError, Rule, Warning};
 
 /// Checks that namespaces can enforce a plan and that it shows what the helper needs.
 pub(super) fn check_namespaces(plan: &Plan, libraries: &[PathBuf]) -> Result<(), PrepareError> {
     let proc = Path::new("/proc");
-    if plan
-        .rules
-        .iter()
-        .any(|rule| rule.path == proc && rule.access == Access::Deny)
-    {
+    let is_denied = |rule: &Rule| rule.path == proc && rule.access == Access::Deny;
+    if plan.rules.iter().any(is_denied) {
         return Err(PrepareError::ProcDenied(proc.to_owned()));
     }
     let mut rules = plan.rules.iter();
@@ -41,16 +38,12 @@ pub(super) fn check_landlock(plan: &Plan) -> Result<(), PrepareError> {
         }
     }
     for (at, rule) in plan.rules.iter().enumerate() {
-        let above = plan.rules[..at].iter().rev();
-        let mut above = above.filter(|above| rule.path.starts_with(&above.path));
-        let Some(above) = above.next().map(|above| above.access) else {
-            continue;
-        };
-        match (above, rule.access) {
-            (Access::Read | Access::Write, Access::Deny) => {
+        let above = plan.covering(at, &rule.path);
+        match (above.map(|above| above.access), rule.access) {
+            (Some(Access::Read | Access::Write), Access::Deny) => {
                 return Err(PrepareError::DeniedBelowGrant(rule.path.clone()));
             }
-            (Access::Write, Access::Read) => {
+            (Some(Access::Write), Access::Read) => {
                 tracing::warn!(
                     path = ?rule.path,
                     "read-only path is writable: sandbox.level is landlock"

@@ -138,7 +138,10 @@ impl Bound {
             }
             SpecialPath::ProjectRoots { subpath } => {
                 let below = subpath.as_deref().unwrap_or(Path::new(""));
-                check_subpath(below)?;
+                let mut components = below.components();
+                if !components.all(|one| matches!(one, Component::Normal(_) | Component::CurDir)) {
+                    return Err(PlanError::Subpath(below.to_owned()));
+                }
                 for root in &policy.workspace_roots {
                     let path: PathBuf = root.join(below).components().collect();
                     self.path(path, entry);
@@ -153,8 +156,8 @@ impl Bound {
             },
             SpecialPath::SlashTmp => self.push("/tmp".into(), entry, Origin::Entry, Absence::Warns),
             SpecialPath::Unknown { path, .. } => {
-                let name = path.chars().take(100).collect();
-                self.warnings.push(Warning::UnknownSpecial(name));
+                let warning = Warning::UnknownSpecial(excerpt(path));
+                self.warnings.push(warning);
             }
         }
         Ok(())
@@ -194,17 +197,6 @@ impl Bound {
             }
         }
         Ok(())
-    }
-}
-
-fn check_subpath(below: &Path) -> Result<(), PlanError> {
-    let stays = below
-        .components()
-        .all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
-    if stays {
-        Ok(())
-    } else {
-        Err(PlanError::Subpath(below.to_owned()))
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Pattern {
     /// The start of the scan: absolute, including the literal components at the start of the pattern.
     pub(super) base: PathBuf,
     /// Matches paths relative to the base. Empty if the pattern is a literal path.
-    steps: Vec<PatternToken>,
+    pub(super) steps: Vec<PatternToken>,
     /// Whether the pattern is `**/name`, so that only the name of a match matters.
     pub(super) by_name_alone: bool,
 }
@@ -53,12 +53,8 @@ impl Pattern {
             return None;
         }
         let expanded = expand_braces(text, MAX_ALTERNATIVES)?;
-        Some(
-            expanded
-                .iter()
-                .map(|text| Pattern::new(base, text))
-                .collect(),
-        )
+        let patterns = expanded.iter().map(|text| Pattern::new(base, text));
+        Some(patterns.collect())
     }
 
     fn new(base: &Path, text: &str) -> Pattern {
@@ -102,10 +98,6 @@ impl Pattern {
     /// Returns whether the pattern is a literal path.
     pub(super) fn is_literal(&self) -> bool {
         self.steps.is_empty()
-    }
-
-    pub(super) fn steps(&self) -> &[PatternToken] {
-        &self.steps
     }
 }
 

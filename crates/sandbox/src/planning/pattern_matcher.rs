@@ -30,7 +30,7 @@ pub(super) struct NameMatch {
 impl<'p> PatternMatcher<'p> {
     /// Starts at the pattern's base.
     pub(super) fn new(pattern: &'p Pattern) -> Self {
-        let steps = pattern.steps();
+        let steps = &pattern.steps[..];
         let states = States::new(steps.len() + 1);
         let mut walk = PatternMatcher {
             steps,

@@ -88,13 +88,13 @@ pub fn plan(
             planner.restrict(files, bound, limits)?;
         }
     }
-    if planner.table.len() > limits.rules {
+    if planner.table.rules.len() > limits.rules {
         let limit = limits.rules;
         return Err(PlanError::ManyRules { limit });
     }
     Ok(Plan {
         links: planner.missing_links(),
-        rules: identified(planner.table.into_rules(), view)?,
+        rules: identified(planner.table.rules.into_values().collect(), view)?,
         network: policy.network,
         cwd: cwd.path,
         warnings: planner.warnings,
@@ -132,7 +132,7 @@ impl Planner<'_> {
         for path in bound.paths {
             self.add_entry(path)?;
         }
-        let root = self.table.get(Path::new("/"));
+        let root = self.table.rules.get(Path::new("/"));
         let is_everything_writable =
             root.is_some_and(|rule| rule.access == Access::Write) && !is_narrowed;
         if !is_everything_writable {
@@ -158,15 +158,14 @@ impl Planner<'_> {
                 self.table
                     .add(Rule::new(path, Access::Deny, end.presence(), Origin::Glob));
                 // A generous limit, because redundant denials are removed later.
-                if self.table.len() > limits.rules * 8 {
+                if self.table.rules.len() > limits.rules * 8 {
                     let limit = limits.rules;
                     return Err(PlanError::ManyRules { limit });
                 }
             }
         }
-        let closed = scan.into_closed();
-        self.closed
-            .extend(closed.iter().map(|path| from_pattern(path)));
+        let closed = scan.closed.iter().map(|path| from_pattern(path));
+        self.closed.extend(closed);
         self.check_links()?;
         self.add_closed()?;
         self.add_masks();
@@ -249,7 +248,7 @@ impl Planner<'_> {
         {
             let path = root.join(name);
             let granted = self.absent_grants.iter().any(|(grant, _)| *grant == path);
-            if granted || self.table.get(&path).is_some() {
+            if granted || self.table.rules.contains_key(&path) {
                 continue;
             }
             let Resolved { end, links, .. } = resolve(self.view, &path)?;
@@ -310,7 +309,7 @@ impl Planner<'_> {
     /// denial, which has precedence.
     fn check_absent_grants(&mut self) -> Result<(), PlanError> {
         for (path, absence) in std::mem::take(&mut self.absent_grants) {
-            if self.table.is_writable(&path) || self.table.get(&path).is_some() {
+            if self.table.is_writable(&path) || self.table.rules.contains_key(&path) {
                 continue;
             }
             match absence {
@@ -328,7 +327,7 @@ impl Planner<'_> {
         masks.retain(|mask| {
             let above = self.table.above(&mask.path);
             let creatable = above.is_some_and(|above| above.access == Access::Write);
-            creatable && !is_kernel_path(&mask.path) && self.table.get(&mask.path).is_none()
+            creatable && !is_kernel_path(&mask.path) && !self.table.rules.contains_key(&mask.path)
         });
         // Of two masks for the same path, the stricter one stays.
         for mask in masks {

@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     FileSystemView, PlanError, PlanLimits,
+    file_system::is_absence,
     pattern::Pattern,
     pattern_matcher::PatternMatcher,
     resolve::{End, resolve},
@@ -24,7 +25,7 @@ pub(super) struct Scan<'a> {
     limit: usize,
     deadline: Instant,
     /// Directories that can't be read and may contain matches.
-    closed: Vec<PathBuf>,
+    pub(super) closed: Vec<PathBuf>,
 }
 
 impl<'a> Scan<'a> {
@@ -89,11 +90,6 @@ impl<'a> Scan<'a> {
         Ok(found)
     }
 
-    /// Returns the directories that could not be read.
-    pub(super) fn into_closed(self) -> Vec<PathBuf> {
-        self.closed
-    }
-
     /// Counts inspected files. Empty directories and literal patterns count too.
     fn visit(&mut self, count: usize) -> Result<(), PlanError> {
         self.visited += count;
@@ -124,14 +120,7 @@ impl<'a> Scan<'a> {
                 return Ok(Vec::new());
             }
             // Removed since it was listed.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-            {
-                return Ok(Vec::new());
-            }
+            Err(error) if is_absence(&error) => return Ok(Vec::new()),
             Err(error) => {
                 let path = directory.to_owned();
                 return Err(PlanError::Inspect { path, error });

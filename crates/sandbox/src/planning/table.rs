@@ -11,7 +11,7 @@ use crate::{Access, Origin, Presence, Rule};
 /// One rule per path, sorted: a parent path comes before the paths below it.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    rules: BTreeMap<PathBuf, Rule>,
+    pub(super) rules: BTreeMap<PathBuf, Rule>,
 }
 
 impl Table {
@@ -27,16 +27,8 @@ impl Table {
         }
     }
 
-    pub(super) fn get(&self, path: &Path) -> Option<&Rule> {
-        self.rules.get(path)
-    }
-
     pub(super) fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.values()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.rules.len()
     }
 
     /// Returns the rule that applies to a path.
@@ -109,9 +101,5 @@ impl Table {
             let (access, presence) = (Access::Write, Presence::Directory);
             self.add(Rule::new(path, access, presence, Origin::Pinned));
         }
-    }
-
-    pub(super) fn into_rules(self) -> Vec<Rule> {
-        self.rules.into_values().collect()
     }
 }
