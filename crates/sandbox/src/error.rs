@@ -21,8 +21,7 @@ pub enum SandboxError {
     Prepare(#[from] PrepareError),
     /// A step between the server and the program failed.
     #[error(
-        "{}: cannot {step}{}: {}{}",
-        prefix(FailureKind::Preparation),
+        "{PREPARATION}: cannot {step}{}: {}{}",
         in_parentheses(stderr),
         io::Error::from_raw_os_error(*errno),
         remedy(*step, *errno)
@@ -36,19 +35,19 @@ pub enum SandboxError {
         stderr: String,
     },
     /// The helper exited without a report.
-    #[error("{}: {stderr}", prefix(FailureKind::Preparation))]
+    #[error("{PREPARATION}: {stderr}")]
     HelperExited {
         /// The first line that it wrote.
         stderr: String,
     },
     /// Preparation or the helper's setup took too long.
-    #[error("{}: it took longer than {limit:?}", prefix(FailureKind::Preparation))]
+    #[error("{PREPARATION}: it took longer than {limit:?}")]
     Timeout {
         /// The limit.
         limit: Duration,
     },
     /// The thread that planned the process panicked.
-    #[error("{}: planning failed unexpectedly", prefix(FailureKind::Preparation))]
+    #[error("{PREPARATION}: planning failed unexpectedly")]
     PlanningPanicked,
 }
 
@@ -97,10 +96,12 @@ fn in_parentheses(stderr: &str) -> String {
     }
 }
 
+const PREPARATION: &str = "failed to prepare process sandbox";
+
 fn prefix(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::Intent => "sandbox intent cannot be enforced on this executor",
-        FailureKind::Preparation => "failed to prepare process sandbox",
+        FailureKind::Preparation => PREPARATION,
     }
 }
 
@@ -138,17 +139,10 @@ pub enum PrepareError {
 }
 
 impl PrepareError {
-    /// Returns whether the policy or its preparation is at fault.
-    #[must_use]
-    pub fn failure_kind(&self) -> FailureKind {
+    fn failure_kind(&self) -> FailureKind {
         match self {
-            PrepareError::Unenforceable(_)
-            | PrepareError::TooManyArguments(_)
-            | PrepareError::ProcDenied(_)
-            | PrepareError::HelperLibrary(_)
-            | PrepareError::ReadOnlyDevice(_)
-            | PrepareError::DeniedBelowGrant(_) => FailureKind::Intent,
             PrepareError::Placeholder(_) | PrepareError::Os(_) => FailureKind::Preparation,
+            _ => FailureKind::Intent,
         }
     }
 }

@@ -19,6 +19,15 @@ pub(crate) struct OpenError {
     pub(super) last_directory: Option<OwnedFd>,
 }
 
+impl From<Errno> for OpenError {
+    fn from(errno: Errno) -> Self {
+        OpenError {
+            errno,
+            last_directory: None,
+        }
+    }
+}
+
 impl From<OpenError> for Errno {
     fn from(error: OpenError) -> Self {
         error.errno
@@ -30,11 +39,7 @@ const PATH_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CL
 /// Opens an absolute path with `O_PATH`. A symbolic link in any component, also the last, is an
 /// error.
 pub(crate) fn open(path: &Path) -> Result<OwnedFd, OpenError> {
-    let root = open_root().map_err(|errno| OpenError {
-        errno,
-        last_directory: None,
-    })?;
-    open_in(root, path)
+    open_in(open_root()?, path)
 }
 
 /// Opens the current root directory.
@@ -66,13 +71,11 @@ pub(super) fn open_in(root: OwnedFd, path: &Path) -> Result<OwnedFd, OpenError> 
             Err(errno) => return Err(failed(errno, Some(current))),
         };
     }
-    match rustix::fs::fstat(&current) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
-            Err(failed(Errno::LOOP, None))
-        }
-        Ok(_) => Ok(current),
-        Err(errno) => Err(failed(errno, None)),
+    let stat = rustix::fs::fstat(&current)?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+        return Err(Errno::LOOP.into());
     }
+    Ok(current)
 }
 
 /// Returns device and inode of an open file.

@@ -1,20 +1,18 @@
 //! Finds out what this host can enforce by trying it.
 
-use std::fmt;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::bubblewrap::Mounter;
-use super::helper::{Program, Report, Step};
-use super::launch::{PreparedProcess, first_line, read_available};
-use super::sandbox::{Sandbox, stderr_pipe};
+use super::helper::{Program, Report, Step, set_recv_timeout, socket_pair};
+use super::launch::{MAX_OUTPUT, PreparedProcess, first_line, read_available};
+use super::sandbox::Sandbox;
 use super::sys;
 use crate::{Access, Level, Network, Origin, Plan, Presence, Rule};
 
@@ -92,35 +90,26 @@ pub enum Unenforceable {
 }
 
 /// The change that enables namespaces on this host.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Remedy {
     /// Raise the limit of this kind of namespaces.
+    #[error("set the sysctl user.max_{0}_namespaces above 1")]
     MaxNamespaces(&'static str),
     /// Enable unprivileged namespaces; a setting of Debian kernels.
+    #[error("set the sysctl kernel.unprivileged_userns_clone to 1")]
     UnprivilegedClone,
     /// Lift a restriction by AppArmor; a setting of Ubuntu.
+    #[error(
+        "set the sysctl kernel.apparmor_restrict_unprivileged_userns to 0, or allow bwrap \
+         in an AppArmor profile"
+    )]
     AppArmor,
     /// None of the known settings forbids them.
+    #[error(
+        "check that the sysctl user.max_user_namespaces is above 0, and that no container \
+         or security module forbids unshare and mount"
+    )]
     Unknown,
-}
-
-impl fmt::Display for Remedy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Remedy::MaxNamespaces(kind) => {
-                return write!(f, "set the sysctl user.max_{kind}_namespaces above 1");
-            }
-            Remedy::UnprivilegedClone => "set the sysctl kernel.unprivileged_userns_clone to 1",
-            Remedy::AppArmor => {
-                "set the sysctl kernel.apparmor_restrict_unprivileged_userns to 0, or allow bwrap \
-                 in an AppArmor profile"
-            }
-            Remedy::Unknown => {
-                "check that the sysctl user.max_user_namespaces is above 0, and that no container \
-                 or security module forbids unshare and mount"
-            }
-        })
-    }
 }
 
 /// The kinds of namespaces that a sandbox needs; two nested ones of kind `user`.
@@ -134,14 +123,12 @@ impl Remedy {
             let path = format!("/proc/sys/user/max_{kind}_namespaces");
             is(&path, "0") || is(&path, "1")
         };
+        let apparmor = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
         if let Some(kind) = KINDS.iter().find(|kind| is_short(kind)) {
             Remedy::MaxNamespaces(kind)
         } else if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
             Remedy::UnprivilegedClone
-        } else if is(
-            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-            "1",
-        ) {
+        } else if is(apparmor, "1") {
             Remedy::AppArmor
         } else {
             Remedy::Unknown
@@ -152,29 +139,26 @@ impl Remedy {
 /// Probes the host by starting helpers with a plan that shows everything read-only. Takes some
 /// milliseconds.
 pub(super) fn probe(sandbox: &Sandbox) -> Result<HostSupport, Unenforceable> {
-    let landlock = sys::landlock_version().unwrap_or_default();
+    let mut support = HostSupport {
+        bubblewrap: PathBuf::new(),
+        version: String::new(),
+        mounter: Mounter::Bubblewrap,
+        landlock: sys::landlock_version().unwrap_or_default(),
+    };
     if sandbox.shared.level == Level::Landlock {
-        if landlock < MIN_LANDLOCK {
-            return Err(Unenforceable::NoLandlock { found: landlock });
+        let found = support.landlock;
+        if found < MIN_LANDLOCK {
+            return Err(Unenforceable::NoLandlock { found });
         }
-        let support = HostSupport {
-            bubblewrap: PathBuf::new(),
-            version: String::new(),
-            mounter: Mounter::Bubblewrap,
-            landlock,
-        };
-        return attempt(sandbox, support);
+        attempt(sandbox, &support)?;
+        return Ok(support);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let bubblewrap = find_bubblewrap(std::env::split_paths(&path));
-    let bubblewrap = bubblewrap.ok_or(Unenforceable::NoBubblewrap)?;
-    let mut support = HostSupport {
-        version: bubblewrap_version(&bubblewrap).map_err(failed)?,
-        bubblewrap,
-        mounter: sandbox.shared.mounter.unwrap_or(Mounter::Helper),
-        landlock,
-    };
-    match attempt(sandbox, support.clone()) {
+    support.bubblewrap = bubblewrap.ok_or(Unenforceable::NoBubblewrap)?;
+    support.version = bubblewrap_version(&support.bubblewrap).map_err(failed)?;
+    support.mounter = sandbox.shared.mounter.unwrap_or(Mounter::Helper);
+    match attempt(sandbox, &support) {
         // Some hosts allow only bubblewrap to mount, and kernels before 5.12 lack `mount_setattr`.
         Err(Unenforceable::Mounts { message }) if sandbox.shared.mounter.is_none() => {
             tracing::warn!(
@@ -182,15 +166,16 @@ pub(super) fn probe(sandbox: &Sandbox) -> Result<HostSupport, Unenforceable> {
                 "the sandbox helper can't mount; falling back to mounts by bubblewrap"
             );
             support.mounter = Mounter::Bubblewrap;
-            attempt(sandbox, support)
+            attempt(sandbox, &support)?;
         }
         // Other errors may be transient and must not lead to the weaker mounts.
-        result => result,
+        result => result?,
     }
+    Ok(support)
 }
 
-/// Starts a helper by these means. Returns them if it was confined.
-fn attempt(sandbox: &Sandbox, support: HostSupport) -> Result<HostSupport, Unenforceable> {
+/// Starts a helper by these means.
+fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<(), Unenforceable> {
     let presence = Presence::Directory;
     let plan = Plan {
         rules: vec![Rule::new("/".into(), Access::Read, presence, Origin::Entry)],
@@ -199,64 +184,37 @@ fn attempt(sandbox: &Sandbox, support: HostSupport) -> Result<HostSupport, Unenf
         cwd: "/".into(),
         warnings: Vec::new(),
     };
-    let prepared = sandbox.prepare_with(&support, &plan, Program::none());
-    let prepared = prepared.map_err(|error| Unenforceable::Probe {
-        message: error.to_string(),
-    })?;
-    match run(prepared).map_err(failed)? {
-        Outcome::Ready => Ok(support),
-        Outcome::Failed { step, stderr } => Err(explain(&support, step, &stderr)),
-    }
-}
-
-fn failed(error: io::Error) -> Unenforceable {
-    Unenforceable::Probe {
-        message: error.to_string(),
-    }
-}
-
-/// The outcome of a helper's start.
-enum Outcome {
-    Ready,
-    Failed {
-        /// The step that the helper reported, with its errno.
-        step: Option<(Step, i32)>,
-        stderr: String,
-    },
-}
-
-fn run(prepared: PreparedProcess) -> io::Result<Outcome> {
+    let prepared = sandbox.prepare_with(support, &plan, Program::none());
     let PreparedProcess {
         command,
         stderr,
         channel,
-        resources: _resources,
         ..
-    } = prepared;
-    let mut child = spawn(command)?;
-    let deadline = Instant::now() + TIMEOUT;
-    let readable = channel.try_clone_fd()?;
-    let report = loop {
-        match channel.recv() {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if let Err(error) = wait_readable(&readable, deadline) {
-                    break Err(error);
-                }
-            }
-            received => break received.map(|received| received.map(|received| received.report)),
-        }
-    };
-    // Its helper exits when the channel closes.
-    drop((channel, readable));
-    finish(&mut child, report.is_ok())?;
-    let step = match report? {
-        Some(Report::Ready) => return Ok(Outcome::Ready),
+    } = prepared.map_err(|error| failed(io::Error::other(error)))?;
+    let mut child = spawn(command).map_err(failed)?;
+    let received = channel.recv_within(TIMEOUT);
+    // The helper exits when the channel closes.
+    drop(channel);
+    finish(&mut child, received.is_ok()).map_err(failed)?;
+    let step = match received.map_err(failed)?.map(|received| received.report) {
+        Some(Report::Ready) => return Ok(()),
         Some(Report::Failed(step, errno)) => Some((step, errno)),
         None => None,
     };
     let stderr = stderr.map(|stderr| read_available(&stderr));
-    let stderr = first_line(&stderr.unwrap_or_default());
-    Ok(Outcome::Failed { step, stderr })
+    Err(explain(
+        support,
+        step,
+        &first_line(&stderr.unwrap_or_default()),
+    ))
+}
+
+fn failed(error: io::Error) -> Unenforceable {
+    let message = match error.kind() {
+        ErrorKind::WouldBlock => format!("it took longer than {TIMEOUT:?}"),
+        _ => error.to_string(),
+    };
+    Unenforceable::Probe { message }
 }
 
 /// Spawns the wrapper of a confined process, whose own streams are the null device.
@@ -271,16 +229,9 @@ fn spawn(command: outpost_process::Command) -> io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     let wrapper = command.wrapper.ok_or(ErrorKind::InvalidInput)?;
-    let streams = match &wrapper.own {
-        Some(own) => {
-            probe.stderr(own.stderr.try_clone()?);
-            0..3
-        }
-        None => {
-            probe.stderr(Stdio::null());
-            0..0
-        }
-    };
+    let stderr = wrapper.own.map(|own| own.stderr.try_clone()).transpose()?;
+    let streams = 0..if stderr.is_some() { 3 } else { 0 };
+    probe.stderr(stderr.map_or_else(Stdio::null, Stdio::from));
     // Moved above the numbers that they are duplicated to.
     let passed = wrapper.passed.iter();
     let passed = passed.map(|one| rustix::io::fcntl_dupfd_cloexec(one, 16));
@@ -298,28 +249,16 @@ fn spawn(command: outpost_process::Command) -> io::Result<Child> {
 }
 
 fn bubblewrap_version(bubblewrap: &Path) -> io::Result<String> {
-    let (ours, theirs) = stderr_pipe()?;
+    let (ours, theirs) = socket_pair()?;
+    set_recv_timeout(&ours, TIMEOUT)?;
     let mut command = Command::new(bubblewrap);
-    command
-        .arg("--version")
-        .current_dir("/")
-        .stdin(Stdio::null());
-    let mut child = command.stdout(theirs).stderr(Stdio::null()).spawn()?;
+    command.arg("--version").stdin(Stdio::null()).stdout(theirs);
+    let mut child = command.current_dir("/").stderr(Stdio::null()).spawn()?;
     drop(command);
-    let waited = wait_readable(&ours, Instant::now() + TIMEOUT);
-    finish(&mut child, waited.is_ok())?;
-    waited?;
-    Ok(first_line(&read_available(&ours)))
-}
-
-fn wait_readable(descriptor: &OwnedFd, deadline: Instant) -> io::Result<()> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
-    match rustix::event::poll(&mut polled, Some(&timeout))? {
-        0 => Err(io::Error::other(format!("it took longer than {TIMEOUT:?}"))),
-        _ => Ok(()),
-    }
+    let mut version = [0; MAX_OUTPUT];
+    let length = rustix::io::read(&ours, &mut version);
+    finish(&mut child, length.is_ok())?;
+    Ok(first_line(&version[..length?]))
 }
 
 /// Waits for the end of a probe, and kills it unless it `exits` by itself.
@@ -336,28 +275,25 @@ const SYSTEM_DIRECTORIES: [&str; 2] = ["/usr/bin", "/bin"];
 /// Finds bwrap in absolute directories. Relative ones are ignored: the server's working directory may be a
 /// project.
 fn find_bubblewrap(directories: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
-    let mut candidates = search_order(directories)
-        .into_iter()
-        .map(|directory| directory.join("bwrap"));
-    candidates.find(|candidate| is_executable(candidate))
+    let directories = search_order(directories).into_iter();
+    let mut candidates = directories.map(|directory| directory.join("bwrap"));
+    candidates.find(|candidate| {
+        let executable = rustix::fs::access(candidate, rustix::fs::Access::EXEC_OK);
+        candidate.is_file() && executable.is_ok()
+    })
 }
 
 /// Sorts the system's directories first. A confined process may be able to write in another one and
 /// could replace bwrap for all later sandboxes.
 fn search_order(directories: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
-    let mut directories: Vec<_> = directories
-        .filter(|directory| directory.is_absolute())
-        .collect();
-    let rank = |directory: &Path| {
+    let absolute = directories.filter(|directory| directory.is_absolute());
+    let mut directories: Vec<_> = absolute.collect();
+    directories.sort_by_key(|directory| {
         let mut system = SYSTEM_DIRECTORIES.iter();
-        system.position(|one| directory == Path::new(one))
-    };
-    directories.sort_by_key(|directory| rank(directory).unwrap_or(SYSTEM_DIRECTORIES.len()));
+        let rank = system.position(|one| directory == Path::new(one));
+        rank.unwrap_or(SYSTEM_DIRECTORIES.len())
+    });
     directories
-}
-
-fn is_executable(path: &Path) -> bool {
-    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 /// Interprets the failed start of a helper.

@@ -219,8 +219,11 @@ impl Sandbox {
         }
         let mut prepared = self.prepare_with(&support, &plan, program)?;
         if access.is_some() {
-            // After preparation, which creates placeholders.
-            prepared.absent.extend(readable_placeholders(&plan));
+            // Readable paths with a placeholder, which the helper sees as an empty directory, have to count
+            // as missing. After preparation, which creates placeholders.
+            let readable = plan.rules.iter().filter(|rule| rule.access == Access::Read);
+            let masked = readable.filter(|rule| is_placeholder(&rule.path));
+            prepared.absent.extend(masked.map(|rule| rule.path.clone()));
         }
         Ok((prepared, plan.warnings))
     }
@@ -299,14 +302,9 @@ impl Sandbox {
         let arg0 = std::mem::replace(&mut argv[0], wrapper.clone().into_os_string());
         // Last, so that nothing is left on the host if another step fails.
         let mut placeholders = self.shared.placeholders.acquire(&absent)?;
-        let (stderr, own) = match stderr {
-            Some((ours, theirs)) => {
-                let held = placeholders.carry_locks()?.map(Arc::new);
-                let stderr = Arc::new(theirs);
-                (Some(ours), Some(WrapperStdio { held, stderr }))
-            }
-            None => (None, None),
-        };
+        let held = placeholders.carry_locks()?.map(Arc::new);
+        let (stderr, wrapper_stderr) = stderr.unzip();
+        let own = wrapper_stderr.map(Arc::new);
         let denied = plan.rules.iter().filter(|rule| rule.access == Access::Deny);
         Ok(PreparedProcess {
             command: Command {
@@ -317,7 +315,7 @@ impl Sandbox {
                 stdio: Stdio::Pipes { stdin: false },
                 wrapper: Some(Wrapper {
                     passed: passed.into_iter().map(Arc::new).collect(),
-                    own,
+                    own: own.map(|stderr| WrapperStdio { held, stderr }),
                 }),
             },
             resources: HostResources {
@@ -333,14 +331,6 @@ impl Sandbox {
             channel,
         })
     }
-}
-
-/// Returns the readable paths of a plan at which a placeholder exists. A process confined by the plan
-/// sees an empty directory there that has to count as missing.
-fn readable_placeholders(plan: &Plan) -> impl Iterator<Item = PathBuf> {
-    let readable = plan.rules.iter().filter(|rule| rule.access == Access::Read);
-    let masked = readable.filter(|rule| is_placeholder(&rule.path));
-    masked.map(|rule| rule.path.clone())
 }
 
 /// Checks that the working directory exists. The helper finds out whether it can be entered.
@@ -369,7 +359,7 @@ fn memfd(bytes: &[u8]) -> io::Result<OwnedFd> {
 
 /// Creates a pipe for the stderr of bubblewrap and the helper, which is separate from the program's. The
 /// first end doesn't block when it is read.
-pub(super) fn stderr_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+fn stderr_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&ours, true)?;
     Ok((ours, theirs))

@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use libc::sock_filter;
@@ -107,18 +107,10 @@ struct PathBeneath {
 /// # Errors
 /// If the kernel has no Landlock, or it is disabled.
 pub fn landlock_version() -> Result<u32, Errno> {
-    let none = ptr::null::<RulesetAttributes>();
-    let get_version: c_uint = 1;
+    let get_version = 1;
     // SAFETY: with this flag the kernel expects a null pointer and size 0.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            none,
-            0_usize,
-            get_version,
-        )
-    };
-    Ok(u32::try_from(check(result)?).unwrap_or_default())
+    let version = unsafe { create_ruleset(ptr::null(), 0, get_version) }?;
+    Ok(version.cast_unsigned())
 }
 
 /// Creates a Landlock ruleset. `size` is the size of the attributes that this kernel knows.
@@ -126,19 +118,24 @@ pub(super) fn landlock_create_ruleset(
     attributes: &RulesetAttributes,
     size: usize,
 ) -> Result<OwnedFd, Errno> {
-    let attributes: *const _ = attributes;
+    let size = size.min(size_of::<RulesetAttributes>());
     // SAFETY: `attributes` is valid for the size passed, which is at most its own.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            attributes,
-            size.min(size_of::<RulesetAttributes>()),
-            0,
-        )
-    };
-    let number = c_int::try_from(check(result)?).map_err(|_| Errno::BADF)?;
+    let number = unsafe { create_ruleset(attributes, size, 0) }?;
     // SAFETY: the kernel has just created this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// # Safety
+/// `attributes` must be valid for reads of `size` bytes.
+unsafe fn create_ruleset(
+    attributes: *const RulesetAttributes,
+    size: usize,
+    flags: c_uint,
+) -> Result<c_int, Errno> {
+    let number = libc::SYS_landlock_create_ruleset;
+    // SAFETY: the caller guarantees that the attributes can be read.
+    let result = check(unsafe { libc::syscall(number, attributes, size, flags) })?;
+    c_int::try_from(result).map_err(|_| Errno::RANGE)
 }
 
 /// Adds a rule that allows these rights at and below `parent`.
@@ -207,24 +204,6 @@ pub(super) fn unblock_signals() {
 pub(super) fn duplicate_to(descriptor: c_int, number: c_int) -> Result<(), Errno> {
     // SAFETY: no pointers. The helper and a child before `exec` own all descriptors at fixed numbers.
     check(unsafe { libc::dup2(descriptor, number) }.into()).map(drop)
-}
-
-/// Takes ownership of an inherited descriptor.
-///
-/// # Safety
-/// Nothing else may own or use descriptor `number`.
-pub(super) unsafe fn take_fd(number: c_int) -> OwnedFd {
-    // SAFETY: the caller guarantees sole ownership.
-    unsafe { OwnedFd::from_raw_fd(number) }
-}
-
-/// Borrows an inherited descriptor.
-///
-/// # Safety
-/// Descriptor `number` must not be closed while the result is in use.
-pub(super) unsafe fn borrow_fd(number: c_int) -> BorrowedFd<'static> {
-    // SAFETY: the caller guarantees that it stays open.
-    unsafe { BorrowedFd::borrow_raw(number) }
 }
 
 /// Replaces this process by a program. Returns only on failure.

@@ -4,13 +4,14 @@
 //! is a version byte followed by postcard. Both ends are the same binary; the version guards against a
 //! helper that was replaced while the server was running.
 
-use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::cmsg_space;
 use rustix::io::Errno;
+use rustix::net::sockopt::Timeout;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
@@ -50,42 +51,35 @@ pub(in crate::linux) enum Report {
 }
 
 /// A step in the start of a confined program.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Step {
     /// Reading the configuration.
+    #[error("read the sandbox plan")]
     Config,
     /// Starting bubblewrap. The server itself reports this failure.
+    #[error("execute bwrap")]
     Bubblewrap,
     /// Mounting the plan.
+    #[error("mount the sandbox's files")]
     Mounts,
     /// Comparing the mounts with the plan.
+    #[error("verify mounts")]
     MountCheck,
     /// Entering the working directory.
+    #[error("enter the working directory")]
     WorkingDirectory,
     /// Dropping capabilities.
+    #[error("drop privileges")]
     Privileges,
     /// Restricting itself with Landlock.
+    #[error("set up Landlock")]
     Landlock,
     /// Installing the seccomp filter.
+    #[error("install the seccomp filter")]
     Seccomp,
     /// Executing the program.
+    #[error("execute the program")]
     Execute,
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Step::Config => "read the sandbox plan",
-            Step::Bubblewrap => "execute bwrap",
-            Step::Mounts => "mount the sandbox's files",
-            Step::MountCheck => "verify mounts",
-            Step::WorkingDirectory => "enter the working directory",
-            Step::Privileges => "drop privileges",
-            Step::Landlock => "set up Landlock",
-            Step::Seccomp => "install the seccomp filter",
-            Step::Execute => "execute the program",
-        })
-    }
 }
 
 /// A report as the server receives it.
@@ -122,6 +116,16 @@ impl HelperChannel {
         rustix::net::sockopt::set_socket_passcred(&self.0, false)?;
         rustix::io::ioctl_fionbio(&self.0, false)?;
         Ok(self.0)
+    }
+
+    /// Waits for one report. Fails with `WouldBlock` after `limit`.
+    pub(in crate::linux) fn recv_within(
+        &self,
+        limit: Duration,
+    ) -> io::Result<Option<ReceivedReport>> {
+        rustix::io::ioctl_fionbio(&self.0, false)?;
+        set_recv_timeout(&self.0, limit)?;
+        self.recv()
     }
 
     /// Receives one report without blocking; none if all copies of the helper's end are closed. Fails
@@ -163,6 +167,10 @@ pub(super) fn recv_config(channel: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 pub(in crate::linux) fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)
+}
+
+pub(in crate::linux) fn set_recv_timeout(socket: &OwnedFd, limit: Duration) -> Result<(), Errno> {
+    rustix::net::sockopt::set_socket_timeout(socket, Timeout::Recv, Some(limit))
 }
 
 /// Sends a message with up to [`MAX_FDS`] descriptors.

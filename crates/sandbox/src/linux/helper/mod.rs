@@ -31,7 +31,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub use channel::Step;
-pub(super) use channel::{HelperChannel, MAX_FDS, Report, encode, send_fds, socket_pair};
+pub(super) use channel::{
+    HelperChannel, MAX_FDS, Report, encode, send_fds, set_recv_timeout, socket_pair,
+};
 pub use config::Program;
 pub(super) use config::{Grant, HelperConfig};
 
@@ -108,5 +110,5 @@ impl HelperCommand {
 fn inherited(number: i32) -> BorrowedFd<'static> {
     // SAFETY: nothing in the helper closes descriptor `number` while it is borrowed. If the helper
     // was started by hand and nothing is open there, every use fails with EBADF.
-    unsafe { super::sys::borrow_fd(number) }
+    unsafe { BorrowedFd::borrow_raw(number) }
 }

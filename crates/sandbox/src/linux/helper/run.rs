@@ -3,7 +3,7 @@
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
@@ -35,17 +35,13 @@ struct Failure {
 }
 
 impl Failure {
-    fn new(step: Step, error: impl Into<io::Error>) -> Self {
-        Self {
+    /// Maps an error to a failure of `step`.
+    fn of<E: Into<io::Error>>(step: Step) -> impl FnOnce(E) -> Self {
+        move |error| Self {
             step,
             path: None,
             error: error.into(),
         }
-    }
-
-    /// Maps an error to a failure of `step`.
-    fn of<E: Into<io::Error>>(step: Step) -> impl FnOnce(E) -> Self {
-        move |error| Self::new(step, error)
     }
 
     /// Sends the step and errno over the channel, and writes the path to stderr.
@@ -83,7 +79,7 @@ fn confine_and_execute() -> Result<OwnedFd, Failure> {
     if config.program.argv.is_empty() {
         return Ok(owned);
     }
-    Err(Failure::new(Step::Execute, execute(&config.program)))
+    Err(Failure::of(Step::Execute)(execute(&config.program)))
 }
 
 fn recv_config() -> io::Result<HelperConfig> {
@@ -115,7 +111,7 @@ fn take_streams() -> Result<(), Errno> {
         // SAFETY: the server passes the program's streams from `STDIN_FD` on, nothing else in the
         // helper uses them, and this runs once. If nothing is open there, every use fails with
         // EBADF.
-        let mut stream = unsafe { sys::take_fd(STDIN_FD + number) };
+        let mut stream = unsafe { OwnedFd::from_raw_fd(STDIN_FD + number) };
         if rustix::fs::fstat(&stream)?.st_rdev == rustix::fs::makedev(1, 3) {
             let flags = rustix::fs::fcntl_getfl(&stream)? & OFlags::ACCMODE;
             stream = rustix::fs::open("/dev/null", flags | OFlags::CLOEXEC, Mode::empty())?;
@@ -129,7 +125,7 @@ fn confine(config: &HelperConfig) -> Result<(), Failure> {
     if let Some((user, group)) = config.user_after_mounts {
         let proc = mount_setup::apply(&config.mounts).map_err(|error| Failure {
             path: error.path,
-            ..Failure::new(Step::Mounts, error.errno)
+            ..Failure::of(Step::Mounts)(error.errno)
         })?;
         enter_user_namespace(&proc, user, group).map_err(Failure::of(Step::Privileges))?;
     }
@@ -137,7 +133,7 @@ fn confine(config: &HelperConfig) -> Result<(), Failure> {
     for mount in &config.mounts.mounts {
         mount.check().map_err(|error| Failure {
             path: Some(mount.path.clone()),
-            ..Failure::new(Step::MountCheck, error)
+            ..Failure::of(Step::MountCheck)(error)
         })?;
     }
     if config.level == Level::Namespaces {
@@ -147,7 +143,7 @@ fn confine(config: &HelperConfig) -> Result<(), Failure> {
     let has_landlock =
         landlock::restrict(&config.grants, config.level).map_err(Failure::of(Step::Landlock))?;
     if !has_landlock && config.level == Level::Landlock {
-        return Err(Failure::new(Step::Landlock, Errno::NOSYS));
+        return Err(Failure::of(Step::Landlock)(Errno::NOSYS));
     }
     let filter = seccomp::filter(config.network, config.level);
     sys::set_filter(&filter).map_err(Failure::of(Step::Seccomp))

@@ -119,13 +119,12 @@ fn mounts(
     host: &impl HostPaths,
     absent: &BTreeMap<PathBuf, Access>,
 ) -> BTreeMap<PathBuf, Mount> {
-    let mut mounts = BTreeMap::new();
-    for (at, rule) in plan.rules.iter().enumerate() {
-        let Some(mount) = mount(plan, at, rule, host) else {
-            continue;
-        };
-        mounts.insert(rule.path.clone(), mount);
-    }
+    let rules = plan.rules.iter().enumerate();
+    let mounts = rules.filter_map(|(at, rule)| {
+        let mount = mount(plan, at, rule, host)?;
+        Some((rule.path.clone(), mount))
+    });
+    let mut mounts: BTreeMap<_, _> = mounts.collect();
     // A process of root can write kernel settings even without capabilities, and some of them allow an
     // escape.
     let sys = Path::new("/sys");
