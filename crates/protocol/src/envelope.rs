@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::RequestId;
-use crate::malformed::{MAX_MESSAGE_BYTES, Malformed, MalformedKind};
+use crate::malformed::{MAX_MESSAGE_BYTES, Malformed};
 use crate::params::parse_params;
 use crate::vet::vet;
 
@@ -54,21 +54,17 @@ impl<'a> Incoming<'a> {
     /// The result is safe to deserialize: the number and nesting of values in `params` is bounded,
     /// and no object has a key twice.
     pub fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
-        Self::open(message).map_err(Malformed::from)
-    }
-
-    fn open(message: &'a [u8]) -> Result<Self, MalformedKind> {
         if message.len() > MAX_MESSAGE_BYTES {
-            return Err(MalformedKind::TooLarge);
+            return Err(Malformed::TooLarge);
         }
-        let text = std::str::from_utf8(message).map_err(MalformedKind::NotUtf8)?;
+        let text = std::str::from_utf8(message).map_err(Malformed::NotUtf8)?;
         vet(text)?;
         // Serde would accept an array as the values of the fields below.
         if !text.trim_ascii_start().starts_with('{') {
-            return Err(MalformedKind::NotAnObject);
+            return Err(Malformed::NotAnObject);
         }
         serde_json::from_str::<Members<'a>>(text)
-            .map_err(MalformedKind::NotJson)?
+            .map_err(Malformed::NotJson)?
             .into_incoming()
     }
 }
@@ -91,12 +87,12 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn into_incoming(self) -> Result<Incoming<'a>, MalformedKind> {
+    fn into_incoming(self) -> Result<Incoming<'a>, Malformed> {
         let Some(method) = self.method else {
             return self.into_response();
         };
         let Text(method) =
-            serde_json::from_str(method.get()).map_err(|_| MalformedKind::InvalidMethod)?;
+            serde_json::from_str(method.get()).map_err(|_| Malformed::InvalidMethod)?;
         let params = self.params;
         let Some(id) = self.id else {
             return Ok(Incoming::Notification { method, params });
@@ -109,7 +105,7 @@ impl<'a> Members<'a> {
         })
     }
 
-    fn into_response(self) -> Result<Incoming<'a>, MalformedKind> {
+    fn into_response(self) -> Result<Incoming<'a>, Malformed> {
         // A peer that could not read the id sends `null`, which counts as none.
         let id = match self.id {
             Some(id) if id.get() != "null" => Some(read_id(id)?),
@@ -117,19 +113,19 @@ impl<'a> Members<'a> {
         };
         match (self.result, self.error, id) {
             (Some(_), _, Some(id)) => Ok(Incoming::Response { id }),
-            (Some(_), _, None) => Err(MalformedKind::ResultWithoutId),
+            (Some(_), _, None) => Err(Malformed::ResultWithoutId),
             (None, Some(_), id) => Ok(Incoming::Error { id }),
-            (None, None, _) => Err(MalformedKind::NoShape),
+            (None, None, _) => Err(Malformed::NoShape),
         }
     }
 }
 
-fn read_id(id: &RawValue) -> Result<RequestId, MalformedKind> {
+fn read_id(id: &RawValue) -> Result<RequestId, Malformed> {
     // An integer in JSON, although parsers read it as a float.
     if id.get() == "-0" {
         return Ok(RequestId::Integer(0));
     }
-    serde_json::from_str(id.get()).map_err(|_| MalformedKind::InvalidId)
+    serde_json::from_str(id.get()).map_err(|_| Malformed::InvalidId)
 }
 
 /// Reads a member whose presence matters: `null` counts as present, unlike with a plain `Option`.

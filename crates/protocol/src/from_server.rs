@@ -61,12 +61,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for FromServer<'a> {
     }
 }
 
-/// `params`, parsed or raw, depending on whether the method came before them.
-enum Params<'a> {
-    Output(ProcessOutput<'a>),
-    Raw(&'a RawValue),
-}
-
 #[derive(serde::Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
 enum Member {
@@ -93,7 +87,8 @@ impl<'de> Visitor<'de> for MessageVisitor {
 
         let mut id: Option<RequestId> = None;
         let mut method: Option<Text<'de>> = None;
-        let mut params = None;
+        let mut params: Option<&'de RawValue> = None;
+        let mut output = None;
         let mut result: Option<&'de RawValue> = None;
         let mut error: Option<RpcError> = None;
         while let Some(member) = map.next_key()? {
@@ -102,11 +97,9 @@ impl<'de> Visitor<'de> for MessageVisitor {
                 Member::Method => method = Some(map.next_value()?),
                 // Servers write the method first. Otherwise the params are parsed twice.
                 Member::Params if method.as_ref().is_some_and(|m| m.0 == PROCESS_OUTPUT) => {
-                    params = Some(Params::Output(map.next_value()?));
+                    output = Some(map.next_value()?);
                 }
-                Member::Params => {
-                    params = map.next_value::<Option<_>>()?.map(Params::Raw);
-                }
+                Member::Params => params = map.next_value()?,
                 Member::Result => result = Some(map.next_value()?),
                 Member::Error => error = Some(map.next_value()?),
                 Member::Unknown => {
@@ -114,31 +107,22 @@ impl<'de> Visitor<'de> for MessageVisitor {
                 }
             }
         }
-        match (method, params, result, error) {
-            (Some(method), _, _, _) if id.is_some() => {
-                let id = id.unwrap_or(RequestId::UNATTRIBUTED);
-                let method = method.0;
-                Ok(FromServer::Request { id, method })
-            }
-            (Some(_), Some(Params::Output(output)), _, _) => Ok(FromServer::Output(output)),
-            (Some(Text(method)), params, _, _) => {
-                let params = match params {
-                    Some(Params::Raw(raw)) => Some(raw),
-                    _ => None,
-                };
-                if method == PROCESS_OUTPUT {
-                    let text = params.map_or("{}", RawValue::get);
-                    let output = serde_json::from_str(text).map_err(A::Error::custom)?;
-                    return Ok(FromServer::Output(output));
-                }
-                Ok(FromServer::Notification { method, params })
-            }
-            (None, _, Some(result), _) => {
-                let id = id.ok_or_else(|| A::Error::missing_field("id"))?;
-                Ok(FromServer::Response { id, result })
-            }
-            (None, _, None, Some(error)) => Ok(FromServer::Error { id, error }),
-            (None, _, None, None) => Err(A::Error::custom("neither a method nor a response")),
+        let Some(Text(method)) = method else {
+            return match (result, error, id) {
+                (Some(result), _, Some(id)) => Ok(FromServer::Response { id, result }),
+                (Some(_), _, None) => Err(A::Error::missing_field("id")),
+                (None, Some(error), id) => Ok(FromServer::Error { id, error }),
+                (None, None, _) => Err(A::Error::custom("neither a method nor a response")),
+            };
+        };
+        if let Some(id) = id {
+            return Ok(FromServer::Request { id, method });
         }
+        if method != PROCESS_OUTPUT {
+            return Ok(FromServer::Notification { method, params });
+        }
+        let text = params.map_or("{}", RawValue::get);
+        let output = output.map_or_else(|| serde_json::from_str(text), Ok);
+        output.map(FromServer::Output).map_err(A::Error::custom)
     }
 }

@@ -53,7 +53,7 @@ pub use error::{ErrorData, RpcError};
 pub use from_server::FromServer;
 pub use fs::*;
 pub use http::*;
-pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed, MalformedKind};
+pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed};
 pub use method::*;
 pub use no_memory::NoMemory;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};

@@ -1,6 +1,5 @@
 //! Messages that are rejected before their method is looked at.
 
-use std::fmt;
 use std::str::Utf8Error;
 
 /// The limit of an incoming message, in bytes.
@@ -15,42 +14,12 @@ pub const MAX_JSON_VALUES: usize = 262_144;
 /// The limit of a repeated key in the error text. The key itself may be megabytes long.
 const KEPT_KEY_CHARS: usize = 64;
 
-/// A message that is neither a request, a notification nor a response.
+/// The reason why a message is neither a request, a notification nor a response.
 ///
 /// The text is the reason, without the transport's fixed prefix.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct Malformed {
-    kind: MalformedKind,
-}
-
-impl Malformed {
-    /// The reason.
-    pub fn kind(&self) -> &MalformedKind {
-        &self.kind
-    }
-
-    /// The error for a transport that skipped an oversized message.
-    pub fn too_large() -> Self {
-        MalformedKind::TooLarge.into()
-    }
-
-    /// The error for a transport that had no memory for a message and skipped it.
-    pub fn no_memory() -> Self {
-        MalformedKind::NoMemory.into()
-    }
-}
-
-impl From<MalformedKind> for Malformed {
-    fn from(kind: MalformedKind) -> Self {
-        Self { kind }
-    }
-}
-
-/// The reason why a message is malformed.
-#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum MalformedKind {
+pub enum Malformed {
     /// More than [`MAX_MESSAGE_BYTES`].
     #[error("message is larger than {MAX_MESSAGE_BYTES} bytes")]
     TooLarge,
@@ -67,10 +36,10 @@ pub enum MalformedKind {
     #[error("message holds more than {MAX_JSON_VALUES} JSON values")]
     TooManyValues,
     /// An object has a key twice, which is ambiguous.
-    #[error("repeated key {key}")]
+    #[error("repeated key `{key}`")]
     RepeatedKey {
-        /// The key, shortened if it is long.
-        key: RepeatedKey,
+        /// The key, escaped for display and shortened if it is long.
+        key: String,
     },
     /// The message is not an object.
     #[error("message is not a JSON object")]
@@ -89,22 +58,13 @@ pub enum MalformedKind {
     NoShape,
 }
 
-/// A key that occurred twice, shortened and escaped for display.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RepeatedKey(Box<str>);
-
-impl RepeatedKey {
-    pub(crate) fn new(key: &str) -> Self {
-        let kept = match key.char_indices().nth(KEPT_KEY_CHARS) {
-            Some((end, _)) => format!("{}…", &key[..end]),
-            None => key.to_owned(),
-        };
-        Self(kept.into())
-    }
-}
-
-impl fmt::Display for RepeatedKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`", self.0.escape_debug())
+impl Malformed {
+    pub(crate) fn repeated_key(key: &str) -> Self {
+        let mut kept: String = key.chars().take(KEPT_KEY_CHARS).collect();
+        if kept.len() < key.len() {
+            kept.push('…');
+        }
+        let key = kept.escape_debug().to_string();
+        Self::RepeatedKey { key }
     }
 }

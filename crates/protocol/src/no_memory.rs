@@ -4,14 +4,14 @@
 //! tried first, so that only that client gets an error.
 
 use std::collections::TryReserveError;
-use std::fmt;
 use std::io;
 
 /// `ENOMEM` on every architecture of Linux.
 const ENOMEM: i32 = 12;
 
 /// An allocation failed. The text is that of `ENOMEM`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", io::Error::from_raw_os_error(ENOMEM))]
 pub struct NoMemory;
 
 impl NoMemory {
@@ -28,14 +28,6 @@ impl From<TryReserveError> for NoMemory {
         Self
     }
 }
-
-impl fmt::Display for NoMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        io::Error::from_raw_os_error(ENOMEM).fmt(f)
-    }
-}
-
-impl std::error::Error for NoMemory {}
 
 #[cfg(test)]
 mod tests {

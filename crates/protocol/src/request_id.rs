@@ -33,18 +33,6 @@ impl fmt::Display for RequestId {
     }
 }
 
-impl From<i64> for RequestId {
-    fn from(number: i64) -> Self {
-        Self::Integer(number)
-    }
-}
-
-impl From<&str> for RequestId {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
 impl JsonSchema for RequestId {
     fn schema_name() -> Cow<'static, str> {
         "RequestId".into()

@@ -10,7 +10,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::envelope::Text;
-use crate::malformed::{MAX_JSON_VALUES, MalformedKind, RepeatedKey};
+use crate::malformed::{MAX_JSON_VALUES, Malformed};
 
 /// The number of keys of an object that are compared linearly, without allocating. More keys are
 /// hashed, to avoid quadratic cost.
@@ -18,7 +18,7 @@ const COMPARED_KEYS: usize = 16;
 
 /// Checks that `text` is one JSON value with at most [`MAX_JSON_VALUES`] values and no repeated keys.
 /// serde_json limits the nesting to 128.
-pub(crate) fn vet(text: &str) -> Result<(), MalformedKind> {
+pub(crate) fn vet(text: &str) -> Result<(), Malformed> {
     let mut vetting = Vetting {
         values_left: MAX_JSON_VALUES,
         keys: Vec::new(),
@@ -30,7 +30,7 @@ pub(crate) fn vet(text: &str) -> Result<(), MalformedKind> {
         .and_then(|()| deserializer.end());
     match (vetting.violation, outcome) {
         (Some(violation), _) => Err(violation),
-        (None, Err(error)) => Err(MalformedKind::NotJson(error)),
+        (None, Err(error)) => Err(Malformed::NotJson(error)),
         (None, Ok(())) => Ok(()),
     }
 }
@@ -43,27 +43,21 @@ struct Vetting<'de> {
     keys: Vec<Cow<'de, str>>,
     /// The violated rule. Serde errors carry only text, so the reason is kept here while the error
     /// unwinds.
-    violation: Option<MalformedKind>,
+    violation: Option<Malformed>,
 }
 
 impl<'de> Vetting<'de> {
-    fn reject<E: Error>(&mut self, kind: MalformedKind) -> E {
-        self.violation = Some(kind);
+    fn reject<E: Error>(&mut self, violation: Malformed) -> E {
+        self.violation = Some(violation);
         E::custom("rejected")
     }
 
     fn count_value<E: Error>(&mut self) -> Result<(), E> {
         match self.values_left.checked_sub(1) {
             Some(left) => self.values_left = left,
-            None => return Err(self.reject(MalformedKind::TooManyValues)),
+            None => return Err(self.reject(Malformed::TooManyValues)),
         }
         Ok(())
-    }
-
-    fn reject_repeated<E: Error>(&mut self, key: &str) -> E {
-        self.reject(MalformedKind::RepeatedKey {
-            key: RepeatedKey::new(key),
-        })
     }
 
     /// Checks one object whose keys start at `base` on the stack. Escapes in keys are resolved, so that
@@ -76,7 +70,7 @@ impl<'de> Vetting<'de> {
                 return self.walk_wide_object(&mut hashed, key, map);
             }
             if seen.contains(&key) {
-                return Err(self.reject_repeated(&key));
+                return Err(self.reject(Malformed::repeated_key(&key)));
             }
             self.keys.push(key);
             map.next_value_seed(Value(self))?;
@@ -94,7 +88,7 @@ impl<'de> Vetting<'de> {
         let mut key = key;
         loop {
             if seen.contains(&key) {
-                return Err(self.reject_repeated(&key));
+                return Err(self.reject(Malformed::repeated_key(&key)));
             }
             seen.insert(key);
             map.next_value_seed(Value(self))?;

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer};
@@ -158,14 +157,6 @@ fn normalize(path: &[u8]) -> PathBuf {
         normal.push(b'/');
     }
     PathBuf::from(OsString::from_vec(normal))
-}
-
-impl FromStr for PathUri {
-    type Err = PathUriError;
-
-    fn from_str(uri: &str) -> Result<Self, PathUriError> {
-        Self::parse(uri)
-    }
 }
 
 impl fmt::Display for PathUri {

@@ -196,7 +196,7 @@ impl Connection {
         let mut message = Vec::new();
         encode(&mut message, id)?;
         if message.len() > MAX_MESSAGE_BYTES {
-            let text = Malformed::too_large().to_string();
+            let text = Malformed::TooLarge.to_string();
             return Err(CallError::Rejected(RpcError::invalid_request(text)));
         }
         requests.last_id = id;

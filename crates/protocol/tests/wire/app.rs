@@ -245,7 +245,7 @@ fn notification(method: &str, params: &impl Serialize) -> String {
 
 fn response(result: &impl Serialize) -> String {
     let mut out = Vec::new();
-    encode_response(&mut out, &RequestId::from(1), result).unwrap();
+    encode_response(&mut out, &RequestId::Integer(1), result).unwrap();
     String::from_utf8(out).unwrap()
 }
 

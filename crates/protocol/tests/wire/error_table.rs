@@ -41,19 +41,22 @@ fn error_responses() {
     );
     let errors = [
         (
-            RequestId::from(1),
+            RequestId::Integer(1),
             RpcError::invalid_request("unknown process id \"p\""),
         ),
-        (RequestId::from("x"), RpcError::method_not_found("no/such")),
         (
-            RequestId::from(2),
+            RequestId::Text("x".to_owned()),
+            RpcError::method_not_found("no/such"),
+        ),
+        (
+            RequestId::Integer(2),
             RpcError::invalid_params("argv must not be empty"),
         ),
         (
-            RequestId::from(3),
+            RequestId::Integer(3),
             RpcError::internal("Permission denied (os error 13)"),
         ),
-        (RequestId::from(4), RpcError::overloaded()),
+        (RequestId::Integer(4), RpcError::overloaded()),
         (RequestId::UNATTRIBUTED, not_found.with_errno(Some(2))),
     ];
     let lines = table(errors, |(id, error)| {
@@ -192,7 +195,7 @@ fn malformed_messages() {
     `result` without an `id`    <- "{\"result\":{}}"
     `result` without an `id`    <- "{\"id\":null,\"result\":{}}"
     "#);
-    insta::assert_snapshot!(Malformed::too_large(), @"message is larger than 67108864 bytes");
+    insta::assert_snapshot!(Malformed::TooLarge, @"message is larger than 67108864 bytes");
 }
 
 #[test]

@@ -210,7 +210,7 @@ proptest! {
     fn a_file_is_answered_as_serde_would(
         blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 3), 0..20),
         last in proptest::collection::vec(any::<u8>(), 0..5),
-        id in prop_oneof![any::<i64>().prop_map(RequestId::from), ".*".prop_map(|text| RequestId::from(text.as_str()))],
+        id in prop_oneof![any::<i64>().prop_map(RequestId::Integer), ".*".prop_map(RequestId::Text)],
         expected in 0_usize..100,
     ) {
         let mut answer = ReadFileAnswer::new(&id, expected).unwrap();

@@ -89,7 +89,7 @@ fn results_and_last_chunk_serialize() {
         body_base64: b"hi".to_vec(),
     };
     let mut out = Vec::new();
-    encode_response(&mut out, &RequestId::from(1), &result).unwrap();
+    encode_response(&mut out, &RequestId::Integer(1), &result).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"{"id":1,"result":{"status":201,"headers":[{"name":"set-cookie","value":"a=b"}],"bodyBase64":"aGk="}}"#);
 
     let last = HttpBodyDelta {

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 fn response(result: &impl Serialize) -> String {
     let mut out = Vec::new();
-    encode_response(&mut out, &RequestId::from(1), result).unwrap();
+    encode_response(&mut out, &RequestId::Integer(1), result).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -244,7 +244,7 @@ fn notifications() {
 #[test]
 fn response_ids() {
     let mut out = b"kept ".to_vec();
-    encode_response(&mut out, &RequestId::from("a\"b"), &Empty {}).unwrap();
+    encode_response(&mut out, &RequestId::Text("a\"b".to_owned()), &Empty {}).unwrap();
     assert_eq!(
         String::from_utf8(out).unwrap(),
         r#"kept {"id":"a\"b","result":{}}"#
@@ -256,7 +256,7 @@ fn failed_encoding_leaves_the_buffer_unchanged() {
     // A list can't be a key in JSON.
     let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
     let mut out = b"kept".to_vec();
-    assert!(encode_response(&mut out, &RequestId::from(1), &unwritable).is_err());
+    assert!(encode_response(&mut out, &RequestId::Integer(1), &unwritable).is_err());
     assert!(encode_notification(&mut out, "m", &unwritable).is_err());
     assert_eq!(out, b"kept");
 }

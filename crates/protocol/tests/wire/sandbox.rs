@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outpost_protocol::{Confinement, SandboxParams, StartParams, parse_params};
+use outpost_protocol::{Confinement, PathUri, SandboxParams, StartParams, parse_params};
 use outpost_types::sandbox::{FileSystem, Network};
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ fn policy_starts_patterns_in_the_working_directory_by_default() {
     let cwd = |params: SandboxParams| params.into_policy(Path::new("/elsewhere")).unwrap().cwd;
     assert_eq!(cwd(params.clone()), Path::new("/elsewhere"));
     let own = SandboxParams {
-        cwd: Some("file:///own".parse().unwrap()),
+        cwd: Some(PathUri::parse("file:///own").unwrap()),
         ..params
     };
     assert_eq!(cwd(own), Path::new("/own"));

@@ -66,8 +66,8 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
             };
             match received {
                 Ok(Some(Received::Message(message))) => dispatch.message(&message).await,
-                Ok(Some(Received::TooLong)) => dispatch.malformed(&Malformed::too_large()),
-                Ok(Some(Received::NoMemory)) => dispatch.malformed(&Malformed::no_memory()),
+                Ok(Some(Received::TooLong)) => dispatch.malformed(&Malformed::TooLarge),
+                Ok(Some(Received::NoMemory)) => dispatch.malformed(&Malformed::NoMemory),
                 Ok(Some(Received::Ping(payload))) => outbox.pong(payload),
                 Ok(Some(Received::Pong)) => {}
                 Ok(None) => {
