@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use outpost_types::{FsCopyParams, Symlinks};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, ftruncate, mkdirat, openat,
     readlinkat, statat, symlinkat,
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::names::{Names, OmittedNames};
 use crate::path_masks::PathMasks;
 use crate::regular::{NO_SIDE_EFFECTS, check_regular, check_size, max_size};
-use crate::resolve::{Identity, PATH_DIRECTORY, file_type};
+use crate::resolve::{Identity, PATH_DIRECTORY, file_type, if_exists};
 use crate::{Files, FilesError};
 
 /// The mode bits that a copy keeps. Set-user-ID and set-group-ID would grant the rights of the copy's
@@ -40,20 +40,11 @@ impl Files {
     /// Copies all but the `omitted` names.
     fn copy_without(&self, op: &FsCopyParams, omitted: &OmittedNames) -> Result<(), FilesError> {
         let (source, destination) = (op.source_path.as_path(), op.destination_path.as_path());
+        let to = (CWD, destination.as_os_str());
         let stat = statat(CWD, source, AtFlags::SYMLINK_NOFOLLOW)?;
         match file_type(&stat) {
-            FileType::RegularFile => {
-                let (parent, name) = self.open_parent(source, Symlinks::Follow)?;
-                copy_file(
-                    (&parent, name),
-                    (&CWD, destination.as_os_str()),
-                    AtFlags::empty(),
-                )
-            }
-            FileType::Symlink => {
-                let (parent, name) = self.open_parent(source, Symlinks::Follow)?;
-                copy_link((&parent, name), (&CWD, destination.as_os_str()))
-            }
+            FileType::RegularFile => copy_file((CWD, source.as_os_str()), to, AtFlags::empty()),
+            FileType::Symlink => copy_link((CWD, source.as_os_str()), to),
             FileType::Directory if !op.recursive => Err(FilesError::CopyNeedsRecursive),
             FileType::Directory => self.copy_directory(source, destination, omitted),
             _ => Err(FilesError::CopyUnsupported),
@@ -73,7 +64,7 @@ impl Files {
         std::fs::create_dir_all(parent)?;
         copy_tree(
             source,
-            (&CWD, destination.as_os_str()),
+            (CWD, destination.as_os_str()),
             self.limits.copy_depth,
             omitted,
         )
@@ -81,14 +72,10 @@ impl Files {
 }
 
 /// A name in an open directory.
-type EntryIn<'a, Fd> = (&'a Fd, &'a OsStr);
+type EntryIn<'a> = (BorrowedFd<'a>, &'a OsStr);
 
 /// Copies a regular file. `flags` tells whether a symbolic link at the destination is followed.
-fn copy_file<A: AsFd, B: AsFd>(
-    from: EntryIn<'_, A>,
-    to: EntryIn<'_, B>,
-    flags: AtFlags,
-) -> Result<(), FilesError> {
+fn copy_file(from: EntryIn<'_>, to: EntryIn<'_>, flags: AtFlags) -> Result<(), FilesError> {
     let source_flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | NO_SIDE_EFFECTS;
     let source = openat(from.0, from.1, source_flags, Mode::empty())?;
     let stat = fstat(&source)?;
@@ -112,20 +99,20 @@ fn copy_file<A: AsFd, B: AsFd>(
 }
 
 /// Opens and truncates the destination; none if it is the source itself.
-fn open_target<Fd: AsFd>(
-    (directory, name): EntryIn<'_, Fd>,
+fn open_target(
+    (directory, name): EntryIn<'_>,
     source: &Stat,
     mode: Mode,
     flags: AtFlags,
 ) -> Result<Option<OwnedFd>, FilesError> {
-    match statat(directory, name, flags) {
-        Ok(existing) if Identity::from(&existing) == Identity::from(source) => return Ok(None),
-        Ok(existing) => match file_type(&existing) {
+    if let Some(existing) = if_exists(statat(directory, name, flags))? {
+        if Identity::from(&existing) == Identity::from(source) {
+            return Ok(None);
+        }
+        match file_type(&existing) {
             FileType::RegularFile | FileType::Directory | FileType::Symlink => {}
             _ => return Err(FilesError::NotRegularFile),
-        },
-        Err(Errno::NOENT) => {}
-        Err(error) => return Err(error.into()),
+        }
     }
     let mut target_flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | NO_SIDE_EFFECTS;
     if flags.contains(AtFlags::SYMLINK_NOFOLLOW) {
@@ -141,7 +128,7 @@ fn open_target<Fd: AsFd>(
 }
 
 /// Creates a symbolic link with the same target text.
-fn copy_link<A: AsFd, B: AsFd>(from: EntryIn<'_, A>, to: EntryIn<'_, B>) -> Result<(), FilesError> {
+fn copy_link(from: EntryIn<'_>, to: EntryIn<'_>) -> Result<(), FilesError> {
     let text = readlinkat(from.0, from.1, Vec::new())?;
     Ok(symlinkat(text, to.0, to.1)?)
 }
@@ -152,14 +139,7 @@ fn check_outside(source: &OwnedFd, destination: &Path) -> Result<(), FilesError>
     let original = Identity::of(source)?;
     let nearest = destination
         .ancestors()
-        .map(|path| {
-            if path.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                path
-            }
-        })
-        .find_map(|path| openat(CWD, path, PATH_DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok());
+        .find_map(|path| openat(CWD, path, PATH_DIRECTORY, Mode::empty()).ok());
     let Some(mut directory) = nearest else {
         return Ok(());
     };
@@ -168,12 +148,7 @@ fn check_outside(source: &OwnedFd, destination: &Path) -> Result<(), FilesError>
         if identity == original {
             return Err(FilesError::CopyIntoItself);
         }
-        directory = openat(
-            &directory,
-            c"..",
-            PATH_DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
+        directory = openat(&directory, c"..", PATH_DIRECTORY, Mode::empty())?;
         let parent = Identity::of(&directory)?;
         // The root is its own parent.
         if parent == identity {
@@ -198,9 +173,9 @@ struct PendingDirectory {
 }
 
 /// Copies the content of `source` to a directory, which is created if it does not exist.
-fn copy_tree<Fd: AsFd>(
+fn copy_tree(
     source: OwnedFd,
-    to: EntryIn<'_, Fd>,
+    to: EntryIn<'_>,
     max_depth: usize,
     omitted: &OmittedNames,
 ) -> Result<(), FilesError> {
@@ -214,8 +189,8 @@ fn copy_tree<Fd: AsFd>(
             levels.pop();
             continue;
         };
-        let from = (&level.source, name.text.as_os_str());
-        let to = (&level.copy, name.text.as_os_str());
+        let from = (level.source.as_fd(), name.text.as_os_str());
+        let to = (level.copy.as_fd(), name.text.as_os_str());
         match name.kind {
             FileType::RegularFile => copy_file(from, to, AtFlags::SYMLINK_NOFOLLOW)?,
             FileType::Symlink => copy_link(from, to)?,
@@ -237,9 +212,9 @@ fn copy_tree<Fd: AsFd>(
 }
 
 impl PendingDirectory {
-    fn open<Fd: AsFd>(
+    fn open(
         source: OwnedFd,
-        (directory, name): EntryIn<'_, Fd>,
+        (directory, name): EntryIn<'_>,
         flags: OFlags,
         omitted: &OmittedNames,
     ) -> Result<Self, FilesError> {

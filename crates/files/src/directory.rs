@@ -5,7 +5,6 @@
 //! directory of its own. A placeholder with a lock on it is not removed.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use outpost_types::{
@@ -20,7 +19,7 @@ use rustix::io::Errno;
 
 use crate::names::{sorted_names, target_of};
 use crate::path_masks::PathMasks;
-use crate::resolve::{Identity, PATH_DIRECTORY, component_names, is_link, open_in, open_start};
+use crate::resolve::{Identity, PATH_DIRECTORY, component_names, is_link, open_in, open_root};
 use crate::{Files, FilesError};
 
 /// The mode of a new directory before the umask is applied.
@@ -75,7 +74,7 @@ impl Files {
 
 /// Opens the path component by component and creates the missing ones. Rejects symbolic links.
 fn create_all(path: &Path) -> Result<(), FilesError> {
-    let mut directory = open_start(path)?;
+    let mut directory = open_root()?;
     for name in component_names(path) {
         directory = open_or_create(&directory, name)?;
     }
@@ -84,7 +83,7 @@ fn create_all(path: &Path) -> Result<(), FilesError> {
 
 fn open_or_create(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, FilesError> {
     match open_in(directory, name, PATH_DIRECTORY, Mode::empty()) {
-        Err(error) if error.is(Errno::NOENT) && name.as_bytes() != b".." => {}
+        Err(error) if error.is(Errno::NOENT) => {}
         opened => return opened,
     }
     match mkdirat(directory, name, MODE) {

@@ -69,7 +69,7 @@ impl FileExecutor {
     }
 
     /// Opens a regular file for reading.
-    pub fn open(&self, path: &Path, symlinks: Symlinks) -> Result<OpenFile, FilesError> {
+    pub fn open(&self, path: &PathUri, symlinks: Symlinks) -> Result<OpenFile, FilesError> {
         let limits = match self {
             Self::InProcess(executor) => executor.files.limits,
             Self::Sandboxed(executor) => executor.files.limits,
@@ -79,36 +79,45 @@ impl FileExecutor {
     }
 
     /// Reads all bytes of a regular file.
-    pub fn read(&self, path: &Path, symlinks: Symlinks) -> Result<Vec<u8>, FilesError> {
+    pub fn read(&self, path: &PathUri, symlinks: Symlinks) -> Result<Vec<u8>, FilesError> {
         self.open(path, symlinks)?.read()
     }
 
     /// Replaces the content of a regular file with `bytes`. Creates the file if it does not exist. An
     /// existing file keeps its inode, and with it its hard links, mode and owner.
-    pub fn write(&self, path: &Path, bytes: &[u8], symlinks: Symlinks) -> Result<(), FilesError> {
+    pub fn write(
+        &self,
+        path: &PathUri,
+        bytes: &[u8],
+        symlinks: Symlinks,
+    ) -> Result<(), FilesError> {
         check_size(bytes.len() as u64)?;
         replace_content(self.open_as(path, symlinks, OpenMode::Write)?, bytes)
     }
 
     /// Starts to replace a file, which need not exist. If the path is a symbolic link, its target is
     /// replaced. The worker lives as long as the writer.
-    pub fn create_stream(self, path: &Path) -> Result<Writer, FilesError> {
+    pub fn create_stream(self, path: &PathUri) -> Result<Writer, FilesError> {
         Ok(Writer(match self {
             Self::InProcess(executor) => {
-                WriterBackend::InProcess(executor.files.create_stream(path)?)
+                WriterBackend::InProcess(executor.files.create_stream(path.as_path())?)
             }
             Self::Sandboxed(executor) => {
-                let path = PathUri::from_path(path);
-                let file = executor.call(&Call::CreateStream { path })?.into_file()?;
+                let call = Call::CreateStream { path: path.clone() };
+                let file = executor.call(&call)?.into_file()?;
                 WriterBackend::Sandboxed { file, executor }
             }
         }))
     }
 
-    fn open_as(&self, path: &Path, symlinks: Symlinks, mode: OpenMode) -> Result<File, FilesError> {
-        let path = PathUri::from_path(path);
+    fn open_as(
+        &self,
+        path: &PathUri,
+        symlinks: Symlinks,
+        mode: OpenMode,
+    ) -> Result<File, FilesError> {
         let call = Call::Open {
-            path,
+            path: path.clone(),
             symlinks,
             mode,
         };

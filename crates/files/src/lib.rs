@@ -1,6 +1,6 @@
 //! File operations: the only crate that opens a path sent by a client.
 //!
-//! Operations are blocking functions on native paths. They know no wire format, no async runtime and
+//! Operations are blocking functions on absolute and normalized paths. They know no wire format, no async runtime and
 //! no session, so that the same code runs in this process and in a sandboxed file worker.
 //!
 //! - [`FileExecutor::perform`] executes a [`FileOp`](outpost_types::FileOp), in this process or in a

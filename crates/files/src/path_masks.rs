@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use outpost_types::{Listing, PathUse, Symlinks, UsedPath};
+use outpost_types::{Listing, PathUse, Symlinks};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ impl PathMasks {
             Call::Perform(op) => op.listing(),
             Call::Open { .. } | Call::CreateStream { .. } | Call::Commit => Listing::Nothing,
         };
-        let used: Vec<_> = call.used_paths().iter().filter_map(resolved).collect();
+        let used: Vec<_> = used_paths(call).map(|(path, _)| path).collect();
         self.placeholders.retain(|placeholder| {
             let is_met = used.iter().any(|path| match listing {
                 Listing::Nothing => placeholder == path,
@@ -55,11 +55,8 @@ impl PathMasks {
         if self == &PathMasks::default() {
             return Ok(());
         }
-        for used in call.used_paths() {
-            let Some(path) = resolved(&used) else {
-                continue;
-            };
-            let creates = used.path_use == PathUse::Create;
+        for (path, path_use) in used_paths(call) {
+            let creates = path_use == PathUse::Create;
             if self.denied.contains(&path) {
                 return Err(Errno::ACCESS.into());
             }
@@ -79,12 +76,7 @@ impl PathMasks {
         if self.placeholders.is_empty() {
             return false;
         }
-        let path_use = PathUse::Create;
-        let path = resolved(&UsedPath {
-            path,
-            symlinks,
-            path_use,
-        });
+        let path = resolved(path, symlinks, PathUse::Create);
         path.is_some_and(|path| self.placeholders.contains(&path))
     }
 
@@ -95,15 +87,25 @@ impl PathMasks {
     }
 }
 
+/// The paths of a call without symbolic links.
+fn used_paths(call: &Call) -> impl Iterator<Item = (PathBuf, PathUse)> {
+    let used = call.used_paths().into_iter();
+    used.filter_map(|used| {
+        Some((
+            resolved(used.path, used.symlinks, used.path_use)?,
+            used.path_use,
+        ))
+    })
+}
+
 /// The path without symbolic links; none if it cannot be resolved, in which case the operation
 /// fails as well.
-fn resolved(used: &UsedPath<'_>) -> Option<PathBuf> {
-    let path = used.path;
-    if used.symlinks == Symlinks::Reject {
+fn resolved(path: &Path, symlinks: Symlinks, path_use: PathUse) -> Option<PathBuf> {
+    if symlinks == Symlinks::Reject {
         // The operation itself rejects the path if it contains a link.
         return Some(path.to_owned());
     }
-    if used.path_use != PathUse::Entry
+    if path_use != PathUse::Entry
         && let Ok(path) = path.canonicalize()
     {
         return Some(path);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use outpost_types::Symlinks;
 use rustix::fd::AsFd;
-use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
@@ -64,7 +64,11 @@ impl Files {
 
 /// Fails unless the file is a regular file.
 pub(crate) fn check_regular(file: impl AsFd) -> Result<(), FilesError> {
-    match file_type(&fstat(file)?) {
+    check_type(&fstat(file)?)
+}
+
+pub(crate) fn check_type(stat: &Stat) -> Result<(), FilesError> {
+    match file_type(stat) {
         FileType::RegularFile => Ok(()),
         FileType::Directory => Err(Errno::ISDIR.into()),
         _ => Err(FilesError::NotRegularFile),
@@ -111,7 +115,7 @@ impl OpenFile {
     pub fn read(&self) -> Result<Vec<u8>, FilesError> {
         let mut bytes = Vec::new();
         bytes
-            .try_reserve_exact(usize::try_from(self.len()?).unwrap_or(usize::MAX))
+            .try_reserve_exact(usize::try_from(self.size()?).unwrap_or(usize::MAX))
             .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let limit = self.limits.file_bytes;
         (&self.file).take(limit + 1).read_to_end(&mut bytes)?;
@@ -121,7 +125,7 @@ impl OpenFile {
     }
 
     /// The current size. Fails if the file is too large to be read as a whole.
-    pub fn len(&self) -> Result<u64, FilesError> {
+    pub fn size(&self) -> Result<u64, FilesError> {
         let len = self.file.metadata()?.len();
         self.check_len(len)?;
         Ok(len)
@@ -134,11 +138,6 @@ impl OpenFile {
             return Err(FilesError::FileTooLarge { limit });
         }
         Ok(())
-    }
-
-    /// Whether the file is empty.
-    pub fn is_empty(&self) -> Result<bool, FilesError> {
-        Ok(self.len()? == 0)
     }
 
     /// Reads up to `len` bytes at `offset`.

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::names::{OmittedNames, names_in};
-use crate::resolve::{Identity, file_type, open_in};
+use crate::resolve::{Identity, file_type, if_exists, open_in};
 use crate::{Files, FilesError};
 
 impl Files {
@@ -132,11 +132,8 @@ fn remove_tree(parent: OwnedFd, name: &OsStr) -> Result<(), FilesError> {
                     open_parent(&directory, last.identity)?
                 };
                 progress = last.progress;
-                match unlinkat(&directory, &last.name, AtFlags::REMOVEDIR) {
-                    // Another process removed it.
-                    Ok(()) | Err(Errno::NOENT) => {}
-                    Err(error) => return Err(error.into()),
-                }
+                // Another process may have removed it.
+                if_exists(unlinkat(&directory, &last.name, AtFlags::REMOVEDIR))?;
                 if parents.is_empty() {
                     return Ok(());
                 }
@@ -162,10 +159,8 @@ fn open_to_empty(parent: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, File
 }
 
 fn unlink(parent: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, FilesError> {
-    match unlinkat(parent, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    if_exists(unlinkat(parent, name, AtFlags::empty()))?;
+    Ok(None)
 }
 
 /// Removes the entries of a directory, up to the first one that is a directory.

@@ -1,7 +1,7 @@
 //! Opens paths, with or without following symbolic links.
 
 use std::ffi::OsStr;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use outpost_types::Symlinks;
 use rustix::fd::{AsFd, OwnedFd};
@@ -13,7 +13,8 @@ use rustix::io::Errno;
 use crate::{Files, FilesError, SymlinkCheck};
 
 /// Flags for a directory that is only used as the base of other calls.
-pub(crate) const PATH_DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+pub(crate) const PATH_DIRECTORY: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Files {
     /// Opens a path.
@@ -56,11 +57,6 @@ impl Files {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Errno::BUSY.into());
         };
-        let parent = if parent.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            parent
-        };
         Ok((
             self.open_path(parent, PATH_DIRECTORY, Mode::empty(), symlinks)?,
             name,
@@ -95,36 +91,34 @@ pub(crate) fn open_in(
     }
 }
 
+/// The result of a system call; none if the path does not exist.
+pub(crate) fn if_exists<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match result {
+        Err(Errno::NOENT) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// Whether an entry is a symbolic link. Only used to choose an error.
 pub(crate) fn is_link(directory: impl AsFd, name: &OsStr) -> bool {
     statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| file_type(&stat) == FileType::Symlink)
 }
 
-/// Opens the directory where a path starts: the root or the working directory.
-pub(crate) fn open_start(path: &Path) -> Result<OwnedFd, FilesError> {
-    let start = if path.is_absolute() { c"/" } else { c"." };
-    Ok(openat(
-        CWD,
-        start,
-        PATH_DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
+/// Opens the root directory.
+pub(crate) fn open_root() -> Result<OwnedFd, FilesError> {
+    Ok(openat(CWD, c"/", PATH_DIRECTORY, Mode::empty())?)
 }
 
-/// The components of a path as names to open one after another.
+/// The components of an absolute and normalized path as names to open one after another.
 pub(crate) fn component_names(path: &Path) -> impl Iterator<Item = &OsStr> {
-    path.components().filter_map(|component| match component {
-        Component::Normal(name) => Some(name),
-        Component::ParentDir => Some(OsStr::new("..")),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    })
+    path.iter().skip(1)
 }
 
-/// Opens the parent of a path component by component, rejecting symbolic symlinks. Returns it with the
+/// Opens the parent of a path component by component, rejecting symbolic links. Returns it with the
 /// last component, which is none for a path without components.
 fn walk_to_parent(path: &Path) -> Result<(OwnedFd, Option<&OsStr>), FilesError> {
-    let mut directory = open_start(path)?;
+    let mut directory = open_root()?;
     let mut names = component_names(path).peekable();
     while let Some(name) = names.next() {
         if names.peek().is_none() {

@@ -21,8 +21,8 @@ use rustix::io::Errno;
 
 use crate::copy::PERMISSIONS;
 use crate::executor::Sandboxed;
-use crate::regular::check_size;
-use crate::resolve::{Identity, file_type};
+use crate::regular::{check_size, check_type};
+use crate::resolve::{Identity, file_type, if_exists};
 use crate::worker::Call;
 use crate::{Files, FilesError};
 
@@ -169,24 +169,19 @@ impl Drop for StreamWriter {
 
 /// The path itself, or its target if it is a symbolic link.
 fn target(path: &Path) -> Result<PathBuf, FilesError> {
-    match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if file_type(&stat) == FileType::Symlink => Ok(std::fs::canonicalize(path)?),
-        Ok(_) | Err(Errno::NOENT) => Ok(path.to_owned()),
-        Err(error) => Err(error.into()),
+    match if_exists(statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW))? {
+        Some(stat) if file_type(&stat) == FileType::Symlink => Ok(std::fs::canonicalize(path)?),
+        _ => Ok(path.to_owned()),
     }
 }
 
 /// The metadata of the existing file, if there is one. Fails if it is not a regular file.
 fn check_replaceable(directory: impl AsFd, name: &OsStr) -> Result<Option<Stat>, FilesError> {
-    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => Ok(None),
-        Err(error) => Err(error.into()),
-        Ok(stat) => match file_type(&stat) {
-            FileType::RegularFile => Ok(Some(stat)),
-            FileType::Directory => Err(Errno::ISDIR.into()),
-            _ => Err(FilesError::NotRegularFile),
-        },
+    let existing = if_exists(statat(directory, name, AtFlags::SYMLINK_NOFOLLOW))?;
+    if let Some(stat) = &existing {
+        check_type(stat)?;
     }
+    Ok(existing)
 }
 
 fn create_temp(directory: &OwnedFd) -> Result<(File, TempFile), FilesError> {

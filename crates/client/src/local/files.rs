@@ -108,13 +108,13 @@ impl FileBackend for LocalFileBackend {
 
     fn read(self: Arc<Self>, file: FileTarget) -> FileFuture<Bytes> {
         self.execute(file.sandbox, WorkerAccess::Read, move |executor| {
-            Ok(executor.read(file.path.as_path(), file.symlinks)?.into())
+            Ok(executor.read(&file.path, file.symlinks)?.into())
         })
     }
 
     fn write(self: Arc<Self>, file: FileTarget, bytes: Vec<u8>) -> FileFuture<()> {
         self.execute(file.sandbox, WorkerAccess::Write, move |executor| {
-            Ok(executor.write(file.path.as_path(), &bytes, file.symlinks)?)
+            Ok(executor.write(&file.path, &bytes, file.symlinks)?)
         })
     }
 
@@ -126,7 +126,7 @@ impl FileBackend for LocalFileBackend {
             });
             let metadata = FileMetadata::try_from(executor.perform(metadata)?)
                 .map_err(|_| FilesError::NoReply)?;
-            let file = executor.open(file.path.as_path(), Symlinks::Follow)?;
+            let file = executor.open(&file.path, Symlinks::Follow)?;
             Ok(OpenedFile {
                 reader: Arc::new(LocalBlockReader(file)),
                 metadata,
@@ -136,7 +136,7 @@ impl FileBackend for LocalFileBackend {
 
     fn create(self: Arc<Self>, file: FileTarget) -> FileFuture<Arc<dyn BlockWriter>> {
         self.execute(file.sandbox, WorkerAccess::Write, move |executor| {
-            let writer = executor.create_stream(file.path.as_path())?;
+            let writer = executor.create_stream(&file.path)?;
             let writer = LocalBlockWriter(RwLock::new(Some(writer)));
             Ok(Arc::new(writer) as Arc<dyn BlockWriter>)
         })

@@ -122,9 +122,14 @@ fn sandboxed_executor_replies_like_one_in_process() {
     // More than the socket's buffer holds.
     let large = vec![7; 3 << 20];
     executor
-        .write(&at("a/b/f"), &large, Symlinks::Reject)
+        .write(&PathUri::from_path(&at("a/b/f")), &large, Symlinks::Reject)
         .unwrap();
-    assert!(executor.read(&at("a/b/f"), Symlinks::Follow).unwrap() == large);
+    assert!(
+        executor
+            .read(&PathUri::from_path(&at("a/b/f")), Symlinks::Follow)
+            .unwrap()
+            == large
+    );
     executor.perform(copy(&at("a"), &at("c"))).unwrap();
     std::os::unix::fs::symlink("c", at("link")).unwrap();
     let options = WalkOptions {
@@ -139,7 +144,7 @@ fn sandboxed_executor_replies_like_one_in_process() {
                 perform(executor, read_directory(&path)),
                 perform(executor, walk(&path, options)),
                 executor
-                    .read(&path, Symlinks::Reject)
+                    .read(&PathUri::from_path(&path), Symlinks::Reject)
                     .map_err(|error| error.to_string()),
             )
         };
@@ -180,7 +185,10 @@ fn worker_applies_the_limits_of_the_executor() {
         directory_entries: 1,
         ..Limits::default()
     });
-    let read = executor.read(&folder.path().join("a"), Symlinks::Follow);
+    let read = executor.read(
+        &PathUri::from_path(&folder.path().join("a")),
+        Symlinks::Follow,
+    );
     assert!(matches!(read, Err(FilesError::FileTooLarge { limit: 4 })));
     let listed = executor.perform(read_directory(folder.path()));
     assert!(matches!(
@@ -194,7 +202,7 @@ fn stream_is_committed_by_the_worker_or_leaves_no_trace() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f");
     let (executor, worker) = sandboxed(Limits::default());
-    let writer = executor.create_stream(&path).unwrap();
+    let writer = executor.create_stream(&PathUri::from_path(&path)).unwrap();
     writer.write_block(3, b"def").unwrap();
     writer.write_block(0, b"abc").unwrap();
     assert!(!path.exists());
@@ -203,7 +211,7 @@ fn stream_is_committed_by_the_worker_or_leaves_no_trace() {
     assert_eq!(std::fs::read(&path).unwrap(), b"abcdef");
 
     let (executor, worker) = sandboxed(Limits::default());
-    let writer = executor.create_stream(&path).unwrap();
+    let writer = executor.create_stream(&PathUri::from_path(&path)).unwrap();
     writer.write_block(0, b"x").unwrap();
     drop(writer);
     worker.join().unwrap();
@@ -241,7 +249,7 @@ fn outcomes(
     };
     let perform = |op| outcome(executor.perform(op).map(drop));
     vec![
-        outcome(executor.read(path, symlinks).map(drop)),
+        outcome(executor.read(&PathUri::from_path(path), symlinks).map(drop)),
         perform(get_metadata(path, symlinks)),
         perform(canonicalize(path)),
         perform(read_directory(path)),
@@ -249,7 +257,7 @@ fn outcomes(
         perform(copy(path, &elsewhere.join("copy"))),
         perform(remove(path, false, symlinks)),
         perform(remove(path, true, symlinks)),
-        outcome(executor.write(path, b"x", symlinks)),
+        outcome(executor.write(&PathUri::from_path(path), b"x", symlinks)),
         perform(create_directory(path, true, symlinks)),
         perform(create_directory(path, false, symlinks)),
         perform(copy(&elsewhere.join("empty"), path)),

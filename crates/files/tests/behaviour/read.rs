@@ -56,7 +56,7 @@ fn read_size_is_limited() {
         "file is larger than 5 bytes",
     );
     let open = files.open(&large, FOLLOW).unwrap();
-    rejected(open.len(), "file is larger than 5 bytes");
+    rejected(open.size(), "file is larger than 5 bytes");
     assert_eq!(
         open.read_block(0, 10).unwrap().bytes,
         b"123456",
@@ -113,5 +113,5 @@ fn open_file_sees_growth_and_truncation() {
     assert_eq!(open.read_block(0, 4).unwrap().bytes, b"1234");
     file.set_len(1).unwrap();
     assert_eq!(open.read_block(0, 4).unwrap().bytes, b"1");
-    assert_eq!(open.len().unwrap(), 1);
+    assert_eq!(open.size().unwrap(), 1);
 }

@@ -126,19 +126,20 @@ pub(crate) trait FilesExt {
     }
 
     fn open(&self, path: &Path, symlinks: Symlinks) -> Result<OpenFile, FilesError> {
-        self.executor().open(path, symlinks)
+        self.executor().open(&PathUri::from_path(path), symlinks)
     }
 
     fn read(&self, path: &Path, symlinks: Symlinks) -> Result<Vec<u8>, FilesError> {
-        self.executor().read(path, symlinks)
+        self.executor().read(&PathUri::from_path(path), symlinks)
     }
 
     fn write(&self, path: &Path, bytes: &[u8], symlinks: Symlinks) -> Result<(), FilesError> {
-        self.executor().write(path, bytes, symlinks)
+        let path = PathUri::from_path(path);
+        self.executor().write(&path, bytes, symlinks)
     }
 
     fn create_stream(&self, path: &Path) -> Result<Writer, FilesError> {
-        self.executor().create_stream(path)
+        self.executor().create_stream(&PathUri::from_path(path))
     }
 
     fn create_directory(

@@ -140,11 +140,12 @@ pub(super) fn unknown_handle(kind: &str, id: &str) -> RpcError {
 mod tests {
     use super::*;
     use outpost_files::{FileExecutor, Files};
-    use outpost_protocol::Symlinks;
+    use outpost_protocol::{PathUri, Symlinks};
 
     fn handle() -> Handle {
         let executor = FileExecutor::in_process(Files::default());
-        let file = executor.open("/proc/self/status".as_ref(), Symlinks::Follow);
+        let path = PathUri::from_path("/proc/self/status".as_ref());
+        let file = executor.open(&path, Symlinks::Follow);
         Handle::Read(Arc::new(file.unwrap()))
     }
 

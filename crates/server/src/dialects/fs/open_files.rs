@@ -22,7 +22,7 @@ pub(crate) async fn open(
     service: Arc<FileService>,
     params: FsOpenParams,
 ) -> Result<Handle, RpcError> {
-    let path = params.path.into_path();
+    let path = params.path;
     let open = service.execute(params.sandbox, WorkerAccess::Read, move |executor| {
         executor.open(&path, Symlinks::Follow)
     });
@@ -55,7 +55,7 @@ pub(crate) async fn create_stream(
     service: Arc<FileService>,
     params: FsCreateStreamParams,
 ) -> Result<Handle, RpcError> {
-    let path = params.path.into_path();
+    let path = params.path;
     let create = service.execute(params.sandbox, WorkerAccess::Write, move |executor| {
         executor.create_stream(&path)
     });

@@ -33,11 +33,11 @@ async fn response(
     params: FsReadFileParams,
     id: RequestId,
 ) -> Result<(Vec<u8>, Reservation), RpcError> {
-    let path = params.path.into_path();
+    let path = params.path;
     let symlinks = params.symlinks;
     let open = service.execute(params.sandbox, WorkerAccess::Read, move |executor| {
         let file = executor.open(&path, symlinks)?;
-        let len = file.len()?;
+        let len = file.size()?;
         Ok((Arc::new(file), len))
     });
     let ((file, mut len), _) = open.await?;
@@ -98,7 +98,7 @@ pub(crate) async fn write_file(
         let message = format!("fs/writeFile requires valid base64 dataBase64: {error}");
         RpcError::invalid_request(message)
     })?;
-    let path = params.path.into_path();
+    let path = params.path;
     let symlinks = params.symlinks;
     let _permit = service.whole_file_permit(bytes.len() as u64).await;
     let write = service.execute(params.sandbox, WorkerAccess::Write, move |executor| {
