@@ -51,16 +51,18 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The local executor. Processes start in `cwd`, or in the current directory.
-    pub(crate) fn local(cwd: Option<PathBuf>, level: Level) -> anyhow::Result<Self> {
-        Ok(Target {
-            executor: Arc::new(local(cwd, level)?),
-            remote: None,
-        })
-    }
-
-    /// Connects to the server that `--on` names.
-    pub(crate) async fn connect(on: &str, client_name: &str) -> anyhow::Result<Self> {
+    /// Connects to the server that `--on` names; without it, creates the local executor.
+    pub(crate) async fn open(
+        on: Option<&str>,
+        client_name: &str,
+        local: impl FnOnce() -> anyhow::Result<LocalExecutor>,
+    ) -> anyhow::Result<Self> {
+        let Some(on) = on else {
+            return Ok(Target {
+                executor: Arc::new(local()?),
+                remote: None,
+            });
+        };
         let remote = reach(on, RemoteOptions::default().client_name(client_name)).await;
         let remote = remote.with_context(|| format!("--on {}", description(on)))?;
         Ok(Target {

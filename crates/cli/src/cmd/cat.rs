@@ -2,11 +2,9 @@
 
 use std::process::ExitCode;
 
-use tokio::io::{AsyncWriteExt as _, Stdout, stdout};
-
 use crate::{
     args::{Location, OnAny},
-    transfer::{FileLocation, for_each_file},
+    transfer::{CopyProgress, file_to_stdout, for_each_file},
 };
 
 /// Arguments of `outpost cat`.
@@ -25,24 +23,11 @@ pub(crate) struct Cat {
 
 /// Prints the files one after the other.
 pub(crate) async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
-    let mut stdout = stdout();
+    let mut stdout = tokio::io::stdout();
+    let progress = CopyProgress::default();
     let on = args.on.on.as_deref();
     for_each_file(on, "outpost cat", &args.paths, async |location| {
-        let printed = print(&location, &mut stdout).await;
-        // Before an error is reported.
-        stdout.flush().await?;
-        printed
+        file_to_stdout(&location, &mut stdout, &progress).await
     })
     .await
-}
-
-async fn print(location: &FileLocation, stdout: &mut Stdout) -> anyhow::Result<()> {
-    let mut reader = location.files.open(&location.path).await?;
-    loop {
-        let bytes = reader.next_bytes().await?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        stdout.write_all(&bytes).await?;
-    }
 }

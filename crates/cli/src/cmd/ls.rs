@@ -156,13 +156,9 @@ fn row(entry: &Listed, terminal: bool) -> [Cell; 4] {
         (_, true) => "file",
         _ => "special",
     };
-    let kind = if metadata.is_symlink {
-        format!("link to {kind}")
-    } else {
-        kind.to_owned()
-    };
+    let link = if metadata.is_symlink { "link to " } else { "" };
     [
-        Cell::plain(kind),
+        Cell::plain(format!("{link}{kind}")),
         Cell::plain(metadata.size.to_string()),
         Cell::plain(time(metadata.modified_at_ms)),
         name,
@@ -172,26 +168,23 @@ fn row(entry: &Listed, terminal: bool) -> [Cell; 4] {
 /// The name; a directory's ends with a slash. Control characters are escaped on a terminal.
 fn shown(entry: &Listed, terminal: bool) -> String {
     let slash = if entry.is_directory { "/" } else { "" };
-    if terminal {
-        format!("{}{slash}", visible(&entry.name))
+    let name = if terminal {
+        visible(&entry.name)
     } else {
-        format!("{}{slash}", entry.name)
-    }
+        entry.name.clone()
+    };
+    name + slash
 }
 
 /// Formats in UTC, which doesn't depend on the host.
 fn time(since_1970: i64) -> String {
-    let millis = Duration::from_millis(since_1970.unsigned_abs());
-    let time = if since_1970 < 0 {
-        UNIX_EPOCH.checked_sub(millis)
-    } else {
-        UNIX_EPOCH.checked_add(millis)
-    };
-    // humantime can't format times before 1970 or after 9999.
-    let writable = (0..253_402_300_800_000).contains(&since_1970);
-    match time.filter(|_| writable) {
-        Some(time) => humantime::format_rfc3339_seconds(time).to_string(),
-        None => format!("{since_1970} ms"),
+    match u64::try_from(since_1970) {
+        // humantime can't format times before 1970 or after 9999.
+        Ok(millis) if millis < 253_402_300_800_000 => {
+            let time = UNIX_EPOCH + Duration::from_millis(millis);
+            humantime::format_rfc3339_seconds(time).to_string()
+        }
+        _ => format!("{since_1970} ms"),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     },
     detached, exit,
     render::{command_line, errors, out},
-    target::{Leftovers, Target},
+    target::{self, Leftovers, Target},
     units::parse_time,
 };
 
@@ -148,7 +148,10 @@ async fn run_attached(
     let mut signals = Signals::listen()?;
     // Before connecting: an invalid argument needs no server.
     let start = program(args)?;
-    let target = match signals.unless_ended(target(args, level)).await {
+    let opening = Target::open(args.on.on.as_deref(), "outpost run", || {
+        target::local(Some(directory(args.cwd.as_deref())?), level)
+    });
+    let target = match signals.unless_ended(opening).await {
         Ok(target) => target?,
         Err(signal) => return Ok((exit::of_signal(signal), false)),
     };
@@ -252,14 +255,6 @@ pub(crate) fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
         Ok(cwd)
     } else {
         Ok(current_directory()?.join(cwd).components().collect())
-    }
-}
-
-/// The local executor, or the server that `--on` names.
-async fn target(args: &Run, level: Level) -> anyhow::Result<Target> {
-    match &args.on.on {
-        Some(on) => Target::connect(on, "outpost run").await,
-        None => Target::local(Some(directory(args.cwd.as_deref())?), level),
     }
 }
 

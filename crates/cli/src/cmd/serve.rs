@@ -3,7 +3,6 @@
 use std::{convert::Infallible, io::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
-use clap::{ArgMatches, Command, error::ErrorKind};
 use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions};
 use outpost_server::{ConfigReadResult, ConnectionEnd, Host, Listen, Listener, Server};
 use tokio::{
@@ -13,66 +12,37 @@ use tokio::{
 
 use crate::{
     cmd::helpers,
-    config::{self, Config, Layer},
+    config::{self, Config, SettingFlags},
     exit::RUNTIME_SHUTDOWN,
     logging,
     render::out::note,
     target::raise_open_files,
 };
 
-const EXAMPLES: &str = "Examples:
+/// Delay before freed memory is returned, so that processes that end together are handled together.
+const TRIM_DELAY: Duration = Duration::from_secs(1);
+
+/// Arguments of `outpost serve`: a flag for each setting that has one, and two more.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
   outpost serve                                   a free port on loopback
   outpost serve --listen ws://127.0.0.1:7777
   outpost serve --listen unix:///run/user/1000/outpost.sock
   outpost serve --listen stdio://                 one client, on stdin and stdout
 
 Every flag can also be set by a variable (OUTPOST_RETAIN_BYTES=4MiB) or in
-outpost.toml (retain_bytes = \"4MiB\"); `outpost config show` prints the settings.";
+outpost.toml (retain_bytes = \"4MiB\"); `outpost config show` prints the settings.")]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    settings: SettingFlags,
 
-/// Delay before freed memory is returned, so that processes that end together are handled together.
-const TRIM_DELAY: Duration = Duration::from_secs(1);
-
-/// Arguments of `outpost serve` that aren't settings.
-#[derive(clap::Args, Debug)]
-struct ServeOptions {
     /// The file to read instead of the user's outpost.toml [env: OUTPOST_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+
     /// Detaches from the terminal, and closes stdout after printing the URLs. For the user's server.
     #[arg(long, hide = true)]
     background: bool,
-}
-
-/// Arguments of `outpost serve`: a flag for each setting that has one, and its options.
-#[derive(Debug)]
-pub(crate) struct Serve {
-    flags: Layer,
-    options: ServeOptions,
-}
-
-impl clap::Args for Serve {
-    fn augment_args(command: Command) -> Command {
-        let command = config::flags().fold(command.after_help(EXAMPLES), Command::arg);
-        ServeOptions::augment_args(command)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl clap::FromArgMatches for Serve {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let flags = config::flags_layer(matches)
-            .map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")))?;
-        let options = ServeOptions::from_arg_matches(matches)?;
-        Ok(Serve { flags, options })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
 }
 
 /// Runs the server. A startup error is reported on one line, with exit code 1.
@@ -84,11 +54,11 @@ pub(crate) fn run(args: Serve) -> ExitCode {
 }
 
 fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
-    let ServeOptions { config, background } = args.options;
+    let background = args.background;
     if background {
         rustix::process::setsid().context("cannot detach from the terminal")?;
     }
-    let layers = config::load(args.flags, config)?;
+    let layers = config::load(args.settings.0, args.config)?;
     let config = layers.config()?;
     logging::start(&config.log.level, config.log.format, background)?;
     let runtime = runtime().context("cannot start the runtime")?;
@@ -156,9 +126,10 @@ async fn serve(
     if background {
         close_stdout().context("cannot close stdout")?;
     }
+    let idle_timeout = config.exit_when_idle.unwrap_or_default();
     tokio::select! {
         () = serve_stdio(&server), if stdio => tracing::info!("stdin closed; shutting down"),
-        () = idle(&server, config.exit_when_idle) => tracing::info!("idle timeout; shutting down"),
+        () = server.idle_for(idle_timeout), if config.exit_when_idle.is_some() => tracing::info!("idle timeout; shutting down"),
         name = signals.next() => tracing::info!(signal = name, "shutting down"),
         never = return_freed_memory(&engine) => match never {},
     }
@@ -205,14 +176,6 @@ fn close_stdout() -> std::io::Result<()> {
     let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&null)?;
     Ok(())
-}
-
-/// Waits until the server has been idle for the timeout; forever if there is none.
-async fn idle(server: &Server, timeout: Option<Duration>) {
-    match timeout {
-        Some(timeout) => server.idle_for(timeout).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Serves the client on stdin and stdout until stdin ends. If another connection takes over

@@ -26,5 +26,5 @@ pub(crate) use files::{ConfigFiles, load, load_config, read_file};
 pub(crate) use layers::{Layer, Layers};
 pub(crate) use report::{read_result, table};
 use settings::SETTINGS;
-pub(crate) use sources::{flags, flags_layer};
+pub(crate) use sources::SettingFlags;
 pub(crate) use tables::Config;

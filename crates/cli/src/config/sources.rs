@@ -4,7 +4,10 @@
 use std::{ffi::OsString, path::Path};
 
 use anyhow::{Context, anyhow, bail};
-use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, error::ErrorKind,
+    parser::ValueSource,
+};
 use outpost_server::ConfigSource as Source;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
@@ -20,11 +23,6 @@ use super::{
 const OTHER_VARIABLES: &[&str] = &[CONFIG_VARIABLE];
 /// Maximum number of characters of an excerpt.
 const MAX_EXCERPT: usize = 80;
-
-/// The flags of all settings that have one.
-pub(crate) fn flags() -> impl Iterator<Item = Arg> {
-    SETTINGS.iter().filter_map(flag)
-}
 
 fn flag(setting: &'static Setting) -> Option<Arg> {
     let flag = setting.flag.clone()?;
@@ -54,8 +52,35 @@ fn flag(setting: &'static Setting) -> Option<Arg> {
     }))
 }
 
+/// The flags of all settings that have one, as a layer.
+#[derive(Debug)]
+pub(crate) struct SettingFlags(pub(crate) Layer);
+
+impl Args for SettingFlags {
+    fn augment_args(command: Command) -> Command {
+        SETTINGS.iter().filter_map(flag).fold(command, Command::arg)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SettingFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let layer = flags_layer(matches);
+        let error = |error| clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n"));
+        layer.map(SettingFlags).map_err(error)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 /// Reads the flags that were given, without defaults.
-pub(crate) fn flags_layer(matches: &ArgMatches) -> anyhow::Result<Layer> {
+fn flags_layer(matches: &ArgMatches) -> anyhow::Result<Layer> {
     let mut layer = Layer::new(Source::CommandLine);
     for setting in SETTINGS.iter() {
         let Some(flag) = setting.flag_name() else {

@@ -3,12 +3,10 @@
 use std::io;
 
 use outpost_client::{Error, Process, RemoteExecutor, Signal};
-use tokio::{sync::watch, task::JoinHandle, time::Instant};
+use tokio::{sync::watch, time::Instant};
+use tokio_util::task::AbortOnDropHandle;
 
-use super::{
-    Notice, OnLeave, Signals, StdinForwarder, output, output::OutputPrinter, signals::SignalTarget,
-    stdin,
-};
+use super::{Notice, OnLeave, Signals, StdinForwarder, output::OutputPrinter, stdin::InputEnd};
 use crate::render::errors;
 
 /// A process, and what to connect with it.
@@ -48,53 +46,34 @@ pub(crate) enum Outcome {
     Abandoned(Signal),
 }
 
-/// Aborts the task on drop.
-struct PrintTask(JoinHandle<Outcome>);
-
-impl Drop for PrintTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// Connects the streams and waits for the outcome.
-pub(crate) async fn attach(attachment: Attachment<'_>, signals: &mut Signals) -> Outcome {
+pub(crate) async fn attach(mut attachment: Attachment<'_>, signals: &mut Signals) -> Outcome {
+    let stdin = attachment.stdin.take();
     let Attachment {
         process,
         remote,
-        tty,
-        stdin,
-        since,
         on_leave,
-        until,
         notice,
+        ..
     } = attachment;
     let (exit, exited) = watch::channel(None);
-    let printed = OutputPrinter {
-        since,
+    let printer = OutputPrinter {
+        since: attachment.since,
         drains_forever: on_leave == OnLeave::Detach,
-        until,
+        until: attachment.until,
         exit,
     };
-    let mut events = process.events();
     // A separate task, so that a blocked stdout doesn't block keys and signals.
-    let mut print_task = PrintTask(tokio::spawn(async move {
-        output::print(&mut events, printed).await
-    }));
-    let target = SignalTarget {
-        process,
-        remote,
-        tty,
-        on_leave,
-        exited,
-    };
+    let printing = tokio::spawn(printer.print(process.events()));
     tokio::select! {
-        outcome = &mut print_task.0 => outcome.unwrap_or_else(|error| Outcome::Failed(error.to_string())),
+        outcome = AbortOnDropHandle::new(printing) => {
+            outcome.unwrap_or_else(|error| Outcome::Failed(error.to_string()))
+        }
         () = escaped(stdin, process, notice) => match on_leave {
             OnLeave::Detach => Outcome::Detached,
             OnLeave::Terminate => Outcome::Abandoned(Signal::Interrupt),
         },
-        outcome = signals.forward(target) => outcome,
+        outcome = signals.forward(&attachment, &exited) => outcome,
         () = notice.follow(remote) => Outcome::Abandoned(Signal::Interrupt),
     }
 }
@@ -105,9 +84,9 @@ async fn escaped(stdin: Option<StdinForwarder>, process: &Process, notice: Notic
         return std::future::pending().await;
     };
     match stdin.forward(process).await {
-        Ok(stdin::InputEnd::Escaped) => return,
+        Ok(InputEnd::Escaped) => return,
         // The event stream reports a lost connection too.
-        Ok(stdin::InputEnd::Eof) | Err(Error::Disconnected { .. }) => {}
+        Ok(InputEnd::Eof) | Err(Error::Disconnected { .. }) => {}
         Err(error) => {
             let why = errors::client_message(&error);
             notice.print(&format!("cannot forward stdin: {why}"));

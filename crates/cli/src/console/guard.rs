@@ -39,7 +39,7 @@ impl Guard {
         Ok(guard)
     }
 
-    /// EndSignals the guard after the terminal has been restored.
+    /// Ends the guard after the terminal has been restored.
     pub(super) fn disarm(mut self) {
         if let Some(mut pipe) = self.pipe.take() {
             let _ = pipe.write_all(&[RESTORED]);

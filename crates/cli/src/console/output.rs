@@ -77,7 +77,7 @@ impl Streams {
     }
 }
 
-/// Options for print_task the output.
+/// Writes the output of a process.
 pub(super) struct OutputPrinter {
     /// Events with a lower number happened before attaching; only the end of their output is shown.
     pub(super) since: u64,
@@ -89,74 +89,77 @@ pub(super) struct OutputPrinter {
     pub(super) exit: watch::Sender<Option<i32>>,
 }
 
-/// Writes all output until the process is closed, or until leftover processes exceed the time
-/// limit.
-pub(super) async fn print(events: &mut Events, printer: OutputPrinter) -> Outcome {
-    let since = printer.since;
-    let mut streams = match Streams::ours() {
-        Ok(streams) => streams,
-        Err(error) => return Outcome::OutputError(error),
-    };
-    let mut earlier = Vec::new();
-    let mut code = None;
-    let mut deadline = None;
-    while let Some(next) = next(events, deadline).await {
-        let Some(event) = next else {
-            return Outcome::ExitedWithLeftovers(code.unwrap_or_default());
-        };
-        let written = match event {
-            Event::Output { seq, stream, bytes } if seq < since => {
-                earlier.push((stream, bytes));
-                if seq + 1 == since {
-                    streams.write_earlier(&mut earlier)
-                } else {
-                    Ok(())
-                }
-            }
-            Event::Output { stream, bytes, .. } => {
-                let last = streams.write_earlier(&mut earlier);
-                last.and_then(|()| streams.write(stream, &bytes))
-            }
-            Event::Exited { code: exit, .. } => {
-                code = Some(exit);
-                let written = streams.write_earlier(&mut earlier);
-                if !printer.drains_forever {
-                    let latest = Instant::now() + DRAIN_TIMEOUT;
-                    deadline = Some(printer.until.map_or(latest, |until| until.min(latest)));
-                }
-                printer.exit.send_replace(code);
-                written
-            }
-            Event::Closed { .. } => break,
-            Event::Failed { error } => {
-                return match code {
-                    // The exit code is known, and leftover processes are terminated anyway.
-                    Some(code) if !printer.drains_forever => Outcome::ExitedWithLeftovers(code),
-                    _ => Outcome::Failed(error.to_string()),
-                };
-            }
-        };
-        if let Err(error) = written {
-            return Outcome::OutputError(error);
-        }
+impl OutputPrinter {
+    /// Writes all output until the process is closed, or until leftover processes exceed the time
+    /// limit.
+    pub(super) async fn print(self, mut events: Events) -> Outcome {
+        let printed = self.try_print(&mut events).await;
+        printed.unwrap_or_else(Outcome::OutputError)
     }
-    match code {
-        Some(code) => Outcome::Exited(code),
-        None => Outcome::Failed("the process was closed without an exit code".to_owned()),
+
+    async fn try_print(self, events: &mut Events) -> io::Result<Outcome> {
+        let mut streams = Streams::ours()?;
+        let mut earlier = Vec::new();
+        let mut code = None;
+        let mut deadline = None;
+        while let Some(event) = next(events, deadline).await {
+            match event {
+                Err(DeadlineExceeded) => {
+                    return Ok(Outcome::ExitedWithLeftovers(code.unwrap_or_default()));
+                }
+                Ok(Event::Output { seq, stream, bytes }) if seq < self.since => {
+                    earlier.push((stream, bytes));
+                    if seq + 1 == self.since {
+                        streams.write_earlier(&mut earlier)?;
+                    }
+                }
+                Ok(Event::Output { stream, bytes, .. }) => {
+                    streams.write_earlier(&mut earlier)?;
+                    streams.write(stream, &bytes)?;
+                }
+                Ok(Event::Exited { code: exit, .. }) => {
+                    code = Some(exit);
+                    if !self.drains_forever {
+                        let latest = Instant::now() + DRAIN_TIMEOUT;
+                        deadline = Some(self.until.map_or(latest, |until| until.min(latest)));
+                    }
+                    let written = streams.write_earlier(&mut earlier);
+                    self.exit.send_replace(code);
+                    written?;
+                }
+                Ok(Event::Closed { .. }) => break,
+                Ok(Event::Failed { error }) => {
+                    return Ok(match code {
+                        // The exit code is known, and leftover processes are terminated anyway.
+                        Some(code) if !self.drains_forever => Outcome::ExitedWithLeftovers(code),
+                        _ => Outcome::Failed(error.to_string()),
+                    });
+                }
+            }
+        }
+        Ok(match code {
+            Some(code) => Outcome::Exited(code),
+            None => Outcome::Failed("the process was closed without an exit code".to_owned()),
+        })
     }
 }
 
-/// The next event; `Some(None)` after the deadline.
-async fn next(events: &mut Events, deadline: Option<Instant>) -> Option<Option<Event>> {
+/// The next event before the deadline.
+async fn next(
+    events: &mut Events,
+    deadline: Option<Instant>,
+) -> Option<Result<Event, DeadlineExceeded>> {
     let Some(deadline) = deadline else {
-        return events.next().await.map(Some);
+        return events.next().await.map(Ok);
     };
     // Without this check, constant output would defer the deadline forever.
     if Instant::now() >= deadline {
-        return Some(None);
+        return Some(Err(DeadlineExceeded));
     }
     match timeout_at(deadline, events.next()).await {
-        Ok(event) => event.map(Some),
-        Err(_) => Some(None),
+        Ok(event) => event.map(Ok),
+        Err(_) => Some(Err(DeadlineExceeded)),
     }
 }
+
+struct DeadlineExceeded;

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use anyhow::Context;
-use outpost_client::{ConnectionState, Process, RemoteExecutor, Signal, Terminate};
+use outpost_client::{ConnectionState, Process, Signal, Terminate};
 use tokio::{
     signal::unix::{Signal as UnixSignal, SignalKind, signal},
     sync::watch,
@@ -11,7 +11,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Outcome, window_size};
+use super::{Attachment, Outcome, window_size};
 
 /// Grace period of a termination.
 const GRACE: Duration = Duration::from_secs(2);
@@ -42,18 +42,6 @@ pub(crate) enum OnLeave {
     Terminate,
     /// The process continues.
     Detach,
-}
-
-/// The receiver of signals.
-pub(super) struct SignalTarget<'a> {
-    pub(super) process: &'a Process,
-    /// The server that runs it, if any.
-    pub(super) remote: Option<&'a RemoteExecutor>,
-    /// Whether the process has a terminal, which follows the size of ours.
-    pub(super) tty: bool,
-    pub(super) on_leave: OnLeave,
-    /// The exit code, once all earlier output has been written.
-    pub(super) exited: watch::Receiver<Option<i32>>,
 }
 
 impl Signals {
@@ -97,10 +85,15 @@ impl Signals {
     }
 
     /// Forwards signals. Returns the outcome if one ends the attachment.
-    pub(super) async fn forward(&mut self, to: SignalTarget<'_>) -> Outcome {
+    /// `exited` has the exit code once all earlier output has been written.
+    pub(super) async fn forward(
+        &mut self,
+        to: &Attachment<'_>,
+        exited: &watch::Receiver<Option<i32>>,
+    ) -> Outcome {
         tokio::select! {
-            outcome = self.end_signals.forward(&to, &mut self.interrupted) => outcome,
-            never = forward_size(&mut self.window, &to) => match never {},
+            outcome = self.end_signals.forward(to, exited, &mut self.interrupted) => outcome,
+            never = forward_size(&mut self.window, to) => match never {},
         }
     }
 }
@@ -118,11 +111,16 @@ impl EndSignals {
     /// Forwards Ctrl-C each time, since programs may handle it in different ways. SIGTERM and
     /// SIGHUP terminate the process, and kill it the second time. While the connection is lost, the
     /// second signal of any kind ends this program.
-    async fn forward(&mut self, to: &SignalTarget<'_>, interrupted: &mut bool) -> Outcome {
-        let state = to.remote.map(RemoteExecutor::connection_state);
+    async fn forward(
+        &mut self,
+        to: &Attachment<'_>,
+        exited: &watch::Receiver<Option<i32>>,
+        interrupted: &mut bool,
+    ) -> Outcome {
         let is_lost = || {
-            let state = state.as_ref();
-            state.is_some_and(|state| *state.borrow() != ConnectionState::Connected)
+            to.remote.is_some_and(|remote| {
+                *remote.connection_state().borrow() != ConnectionState::Connected
+            })
         };
         let mut in_flight = JoinSet::new();
         let mut asked = false;
@@ -136,7 +134,7 @@ impl EndSignals {
                 OnLeave::Detach if leaves => return Outcome::Detached,
                 OnLeave::Detach => {}
                 OnLeave::Terminate => {
-                    if let Some(code) = *to.exited.borrow() {
+                    if let Some(code) = *exited.borrow() {
                         return Outcome::ExitedWithLeftovers(code);
                     }
                 }
@@ -165,7 +163,7 @@ impl EndSignals {
 }
 
 /// Forwards the terminal size. Sequentially, because the last size has to win.
-async fn forward_size(window: &mut UnixSignal, to: &SignalTarget<'_>) -> Infallible {
+async fn forward_size(window: &mut UnixSignal, to: &Attachment<'_>) -> Infallible {
     loop {
         if window.recv().await.is_none() || !to.tty {
             std::future::pending::<()>().await;

@@ -53,13 +53,13 @@ pub(crate) enum EscapeKey {
 
 impl EscapeKey {
     fn find(&self, bytes: &[u8]) -> Option<usize> {
-        match self {
-            EscapeKey::Detach(key) => key.find(bytes),
-            EscapeKey::GiveUp(key, state) => {
-                let lost = *state.borrow() != ConnectionState::Connected;
-                key.find(bytes).filter(|_| lost)
+        let key = match self {
+            EscapeKey::GiveUp(_, state) if *state.borrow() == ConnectionState::Connected => {
+                return None;
             }
-        }
+            EscapeKey::Detach(key) | EscapeKey::GiveUp(key, _) => key,
+        };
+        bytes.iter().position(|byte| *byte == key.0)
     }
 }
 
@@ -107,11 +107,12 @@ impl StdinForwarder {
             return Ok(InputEnd::Escaped);
         }
         match process.close_stdin().await {
-            Err(Error::StdinClosed { .. } | Error::UnknownProcess { .. }) => Ok(InputEnd::Eof),
+            Ok(()) | Err(Error::StdinClosed { .. } | Error::UnknownProcess { .. }) => {}
             // Older servers can't close stdin; the process continues without the end of input.
-            Err(Error::Unsupported { .. }) | Ok(()) => Ok(InputEnd::Eof),
-            Err(error) => Err(error),
+            Err(Error::Unsupported { .. }) => {}
+            Err(error) => return Err(error),
         }
+        Ok(InputEnd::Eof)
     }
 
     /// Waits for the escape key; forever if there is none.
@@ -132,9 +133,18 @@ async fn escape(escaped: &mut Option<oneshot::Receiver<()>>) {
     std::future::pending::<()>().await;
 }
 
-/// Writes all chunks. Returns false if the process closed its stdin or ended.
+/// Writes chunk after chunk; the client merges chunks that arrive during a write. Returns false if
+/// the process closed its stdin or ended.
 async fn write(chunks: &mut mpsc::Receiver<Bytes>, process: &Process) -> Result<bool, Error> {
-    let Err(error) = write_all(chunks, process).await else {
+    let mut input = process.stdin();
+    let writing = async {
+        while let Some(chunk) = chunks.recv().await {
+            input.write_all(&chunk).await?;
+        }
+        input.flush().await
+    };
+    let written: io::Result<()> = writing.await;
+    let Err(error) = written else {
         return Ok(true);
     };
     match error.downcast::<Error>() {
@@ -148,15 +158,6 @@ async fn write(chunks: &mut mpsc::Receiver<Bytes>, process: &Process) -> Result<
             reason: error.to_string().into(),
         }),
     }
-}
-
-/// Writes chunk after chunk; the client merges chunks that arrive during a write.
-async fn write_all(chunks: &mut mpsc::Receiver<Bytes>, process: &Process) -> io::Result<()> {
-    let mut input = process.stdin();
-    while let Some(chunk) = chunks.recv().await {
-        input.write_all(&chunk).await?;
-    }
-    input.flush().await
 }
 
 /// Reads until the end of the input or the escape key.
@@ -179,10 +180,7 @@ fn read_all(
                 return;
             }
         };
-        if let Some(at) = escape_key
-            .as_ref()
-            .and_then(|escape_key| escape_key.find(chunk))
-        {
+        if let Some(at) = escape_key.as_ref().and_then(|key| key.find(chunk)) {
             let _ = escape_sender.send(());
             let _ = sender.blocking_send(Bytes::copy_from_slice(&chunk[..at]));
             return;
@@ -206,10 +204,6 @@ impl Key {
     /// The byte that a terminal sends for it.
     pub(super) fn byte(self) -> u8 {
         self.0
-    }
-
-    fn find(self, bytes: &[u8]) -> Option<usize> {
-        bytes.iter().position(|byte| *byte == self.0)
     }
 }
 
@@ -247,8 +241,9 @@ mod tests {
 
     #[test]
     fn key_is_found_in_input() {
-        assert_eq!(Key::DETACH.find(b"ab\x1dc"), Some(2));
-        assert_eq!(Key::DETACH.find(b"abc"), None);
+        let escape_key = EscapeKey::Detach(Key::DETACH);
+        assert_eq!(escape_key.find(b"ab\x1dc"), Some(2));
+        assert_eq!(escape_key.find(b"abc"), None);
     }
 
     #[test]

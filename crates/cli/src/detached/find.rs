@@ -150,25 +150,17 @@ async fn attach(
         // Keep the session's lease and delivery.
         .lease(Lease::ServerDefault)
         .delivery(DeliveryMode::Push);
-    match connect_if_running(on, options).await {
-        Err(error) if is_attached(&error) => bail!(
+    let remote = connect_if_running(on, options).await;
+    if let Err(error) = &remote
+        && let Some(Error::Rejected { kind, .. }) = error.downcast_ref()
+        && *kind == ErrorKind::SessionAttached
+    {
+        bail!(
             "cannot use {process}: another command is attached to its session, and SESSION/PROCESS \
              allows only one; end that command, or use the server's unix socket, which allows more"
-        ),
-        Ok(None) => bail!("no process {process}: your server is not running"),
-        Ok(Some(remote)) => Ok(remote),
-        Err(error) => Err(error),
+        );
     }
-}
-
-fn is_attached(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref::<Error>(),
-        Some(Error::Rejected {
-            kind: ErrorKind::SessionAttached,
-            ..
-        })
-    )
+    remote?.with_context(|| format!("no process {process}: your server is not running"))
 }
 
 /// Picks a process by id or prefix. Detached work takes precedence over processes of other clients.
@@ -192,19 +184,13 @@ fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Found> {
         if matching.iter().filter(|found| exact(found)).count() == 1 {
             matching.retain(exact);
         }
-        match matching.len() {
-            0 => {}
-            1 => return Ok(matching.remove(0)),
-            _ => {
-                let names: Vec<_> = matching
-                    .iter()
-                    .map(|found| visible(&found.process_id))
-                    .collect();
-                bail!(
-                    "{name} is ambiguous: it matches {}; use a longer prefix",
-                    names.join(", ")
-                );
-            }
+        if matching.len() > 1 {
+            let names: Vec<_> = matching.iter().map(Found::name).collect();
+            let names = names.join(", ");
+            bail!("{name} is ambiguous: it matches {names}; use a longer prefix");
+        }
+        if let Some(found) = matching.pop() {
+            return Ok(found);
         }
     }
     bail!(unknown(name))

@@ -79,13 +79,8 @@ fn full_name(remote: &RemoteExecutor, name: &str) -> anyhow::Result<String> {
 
 /// Returns whether the server rejects the lease.
 fn is_lease_rejected(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref::<Error>(),
-        Some(Error::Rejected {
-            code: INVALID_PARAMS,
-            ..
-        })
-    )
+    let error = error.downcast_ref();
+    matches!(error, Some(Error::Rejected { code, .. }) if *code == INVALID_PARAMS)
 }
 
 /// A new id: short enough to type, and practically unique.

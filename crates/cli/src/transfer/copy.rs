@@ -40,7 +40,7 @@ pub(crate) async fn copy(
 ) -> anyhow::Result<()> {
     match (sources, destination) {
         ([Some(source)], None) => to_output(source, options).await,
-        ([None], None) | (_, None) => bail!("cannot copy to stdout: it takes exactly one file"),
+        (_, None) => bail!("cannot copy to stdout: it takes exactly one file"),
         (sources, Some(destination)) => to_location(sources, destination, options).await,
     }
 }
@@ -49,10 +49,9 @@ async fn to_output(source: &FileLocation, options: &CopyOptions<'_>) -> anyhow::
     let metadata = source.files.metadata(&source.path).await?;
     options.progress.file_found(metadata.size);
     options.progress.all_found();
-    let from = (&source.files, source.path.as_path());
     let mut stdout = tokio::io::stdout();
-    let copied = copy_file::file_to_stdout(from, &mut stdout, &options.progress).await;
-    file_error_or_fatal(copied)
+    let copied = copy_file::file_to_stdout(source, &mut stdout, &options.progress).await;
+    copied.map_err(|error| file_error(error).unwrap_or_else(|error| error))
 }
 
 async fn to_location(
@@ -82,9 +81,8 @@ async fn from_input(
         .for_file(None)
         .map_err(|error| with_destination(destination, error))?;
     options.progress.file_found(0);
-    let mut stdin = tokio::io::stdin();
     let to = (&destination.files, to.as_path());
-    copy_file::stdin_to_file(&mut stdin, to, &options.progress).await
+    copy_file::stdin_to_file(to, &options.progress).await
 }
 
 /// Copies a file, or a directory with everything below it.
@@ -136,42 +134,22 @@ async fn copy_files(
     // Dropping the set aborts the copies in flight.
     let mut in_flight = JoinSet::new();
     loop {
-        let job = tokio::select! {
-            job = found.recv(), if in_flight.len() < CONCURRENT_FILES => job,
-            Some(copied) = in_flight.join_next() => {
-                report_result(copied, options)?;
-                continue;
+        tokio::select! {
+            Some(FileCopy { from, to }) = found.recv(), if in_flight.len() < CONCURRENT_FILES => {
+                let (source, destination) = (source.files.clone(), destination.files.clone());
+                let progress = Arc::clone(&options.progress);
+                in_flight.spawn(async move {
+                    let (from, to) = ((&source, &*from), (&destination, &*to));
+                    copy_file::file_to_file(from, to, &progress).await
+                });
             }
-        };
-        let Some(FileCopy { from, to }) = job else {
-            break;
-        };
-        let (source_files, destination_files) = (source.files.clone(), destination.files.clone());
-        let progress = Arc::clone(&options.progress);
-        in_flight.spawn(async move {
-            let copied = copy_file::file_to_file(
-                (&source_files, &from),
-                (&destination_files, &to),
-                &progress,
-            )
-            .await;
-            copied.map_err(anyhow::Error::from)
-        });
-    }
-    while let Some(copied) = in_flight.join_next().await {
-        report_result(copied, options)?;
-    }
-    Ok(())
-}
-
-fn report_result(
-    copied: Result<anyhow::Result<()>, tokio::task::JoinError>,
-    options: &CopyOptions<'_>,
-) -> anyhow::Result<()> {
-    match copied {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => options.report(error),
-        Err(error) => Err(error).context("a copy task failed"),
+            Some(copied) = in_flight.join_next() => {
+                if let Err(error) = copied.context("a copy task failed")? {
+                    options.report(error.into())?;
+                }
+            }
+            else => return Ok(()),
+        }
     }
 }
 
@@ -180,7 +158,7 @@ async fn existing(destination: &FileLocation) -> anyhow::Result<Existing> {
         Ok(metadata) if metadata.is_directory => Ok(Existing::Directory),
         Ok(_) => Ok(Existing::File),
         Err(error) if error.kind() == FileErrorKind::NotFound => Ok(Existing::Nothing),
-        Err(error) => file_error_or_fatal(Err(error.into())).map(|()| Existing::Nothing),
+        Err(error) => Err(file_error(error.into())?),
     }
 }
 
@@ -252,8 +230,4 @@ pub(crate) fn file_error(error: anyhow::Error) -> anyhow::Result<anyhow::Error> 
         Some(Error::Unsupported { .. }) | None => Ok(error),
         Some(place) => Err(anyhow::Error::new(place.clone()).context(error.to_string())),
     }
-}
-
-fn file_error_or_fatal(outcome: anyhow::Result<()>) -> anyhow::Result<()> {
-    outcome.map_err(|error| file_error(error).unwrap_or_else(|error| error))
 }

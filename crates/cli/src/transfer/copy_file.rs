@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Context;
 use bytes::BytesMut;
 use outpost_client::{FileError, FileErrorKind, Files};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Stdout};
 
-use super::{CopyProgress, pending_file::PendingFile};
+use super::{CopyProgress, FileLocation, pending_file::PendingFile};
 
 /// Maximum number of attempts to copy a file whose connection is lost.
 const ATTEMPTS: usize = 5;
@@ -68,32 +68,36 @@ async fn try_file_to_file(
     file.finish().await
 }
 
-/// Copies a file to stdout.
-pub(super) async fn file_to_stdout(
-    from: (&Files, &Path),
-    output: &mut (impl AsyncWrite + Unpin),
+/// Copies a file to stdout. After an error, stdout has everything up to it.
+pub(crate) async fn file_to_stdout(
+    from: &FileLocation,
+    output: &mut Stdout,
     progress: &CopyProgress,
 ) -> anyhow::Result<()> {
-    let mut reader = from.0.open(from.1).await?;
-    loop {
-        let bytes = reader.next_bytes().await?;
-        if bytes.is_empty() {
-            break;
+    let copying = async {
+        let mut reader = from.files.open(&from.path).await?;
+        loop {
+            let bytes = reader.next_bytes().await?;
+            if bytes.is_empty() {
+                return anyhow::Ok(());
+            }
+            output.write_all(&bytes).await?;
+            progress.add_bytes(bytes.len());
         }
-        output.write_all(&bytes).await?;
-        progress.add_bytes(bytes.len());
-    }
+    };
+    let copied = copying.await;
     output.flush().await?;
+    copied?;
     progress.file_copied();
     Ok(())
 }
 
 /// Copies stdin to a file.
 pub(super) async fn stdin_to_file(
-    input: &mut (impl AsyncRead + Unpin),
     to: (&Files, &Path),
     progress: &CopyProgress,
 ) -> anyhow::Result<()> {
+    let mut input = tokio::io::stdin();
     let mut file = PendingFile::begin(to.0, to.1).await?;
     loop {
         let mut chunk = BytesMut::with_capacity(CHUNK_BYTES);

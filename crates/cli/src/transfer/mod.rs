@@ -15,5 +15,6 @@ mod progress;
 mod tree;
 
 pub(crate) use copy::{CopyOptions, copy, file_error};
+pub(crate) use copy_file::file_to_stdout;
 pub(crate) use locations::{Address, FileLocation, LocationError, Locations, for_each_file};
 pub(crate) use progress::{CopyBar, CopyProgress, summary};

@@ -25,20 +25,14 @@ const LOG_BYTES: u64 = 4 * 1024;
 const LOG_LINES: usize = 10;
 
 /// Options of the user's server. Processes run until they are ended, and stay readable for a while.
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 7] = [
     // A session stays until its processes have expired and no leftover process runs.
-    "--max-sessions",
-    "65536",
-    "--max-session-ttl",
-    "unlimited",
-    "--closed-retention",
-    "1h",
-    "--retain-bytes",
-    "16MiB",
-    "--exit-when-idle",
-    "15m",
-    "--log-level",
-    "info",
+    "--max-sessions=65536",
+    "--max-session-ttl=unlimited",
+    "--closed-retention=1h",
+    "--retain-bytes=16MiB",
+    "--exit-when-idle=15m",
+    "--log-level=info",
     "--background",
 ];
 
@@ -48,25 +42,20 @@ pub(super) async fn launch(directory: &RuntimeDirectory) -> anyhow::Result<()> {
     let stdout = child.stdout.take().context("the server has no stdout")?;
     let mut url = String::new();
     let mut lines = BufReader::new(stdout);
-    match timeout(START_TIMEOUT, lines.read_line(&mut url)).await {
-        Ok(Ok(read)) if read > 0 => Ok(()),
+    let failure = match timeout(START_TIMEOUT, lines.read_line(&mut url)).await {
+        Ok(Ok(read)) if read > 0 => return Ok(()),
         Ok(_) => {
             let status = child.wait().await;
             let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-            bail!(
-                "your server exited at once with {status}; {}",
-                log_excerpt(&directory.log())
-            )
+            format!("exited at once with {status}")
         }
         Err(_) => {
             // It is our child and not usable.
             let _ = child.kill().await;
-            bail!(
-                "your server didn't listen within {START_TIMEOUT:?}; {}",
-                log_excerpt(&directory.log())
-            )
+            format!("didn't listen within {START_TIMEOUT:?}")
         }
-    }
+    };
+    bail!("your server {failure}; {}", log_excerpt(&directory.log()))
 }
 
 fn spawn(directory: &RuntimeDirectory) -> anyhow::Result<Child> {

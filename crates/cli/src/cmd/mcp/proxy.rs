@@ -2,7 +2,6 @@
 
 use std::{cell::Cell, ffi::OsString, io, path::PathBuf, process::ExitCode, time::Duration};
 
-use bytes::Bytes;
 use outpost_client::{EnvPolicy, Event, Process, Signal, Start, Stream};
 use outpost_engine::sandbox::Level;
 use outpost_mcp::{Command, FilteredLine, Limits, LineSplitter, shutdown};
@@ -16,7 +15,7 @@ use crate::{
     args::{OnAny, Text, Variable, env_args},
     console::{Signals, StdinForwarder},
     exit,
-    target::{Leftovers, Target},
+    target::{self, Leftovers, Target},
 };
 
 /// Grace period of the server, after the end of its input or a signal.
@@ -62,7 +61,11 @@ pub(crate) struct Proxy {
 pub(super) async fn proxy(args: &Proxy) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let start = start(args)?;
-    let target = match signals.unless_ended(target(args)).await {
+    let on = args.on.on.as_deref();
+    let opening = Target::open(on, "outpost mcp proxy", || {
+        target::local(None, Level::default())
+    });
+    let target = match signals.unless_ended(opening).await {
         Ok(target) => target?,
         Err(signal) => return Ok(exit::of_signal(signal)),
     };
@@ -99,14 +102,6 @@ fn exit_status(end: ProxyEnd) -> (ExitCode, Option<String>) {
             let message = format!("cannot write to stdout: {error}");
             (ExitCode::FAILURE, Some(message))
         }
-    }
-}
-
-/// The local executor, or the server that `--on` names.
-async fn target(args: &Proxy) -> anyhow::Result<Target> {
-    match &args.on.on {
-        Some(on) => Target::connect(on, "outpost mcp proxy").await,
-        None => Target::local(None, Level::default()),
     }
 }
 
@@ -147,7 +142,10 @@ async fn relay(
         sleep(GRACE).await;
     };
     let exited = Cell::new(None);
-    let output = print(process, &exited, stderr_writer);
+    let output = async {
+        let printed = print(process, &exited, stderr_writer).await;
+        printed.unwrap_or_else(ProxyEnd::OutputError)
+    };
     tokio::pin!(output);
     let (end, over) = tokio::select! {
         end = &mut output => match end {
@@ -183,70 +181,45 @@ async fn print(
     process: &Process,
     exited: &Cell<Option<i32>>,
     stderr_writer: &mut StderrWriter,
-) -> ProxyEnd {
-    let mut printer = Printer {
-        lines: LineSplitter::new(Limits::default().message_bytes),
-        stdout: stdout(),
-        stderr_writer,
-    };
+) -> io::Result<ProxyEnd> {
+    let mut lines = LineSplitter::new(Limits::default().message_bytes);
+    let mut stdout = stdout();
     let mut events = process.events();
-    let written = loop {
-        let written = match events.next().await {
-            Some(Event::Output { stream, bytes, .. }) => printer.output(stream, bytes).await,
-            Some(Event::Exited { code, .. }) => {
-                exited.set(Some(code));
-                Ok(())
+    loop {
+        match events.next().await {
+            Some(Event::Output { stream, bytes, .. }) if stream == Stream::Stderr => {
+                stderr_writer.write(bytes);
             }
-            Some(Event::Failed { error }) => return ProxyEnd::Lost(error.to_string()),
-            Some(Event::Closed { .. }) | None => break printer.finish().await,
-        };
-        if let Err(error) = written {
-            return ProxyEnd::OutputError(error);
+            Some(Event::Output { bytes, .. }) => {
+                lines.push(bytes);
+                write_lines(&mut lines, &mut stdout, stderr_writer).await?;
+            }
+            Some(Event::Exited { code, .. }) => exited.set(Some(code)),
+            Some(Event::Failed { error }) => return Ok(ProxyEnd::Lost(error.to_string())),
+            Some(Event::Closed { .. }) | None => break,
         }
-    };
-    match written {
-        Ok(()) => ProxyEnd::Exited(exited.get().unwrap_or(-1)),
-        Err(error) => ProxyEnd::OutputError(error),
     }
+    lines.finish();
+    write_lines(&mut lines, &mut stdout, stderr_writer).await?;
+    Ok(ProxyEnd::Exited(exited.get().unwrap_or(-1)))
 }
 
-struct Printer<'a> {
-    lines: LineSplitter,
-    stdout: Stdout,
-    stderr_writer: &'a mut StderrWriter,
-}
-
-impl Printer<'_> {
-    async fn output(&mut self, stream: Stream, bytes: Bytes) -> io::Result<()> {
-        if stream == Stream::Stderr {
-            self.stderr_writer.write(bytes);
-            return Ok(());
-        }
-        self.lines.push(bytes);
-        self.write_lines().await
-    }
-
-    async fn finish(&mut self) -> io::Result<()> {
-        self.lines.finish();
-        self.write_lines().await
-    }
-
-    async fn write_lines(&mut self) -> io::Result<()> {
-        while let Some(line) = self.lines.pop() {
-            match FilteredLine::from(line) {
-                FilteredLine::Message(line) => {
-                    self.stdout.write_all(&line).await?;
-                    self.stdout.write_all(b"\n").await?;
-                }
-                FilteredLine::Other(line) => {
-                    self.stderr_writer.write([&line[..], b"\n"].concat().into());
-                }
-                FilteredLine::TooLong { bytes } => {
-                    let message = format!("dropped a line of {bytes} bytes: too long");
-                    self.stderr_writer.note(&message);
-                }
+async fn write_lines(
+    lines: &mut LineSplitter,
+    stdout: &mut Stdout,
+    stderr_writer: &mut StderrWriter,
+) -> io::Result<()> {
+    while let Some(line) = lines.pop() {
+        match FilteredLine::from(line) {
+            FilteredLine::Message(line) => {
+                stdout.write_all(&line).await?;
+                stdout.write_all(b"\n").await?;
+            }
+            FilteredLine::Other(line) => stderr_writer.write([&line[..], b"\n"].concat().into()),
+            FilteredLine::TooLong { bytes } => {
+                stderr_writer.note(&format!("dropped a line of {bytes} bytes: too long"));
             }
         }
-        self.stdout.flush().await
     }
+    stdout.flush().await
 }
