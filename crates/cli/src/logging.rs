@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, ensure};
+use serde::{Deserialize, Serialize};
 use tracing_subscriber::{
     EnvFilter,
     fmt::{self, writer::BoxMakeWriter},
@@ -34,7 +35,8 @@ pub(crate) fn filter(text: &str) -> anyhow::Result<EnvFilter> {
 }
 
 /// The form of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
     /// For people.
     #[default]

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Subcommand::Config(config) => report(cmd::config::config(&config), of_error),
         Subcommand::Schema(schema) => report(cmd::schema::schema(&schema), of_error),
         Subcommand::Mcp(mcp) => run(cmd::mcp::mcp(&mcp), of_remote_error),
-        Subcommand::GuardTerminal => console::guard::run(),
+        Subcommand::GuardTerminal => console::guard_terminal(),
         Subcommand::Subreaper => outpost_engine::subreaper::main(),
     }
 }

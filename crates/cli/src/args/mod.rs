@@ -8,7 +8,7 @@ mod variables;
 
 pub(crate) use location::Location;
 pub(crate) use on::{LAUNCHED, On, OnAny, server_or_launched};
-pub(crate) use variables::{NotUnicode, Text, Variable, env_args};
+pub(crate) use variables::{Variable, env_args, text, variable};
 
 use clap::Parser as _;
 

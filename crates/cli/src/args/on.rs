@@ -3,8 +3,6 @@
 /// Prefix of the command that launches a server.
 pub(crate) const LAUNCHED: &str = "stdio:";
 
-const NO_SCHEME: &str = "expected a URL that begins with ws://, wss:// or unix:///";
-
 /// The server to use.
 #[derive(clap::Args, Debug)]
 pub(crate) struct On {
@@ -27,14 +25,14 @@ pub(crate) fn server_or_launched(text: &str) -> Result<String, &'static str> {
     match text.strip_prefix(LAUNCHED) {
         Some(line) if line.trim().is_empty() => Err("expected a command after stdio:"),
         Some(_) => Ok(text.to_owned()),
-        None => server(text).map_err(|message| match message {
-            NO_SCHEME => "expected a URL that begins with ws://, wss://, unix:/// or stdio:",
-            message => message,
-        }),
+        None => with_scheme(
+            text,
+            "expected a URL that begins with ws://, wss://, unix:/// or stdio:",
+        ),
     }
 }
 
-/// Checks the scheme of a URL; the client checks the rest.
+/// Checks a URL.
 fn server(text: &str) -> Result<String, &'static str> {
     if text.starts_with(LAUNCHED) {
         return Err(
@@ -42,14 +40,19 @@ fn server(text: &str) -> Result<String, &'static str> {
              another command",
         );
     }
-    let schemes = ["ws://", "wss://", "unix:///"];
-    let known = schemes.iter().any(|scheme| text.starts_with(scheme));
-    if known {
-        Ok(text.to_owned())
-    } else if text.starts_with("unix:") {
-        Err("expected unix:///PATH for a unix socket")
-    } else {
-        Err(NO_SCHEME)
+    with_scheme(
+        text,
+        "expected a URL that begins with ws://, wss:// or unix:///",
+    )
+}
+
+/// Checks the scheme of a URL; the client checks the rest.
+fn with_scheme(text: &str, expected: &'static str) -> Result<String, &'static str> {
+    match text.split_once(':') {
+        Some(("ws" | "wss", rest)) if rest.starts_with("//") => Ok(text.to_owned()),
+        Some(("unix", rest)) if rest.starts_with("///") => Ok(text.to_owned()),
+        Some(("unix", _)) => Err("expected unix:///PATH for a unix socket"),
+        _ => Err(expected),
     }
 }
 

@@ -6,69 +6,50 @@ use std::{
     str::FromStr,
 };
 
-use clap::{
-    Arg, Command, Error,
-    builder::{TypedValueParser, ValueParserFactory},
-    error::ErrorKind,
-};
+use clap::{Arg, Command, Error, builder::TypedValueParser, error::ErrorKind};
 use outpost_engine::ServerEnvironment;
 
-/// Parses any text. An error names the flag.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Text;
+/// Parses text. An error about text that isn't Unicode names the flag or the variable, and not the
+/// value, which may be a secret.
+#[derive(Clone, Copy)]
+pub(crate) struct TextParser<T> {
+    parse: fn(&str) -> Result<T, &'static str>,
+    describe: fn(&OsStr, Option<&Arg>) -> String,
+}
 
-impl TypedValueParser for Text {
-    type Value = String;
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for TextParser<T> {
+    type Value = T;
 
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<String, Error> {
-        let text = value.to_str().map(str::to_owned);
-        text.ok_or_else(|| {
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
+        if value.to_str().is_none() {
+            let message = format!("{} is not Unicode text\n", (self.describe)(value, arg));
+            return Err(Error::raw(ErrorKind::InvalidUtf8, message).with_cmd(command));
+        }
+        self.parse.parse_ref(command, arg, value)
+    }
+}
+
+/// Parses any text.
+pub(crate) fn text() -> TextParser<String> {
+    TextParser {
+        parse: |text| Ok(text.to_owned()),
+        describe: |_, arg| {
             let flag = arg.and_then(Arg::get_long).unwrap_or_default();
-            refused(command, &format!("the value of --{flag}"))
-        })
+            format!("the value of --{flag}")
+        },
     }
 }
 
-/// Parses a variable. An error names it without its value, which may be a secret.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct VariableText;
-
-impl ValueParserFactory for Variable {
-    type Parser = VariableText;
-
-    fn value_parser() -> VariableText {
-        VariableText
+/// Parses `NAME=VALUE` or `NAME`.
+pub(crate) fn variable() -> TextParser<Variable> {
+    TextParser {
+        parse: str::parse,
+        describe: |value, _| {
+            let mut parts = value.as_encoded_bytes().split(|byte| *byte == b'=');
+            let name = String::from_utf8_lossy(parts.next().unwrap_or_default());
+            format!("variable {name}")
+        },
     }
-}
-
-impl TypedValueParser for VariableText {
-    type Value = Variable;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<Variable, Error> {
-        let Some(text) = value.to_str() else {
-            let bytes = value.as_encoded_bytes();
-            let name = bytes.split(|byte| *byte == b'=').next().unwrap_or_default();
-            let name = String::from_utf8_lossy(name);
-            return Err(refused(command, &format!("variable {name}")));
-        };
-        let parser = |text: &str| text.parse::<Variable>();
-        parser.parse_ref(command, arg, OsStr::new(text))
-    }
-}
-
-fn refused(command: &Command, what: &str) -> Error {
-    let message = format!("{what} is not Unicode text");
-    Error::raw(ErrorKind::InvalidUtf8, format!("{message}\n")).with_cmd(command)
 }
 
 /// A variable of the command's environment.

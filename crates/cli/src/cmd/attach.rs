@@ -154,7 +154,7 @@ async fn attach_stdio(
         since: found.entry.next_seq,
         on_leave: OnLeave::Detach,
         until: None,
-        notice: Notice::next_to(raw_mode.as_ref()),
+        notice: Notice::next_to(raw_mode.as_ref(), None),
     };
     Ok(console::attach(attachment, signals).await)
 }

@@ -139,11 +139,9 @@ pub(crate) fn like_kill(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     for arg in args.iter_mut().skip(2).take_while(|arg| *arg != "--") {
         let name = arg.to_str().and_then(|arg| arg.strip_prefix('-'));
         let is_signal = |name: &&str| {
-            let number = name.chars().all(|c| c.is_ascii_digit());
-            let word = name
-                .chars()
-                .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
-            !name.is_empty() && (number || (word && name.len() > 1))
+            let is_word = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+            let is_number = name.chars().all(|c| c.is_ascii_digit());
+            !name.is_empty() && name.chars().all(is_word) && (is_number || name.len() > 1)
         };
         if let Some(name) = name.filter(is_signal) {
             *arg = format!("--signal={name}").into();

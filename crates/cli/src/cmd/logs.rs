@@ -78,27 +78,26 @@ async fn print_transcript(args: &Logs) -> anyhow::Result<ExitCode> {
         };
         let items = transcript.add(page);
         // On a separate thread, because stdout may block.
-        tokio::task::spawn_blocking(move || print_all(&items)).await??;
+        tokio::task::spawn_blocking(move || print(&items)).await??;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_all(items: &[Item]) -> io::Result<()> {
-    items.iter().try_for_each(print)?;
-    io::stdout().flush()
-}
-
-fn print(item: &Item) -> io::Result<()> {
-    match item {
-        Item::LostBefore(bytes) => {
-            let bytes = byte_size(*bytes);
-            note(&format!("the first {bytes} are no longer retained"));
+fn print(items: &[Item]) -> io::Result<()> {
+    for item in items {
+        match item {
+            Item::LostBefore(bytes) => {
+                let bytes = byte_size(*bytes);
+                note(&format!("the first {bytes} are no longer retained"));
+            }
+            Item::LostHere => {
+                note("some output is missing here: it was evicted before it was read");
+            }
+            Item::Output(chunk) if chunk.stream == Stream::Stderr => {
+                io::stderr().write_all(&chunk.bytes)?;
+            }
+            Item::Output(chunk) => io::stdout().write_all(&chunk.bytes)?,
         }
-        Item::LostHere => note("some output is missing here: it was evicted before it was read"),
-        Item::Output(chunk) if chunk.stream == Stream::Stderr => {
-            io::stderr().write_all(&chunk.bytes)?;
-        }
-        Item::Output(chunk) => io::stdout().write_all(&chunk.bytes)?,
     }
-    Ok(())
+    io::stdout().flush()
 }

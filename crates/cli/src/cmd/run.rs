@@ -12,7 +12,7 @@ use outpost_engine::sandbox::Level;
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    args::{LAUNCHED, NotUnicode, OnAny, Text, Variable, env_args},
+    args::{LAUNCHED, OnAny, Variable, env_args, text, variable},
     console::{
         Attachment, EscapeKey, Key, Notice, OnLeave, Outcome, RawMode, Signals, StdinForwarder,
         attach, window_size,
@@ -59,11 +59,11 @@ pub(crate) struct Run {
     pub(crate) detach: bool,
 
     /// The working directory; by default this directory, or the server's
-    #[arg(long, value_name = "DIR", value_parser = Text)]
+    #[arg(long, value_name = "DIR", value_parser = text())]
     pub(crate) cwd: Option<String>,
 
     /// Set a variable, or with NAME alone copy its value; may be given more than once
-    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    #[arg(short, long, value_name = "NAME[=VALUE]", value_parser = variable())]
     pub(crate) env: Vec<Variable>,
 
     /// End it with its whole process tree after this time
@@ -174,7 +174,11 @@ async fn run_attached(
             Ok(outcome) => {
                 let of_interrupt = i32::from(exit::INTERRUPTED);
                 let died = matches!(outcome, Outcome::Exited(code) if code == of_interrupt);
-                let urgency = ExitUrgency::after(&outcome);
+                let urgency = match outcome {
+                    Outcome::Killed(_) => ExitUrgency::Immediate,
+                    Outcome::Abandoned(_) => ExitUrgency::Abandon,
+                    _ => ExitUrgency::Normal,
+                };
                 let code = exit::after(&process, outcome).await;
                 (code, died && signals.interrupted(), urgency)
             }
@@ -219,16 +223,6 @@ enum ExitUrgency {
     Abandon,
 }
 
-impl ExitUrgency {
-    fn after(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Killed(_) => ExitUrgency::Immediate,
-            Outcome::Abandoned(_) => ExitUrgency::Abandon,
-            _ => ExitUrgency::Normal,
-        }
-    }
-}
-
 /// Ends leftover processes on a server that can end trees but not sessions.
 async fn end_tree(process: &Process, remote: &RemoteExecutor) {
     let can = remote.capabilities();
@@ -262,8 +256,17 @@ pub(crate) fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
 fn program(args: &Run) -> anyhow::Result<Start> {
     let start = Start::new(args.command.iter().cloned());
     match &args.on.on {
+        // The server's environment, plus the variables of the terminal and the language.
         Some(_) => {
-            let start = with_server_environment(start, args.tty, &args.env)?;
+            let here = local_variables().filter(|(name, _)| {
+                let name = name.as_str();
+                let language = LANGUAGE.contains(&name) || name.starts_with(LOCALE);
+                language || (args.tty && TERMINAL.contains(&name))
+            });
+            let start = start
+                .inherit_env()
+                .envs(here)
+                .envs(env_args(&args.env, false)?);
             Ok(match &args.cwd {
                 Some(cwd) => start.cwd(cwd),
                 None => start,
@@ -285,21 +288,6 @@ fn program(args: &Run) -> anyhow::Result<Start> {
             Ok(start.env_policy(all).envs(env_args(&args.env, true)?))
         }
     }
-}
-
-/// Inherits the server's environment, plus the variables of the terminal and the language.
-fn with_server_environment(
-    start: Start,
-    tty: bool,
-    variables: &[Variable],
-) -> Result<Start, NotUnicode> {
-    let terminal_and_language = local_variables().filter(|(name, _)| {
-        let name = name.as_str();
-        let language = LANGUAGE.contains(&name) || name.starts_with(LOCALE);
-        language || (tty && TERMINAL.contains(&name))
-    });
-    let more = env_args(variables, false)?;
-    Ok(start.inherit_env().envs(terminal_and_language).envs(more))
 }
 
 /// The local variables that are Unicode text; the wire carries nothing else.
@@ -353,7 +341,7 @@ async fn attach_stdio(
         since: 0,
         on_leave: OnLeave::Terminate,
         until,
-        notice: Notice::next_to(raw_mode.as_ref()).with_escape_hint(hint),
+        notice: Notice::next_to(raw_mode.as_ref(), hint),
     };
     Ok(attach(attachment, signals).await)
 }

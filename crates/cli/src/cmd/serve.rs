@@ -225,16 +225,8 @@ impl EndSignals {
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
-            () = received(self.interrupt.as_mut()) => "SIGINT",
+            Some(_) = async { Some(self.interrupt.as_mut()?.recv().await) } => "SIGINT",
             _ = self.hangup.recv() => "SIGHUP",
         }
-    }
-}
-
-/// Waits for a signal; forever if it isn't handled.
-async fn received(signal: Option<&mut Signal>) {
-    match signal {
-        Some(signal) => drop(signal.recv().await),
-        None => std::future::pending().await,
     }
 }

@@ -24,11 +24,7 @@ use serde_json::{Map, Value};
 
 use super::{
     profiles,
-    values::{
-        self, Secret,
-        choice::{self, parser},
-        idle_timeout, max_ttl, size, time,
-    },
+    values::{self, Secret, choice, choices, idle_timeout, max_ttl, size, time},
 };
 use crate::logging::LogFormat;
 
@@ -81,8 +77,8 @@ pub(crate) struct Config {
     #[serde(deserialize_with = "values::strings")]
     pub(crate) allowed_origins: Vec<String>,
     /// How whole process trees are ended; `auto` uses the best method of this host
-    #[arg(long, value_name = "KIND", value_parser = parser::<TreeChoice>())]
-    #[serde(with = "choice")]
+    #[arg(long, value_name = "KIND", value_parser = choices::<TreeChoice>())]
+    #[serde(deserialize_with = "choice")]
     pub(crate) trees: TreeChoice,
     #[command(flatten)]
     pub(crate) sandbox: SandboxTable,
@@ -107,8 +103,8 @@ pub(crate) struct Config {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SandboxTable {
     /// How processes are confined
-    #[arg(long = "sandbox-level", value_name = "LEVEL", value_parser = parser::<Level>())]
-    #[serde(with = "choice")]
+    #[arg(long = "sandbox-level", value_name = "LEVEL", value_parser = choices::<Level>())]
+    #[serde(deserialize_with = "choice")]
     pub(crate) level: Level,
     /// The profile of a `command/exec` that names none: :workspace, :read-only, :danger-full-access, or a profile of the configuration
     #[arg(long = "sandbox-default-profile", value_name = "NAME")]
@@ -129,8 +125,8 @@ pub(crate) struct LogTable {
     #[serde(deserialize_with = "values::log_level")]
     pub(crate) level: String,
     /// Format of log lines
-    #[arg(long = "log-format", value_name = "FORMAT", value_parser = parser::<LogFormat>())]
-    #[serde(with = "choice")]
+    #[arg(long = "log-format", value_name = "FORMAT", value_parser = choices::<LogFormat>())]
+    #[serde(deserialize_with = "choice")]
     pub(crate) format: LogFormat,
 }
 
@@ -140,7 +136,7 @@ pub(crate) struct LogTable {
 pub(crate) struct ShellEnvironmentPolicyTable {
     /// Which part of the server's environment to start from: `all`, `core` or `none`.
     #[arg(skip)]
-    #[serde(with = "choice")]
+    #[serde(deserialize_with = "choice")]
     pub(crate) inherit: Inherit,
     /// Keeps names that look like secrets (`*KEY*`, `*SECRET*`, `*TOKEN*`).
     #[arg(skip)]

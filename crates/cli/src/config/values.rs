@@ -2,11 +2,15 @@
 
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, time::Duration};
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use outpost_engine::{Inherit, TreeChoice, Ttl, sandbox::Level};
 use outpost_mcp::ServerConfig;
 use outpost_server::Listen;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{DeserializeOwned, Error as _},
+    ser,
+};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -186,112 +190,65 @@ pub(super) fn remote_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<S
 }
 
 /// A type with a fixed set of values.
-pub(super) trait Choice: Copy + PartialEq + Send + Sync + 'static {
-    const ALL: &'static [Self];
-
-    /// The name of the value, and its description in `--help`.
-    fn describe(self) -> (&'static str, &'static str);
-
-    /// A former name that is still accepted.
-    fn deprecated_name(self) -> Option<&'static str> {
-        None
-    }
-
-    fn from_name(name: &str) -> Option<Self> {
-        let means =
-            |choice: &&Self| choice.describe().0 == name || choice.deprecated_name() == Some(name);
-        Self::ALL.iter().find(means).copied()
-    }
+pub(super) trait Choice: DeserializeOwned {
+    /// The names of the values, and their descriptions in `--help`. A former name, which is still
+    /// accepted, has none.
+    const VALUES: &'static [(&'static str, &'static str)];
 }
 
-/// Serde for choices, and their parser.
-pub(super) mod choice {
-    use super::*;
+/// Parses the flag of a choice.
+pub(super) fn choices<T: Choice>() -> PossibleValuesParser {
+    let values = T::VALUES.iter().map(|(name, help)| {
+        let value = PossibleValue::new(name).help(help);
+        value.hide(help.is_empty())
+    });
+    PossibleValuesParser::new(values)
+}
 
-    /// Parses a flag.
-    pub(crate) fn parser<T: Choice>() -> impl TypedValueParser<Value = T> {
-        let values = T::ALL.iter().map(|choice| {
-            let (name, help) = choice.describe();
-            let value = PossibleValue::new(name).help(help);
-            value.aliases(choice.deprecated_name())
-        });
-        PossibleValuesParser::new(values)
-            .try_map(|name| T::from_name(&name).ok_or("not one of the possible values"))
-    }
-
-    pub(crate) fn deserialize<'de, T: Choice, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<T, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        value.as_str().and_then(T::from_name).ok_or_else(|| {
-            let names: Vec<_> = T::ALL.iter().map(|choice| choice.describe().0).collect();
-            D::Error::custom(format_args!("expected one of {}", names.join(", ")))
-        })
-    }
-
-    pub(crate) fn serialize<T: Choice, S: Serializer>(
-        choice: &T,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(choice.describe().0)
-    }
+pub(super) fn choice<'de, T: Choice, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    let name = Value::deserialize(deserializer)?;
+    let choice = Some(name).filter(Value::is_string).map(T::deserialize);
+    choice.and_then(Result::ok).ok_or_else(|| {
+        let described = T::VALUES.iter().filter(|(_, help)| !help.is_empty());
+        let names: Vec<_> = described.map(|(name, _)| *name).collect();
+        D::Error::custom(format_args!("expected one of {}", names.join(", ")))
+    })
 }
 
 impl Choice for TreeChoice {
-    const ALL: &'static [Self] = &[Self::Auto, Self::Cgroup, Self::Subreaper, Self::Group];
-
-    fn describe(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Auto => ("auto", "A cgroup, else a subreaper, else a group"),
-            Self::Cgroup => ("cgroup", "A cgroup for each process"),
-            Self::Subreaper => (
-                "subreaper",
-                "A small process above each one, which inherits its orphans",
-            ),
-            Self::Group => ("group", "Process groups; a daemon may escape them"),
-        }
-    }
-
-    fn deprecated_name(self) -> Option<&'static str> {
-        (self == Self::Subreaper).then_some("keeper")
-    }
+    const VALUES: &'static [(&'static str, &'static str)] = &[
+        ("auto", "A cgroup, else a subreaper, else a group"),
+        ("cgroup", "A cgroup for each process"),
+        (
+            "subreaper",
+            "A small process above each one, which inherits its orphans",
+        ),
+        ("keeper", ""),
+        ("group", "Process groups; a daemon may escape them"),
+    ];
 }
 
 impl Choice for Level {
-    const ALL: &'static [Self] = &[Self::Namespaces, Self::Landlock];
-
-    fn describe(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Namespaces => (
-                "namespaces",
-                "Namespaces, seccomp and Landlock; rejected where namespaces are missing",
-            ),
-            Self::Landlock => ("landlock", "Landlock and seccomp only: weaker isolation"),
-        }
-    }
+    const VALUES: &'static [(&'static str, &'static str)] = &[
+        (
+            "namespaces",
+            "Namespaces, seccomp and Landlock; rejected where namespaces are missing",
+        ),
+        ("landlock", "Landlock and seccomp only: weaker isolation"),
+    ];
 }
 
 impl Choice for LogFormat {
-    const ALL: &'static [Self] = &[Self::Text, Self::Json];
-
-    fn describe(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Text => ("text", "For people"),
-            Self::Json => ("json", "One JSON object per line"),
-        }
-    }
+    const VALUES: &'static [(&'static str, &'static str)] =
+        &[("text", "For people"), ("json", "One JSON object per line")];
 }
 
 impl Choice for Inherit {
-    const ALL: &'static [Self] = &[Self::All, Self::Core, Self::None];
-
-    fn describe(self) -> (&'static str, &'static str) {
-        match self {
-            Self::All => ("all", "The server's whole environment"),
-            Self::Core => ("core", "The variables that nearly every program needs"),
-            Self::None => ("none", "Nothing"),
-        }
-    }
+    const VALUES: &'static [(&'static str, &'static str)] = &[
+        ("all", "The server's whole environment"),
+        ("core", "The variables that nearly every program needs"),
+        ("none", "Nothing"),
+    ];
 }
 
 /// A setting whose value is never shown: every scalar in it is serialized as a mask.
@@ -347,7 +304,8 @@ mod tests {
     #[test]
     fn deprecated_name_of_tree_kind_is_accepted() {
         for name in ["keeper", "subreaper"] {
-            assert_eq!(TreeChoice::from_name(name), Some(TreeChoice::Subreaper));
+            let choice = choice::<TreeChoice, _>(json!(name));
+            assert_eq!(choice.unwrap(), TreeChoice::Subreaper);
         }
     }
 

@@ -18,16 +18,11 @@ pub(crate) struct Notice {
 
 impl Notice {
     /// Messages next to a terminal that may be in raw mode.
-    pub(crate) fn next_to(raw_mode: Option<&RawMode>) -> Self {
+    pub(crate) fn next_to(raw_mode: Option<&RawMode>, escape_key: Option<&'static str>) -> Self {
         Notice {
             raw: raw_mode.is_some_and(RawMode::is_raw),
-            escape_key: None,
+            escape_key,
         }
-    }
-
-    /// Adds a hint to the message about a lost connection.
-    pub(crate) fn with_escape_hint(self, escape_key: Option<&'static str>) -> Self {
-        Notice { escape_key, ..self }
     }
 
     pub(crate) fn print(self, text: &str) {

@@ -51,19 +51,6 @@ impl Cell {
 }
 
 impl Screen {
-    /// Output for a file: without colours and of any width.
-    #[cfg(test)]
-    pub(crate) const FILE: Screen = Screen {
-        width: None,
-        coloured: false,
-    };
-
-    #[cfg(test)]
-    pub(crate) const COLOURED: Screen = Screen {
-        coloured: true,
-        ..Screen::FILE
-    };
-
     pub(crate) fn stdout() -> Self {
         let size = rustix::termios::tcgetwinsize(stdout()).ok();
         let width = size.map(|size| usize::from(size.ws_col));
@@ -140,6 +127,18 @@ fn cut(text: &str, room: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Screen {
+        /// Output for a file: without colours and of any width.
+        pub(crate) const FILE: Screen = Screen {
+            width: None,
+            coloured: false,
+        };
+        pub(crate) const COLOURED: Screen = Screen {
+            coloured: true,
+            ..Screen::FILE
+        };
+    }
 
     fn shown(rows: &[[&str; 3]], width: Option<usize>) -> Vec<String> {
         let rows: Vec<_> = rows.iter().map(|row| row.map(Cell::plain)).collect();

@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use anyhow::Context;
-use bytes::BytesMut;
-use outpost_client::{FileError, FileErrorKind, Files};
+use bytes::{Bytes, BytesMut};
+use outpost_client::{Error, FileError, FileErrorKind, FileWriter, Files};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Stdout};
 
-use super::{CopyProgress, FileLocation, pending_file::PendingFile};
+use super::{CopyProgress, FileLocation};
 
 /// Maximum number of attempts to copy a file whose connection is lost.
 const ATTEMPTS: usize = 5;
+/// Maximum file size for a server without write streams: one message.
+const WHOLE_BYTES: usize = 32 * 1024 * 1024;
 /// Chunk size for reading stdin.
 const CHUNK_BYTES: usize = 256 * 1024;
 
@@ -112,4 +114,65 @@ pub(super) async fn stdin_to_file(
     file.finish().await?;
     progress.file_copied();
     Ok(())
+}
+
+/// An incomplete copy.
+enum PendingFile<'a> {
+    /// Replaces the old file when it is complete.
+    Stream(FileWriter),
+    /// For a server without write streams: collected, and written in one request.
+    Whole {
+        files: &'a Files,
+        path: &'a Path,
+        collected: BytesMut,
+        /// The error of the attempt to stream, reported if the file is too large.
+        stream_error: FileError,
+    },
+}
+
+impl<'a> PendingFile<'a> {
+    async fn begin(files: &'a Files, path: &'a Path) -> Result<Self, FileError> {
+        match files.create(path).await {
+            Ok(writer) => Ok(PendingFile::Stream(writer)),
+            Err(error) => match error.executor_error() {
+                Some(Error::Unsupported { .. }) => Ok(PendingFile::Whole {
+                    files,
+                    path,
+                    collected: BytesMut::new(),
+                    stream_error: error,
+                }),
+                _ => Err(error),
+            },
+        }
+    }
+
+    async fn put(&mut self, bytes: Bytes) -> Result<(), FileError> {
+        match self {
+            PendingFile::Stream(writer) => writer.put(bytes).await,
+            PendingFile::Whole {
+                collected,
+                stream_error,
+                ..
+            } => {
+                if collected.len() + bytes.len() > WHOLE_BYTES {
+                    return Err(stream_error.clone());
+                }
+                collected.extend_from_slice(&bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Completes the file.
+    async fn finish(self) -> Result<(), FileError> {
+        match self {
+            PendingFile::Stream(writer) => writer.commit().await,
+            PendingFile::Whole {
+                files,
+                path,
+                collected,
+                ..
+            } => files.write(path, collected.freeze()).await,
+        }
+    }
 }

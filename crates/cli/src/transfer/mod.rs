@@ -2,15 +2,13 @@
 //!
 //! - [`locations`]: resolves paths, and connects to their servers
 //! - [`destination`]: names of copies, by the rules of cp(1); pure
-//! - [`mod@copy`]: the copy itself; [`tree`] walks directories and [`copy_file`] copies one file to a
-//!   [`pending_file`]
+//! - [`mod@copy`]: the copy itself; [`tree`] walks directories and [`copy_file`] copies one file
 //! - [`progress`]: counters, progress bar and summary
 
 mod copy;
 mod copy_file;
 mod destination;
 mod locations;
-mod pending_file;
 mod progress;
 mod tree;
 

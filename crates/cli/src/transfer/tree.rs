@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use outpost_client::{DirectoryEntry, FileErrorKind, Files};
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -60,18 +60,14 @@ impl TreeWalk<'_> {
     /// Walks one directory, and returns its subdirectories.
     async fn level(&self, level: &PendingDirectory) -> anyhow::Result<Vec<PendingDirectory>> {
         if level.depth > MAX_DEPTH {
-            let path = &level.from;
-            return Err(anyhow!("{path:?} is more than {MAX_DEPTH} levels deep"));
+            bail!("{:?} is more than {MAX_DEPTH} levels deep", level.from);
         }
         let entries = self.from.read_directory(&level.from).await?;
         self.to.create_directory(&level.to, true).await?;
         let mut below = Vec::new();
         let mut lookups = JoinSet::new();
         for entry in entries {
-            let (from, to) = (
-                level.from.join(&entry.file_name),
-                level.to.join(&entry.file_name),
-            );
+            let [from, to] = [&level.from, &level.to].map(|path| path.join(&entry.file_name));
             match self.entry(&entry, &from).await {
                 Ok(true) => below.push(PendingDirectory {
                     from,
@@ -80,7 +76,7 @@ impl TreeWalk<'_> {
                 }),
                 Ok(false) if self.options.sizes => {
                     if lookups.len() >= CONCURRENT_LOOKUPS {
-                        self.queue_measured(lookups.join_next().await).await?;
+                        self.queue_measured(&mut lookups).await?;
                     }
                     let files = self.from.clone();
                     lookups.spawn(async move {
@@ -93,17 +89,15 @@ impl TreeWalk<'_> {
                 Err(error) => self.options.report(error)?,
             }
         }
-        while let Some(lookup) = lookups.join_next().await {
-            self.queue_measured(Some(lookup)).await?;
+        while !lookups.is_empty() {
+            self.queue_measured(&mut lookups).await?;
         }
         Ok(below)
     }
 
-    async fn queue_measured(
-        &self,
-        lookup: Option<Result<(FileCopy, u64), tokio::task::JoinError>>,
-    ) -> anyhow::Result<()> {
-        match lookup {
+    /// Queues the next file whose size is known.
+    async fn queue_measured(&self, lookups: &mut JoinSet<(FileCopy, u64)>) -> anyhow::Result<()> {
+        match lookups.join_next().await {
             Some(Ok((job, size))) => self.file(job.from, job.to, size).await,
             _ => Ok(()),
         }
@@ -116,22 +110,19 @@ impl TreeWalk<'_> {
             && let Err(error) = self.from.metadata(path).await
             && error.kind() == FileErrorKind::NotFound
         {
-            return Err(anyhow!("{path:?} has a name that is not UTF-8"));
+            bail!("{path:?} has a name that is not UTF-8");
         }
         if entry.is_file {
             return Ok(false);
         }
         if !entry.is_directory {
-            return Err(anyhow!("{path:?} is neither a file nor a directory"));
+            bail!("{path:?} is neither a file nor a directory");
         }
         // A link to an ancestor would form a cycle.
         if self.from.metadata(path).await?.is_symlink {
-            Err(anyhow!(
-                "{path:?} is a link to a directory, which is not followed"
-            ))
-        } else {
-            Ok(true)
+            bail!("{path:?} is a link to a directory, which is not followed");
         }
+        Ok(true)
     }
 }
 

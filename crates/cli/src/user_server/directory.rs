@@ -24,11 +24,6 @@ pub(super) struct RuntimeDirectory {
     path: PathBuf,
 }
 
-/// Held while the server is being started. Released on drop.
-pub(super) struct StartLock {
-    _file: File,
-}
-
 impl RuntimeDirectory {
     /// The directory of the current user.
     pub(super) fn of_user() -> Self {
@@ -104,15 +99,15 @@ impl RuntimeDirectory {
         Ok(())
     }
 
-    /// Locks the start of the server.
-    pub(super) async fn lock(&self) -> anyhow::Result<StartLock> {
+    /// Locks the start of the server, until the file is dropped.
+    pub(super) async fn lock(&self) -> anyhow::Result<File> {
         let path = self.path.join("server.lock");
         let open = private().create(true).truncate(false).open(&path);
         let file = open.with_context(|| format!("cannot open {}", path.display()))?;
         let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(StartLock { _file: file }),
+                Ok(()) => return Ok(file),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
                     sleep(LOCK_INTERVAL).await;
                 }

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use outpost_types::TreeKind;
+use serde::{Deserialize, Serialize};
 
 use super::Tree;
 use super::cgroup::Cgroup;
@@ -14,7 +15,8 @@ use crate::subreaper::{ReaperCommand, ReaperHandle, ReaperPool};
 use crate::sys::child_setup::CloneMode;
 
 /// Which kinds of tree a spawner may use.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TreeChoice {
     /// The best kind that this host supports: cgroups, else subreapers if there is a command for
     /// them, else process groups.
@@ -22,7 +24,8 @@ pub enum TreeChoice {
     Auto,
     /// Cgroups only.
     Cgroup,
-    /// Subreapers only, even if cgroups are available.
+    /// Subreapers only, even if cgroups are available. `keeper` is the former name.
+    #[serde(alias = "keeper")]
     Subreaper,
     /// Process groups, even if another kind is available.
     Group,

@@ -12,7 +12,7 @@ use tokio::{
 
 use super::stderr::StderrWriter;
 use crate::{
-    args::{OnAny, Text, Variable, env_args},
+    args::{OnAny, Variable, env_args, text, variable},
     console::{Signals, StdinForwarder},
     exit,
     target::{self, Leftovers, Target},
@@ -44,12 +44,12 @@ pub(crate) struct Proxy {
     pub(crate) on: OnAny,
 
     /// The working directory; by default this directory, or the server's
-    #[arg(long, value_name = "DIR", value_parser = Text)]
+    #[arg(long, value_name = "DIR", value_parser = text())]
     pub(crate) cwd: Option<String>,
 
     /// Set a variable, or with NAME alone copy its value; may be given more than once. With --on,
     /// only these and a few such as PATH and HOME are set
-    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    #[arg(short, long, value_name = "NAME[=VALUE]", value_parser = variable())]
     pub(crate) env: Vec<Variable>,
 
     /// The command and its arguments
@@ -187,9 +187,11 @@ async fn print(
     let mut events = process.events();
     loop {
         match events.next().await {
-            Some(Event::Output { stream, bytes, .. }) if stream == Stream::Stderr => {
-                stderr_writer.write(bytes);
-            }
+            Some(Event::Output {
+                stream: Stream::Stderr,
+                bytes,
+                ..
+            }) => stderr_writer.write(bytes),
             Some(Event::Output { bytes, .. }) => {
                 lines.push(bytes);
                 write_lines(&mut lines, &mut stdout, stderr_writer).await?;

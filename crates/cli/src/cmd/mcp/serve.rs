@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lazy_remote::LazyRemote;
 use crate::{
-    args::{OnAny, Text, Variable, env_args},
+    args::{OnAny, Variable, env_args, text, variable},
     cmd::sandbox,
     config,
     console::Signals,
@@ -38,7 +38,7 @@ pub(crate) struct Serve {
 
     /// The working directory of commands and base of relative paths; by default this directory, or
     /// the server's
-    #[arg(long, value_name = "DIR", value_parser = Text)]
+    #[arg(long, value_name = "DIR", value_parser = text())]
     pub(crate) cwd: Option<String>,
 
     /// The sandbox profile of commands and file operations: :workspace, :read-only, or a profile of
@@ -48,7 +48,7 @@ pub(crate) struct Serve {
 
     /// Set a variable for every command, or with NAME alone copy its value; may be given more than
     /// once
-    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    #[arg(short, long, value_name = "NAME[=VALUE]", value_parser = variable())]
     pub(crate) env: Vec<Variable>,
 }
 

@@ -24,7 +24,10 @@ pub(super) struct StderrWriter {
     space: Arc<Semaphore>,
     /// Ends after the last chunk, once the sender is dropped.
     writer_task: JoinHandle<()>,
-    dropped: Dropped,
+    /// Bytes dropped since the last write.
+    dropped: u64,
+    /// Whether the last write didn't end with a newline.
+    open: bool,
 }
 
 impl StderrWriter {
@@ -42,17 +45,20 @@ impl StderrWriter {
             chunks,
             space: Arc::new(Semaphore::new(MAX_QUEUED_BYTES as usize)),
             writer_task,
-            dropped: Dropped::default(),
+            dropped: 0,
+            open: false,
         }
     }
 
     /// Queues bytes, or drops them if there is no space.
     pub(super) fn write(&mut self, bytes: Bytes) {
-        let chunk = self.dropped.with_notice(bytes.clone());
-        if self.queue(chunk) {
-            self.dropped.written(&bytes);
+        let chunk = self.with_notice(bytes.clone());
+        let space = Arc::clone(&self.space).try_acquire_many_owned(size(&chunk));
+        if space.is_ok_and(|space| self.chunks.try_send((chunk, space)).is_ok()) {
+            self.open = bytes.last().is_some_and(|last| *last != b'\n');
+            self.dropped = 0;
         } else {
-            self.dropped.bytes += bytes.len() as u64;
+            self.dropped += bytes.len() as u64;
         }
     }
 
@@ -64,15 +70,14 @@ impl StderrWriter {
     /// Queues a last line, for which it waits, and waits until everything is written or the timeout
     /// expires.
     pub(super) async fn finish(self, last: Option<&str>, within: Duration) {
+        let last = self.with_notice(last.map_or_else(Bytes::new, line));
         let StderrWriter {
             chunks,
             space,
             mut writer_task,
-            dropped,
+            ..
         } = self;
-        let last = last.map_or_else(Bytes::new, line);
         let outcome = async {
-            let last = dropped.with_notice(last);
             if !last.is_empty()
                 && let Ok(space) = space.acquire_many_owned(size(&last)).await
             {
@@ -87,9 +92,17 @@ impl StderrWriter {
         }
     }
 
-    fn queue(&self, chunk: Bytes) -> bool {
-        let space = Arc::clone(&self.space).try_acquire_many_owned(size(&chunk));
-        space.is_ok_and(|space| self.chunks.try_send((chunk, space)).is_ok())
+    /// The bytes, preceded by a line about dropped output.
+    fn with_notice(&self, bytes: Bytes) -> Bytes {
+        if self.dropped == 0 {
+            return bytes;
+        }
+        let end = if self.open { "\n" } else { "" };
+        let missing = self.dropped;
+        let notice = format!(
+            "{end}outpost: {missing} bytes of stderr were dropped because they were not read\n"
+        );
+        [notice.as_bytes(), &bytes].concat().into()
     }
 }
 
@@ -102,34 +115,6 @@ fn size(chunk: &[u8]) -> u32 {
     u32::try_from(chunk.len())
         .unwrap_or(MAX_QUEUED_BYTES)
         .min(MAX_QUEUED_BYTES)
-}
-
-/// Output dropped since the last write.
-#[derive(Debug, Default)]
-struct Dropped {
-    bytes: u64,
-    /// Whether the last write didn't end with a newline.
-    open: bool,
-}
-
-impl Dropped {
-    /// The bytes, preceded by a line about dropped output.
-    fn with_notice(&self, bytes: Bytes) -> Bytes {
-        if self.bytes == 0 {
-            return bytes;
-        }
-        let end = if self.open { "\n" } else { "" };
-        let missing = self.bytes;
-        let notice = format!(
-            "{end}outpost: {missing} bytes of stderr were dropped because they were not read\n"
-        );
-        [notice.as_bytes(), &bytes].concat().into()
-    }
-
-    fn written(&mut self, bytes: &[u8]) {
-        self.open = bytes.last().is_some_and(|last| *last != b'\n');
-        self.bytes = 0;
-    }
 }
 
 #[cfg(test)]
