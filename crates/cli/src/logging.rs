@@ -130,9 +130,7 @@ fn stderr_metadata() -> io::Result<Metadata> {
 
 /// The name of the rotated file: `server.log.old`.
 fn rotated_name(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".old");
-    name.into()
+    path.with_added_extension("old")
 }
 
 #[cfg(test)]

@@ -78,10 +78,8 @@ fn behind_url(text: &str) -> Option<(&str, &str)> {
     };
     let behind_host = &rest[end..];
     let port = behind_host.strip_prefix(':').map_or(0, |behind| {
-        let digits = behind.len()
-            - behind
-                .trim_start_matches(|c: char| c.is_ascii_digit())
-                .len();
+        let digits = behind.find(|c: char| !c.is_ascii_digit());
+        let digits = digits.unwrap_or(behind.len());
         let ends = behind[digits..].is_empty() || behind[digits..].starts_with([':', '/', '?']);
         // Anything but a port number is a path.
         if digits > 0 && ends { 1 + digits } else { 0 }

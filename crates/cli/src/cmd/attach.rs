@@ -47,7 +47,7 @@ pub(crate) async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
     let opening = async {
         let found = detached::open(on, &args.id, Claim::Take).await?.found;
         let remote = take_over(on, &found).await?;
-        let process = remote.attach(&found.process_id, 0).await;
+        let process = remote.attach(&found.entry.process_id, 0).await;
         let process = process.with_context(|| format!("cannot attach to {}", found.name()))?;
         anyhow::Ok((found, remote, process))
     };

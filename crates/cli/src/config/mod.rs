@@ -9,22 +9,19 @@
 //! - [`settings`]: the list of settings, collected from the default [`Config`]
 //! - [`values`], [`profiles`]: value types and their syntax
 //! - [`sources`]: reads flags, variables and files, each into a [`Layer`]
-//! - [`layers`]: precedence and origins
+//! - [`layers`]: precedence and origins; output of `config show` and `config/read`
 //! - [`files`]: locates and reads the configuration files
-//! - [`report`]: output of `config show` and `config/read`, with secrets masked
 
 mod files;
 mod layers;
 mod profiles;
-mod report;
 mod settings;
 mod sources;
 mod tables;
 mod values;
 
 pub(crate) use files::{ConfigFiles, load, load_config, read_file};
-pub(crate) use layers::{Layer, Layers};
-pub(crate) use report::{read_result, table};
+pub(crate) use layers::{Layer, Layers, read_result, table};
 use settings::SETTINGS;
 pub(crate) use sources::SettingFlags;
 pub(crate) use tables::Config;

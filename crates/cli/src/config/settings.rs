@@ -189,7 +189,7 @@ mod tests {
                 "| `{}` | `{}` | {flag} | `{}` | ",
                 setting.key,
                 setting.variable(),
-                crate::config::report::toml(&setting.default),
+                crate::config::layers::toml(&setting.default),
             );
             assert!(page.contains(&row), "docs/configuration.md lacks {row:?}");
         }

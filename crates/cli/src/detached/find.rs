@@ -35,8 +35,6 @@ pub(crate) enum Claim {
 pub(crate) struct Found {
     /// The id of its session.
     pub(crate) session_id: String,
-    /// Its id in the session.
-    pub(crate) process_id: String,
     /// Whether another connection has the session.
     pub(crate) attached: bool,
     /// The server's description.
@@ -52,7 +50,7 @@ pub(crate) struct Opened {
 impl Found {
     /// The id with control characters escaped: other clients choose any ids.
     pub(crate) fn name(&self) -> String {
-        visible(&self.process_id)
+        visible(&self.entry.process_id)
     }
 }
 
@@ -61,7 +59,7 @@ impl Opened {
     pub(crate) fn process(&self) -> ProcessPeek {
         let own = self.remote.session_id() == Some(self.found.session_id.as_str());
         let session = (!own).then_some(self.found.session_id.as_str());
-        self.remote.inspect(session, &self.found.process_id)
+        self.remote.inspect(session, &self.found.entry.process_id)
     }
 
     /// Returns whether a request failed because another connection took over the session.
@@ -131,7 +129,6 @@ async fn resume(
     let entry = entry.with_context(|| unknown(process))?;
     let found = Found {
         session_id: session.to_owned(),
-        process_id: process.to_owned(),
         attached: false,
         entry,
     };
@@ -172,15 +169,14 @@ fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Found> {
         let all = of_kind.flat_map(|session| {
             session.processes.iter().map(|entry| Found {
                 session_id: session.session_id.clone(),
-                process_id: entry.process_id.clone(),
                 attached: session.attached,
                 entry: entry.clone(),
             })
         });
         let mut matching: Vec<_> = all
-            .filter(|found| !name.is_empty() && found.process_id.starts_with(name))
+            .filter(|found| !name.is_empty() && found.entry.process_id.starts_with(name))
             .collect();
-        let exact = |found: &Found| found.process_id == name;
+        let exact = |found: &Found| found.entry.process_id == name;
         if matching.iter().filter(|found| exact(found)).count() == 1 {
             matching.retain(exact);
         }
@@ -237,7 +233,7 @@ mod tests {
 
     fn picked(sessions: &[SessionEntry], name: &str) -> Result<(String, String), String> {
         pick(sessions, name)
-            .map(|found| (found.session_id, found.process_id))
+            .map(|found| (found.session_id, found.entry.process_id))
             .map_err(|error| error.to_string())
     }
 

@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
     CopyProgress, FileLocation, copy_file,
-    destination::{Destination, DestinationError, Existing},
+    destination::{Destination, Existing},
     tree::{FileCopy, TreeWalk},
 };
 
@@ -62,27 +62,18 @@ async fn to_location(
     let existing = existing(destination).await?;
     let mut names = Destination::new(&destination.path, existing, sources.len());
     for source in sources {
-        let copied = match source {
-            None => from_input(destination, &mut names, options).await,
-            Some(source) => from_location(source, destination, &mut names, options).await,
+        let copying = async {
+            if let Some(source) = source {
+                return from_location(source, destination, &mut names, options).await;
+            }
+            let to = names.for_file(None)?;
+            options.progress.file_found(0);
+            copy_file::stdin_to_file((&destination.files, to.as_path()), &options.progress).await
         };
-        copied.or_else(|error| options.report(error))?;
+        copying.await.or_else(|error| options.report(error))?;
     }
     options.progress.all_found();
     Ok(())
-}
-
-async fn from_input(
-    destination: &FileLocation,
-    names: &mut Destination,
-    options: &CopyOptions<'_>,
-) -> anyhow::Result<()> {
-    let to = names
-        .for_file(None)
-        .map_err(|error| with_destination(destination, error))?;
-    options.progress.file_found(0);
-    let to = (&destination.files, to.as_path());
-    copy_file::stdin_to_file(to, &options.progress).await
 }
 
 /// Copies a file, or a directory with everything below it.
@@ -98,11 +89,10 @@ async fn from_location(
         bail!("{path:?} is a directory; use -r to copy it");
     }
     let to = if metadata.is_directory {
-        names.for_directory(path)
+        names.for_directory(path)?
     } else {
-        names.for_file(Some(path))
+        names.for_file(Some(path))?
     };
-    let to = to.map_err(|error| with_destination(destination, error))?;
     check_apart(source, destination, &to, metadata.is_directory).await?;
     let (jobs, found) = mpsc::channel(MAX_QUEUED_FILES);
     let walking = async {
@@ -198,22 +188,12 @@ async fn canonical(place: &FileLocation, path: &Path) -> Result<Option<PathBuf>,
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(None);
     };
-    let parent = if parent.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        parent
-    };
+    let is_here = parent.as_os_str().is_empty();
+    let parent = if is_here { Path::new(".") } else { parent };
     match place.files.canonicalize(parent).await {
         Ok(parent) => Ok(Some(parent.join(name))),
         Err(error) if missing(&error) => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-fn with_destination(destination: &FileLocation, error: DestinationError) -> anyhow::Error {
-    match error {
-        DestinationError::Duplicate { .. } => error.into(),
-        _ => anyhow::anyhow!("{:?} {error}", destination.path),
     }
 }
 

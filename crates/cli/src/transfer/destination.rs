@@ -18,12 +18,12 @@ pub(super) enum Existing {
 /// Why a copy can't have a name at the destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DestinationError {
-    #[error("is not a directory")]
-    NotADirectory,
-    #[error("is a file and can't be replaced by a directory")]
-    IsAFile,
-    #[error("is a directory; name a file to copy stdin to")]
-    NoName,
+    #[error("{0:?} is not a directory")]
+    NotADirectory(PathBuf),
+    #[error("{0:?} is a file and can't be replaced by a directory")]
+    IsAFile(PathBuf),
+    #[error("{0:?} is a directory; name a file to copy stdin to")]
+    NoName(PathBuf),
     #[error("cannot copy {from:?}: {to:?} was just created from another source")]
     Duplicate { from: PathBuf, to: PathBuf },
 }
@@ -56,10 +56,10 @@ impl Destination {
         let to = match self.existing {
             Existing::Directory => match source.and_then(last_component) {
                 Some(name) => self.destination.join(name),
-                None => return Err(DestinationError::NoName),
+                None => return Err(DestinationError::NoName(self.destination.clone())),
             },
             _ if self.wants_directory || self.has_trailing_slash => {
-                return Err(DestinationError::NotADirectory);
+                return Err(DestinationError::NotADirectory(self.destination.clone()));
             }
             _ => self.destination.clone(),
         };
@@ -78,8 +78,10 @@ impl Destination {
                 // `cp -r dir/. there` copies the content of `dir`.
                 None => self.destination.clone(),
             }),
-            Existing::File => Err(DestinationError::IsAFile),
-            Existing::Nothing if self.wants_directory => Err(DestinationError::NotADirectory),
+            Existing::File => Err(DestinationError::IsAFile(self.destination.clone())),
+            Existing::Nothing if self.wants_directory => {
+                Err(DestinationError::NotADirectory(self.destination.clone()))
+            }
             Existing::Nothing => Ok(self.destination.clone()),
         }
     }
@@ -110,10 +112,10 @@ mod tests {
         assert_eq!(file(names("d", Existing::File, 1), "a/f"), ok("d"));
         assert_eq!(file(names("d", Existing::Directory, 1), "a/f"), ok("d/f"));
         assert_eq!(file(names("d/", Existing::Directory, 2), "f"), ok("d/f"));
-        let no = Err(DestinationError::NotADirectory);
-        assert_eq!(file(names("d/", Existing::Nothing, 1), "f"), no);
-        assert_eq!(file(names("d", Existing::Nothing, 2), "f"), no);
-        assert_eq!(file(names("d", Existing::File, 2), "f"), no);
+        let no = |path: &str| Err(DestinationError::NotADirectory(path.into()));
+        assert_eq!(file(names("d/", Existing::Nothing, 1), "f"), no("d/"));
+        assert_eq!(file(names("d", Existing::Nothing, 2), "f"), no("d"));
+        assert_eq!(file(names("d", Existing::File, 2), "f"), no("d"));
     }
 
     #[test]
@@ -137,7 +139,7 @@ mod tests {
         );
         assert_eq!(
             names("d", Existing::Directory, 1).for_file(None),
-            Err(DestinationError::NoName)
+            Err(DestinationError::NoName("d".into()))
         );
     }
 
@@ -164,11 +166,11 @@ mod tests {
         }
         assert_eq!(
             directory(names("d", Existing::File, 1), "a"),
-            Err(DestinationError::IsAFile)
+            Err(DestinationError::IsAFile("d".into()))
         );
         assert_eq!(
             directory(names("d", Existing::Nothing, 2), "a"),
-            Err(DestinationError::NotADirectory)
+            Err(DestinationError::NotADirectory("d".into()))
         );
     }
 }

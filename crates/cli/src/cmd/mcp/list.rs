@@ -35,10 +35,8 @@ struct Listed {
     config: ServerConfig,
     status: &'static str,
     style: Style,
-    /// Details of a server that is ready, as JSON.
-    offering: Option<Value>,
-    /// Why it isn't ready, if it should be.
-    failure: Option<String>,
+    /// Members of its JSON: tools and resources of a server that is ready, `why` if it failed.
+    details: Value,
 }
 
 /// Starts all configured servers, and prints them.
@@ -68,7 +66,7 @@ pub(super) async fn list(args: &List) -> anyhow::Result<ExitCode> {
             } else {
                 out::lines(table(&listed, Screen::stdout()))?;
             }
-            let missing = |server: &Listed| server.config.required && server.failure.is_some();
+            let missing = |server: &Listed| server.config.required && server.status == "failed";
             Ok(if lacks_executor || listed.iter().any(missing) {
                 ExitCode::FAILURE
             } else {
@@ -84,23 +82,14 @@ async fn query(
     config: ServerConfig,
     status: Option<ServerStatus>,
 ) -> Listed {
-    let (mut offering, mut failure) = (None, None);
-    let (status, style) = match status {
-        None => ("disabled", Style::Quiet),
-        Some(ServerStatus::Cancelled) => ("cancelled", Style::Quiet),
-        Some(ServerStatus::Failed(why)) => {
-            failure = Some(errors::chain_message(&*why));
-            ("failed", Style::Bad)
-        }
+    let failed = |why: String| ("failed", Style::Bad, json!({"why": why}));
+    let (status, style, details) = match status {
+        None => ("disabled", Style::Quiet, json!({})),
+        Some(ServerStatus::Cancelled) => ("cancelled", Style::Quiet, json!({})),
+        Some(ServerStatus::Failed(why)) => failed(errors::chain_message(&*why)),
         Some(ServerStatus::Ready(_) | ServerStatus::Starting) => match offers(pool, &name).await {
-            Ok(found) => {
-                offering = Some(found);
-                ("ready", Style::Good)
-            }
-            Err(error) => {
-                failure = Some(errors::chain_message(&error));
-                ("failed", Style::Bad)
-            }
+            Ok(offering) => ("ready", Style::Good, offering),
+            Err(error) => failed(errors::chain_message(&error)),
         },
     };
     Listed {
@@ -108,8 +97,7 @@ async fn query(
         config,
         status,
         style,
-        offering,
-        failure,
+        details,
     }
 }
 
@@ -127,8 +115,7 @@ async fn offers(pool: &ServerPool, name: &str) -> Result<Value, CallError> {
 /// A table of servers, followed by the reasons of failures.
 fn table(servers: &[Listed], screen: Screen) -> Vec<String> {
     let rows = servers.iter().map(|server| {
-        let tools = server.offering.as_ref();
-        let tools = tools.and_then(|offering| offering["tools"].as_array());
+        let tools = server.details["tools"].as_array();
         [
             Cell::plain(&server.name),
             Cell::styled(server.status, server.style),
@@ -140,7 +127,7 @@ fn table(servers: &[Listed], screen: Screen) -> Vec<String> {
     let rows: Vec<_> = rows.collect();
     let mut lines = screen.table(["NAME", "STATUS", "WHERE", "TOOLS", "COMMAND"], &rows);
     let reasons = servers.iter().filter_map(|server| {
-        let why = server.failure.as_ref()?;
+        let why = server.details["why"].as_str()?;
         Some(format!("{}: {why}", screen.apply(Style::Bad, &server.name)))
     });
     let reasons: Vec<_> = reasons.collect();
@@ -164,12 +151,8 @@ fn entry(server: &Listed) -> Value {
         "resources": [],
         "resourceTemplates": [],
     });
-    if let (Some(entry), Some(Value::Object(offering))) = (entry.as_object_mut(), &server.offering)
-    {
-        entry.extend(offering.clone());
-    }
-    if let Some(why) = &server.failure {
-        entry["why"] = json!(why);
+    if let (Some(entry), Some(details)) = (entry.as_object_mut(), server.details.as_object()) {
+        entry.extend(details.clone());
     }
     entry
 }
