@@ -13,7 +13,9 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio_util::task::TaskTracker;
 
-type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A job. Boxed by the caller, whose future lives as long as a connection and would have room
+/// for every kind of job otherwise.
+pub type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs jobs with the same key one after the other, in order of arrival, and jobs with
 /// different keys concurrently.
@@ -39,16 +41,15 @@ impl<K: Hash + Eq + Clone + Send + 'static> Lanes<K> {
 
     /// Runs a job behind those with the same key. Returns once the job is done or has to
     /// wait.
-    pub async fn run(&self, key: K, job: impl Future<Output = ()> + Send + 'static) {
+    pub async fn run(&self, key: K, mut job: Job) {
         {
             let mut busy = self.busy.lock();
             if let Some(queued) = busy.get_mut(&key) {
-                queued.push_back(Box::pin(job));
+                queued.push_back(job);
                 return;
             }
             busy.insert(key.clone(), VecDeque::new());
         }
-        let mut job: Job = Box::pin(job);
         let done = poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx).is_ready())).await;
         if done {
             match next_job(&self.busy, &key) {
@@ -100,59 +101,49 @@ impl Order {
     }
 
     /// Runs a request after earlier ones about the same process.
-    pub async fn run(&self, key: String, job: impl Future<Output = ()> + Send + 'static) {
+    pub async fn run(&self, key: String, job: Job) {
         self.ordinary.run(key, job).await;
     }
 
     /// Runs a control request ahead of waiting requests. If it `waits` for a start, later
     /// ordinary requests wait for it.
-    pub async fn run_control(
-        &self,
-        key: String,
-        waits: bool,
-        job: impl Future<Output = ()> + Send + 'static,
-    ) {
-        if !waits {
-            return self.control.run(key, job).await;
+    pub async fn run_control(&self, key: String, waits: bool, job: Job) {
+        if waits {
+            run_before(&self.control, &self.ordinary, key, job).await;
+        } else {
+            self.control.run(key, job).await;
         }
-        self.run_in(&self.control, key, &self.ordinary, job).await;
     }
 
     /// Runs a start after earlier requests about the process. Later reads wait for it.
-    pub async fn run_start(&self, key: String, job: impl Future<Output = ()> + Send + 'static) {
-        self.run_in(&self.ordinary, key, &self.reads, job).await;
+    pub async fn run_start(&self, key: String, job: Job) {
+        run_before(&self.ordinary, &self.reads, key, job).await;
     }
 
     /// Runs a read after earlier starts of the process, but not after earlier writes, which
     /// may block for as long as the process does not read. Later ordinary requests wait for
     /// the read.
-    pub async fn run_read(&self, key: String, job: impl Future<Output = ()> + Send + 'static) {
-        self.run_in(&self.reads, key, &self.ordinary, job).await;
+    pub async fn run_read(&self, key: String, job: Job) {
+        run_before(&self.reads, &self.ordinary, key, job).await;
     }
+}
 
-    /// Runs a job in `lane`, and blocks `other` until it is done.
-    async fn run_in(
-        &self,
-        lane: &Lanes<String>,
-        key: String,
-        other: &Lanes<String>,
-        job: impl Future<Output = ()> + Send + 'static,
-    ) {
-        let (guard, mut done) = oneshot::channel::<()>();
-        let job = async move {
-            job.await;
-            drop(guard);
-        };
-        lane.run(key.clone(), job).await;
-        if done.try_recv() == Err(TryRecvError::Closed) {
-            return;
-        }
-        let wait = async move {
-            // Nothing is ever sent; the guard is dropped when the job is done.
-            let _ = done.await;
-        };
-        other.run(key, wait).await;
+/// Runs a job in `lanes`, and blocks `other` until it is done.
+async fn run_before(lanes: &Lanes<String>, other: &Lanes<String>, key: String, job: Job) {
+    let (guard, mut done) = oneshot::channel::<()>();
+    let guarded = Box::pin(async move {
+        job.await;
+        drop(guard);
+    });
+    lanes.run(key.clone(), guarded).await;
+    if done.try_recv() == Err(TryRecvError::Closed) {
+        return;
     }
+    let wait = Box::pin(async move {
+        // Nothing is ever sent; the guard is dropped when the job is done.
+        let _ = done.await;
+    });
+    other.run(key, wait).await;
 }
 
 #[cfg(test)]
@@ -167,15 +158,14 @@ mod tests {
         let (release, gate) = oneshot::channel::<()>();
         let note = |what: &'static str| {
             let log = log.clone();
-            async move { log.send(what).await.unwrap() }
+            Box::pin(async move { log.send(what).await.unwrap() })
         };
         let first = note("a1");
-        lanes
-            .run("a", async move {
-                gate.await.unwrap();
-                first.await;
-            })
-            .await;
+        let gated = async move {
+            gate.await.unwrap();
+            first.await;
+        };
+        lanes.run("a", Box::pin(gated)).await;
         lanes.run("a", note("a2")).await;
         lanes.run("b", note("b1")).await;
         assert_eq!(seen.recv().await, Some("b1"));

@@ -28,7 +28,7 @@ pub use admission::{Admission, Ticket};
 pub use frame_buffer::FrameBuffer;
 pub use framing::{Framing, Role};
 pub use inbound::{Inbound, InboundError, PeerActivity, Received};
-pub use lanes::{Lanes, Order};
+pub use lanes::{Job, Lanes, Order};
 pub use outbox::{CloseReason, Feed, More, Outbox, OutgoingMessage};
 
 /// The reading half of a transport.

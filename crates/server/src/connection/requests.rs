@@ -52,7 +52,7 @@ impl Dispatch {
                 let reply = self.admit_control(waits, reply)?;
                 let key = lane(&params.process_id, params.session_id.as_deref());
                 let job = reply.answer(exec::signal(caller.session, params));
-                self.order.run_control(key, waits, job).await;
+                self.order.run_control(key, waits, Box::pin(job)).await;
                 Some(())
             }
             Method::ProcessResize => {
@@ -61,14 +61,14 @@ impl Dispatch {
                 let waits = caller.session.is_starting(&key);
                 let reply = self.admit_control(waits, reply)?;
                 let job = reply.answer(exec::resize(caller.session, params));
-                self.order.run_control(key, waits, job).await;
+                self.order.run_control(key, waits, Box::pin(job)).await;
                 Some(())
             }
             Method::ProcessStart => {
                 let (params, reply) = request.parse::<StartParams>()?;
                 let key = params.process_id.clone();
                 let job = exec::start(caller, params, reply);
-                self.order.run_start(key, job).await;
+                self.order.run_start(key, Box::pin(job)).await;
                 Some(())
             }
             Method::ProcessRead => {
@@ -83,14 +83,14 @@ impl Dispatch {
                     exec::read(caller, params, reply).await;
                     drop(pending);
                 };
-                self.order.run_read(key, job).await;
+                self.order.run_read(key, Box::pin(job)).await;
                 Some(())
             }
             Method::ProcessWrite => {
                 let (params, reply) = request.parse::<WriteParams>()?;
                 let key = params.process_id.clone();
                 let job = reply.answer(exec::write(caller.session, params));
-                self.order.run(key, job).await;
+                self.order.run(key, Box::pin(job)).await;
                 Some(())
             }
             Method::SessionList => request.answer(|Empty {}| session::list(&self.connection)),
@@ -182,7 +182,7 @@ impl Dispatch {
         };
         let (scope, reply) = reply.accept(self.scopes.get_or_open(space, &self.connection))?;
         let job = command::exec(Arc::clone(&scope), name.clone(), params, reply);
-        scope.order.run(name, job).await;
+        scope.order.run(name, Box::pin(job)).await;
         Some(())
     }
 
@@ -225,10 +225,10 @@ impl Dispatch {
             let waits = scope.session.is_starting(&key);
             let reply = self.admit_control(waits, reply)?;
             let job = job(Arc::clone(&scope), params, reply);
-            scope.order.run_control(key, waits, job).await;
+            scope.order.run_control(key, waits, Box::pin(job)).await;
         } else {
             let job = job(Arc::clone(&scope), params, reply);
-            scope.order.run(key, job).await;
+            scope.order.run(key, Box::pin(job)).await;
         }
         Some(())
     }
@@ -292,7 +292,7 @@ impl Dispatch {
                     .map(|used| used.path.to_owned());
                 let subject = Subject::Path(path.unwrap_or_default());
                 let job = fs::perform(Arc::clone(&self.files), parsed, reply);
-                self.files.lanes.run(subject, job).await;
+                self.files.lanes.run(subject, Box::pin(job)).await;
                 Some(())
             }
         }
@@ -308,7 +308,7 @@ impl Dispatch {
         let (params, reply) = request.parse::<P>()?;
         let subject = subject(&params);
         let job = job(Arc::clone(&self.files), params, reply);
-        self.files.lanes.run(subject, job).await;
+        self.files.lanes.run(subject, Box::pin(job)).await;
         Some(())
     }
 
@@ -328,7 +328,7 @@ impl Dispatch {
             let opened = files.fill(&id, slot, opening.await);
             reply.send(opened.map(|()| result));
         };
-        self.files.lanes.run(subject, job).await;
+        self.files.lanes.run(subject, Box::pin(job)).await;
         Some(())
     }
 }
