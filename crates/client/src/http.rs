@@ -26,7 +26,7 @@ use crate::{Error, start::millis};
 /// ```
 #[derive(Clone)]
 pub struct HttpRequest {
-    params: HttpRequestParams,
+    pub(crate) params: HttpRequestParams,
 }
 
 impl HttpRequest {
@@ -112,11 +112,6 @@ impl HttpRequest {
             value_env_var,
         });
         self
-    }
-
-    /// The params of `http/request`.
-    pub(crate) fn into_params(self) -> HttpRequestParams {
-        self.params
     }
 }
 

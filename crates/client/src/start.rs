@@ -19,9 +19,10 @@ use outpost_protocol::{EnvPolicy, PathUri, SandboxParams, StartParams, TerminalS
 #[derive(Clone, Debug)]
 pub struct Start {
     /// The request without id and working directory, which the executor completes.
-    params: StartParams,
-    id: Option<String>,
-    cwd: PathBuf,
+    pub(crate) params: StartParams,
+    pub(crate) id: Option<String>,
+    /// May be relative to the executor's.
+    pub(crate) cwd: PathBuf,
 }
 
 impl Start {
@@ -161,20 +162,6 @@ impl Start {
     pub fn kill_grace(mut self, grace: Duration) -> Self {
         self.params.kill_grace_ms = Some(millis(grace));
         self
-    }
-
-    /// The id, if the caller has set one.
-    pub(crate) fn given_id(&self) -> Option<&str> {
-        self.id.as_deref()
-    }
-
-    /// The working directory, which may be relative to the executor's.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.cwd
-    }
-
-    pub(crate) fn params(&self) -> &StartParams {
-        &self.params
     }
 
     /// Completes the params of `process/start`. `generate_id` is for a process without an id.

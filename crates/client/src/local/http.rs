@@ -21,7 +21,7 @@ pub(super) async fn request(
     closed: &CancellationToken,
     request: HttpRequest,
 ) -> Result<HttpResponse, Error> {
-    let params = request.into_params();
+    let params = request.params;
     let is_streamed = params.stream_response;
     let request = build_request(params, environment)
         .map_err(|error| RpcError::invalid_params(format!("http/request {error}")))?;

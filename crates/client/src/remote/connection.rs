@@ -14,7 +14,7 @@ use outpost_protocol::{
     Empty, MAX_MESSAGE_BYTES, Malformed, Method, RpcError, encode_notification, encode_request,
     encode_write_block,
 };
-use outpost_rpc::{CloseReason, Outbox, OutgoingMessage};
+use outpost_rpc::{Outbox, OutgoingMessage};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
@@ -245,11 +245,6 @@ impl Connection {
         starts
     }
 
-    /// Reports that the loss has been handled.
-    pub(super) fn notify_closed(&self) {
-        self.closed.cancel();
-    }
-
     /// Waits until the connection is lost and returns the reason.
     pub(super) async fn closed(&self) -> Loss {
         self.closed.cancelled().await;
@@ -259,11 +254,6 @@ impl Connection {
 
     pub(super) fn is_lost(&self) -> bool {
         self.loss.get().is_some()
-    }
-
-    /// Sends a close frame after everything that is queued.
-    pub(super) fn close(&self) {
-        self.outbox.close(CloseReason::Normal);
     }
 
     fn lost_error(&self) -> CallError {

@@ -156,13 +156,13 @@ impl RemoteExecutor {
 
     async fn start_process(&self, start: Start) -> Result<Process, Error> {
         let session = self.session();
-        require_start(start.params(), session.capabilities())?;
-        let base = if start.directory().is_absolute() {
+        require_start(&start.params, session.capabilities())?;
+        let base = if start.cwd.is_absolute() {
             PathBuf::new()
         } else {
             session.working_directory().await?
         };
-        let generated_id = start.given_id().is_none();
+        let generated_id = start.id.is_none();
         let params = start.into_params(&base, || session.generate_id(""));
         let start = StartGuard::new(&self.table, &params.process_id, generated_id)?;
         let connection = session.connection().await?;
@@ -177,7 +177,7 @@ impl RemoteExecutor {
     async fn attach_to(&self, id: String, after: Seq) -> Result<Process, Error> {
         let (process, new) = self.table.get_or_attach(&id, after);
         // The first handle of a process that is being started belongs to its starter.
-        let handle = (!process.is_started_here()).then(|| self.handle(&process, true));
+        let handle = (!process.started_here).then(|| self.handle(&process, true));
         if new {
             self.table.read_missing(&process);
         }

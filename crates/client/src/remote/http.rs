@@ -28,7 +28,7 @@ pub(super) async fn request(
     request: HttpRequest,
 ) -> Result<HttpResponse, Error> {
     let session = &guard.session;
-    let mut params = request.into_params();
+    let mut params = request.params;
     let streamed = params.stream_response;
     let connection = session.connection().await?;
     params.request_id = session.generate_id("");

@@ -132,7 +132,7 @@ impl Reconnector {
         };
         self.limit(recovery, self.resume(connection)).await?;
         recovery.check_deadline(now())?;
-        let catching_up = timeout_at(recovery.deadline().into(), self.catch_up(connection)).await;
+        let catching_up = timeout_at(recovery.deadline.into(), self.catch_up(connection)).await;
         let caught_up = catching_up.map_err(|_| AttemptError::TimedOut)?;
         caught_up.map_err(|reason| AttemptError::Lost(Loss::temporary(reason)))?;
         recovery.check_deadline(now())?;
@@ -145,7 +145,7 @@ impl Reconnector {
         recovery: &Recovery,
         step: impl Future<Output = Result<T, AttemptError>>,
     ) -> Result<T, AttemptError> {
-        let left = recovery.deadline().saturating_duration_since(now());
+        let left = recovery.deadline.saturating_duration_since(now());
         let within = left.min(self.session.options.limits.attempt_timeout);
         timeout(within, step).await.unwrap_or_else(|_| {
             let reason = format!("no response within {within:?}");

@@ -64,7 +64,8 @@ pub(super) enum Retry {
 pub(super) struct Recovery {
     reason: String,
     timeout: Duration,
-    deadline: Instant,
+    /// When the recovery gives up.
+    pub(super) deadline: Instant,
     attempts: u32,
 }
 
@@ -86,11 +87,6 @@ impl Recovery {
             deadline: now + timeout,
             attempts: 0,
         })
-    }
-
-    /// Returns when the recovery gives up.
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
     }
 
     /// Checks that the deadline has not passed.

@@ -12,7 +12,7 @@ use outpost_protocol::{
     PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited, RequestId, RpcError,
     encode_error, parse_params,
 };
-use outpost_rpc::{Framing, Inbound, InboundError, OutgoingMessage, Received, outbox};
+use outpost_rpc::{CloseReason, Framing, Inbound, InboundError, OutgoingMessage, Received, outbox};
 use serde_json::value::RawValue;
 use tokio::{process::Child, task::JoinSet};
 
@@ -82,7 +82,8 @@ impl Receiver {
         let loss = tokio::select! {
             loss = self.receive() => loss,
             () = session.closing.cancelled() => {
-                self.connection.close();
+                // Sends a close frame after everything that is queued.
+                self.connection.outbox.close(CloseReason::Normal);
                 // The timeout is for a peer that does not read.
                 let timeout = limits.close_timeout * 2;
                 let _ = tokio::time::timeout(timeout, self.writer.join_next()).await;
@@ -92,7 +93,7 @@ impl Receiver {
         self.writer.abort_all();
         let unanswered_starts = self.connection.fail(loss);
         table.add_orphaned_starts(unanswered_starts);
-        self.connection.notify_closed();
+        self.connection.closed.cancel();
         if let Some(child) = self.child.take() {
             // The child ends when its streams do; the writer and `inbound` own them.
             while self.writer.join_next().await.is_some() {}

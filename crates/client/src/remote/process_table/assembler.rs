@@ -26,7 +26,7 @@ pub(super) struct LostRange {
 #[derive(Debug)]
 pub(super) struct EventAssembler {
     /// The next event to return.
-    next: Seq,
+    pub(super) next: Seq,
     /// Events after a gap.
     buffered: BTreeMap<Seq, Event>,
     /// Buffered exits whose `sandbox_denied` is unknown: a read must complete them.
@@ -34,15 +34,15 @@ pub(super) struct EventAssembler {
     buffered_bytes: usize,
     max_buffered_bytes: usize,
     /// The highest number seen, whether or not the event was buffered.
-    highest: Seq,
+    pub(super) highest: Seq,
     exit: Option<Seq>,
-    closed: bool,
+    pub(super) closed: bool,
     /// Whether the first retained event is unknown. Events are buffered until the first page.
-    awaits_first_page: bool,
+    pub(super) awaits_first_page: bool,
     /// Whether the last page may have been truncated.
     truncated: bool,
     /// The exit, if it precedes the first event.
-    earlier_exit: Option<Exit>,
+    pub(super) earlier_exit: Option<Exit>,
 }
 
 impl EventAssembler {
@@ -71,26 +71,6 @@ impl EventAssembler {
             highest: Seq::START,
             ..EventAssembler::new(after, max_buffered_bytes)
         }
-    }
-
-    pub(super) fn next(&self) -> Seq {
-        self.next
-    }
-
-    pub(super) fn highest(&self) -> Seq {
-        self.highest
-    }
-
-    pub(super) fn awaits_first_page(&self) -> bool {
-        self.awaits_first_page
-    }
-
-    pub(super) fn earlier_exit(&self) -> Option<Exit> {
-        self.earlier_exit
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed
     }
 
     /// Inserts an event from a notification and moves events that are next in order to `out`.

@@ -32,7 +32,7 @@ pub(crate) struct RemoteProcess {
     /// The last event that may be acknowledged: everything appended while the log had space.
     ackable: AtomicU64,
     /// Whether this client started the process, as opposed to attaching to it.
-    started_here: bool,
+    pub(crate) started_here: bool,
     /// Whether the process exists. `None` until the start or the first read has a response.
     started: watch::Sender<Option<Result<(), Error>>>,
 }
@@ -87,10 +87,6 @@ impl RemoteProcess {
 
     pub(crate) fn id(&self) -> &str {
         self.log.id()
-    }
-
-    pub(crate) fn is_started_here(&self) -> bool {
-        self.started_here
     }
 
     /// Records whether the process exists: its start was accepted, or a read returned events.
@@ -157,12 +153,12 @@ impl RemoteProcess {
             return Err(self.failed("the server sent an event number out of range".to_owned()));
         }
         let mut assembler = self.assembler.lock();
-        let first_page = assembler.awaits_first_page();
+        let first_page = assembler.awaits_first_page;
         let mut events = Vec::new();
         let outcome = assembler.insert_page(page, &mut events);
         if first_page {
-            let first = Seq(assembler.next().0 - events.len() as u64);
-            let exit = assembler.earlier_exit();
+            let first = Seq(assembler.next.0 - events.len() as u64);
+            let exit = assembler.earlier_exit;
             self.log.restart_after(first.previous(), exit);
             self.ackable.store(first.previous().0, Ordering::Release);
         }
@@ -188,14 +184,14 @@ impl RemoteProcess {
 
     fn append(&self, assembler: &EventAssembler, events: Vec<Event>, has_space: bool) -> Progress {
         let mut progress = Progress {
-            closed: assembler.is_closed(),
+            closed: assembler.closed,
             incomplete: has_space && assembler.missing_after().is_some(),
             ackable: None,
         };
         if !events.is_empty() {
             let bytes = events.iter().map(output_len).sum();
             if self.log.append(events) || progress.closed {
-                let last = assembler.next().previous();
+                let last = assembler.next.previous();
                 self.ackable.store(last.0, Ordering::Release);
                 progress.ackable = Some((last, bytes));
             }
@@ -214,8 +210,8 @@ impl RemoteProcess {
         let assembler = self.assembler.lock();
         Error::Gap {
             id: self.id().to_owned(),
-            from: assembler.next().0,
-            to: assembler.highest().max(assembler.next()).0,
+            from: assembler.next.0,
+            to: assembler.highest.max(assembler.next).0,
         }
     }
 
@@ -228,7 +224,7 @@ impl RemoteProcess {
 
     /// Returns the last appended event.
     pub(crate) fn last_seq(&self) -> Seq {
-        self.assembler.lock().next().previous()
+        self.assembler.lock().next.previous()
     }
 
     /// Returns the event to resume after with `acked` delivery. The server repeats later events

@@ -120,16 +120,16 @@ proptest! {
                 let seq = index.index(last as usize) as u64 + 1;
                 history.notify(&mut assembler, seq, tells_denial, has_space, &mut out);
                 prop_assert_eq!(&out[..], &history.events[..out.len()], "in order, without duplicates");
-                prop_assert_eq!(assembler.next(), Seq(out.len() as u64 + 1));
+                prop_assert_eq!(assembler.next, Seq(out.len() as u64 + 1));
             }
         }
         // A read of the missing events completes the history.
-        let after = assembler.missing_after().unwrap_or(assembler.next().previous());
+        let after = assembler.missing_after().unwrap_or(assembler.next.previous());
         let page = history.page(after.0, history.events.len(), 0);
         prop_assert_eq!(assembler.insert_page(page, &mut out), Ok(()));
         prop_assert_eq!(&out, &history.events);
         prop_assert_eq!(assembler.missing_after(), None);
-        prop_assert_eq!(assembler.is_closed(), history.events.iter().any(is_close));
+        prop_assert_eq!(assembler.closed, history.events.iter().any(is_close));
     }
 
     #[test]
@@ -183,7 +183,7 @@ proptest! {
             prop_assert!(rest(&history.events).ends_with(&rest(&out)), "{:?}", out);
             let kept = rest(&history.events[now.min(evicted.max(after) as usize)..]);
             prop_assert!(rest(&out).len() >= kept.len(), "{:?}", out);
-            let exited = out.iter().any(is_exit) || assembler.earlier_exit().is_some();
+            let exited = out.iter().any(is_exit) || assembler.earlier_exit.is_some();
             prop_assert_eq!(exited, history.events.iter().any(is_exit));
         }
     }
