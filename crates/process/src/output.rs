@@ -152,14 +152,27 @@ impl Output {
     }
 
     fn fill(&self, buffer: &mut [u8]) -> (usize, Stop) {
+        let is_pty = self.stream == Stream::Pty;
         let mut filled = 0;
         while filled < buffer.len() {
-            let room = buffer.len() - filled;
-            let result =
-                self.read_once(|| rustix::io::read(self.fd.get_ref(), &mut buffer[filled..]));
-            filled += result.unwrap_or(0);
-            if let Err(stop) = self.step(result, room) {
-                return (filled, stop);
+            let read = || rustix::io::read(self.fd.get_ref(), &mut buffer[filled..]);
+            match self.read_once(read) {
+                Ok(0) => return (filled, Stop::Ended),
+                Ok(count) => filled += count,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return (filled, Stop::Empty),
+                Err(error) => {
+                    // On a terminal, the last slave was closed.
+                    if error != Errno::IO || !is_pty {
+                        tracing::warn!(stream = ?self.stream, %error, "reading child output failed");
+                    }
+                    return (filled, Stop::Ended);
+                }
+            }
+            // A read from a pipe returns all data, so a short read has emptied it, and new data causes
+            // a new event. A terminal returns one internal buffer at a time and has to be read again.
+            if !is_pty && filled < buffer.len() {
+                return (filled, Stop::Empty);
             }
         }
         (filled, Stop::Full)
@@ -171,24 +184,6 @@ impl Output {
         match read() {
             Err(Errno::IO) if self.stream == Stream::Pty => read(),
             result => result,
-        }
-    }
-
-    /// Whether to continue after one read into a buffer of `room` bytes.
-    fn step(&self, result: Result<usize, Errno>, room: usize) -> Result<(), Stop> {
-        match result {
-            Ok(0) => Err(Stop::Ended),
-            // A read from a pipe returns all data, so a short read has emptied it, and new data causes
-            // a new event. A terminal returns one internal buffer at a time and has to be read again.
-            Ok(n) if n < room && self.stream != Stream::Pty => Err(Stop::Empty),
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(Errno::AGAIN) => Err(Stop::Empty),
-            // The last slave of the terminal was closed.
-            Err(Errno::IO) if self.stream == Stream::Pty => Err(Stop::Ended),
-            Err(error) => {
-                tracing::warn!(stream = ?self.stream, %error, "reading child output failed");
-                Err(Stop::Ended)
-            }
         }
     }
 

@@ -64,8 +64,7 @@ impl Engine {
         if shared.ending.is_cancelled() {
             return Err(StartError::SessionEnded);
         }
-        let place = shared.process_permits.clone().try_acquire_owned();
-        let place = place.map_err(|_| StartError::TooMany)?;
+        let permit = self.acquire_permit()?;
         let tmpdir = environment.get("TMPDIR").map(ToOwned::to_owned);
         let request = SandboxRequest { policy, tmpdir };
         let limit = shared.limits.sandbox_start_timeout;
@@ -76,7 +75,7 @@ impl Engine {
         let (unneeded, ending) = (exit.unneeded.clone(), shared.ending.clone());
         shared.tasks.spawn(async move {
             watch_worker(worker.child, worker.resources, unneeded, ending).await;
-            drop((place, exited));
+            drop((permit, exited));
         });
         let socket = WorkerSocket::client(
             worker.socket,

@@ -120,10 +120,8 @@ impl Engine {
     /// Waits until enough memory was freed since the last call that trimming the heap is
     /// worthwhile. Supports one waiter.
     pub async fn wait_for_freed_memory(&self) {
-        self.shared
-            .freed
-            .wait_for(self.shared.limits.trim_after_bytes)
-            .await;
+        let enough = self.shared.limits.trim_after_bytes;
+        self.shared.freed.wait_for(enough).await;
     }
 
     /// Counts active users. A process is active from its start until it is forgotten.
@@ -160,13 +158,15 @@ impl Engine {
         start: &Start,
     ) -> Result<((Child, Option<HostResources>), OwnedSemaphorePermit), StartError> {
         reservation.check()?;
-        let permits = Arc::clone(&self.shared.process_permits);
-        let permit = permits
-            .try_acquire_owned()
-            .map_err(|_| StartError::TooMany)?;
+        let permit = self.acquire_permit()?;
         let limit = self.shared.limits.sandbox_start_timeout;
         let spawned = retry_transient(limit, || self.spawn(reservation, start)).await?;
         Ok((spawned, permit))
+    }
+
+    fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, StartError> {
+        let permits = Arc::clone(&self.shared.process_permits);
+        permits.try_acquire_owned().map_err(|_| StartError::TooMany)
     }
 
     /// Makes one attempt to spawn the child.
@@ -206,9 +206,9 @@ impl Engine {
     ) -> Process {
         let limits = &self.shared.limits;
         let mut journal = Journal::new(outpost_journal::Limits {
-            retain_bytes: start
+            retain_bytes: limits
                 .retain_bytes
-                .map_or(limits.retain_bytes, |own| own.min(limits.retain_bytes)),
+                .min(start.retain_bytes.unwrap_or(usize::MAX)),
             retain_chunks: limits.retain_chunks,
             window_bytes: limits.window_bytes,
         });
@@ -216,21 +216,15 @@ impl Engine {
         // attaches.
         journal.attach(Seq::START);
         let stdin = Stdin::new(child.stdin, limits.stdin_bytes, limits.write_ids);
-        let process = Process::new(
-            about,
-            child.control,
-            journal,
-            stdin,
-            Arc::clone(&self.shared.freed),
-        );
+        let freed = Arc::clone(&self.shared.freed);
+        let process = Process::new(about, child.control, journal, stdin, freed);
+        let timeout = start.timeout;
         let actor = Actor {
             process: process.clone(),
             outputs: child.outputs,
             ended: Vec::new(),
             exit: child.exit,
-            timeout_at: start
-                .timeout
-                .map(|timeout| clock::after(clock::now(), timeout)),
+            timeout_at: timeout.map(|timeout| clock::after(clock::now(), timeout)),
             drain: start.drain,
             resources,
             leftovers: None,
@@ -239,10 +233,9 @@ impl Engine {
         let engine = self.clone();
         let session = session.clone();
         let closed = process.clone();
-        self.shared
-            .alive
-            .lock()
-            .insert(process.key(), process.clone());
+        let mut alive = self.shared.alive.lock();
+        alive.insert(process.key(), process.clone());
+        drop(alive);
         self.shared.tasks.spawn(async move {
             // Leftover processes of a sandbox keep the permit and the process id. Each
             // holds resources here without another limit, and a client that wants the
@@ -279,9 +272,8 @@ impl Engine {
             }
         }
         self.shared.tasks.close();
-        tokio::time::timeout(within, self.shared.tasks.wait())
-            .await
-            .is_ok()
+        let all = tokio::time::timeout(within, self.shared.tasks.wait());
+        all.await.is_ok()
     }
 
     /// Kills all processes, for an immediate exit.
@@ -301,10 +293,8 @@ impl Engine {
     /// Forgets all closed processes whose leftover processes are gone. Their exit causes
     /// no event.
     fn remove_without_leftovers(&self) {
-        self.shared
-            .alive
-            .lock()
-            .retain(|_, process| !process.is_done() || process.has_leftovers());
+        let mut alive = self.shared.alive.lock();
+        alive.retain(|_, process| !process.is_done() || process.has_leftovers());
     }
 
     /// Keeps a closed process readable until its retention is over.

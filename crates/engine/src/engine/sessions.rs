@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep_until;
+use tokio::time::timeout_at;
 
 use super::Engine;
 use crate::{
@@ -77,50 +77,35 @@ impl Engine {
         resume: Resume,
         link: Arc<dyn Link>,
     ) -> Result<(Session, Epoch), ResumeError> {
-        let session = self
-            .shared
-            .sessions
-            .lock()
-            .get(&SessionId::claimed(id))
-            .cloned();
-        let session = session.ok_or(ResumeError::Gone)?;
+        let session = self.session(id).ok_or(ResumeError::Gone)?;
         let epoch = session.resume(clock::now(), resume, link)?;
-        self.hold_for_catch_up(&session, epoch);
+        // Keep the retained output for a while, so that the client can read what it missed.
+        let processes = session.processes();
+        let catch_up = self.shared.limits.catch_up;
+        let ending = self.shared.ending.clone();
+        let resumed = session.clone();
+        self.shared.tasks.spawn(async move {
+            let _ = tokio::time::timeout(catch_up, ending.cancelled()).await;
+            if resumed.is_current(epoch) {
+                processes.iter().for_each(Process::release);
+            }
+        });
         Ok((session, epoch))
     }
 
-    /// Keeps the retained output for a while, so that the client can read what it missed.
-    fn hold_for_catch_up(&self, session: &Session, epoch: Epoch) {
-        let processes = session.processes();
-        let grace = self.shared.limits.catch_up;
-        let engine = self.clone();
-        let session = session.clone();
-        self.shared.tasks.spawn(async move {
-            tokio::select! {
-                () = tokio::time::sleep(grace) => {}
-                () = engine.shared.ending.cancelled() => {}
-            }
-            if session.is_current(epoch) {
-                for process in processes {
-                    process.release();
-                }
-            }
-        });
+    fn session(&self, id: &str) -> Option<Session> {
+        let sessions = self.shared.sessions.lock();
+        sessions.get(&SessionId::claimed(id)).cloned()
     }
 
     /// Finds a session without attaching to it. Returns `None` if it has ended or expired.
     #[must_use]
     pub fn find_session(&self, id: &str) -> Option<Session> {
-        let session = self
-            .shared
-            .sessions
-            .lock()
-            .get(&SessionId::claimed(id))
-            .cloned()?;
-        let over = session
-            .expires()
-            .is_some_and(|expires| clock::now() >= expires);
-        (!over).then_some(session)
+        let session = self.session(id)?;
+        let expires = session.expires();
+        expires
+            .is_none_or(|expires| clock::now() < expires)
+            .then_some(session)
     }
 
     /// All sessions, oldest first.
@@ -144,9 +129,9 @@ impl Engine {
         let engine = self.clone();
         let waiting = session.clone();
         let timer = self.shared.tasks.spawn(async move {
-            tokio::select! {
-                () = sleep_until(expires.into()) => {}
-                () = engine.shared.ending.cancelled() => return,
+            let ending = engine.shared.ending.cancelled();
+            if timeout_at(expires.into(), ending).await.is_ok() {
+                return;
             }
             if let Some(ended) = waiting.expire(clock::now()) {
                 tracing::info!(session = %waiting.id(), "session expired");

@@ -79,9 +79,8 @@ impl Session {
 
     /// Resizes a process's terminal.
     pub fn resize(&self, id: &str, size: TerminalSize) -> Result<(), ResizeError> {
-        let process = self
-            .find(id)
-            .map_err(|_| ResizeError::Unknown(id.to_owned()))?;
+        let process = self.find(id);
+        let process = process.map_err(|_| ResizeError::Unknown(id.to_owned()))?;
         if !process.is_pty() {
             return Err(ResizeError::NotATerminal(id.to_owned()));
         }
@@ -89,11 +88,10 @@ impl Session {
             // Resizing a closed terminal is not an error: a window often changes while a
             // process exits.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
-            Err(source) => Err(ResizeError::Os {
+            result => result.map_err(|source| ResizeError::Os {
                 id: id.to_owned(),
                 source,
             }),
-            Ok(()) => Ok(()),
         }
     }
 

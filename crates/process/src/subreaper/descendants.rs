@@ -31,26 +31,33 @@ impl ChildLookup {
 
     /// Lists the visible children, including zombies.
     pub(super) fn children(self, parent: Pid) -> Vec<Pid> {
+        self.children_in(&self.snapshot(), parent)
+    }
+
+    /// Reads all processes if this method needs them.
+    fn snapshot(self) -> Vec<ProcStat> {
         match self {
-            ChildLookup::ChildrenFile => read_children(parent),
-            ChildLookup::Scan => filter_children(&proc_stat::read_all(), parent),
+            ChildLookup::ChildrenFile => Vec::new(),
+            ChildLookup::Scan => proc_stat::read_all(),
         }
+    }
+
+    fn children_in(self, snapshot: &[ProcStat], parent: Pid) -> Vec<Pid> {
+        if self == ChildLookup::ChildrenFile {
+            return read_children(parent);
+        }
+        let parent = parent.as_raw_nonzero().get();
+        let children = snapshot.iter().filter(|stat| stat.parent == parent);
+        children.map(|stat| stat.pid).collect()
     }
 
     /// Lists all descendants of `root`, parents before their children, without the `excluded`
     /// children of `root` and their descendants. A process that is reparented during the scan may be
     /// missed; the next scan finds it.
     pub(super) fn descendants(self, root: Pid, excluded: &HashSet<Pid>) -> Vec<ProcStat> {
-        let all = match self {
-            ChildLookup::ChildrenFile => Vec::new(),
-            ChildLookup::Scan => proc_stat::read_all(),
-        };
-        let children = |parent| match self {
-            ChildLookup::ChildrenFile => read_children(parent),
-            ChildLookup::Scan => filter_children(&all, parent),
-        };
+        let snapshot = self.snapshot();
         let mut members = HashSet::from([root.as_raw_nonzero().get()]);
-        let mut queue: VecDeque<_> = children(root).into();
+        let mut queue: VecDeque<_> = self.children_in(&snapshot, root).into();
         queue.retain(|child| !excluded.contains(child));
         let mut found = Vec::new();
         while let Some(pid) = queue.pop_front() {
@@ -60,7 +67,7 @@ impl ChildLookup {
             };
             if members.contains(&stat.parent) && members.insert(pid.as_raw_nonzero().get()) {
                 found.push(stat);
-                queue.extend(children(pid));
+                queue.extend(self.children_in(&snapshot, pid));
             }
         }
         found
@@ -78,12 +85,6 @@ fn read_children(parent: Pid) -> Vec<Pid> {
         children.extend(pids.filter_map(Pid::from_raw));
     }
     children
-}
-
-fn filter_children(all: &[ProcStat], parent: Pid) -> Vec<Pid> {
-    let parent = parent.as_raw_nonzero().get();
-    let children = all.iter().filter(|stat| stat.parent == parent);
-    children.map(|stat| stat.pid).collect()
 }
 
 #[cfg(test)]

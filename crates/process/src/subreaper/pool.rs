@@ -87,8 +87,15 @@ impl ReaperPool {
             abandoned: Mutex::new(Vec::new()),
             idle: Mutex::new(Vec::new()),
         });
-        pool.probe().inspect_err(|_| pool.kill_factory())?;
-        Ok(pool)
+        let probed = pool.probe();
+        if probed.is_err()
+            && let Some(process) = pool.factory.lock().take()
+        {
+            // It is not a subreaper factory.
+            let _ = rustix::process::pidfd_send_signal(&process.pidfd, Signal::KILL);
+            exit::wait_pidfd(&process.pidfd, WaitIdOptions::empty());
+        }
+        probed.map(|()| pool)
     }
 
     /// Returns an idle subreaper, or requests a new one. A new one may not exist yet when this
@@ -178,14 +185,6 @@ impl ReaperPool {
             Ok(_) | Err(StartFailure::ReaperDied | StartFailure::NotDelivered(None)) => {
                 Err(invalid())
             }
-        }
-    }
-
-    /// Kills a process that is not a subreaper factory.
-    fn kill_factory(&self) {
-        if let Some(process) = self.factory.lock().take() {
-            let _ = rustix::process::pidfd_send_signal(&process.pidfd, Signal::KILL);
-            exit::wait_pidfd(&process.pidfd, WaitIdOptions::empty());
         }
     }
 }
