@@ -12,6 +12,8 @@ use outpost_types::WriteStatus;
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as TurnMutex, Notify, watch};
 
+use crate::clock;
+
 /// The status of the first write with an id, which its retries wait for.
 type Pending = watch::Receiver<Option<WriteStatus>>;
 
@@ -83,20 +85,18 @@ impl Stdin {
         loop {
             {
                 let mut state = self.state.lock();
-                if state.input.is_none() || state.ending {
-                    if let Some(id) = &id {
-                        state.ids.reject(id);
-                    }
-                    return WriteStatus::StdinClosed;
-                }
+                let closed = state.input.is_none() || state.ending;
                 // A write larger than the queue is accepted when the queue is empty.
-                if state.queued == 0 || state.queued + bytes.len() <= self.capacity {
-                    let status = state.push(bytes, end);
-                    if let Some(id) = id {
-                        match status {
-                            WriteStatus::Accepted => state.ids.accept(id),
-                            _ => state.ids.reject(&id),
-                        }
+                if closed || state.queued == 0 || state.queued + bytes.len() <= self.capacity {
+                    let status = if closed {
+                        WriteStatus::StdinClosed
+                    } else {
+                        state.push(bytes, end)
+                    };
+                    match id {
+                        Some(id) if status == WriteStatus::Accepted => state.ids.accept(id),
+                        Some(id) => state.ids.reject(&id),
+                        None => {}
                     }
                     if state.has_work() {
                         self.work.notify_one();
@@ -110,23 +110,13 @@ impl Stdin {
 
     /// Waits until bytes are queued and can be written. Cancel safe.
     pub(crate) async fn work(&self) {
-        loop {
-            let waiting = {
-                let state = self.state.lock();
-                match &state.input {
-                    Some(input) if state.has_work() => Some(Arc::clone(input)),
-                    _ => None,
-                }
-            };
-            match waiting {
-                Some(input) => {
-                    // An error shows up in the write.
-                    let _ = input.writable().await;
-                    return;
-                }
-                None => self.work.notified().await,
-            }
-        }
+        let with_work = || {
+            let state = self.state.lock();
+            state.has_work().then(|| state.input.clone())?
+        };
+        let input = clock::wait_for(&self.work, with_work).await;
+        // An error shows up in the write.
+        let _ = input.writable().await;
     }
 
     /// Writes as many queued bytes as possible without blocking.

@@ -101,15 +101,15 @@ impl Control {
     pub fn signal_tree(&self, signal: Signal) -> io::Result<()> {
         let Leader { pid, tree, .. } = &*self.0;
         let reaped = self.0.reaped.lock();
-        let unreaped = !*reaped && tree.leader_is_ours();
-        tree.signal(*pid, unreaped, os_signal(signal))
+        let leader = (!*reaped && tree.leader_is_ours()).then_some(*pid);
+        tree.signal(leader, os_signal(signal))
     }
 
     /// Kills the whole tree, including descendants that left the process group. After the leader's
     /// exit it kills the leftover processes, as far as the kind of tree knows them.
     pub fn kill_tree(&self) -> io::Result<()> {
         let reaped = self.0.reaped.lock();
-        self.0.tree.kill(self.0.pid, !*reaped)
+        self.0.tree.kill((!*reaped).then_some(self.0.pid))
     }
 
     /// Changes the terminal's size; the system tells the foreground group. Without a terminal the
@@ -133,7 +133,7 @@ impl Control {
     /// Whether a process of the tree is alive, including the leader.
     pub fn has_leftovers(&self) -> bool {
         let reaped = self.0.reaped.lock();
-        self.0.tree.is_alive(self.0.pid, !*reaped)
+        self.0.tree.is_alive((!*reaped).then_some(self.0.pid))
     }
 
     /// Releases the pid if the child has exited, and returns its status. `source` must be the child's.

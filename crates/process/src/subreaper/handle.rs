@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
-use rustix::process::{Pid, Signal};
+use rustix::process::Pid;
 
 use super::message::{self, ControlMessage, Report, StartRequest};
 use super::pool::ReaperPool;
@@ -225,24 +225,8 @@ impl SubreaperTree {
         }
     }
 
-    pub(crate) fn kill(&self, leader: Pid, unreaped: bool) -> io::Result<()> {
-        let Some(reaper) = &*self.reaper.lock() else {
-            return Ok(());
-        };
-        if unreaped && !reaper.is_gone() {
-            // Kill the group at once, before its processes can do anything more. The subreaper finds
-            // the rest, including processes that the server is not permitted to signal.
-            let _ = rustix::process::kill_process_group(leader, Signal::KILL);
-        }
-        Ok(reaper.send(ControlMessage::Kill)?)
-    }
-
-    /// Sends a signal to all processes, or only to those outside the leader's process group.
-    pub(crate) fn signal(&self, signal: Signal, outside_group_only: bool) -> io::Result<()> {
-        let message = ControlMessage::Signal {
-            number: signal.as_raw(),
-            outside_group_only,
-        };
+    /// Sends a message, unless the tree is gone.
+    pub(crate) fn send(&self, message: ControlMessage) -> io::Result<()> {
         if let Some(reaper) = &*self.reaper.lock() {
             reaper.send(message)?;
         }

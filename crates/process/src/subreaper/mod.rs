@@ -40,7 +40,7 @@ use std::process::ExitCode;
 use rustix::net::SocketType;
 
 pub(crate) use handle::{ReaperHandle, StartFailure, SubreaperTree};
-pub(crate) use message::StartRequest;
+pub(crate) use message::{ControlMessage, StartRequest};
 pub use pool::ReaperCommand;
 pub(crate) use pool::ReaperPool;
 

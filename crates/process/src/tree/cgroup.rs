@@ -60,11 +60,7 @@ impl Cgroup {
         Ok((cgroup, directory))
     }
 
-    pub(super) fn kill(&self, leader: Pid, unreaped: bool) -> io::Result<()> {
-        if unreaped {
-            // Also kills a privileged leader that moved itself to another cgroup.
-            let _ = rustix::process::kill_process_group(leader, Signal::KILL);
-        }
+    pub(super) fn kill(&self) -> io::Result<()> {
         let mut state = self.state.lock();
         if *state == State::Released {
             return Ok(());

@@ -26,8 +26,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(super) fn kill(&self, leader: Pid, unreaped: bool) -> io::Result<()> {
-        if unreaped {
+    pub(super) fn kill(&self, leader: Option<Pid>) -> io::Result<()> {
+        if let Some(leader) = leader {
             return kill_all(leader);
         }
         for pidfd in &*self.leftovers.lock() {
@@ -38,22 +38,20 @@ impl Group {
 
     /// Returns pidfds of the members outside the leader's process group, or of all leftovers once the
     /// leader is reaped.
-    pub(super) fn outside_group(&self, leader: Pid, unreaped: bool) -> Vec<OwnedFd> {
-        if !unreaped {
+    pub(super) fn outside_group(&self, leader: Option<Pid>) -> Vec<OwnedFd> {
+        let Some(leader) = leader else {
             let leftovers = self.leftovers.lock();
-            return leftovers
-                .iter()
-                .filter_map(|fd| fd.try_clone().ok())
-                .collect();
-        }
+            let copies = leftovers.iter().filter_map(|fd| fd.try_clone().ok());
+            return copies.collect();
+        };
         let group = leader.as_raw_nonzero().get();
         let members = TreeMembers::of(leader).find(&proc_stat::read_all());
         let outside = members.iter().filter(|member| member.group != group);
         outside.filter_map(ProcStat::open_pidfd).collect()
     }
 
-    pub(super) fn is_alive(&self, leader: Pid, unreaped: bool) -> bool {
-        if unreaped {
+    pub(super) fn is_alive(&self, leader: Option<Pid>) -> bool {
+        if let Some(leader) = leader {
             let members = TreeMembers::of(leader).find(&proc_stat::read_all());
             return members.iter().any(|member| !member.zombie);
         }

@@ -18,7 +18,7 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use crate::subreaper::SubreaperTree;
+use crate::subreaper::{ControlMessage, SubreaperTree};
 use cgroup::Cgroup;
 pub use cgroup_root::unescape_mountinfo;
 pub use factory::TreeChoice;
@@ -27,8 +27,8 @@ use group::Group;
 
 /// The process tree of one child.
 ///
-/// The parameter `unreaped` says in each call that the leader was not reaped, so its pid is still its
-/// own. The caller holds the lock that keeps it so.
+/// The parameter `leader` is its pid until it is reaped, so it is still its own. The caller holds the
+/// lock that keeps it so.
 #[derive(Debug)]
 pub(crate) enum Tree {
     Cgroup(Cgroup),
@@ -38,33 +38,45 @@ pub(crate) enum Tree {
 
 impl Tree {
     /// Kills all processes.
-    pub(crate) fn kill(&self, leader: Pid, unreaped: bool) -> io::Result<()> {
+    pub(crate) fn kill(&self, leader: Option<Pid>) -> io::Result<()> {
+        if let Tree::Group(group) = self {
+            return group.kill(leader);
+        }
+        if let Some(leader) = leader
+            && self.leader_is_ours()
+        {
+            // At once, before its processes can do anything more. Also kills a privileged leader that
+            // moved itself to another cgroup. A subreaper finds the rest, including processes that the
+            // server is not permitted to signal.
+            let _ = rustix::process::kill_process_group(leader, Signal::KILL);
+        }
         match self {
-            Tree::Cgroup(cgroup) => cgroup.kill(leader, unreaped),
-            Tree::Subreaper(tree) => tree.kill(leader, unreaped),
-            Tree::Group(group) => group.kill(leader, unreaped),
+            Tree::Cgroup(cgroup) => cgroup.kill(),
+            Tree::Subreaper(tree) => tree.send(ControlMessage::Kill),
+            Tree::Group(_) => Ok(()),
         }
     }
 
     /// Sends a signal to all processes: atomically to the leader's process group while its id is
     /// valid, as a terminal would, then to each of the others.
-    pub(crate) fn signal(&self, leader: Pid, unreaped: bool, signal: Signal) -> io::Result<()> {
+    pub(crate) fn signal(&self, leader: Option<Pid>, signal: Signal) -> io::Result<()> {
         // Found before the first is signalled: if it exits, its children get another parent.
         let others = match self {
-            Tree::Group(group) => group.outside_group(leader, unreaped),
+            Tree::Group(group) => group.outside_group(leader),
             _ => Vec::new(),
         };
-        let mut result = Ok(());
-        if unreaped {
-            result = rustix::process::kill_process_group(leader, signal);
-        }
-        if result == Err(Errno::SRCH) {
+        let result = match leader.map(|leader| rustix::process::kill_process_group(leader, signal))
+        {
             // The leader may have left its own group, and is then one of the others.
-            result = Ok(());
-        }
+            None | Some(Err(Errno::SRCH)) => Ok(()),
+            Some(result) => result,
+        };
         match self {
-            Tree::Cgroup(cgroup) => cgroup.signal(unreaped.then_some(leader), signal)?,
-            Tree::Subreaper(tree) => tree.signal(signal, unreaped)?,
+            Tree::Cgroup(cgroup) => cgroup.signal(leader, signal)?,
+            Tree::Subreaper(tree) => tree.send(ControlMessage::Signal {
+                number: signal.as_raw(),
+                outside_group_only: leader.is_some(),
+            })?,
             Tree::Group(_) => {
                 for pidfd in &others {
                     let _ = rustix::process::pidfd_send_signal(pidfd, signal);
@@ -75,11 +87,11 @@ impl Tree {
     }
 
     /// Whether a process is alive.
-    pub(crate) fn is_alive(&self, leader: Pid, unreaped: bool) -> bool {
+    pub(crate) fn is_alive(&self, leader: Option<Pid>) -> bool {
         match self {
             Tree::Cgroup(cgroup) => cgroup.is_populated(),
-            Tree::Subreaper(tree) => tree.is_alive(unreaped),
-            Tree::Group(group) => group.is_alive(leader, unreaped),
+            Tree::Subreaper(tree) => tree.is_alive(leader.is_some()),
+            Tree::Group(group) => group.is_alive(leader),
         }
     }
 
