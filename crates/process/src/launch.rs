@@ -37,8 +37,8 @@ pub(crate) fn start_thread(
     let mut worker = SpawnWorker::new(context, Arc::clone(&queue))?;
     let work = move || {
         let mut masked = mask::block_all();
-        if handlers_are_reset {
-            masked = masked.and_then(|()| mask::unblock_sigchld());
+        if handlers_are_reset && masked.is_ok() {
+            masked = mask::unblock_sigchld();
         }
         if let Err(error) = masked {
             tracing::error!(%error, "cannot block signals in spawner thread");

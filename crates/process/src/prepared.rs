@@ -1,6 +1,6 @@
 //! Validates a command and prepares it for `execve`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -105,31 +105,33 @@ impl Prepared {
             let kind = SpawnErrorKind::Descriptors;
             return Err(SpawnError::new(kind, program, Cause::Os(libc::EMFILE)));
         }
+        let with_nul = |kind, subject: &OsStr| SpawnError::new(kind, subject, Cause::Nul);
         let arg0 = command.arg0.as_ref().unwrap_or(program);
         let mut argv = Strings::default();
         for argument in std::iter::once(arg0).chain(&command.argv[1..]) {
-            argv.push(&[argument.as_bytes()])
-                .map_err(|_| SpawnError::new(SpawnErrorKind::Arguments, argument, Cause::Nul))?;
+            let pushed = argv.push(&[argument.as_bytes()]);
+            pushed.map_err(|HasNul| with_nul(SpawnErrorKind::Arguments, argument))?;
         }
 
         let mut env = Strings::default();
         for (name, value) in &command.env {
-            let invalid = |cause| SpawnError::new(SpawnErrorKind::Environment, name, cause);
+            let kind = SpawnErrorKind::Environment;
             if name.is_empty() || name.as_bytes().contains(&b'=') {
-                return Err(invalid(Cause::Name));
+                return Err(SpawnError::new(kind, name, Cause::Name));
             }
-            env.push(&[name.as_bytes(), b"=", value.as_bytes()])
-                .map_err(|_| invalid(Cause::Nul))?;
+            let pushed = env.push(&[name.as_bytes(), b"=", value.as_bytes()]);
+            pushed.map_err(|HasNul| with_nul(kind, name))?;
         }
 
         let path = command.env.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, value)| value.as_bytes());
         let candidates = candidates(program.as_bytes(), path)
-            .map_err(|_| SpawnError::new(SpawnErrorKind::Arguments, program, Cause::Nul))?;
+            .map_err(|HasNul| with_nul(SpawnErrorKind::Arguments, program))?;
 
+        let directory = command.cwd.into_os_string();
         let mut cwd = Strings::default();
-        cwd.push(&[command.cwd.as_os_str().as_bytes()])
-            .map_err(|_| SpawnError::new(SpawnErrorKind::Directory, &command.cwd, Cause::Nul))?;
+        let pushed = cwd.push(&[directory.as_bytes()]);
+        pushed.map_err(|HasNul| with_nul(SpawnErrorKind::Directory, &directory))?;
 
         let session_mode = match (command.stdio, &command.wrapper) {
             (Stdio::Pty { .. }, Some(Wrapper { own: Some(_), .. })) => SessionMode::PassedTerminal,
@@ -139,7 +141,7 @@ impl Prepared {
         };
         Ok(Self {
             name: program.clone(),
-            directory: command.cwd.into_os_string(),
+            directory,
             program: Program {
                 candidates,
                 argv,

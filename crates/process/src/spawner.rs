@@ -24,11 +24,12 @@ use crate::sys::signal_reset::SignalReset;
 use crate::sys::stack::ChildStack;
 use crate::tree::{TreeChoice, TreeFactory};
 
+/// How many programs can be started concurrently.
+const THREADS: usize = 2;
+
 /// Options of a spawner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SpawnerOptions {
-    /// How many programs can be started concurrently.
-    pub threads: usize,
     /// The kind of process tree.
     pub trees: TreeChoice,
     /// The program to run as subreaper. Without it, subreapers are unavailable.
@@ -36,17 +37,6 @@ pub struct SpawnerOptions {
     /// The soft and hard limit on open files for children; `None` to inherit the server's. For a
     /// server that has raised its own soft limit and restores the original for children.
     pub child_open_files: Option<(u64, u64)>,
-}
-
-impl Default for SpawnerOptions {
-    fn default() -> Self {
-        Self {
-            threads: 2,
-            trees: TreeChoice::Auto,
-            subreaper: None,
-            child_open_files: None,
-        }
-    }
 }
 
 /// A handle on a few permanent threads that start programs. Dropping the last clone ends the threads
@@ -70,16 +60,15 @@ impl Spawner {
     /// is unavailable.
     pub fn new(options: SpawnerOptions) -> io::Result<Self> {
         let context = SpawnContext::detect(&options)?;
-        let threads = options.threads.max(1);
         // If a thread cannot be started, dropping this ends the others.
         let mut shared = Shared {
             context: Arc::new(context),
             queue: Arc::new(Queue::default()),
             // Per thread one running and one queued job, so that no thread idles between jobs.
-            permits: Arc::new(Semaphore::new(2 * threads)),
-            threads: Vec::with_capacity(threads),
+            permits: Arc::new(Semaphore::new(2 * THREADS)),
+            threads: Vec::with_capacity(THREADS),
         };
-        for _ in 0..threads {
+        for _ in 0..THREADS {
             let thread =
                 launch::start_thread(Arc::clone(&shared.context), Arc::clone(&shared.queue))?;
             shared.threads.push(thread);

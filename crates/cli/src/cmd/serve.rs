@@ -92,7 +92,6 @@ async fn serve(
         trees: config.trees,
         subreaper: Some(helpers::subreaper_command()),
         child_open_files: raise_open_files(),
-        ..SpawnerOptions::default()
     })
     .context("cannot set up process spawning")?;
     let mut listeners = Vec::new();

@@ -92,7 +92,6 @@ impl LocalExecutor {
             trees: options.trees,
             subreaper: options.subreaper,
             child_open_files: options.child_open_files,
-            ..SpawnerOptions::default()
         })
         .map_err(setup_error)?;
         let cwd = match options.cwd {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::cgroup;
@@ -64,13 +64,8 @@ impl CgroupRoot {
             }
             // Another server's `remove_stale` may remove or lock the directory before it is locked
             // here; then try the next name.
-            let Ok(directory) = open_directory(&path) else {
-                continue;
-            };
-            let exclusive = FlockOperation::NonBlockingLockExclusive;
-            if rustix::fs::flock(&directory, exclusive).is_err() || open_directory(&path).is_err() {
-                continue;
-            }
+            let directory = open_locked(&path).filter(|_| path.exists());
+            let Some(directory) = directory else { continue };
             return Ok(Self {
                 path,
                 directory,
@@ -120,9 +115,12 @@ impl Drop for CgroupRoot {
     }
 }
 
-fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
+/// Opens and locks a directory, unless it is gone or locked.
+fn open_locked(path: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty())
+    let directory = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(directory)
 }
 
 /// Waits until killed processes are gone. The kernel notifies changes of `cgroup.events`.
@@ -133,9 +131,7 @@ fn wait_until_empty(directory: BorrowedFd<'_>) {
     let end = Instant::now() + EXIT_TIMEOUT;
     while cgroup::is_populated(&events) {
         let left = end.saturating_duration_since(Instant::now());
-        let Ok(left) = Timespec::try_from(left) else {
-            return;
-        };
+        let left = Timespec::try_from(left).unwrap_or_default();
         let mut change = [PollFd::new(&events, PollFlags::PRI)];
         if !matches!(rustix::event::poll(&mut change, Some(&left)), Ok(1..)) {
             return;
@@ -147,18 +143,13 @@ fn wait_until_empty(directory: BorrowedFd<'_>) {
 fn remove_stale(own: &Path) {
     for entry in std::fs::read_dir(own).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        if !name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
-            continue;
-        }
-        let Ok(directory) = open_directory(&entry.path()) else {
-            continue;
-        };
-        let exclusive = FlockOperation::NonBlockingLockExclusive;
-        if rustix::fs::flock(&directory, exclusive).is_ok() {
+        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
+            && let Some(directory) = open_locked(&entry.path())
+        {
             let _ = cgroup::write(directory.as_fd(), "cgroup.kill", b"1");
             wait_until_empty(directory.as_fd());
             let _ = cgroup::remove_nested(directory.as_fd(), 4);
-            let _ = rustix::fs::unlinkat(rustix::fs::CWD, entry.path(), AtFlags::REMOVEDIR);
+            let _ = rustix::fs::rmdir(entry.path());
         }
     }
 }
