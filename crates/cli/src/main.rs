@@ -22,8 +22,8 @@ use crate::{
 
 fn main() -> ExitCode {
     // Checked first, because the start of every sandboxed process runs this program twice.
-    if let Some(arguments) = cmd::helpers::confine_arguments() {
-        return cmd::helpers::confine(arguments);
+    if let Some(arguments) = cmd::hidden::confine_arguments() {
+        return cmd::hidden::confine(arguments);
     }
     match Arguments::read().subcommand {
         Subcommand::Serve(serve) => cmd::serve::run(serve),

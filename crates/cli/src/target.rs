@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::{
     args::LAUNCHED,
-    cmd::helpers::{confine_command, subreaper_command},
+    cmd::hidden::{confine_command, subreaper_command},
     console::Signals,
     exit,
     render::{errors, out::note},

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
-    cmd::helpers,
+    cmd::hidden,
     config,
     render::{
         out,
@@ -68,14 +68,14 @@ pub(crate) fn doctor(args: &Doctor) -> anyhow::Result<ExitCode> {
     let level = config.sandbox.level;
     let spawner = Spawner::new(SpawnerOptions {
         trees: config.trees,
-        subreaper: Some(helpers::subreaper_command()),
+        subreaper: Some(hidden::subreaper_command()),
         ..SpawnerOptions::default()
     })
     .context("cannot set up process spawning")?;
-    let host = helpers::sandbox(Level::Namespaces).preflight();
+    let host = hidden::sandbox(Level::Namespaces).preflight();
     let works = match level {
         Level::Namespaces => host.is_ok(),
-        Level::Landlock => helpers::sandbox(level).preflight().is_ok(),
+        Level::Landlock => hidden::sandbox(level).preflight().is_ok(),
     };
     let landlock = outpost_engine::sandbox::landlock_version().unwrap_or(0);
     let findings = findings(&host, landlock, level, spawner.tree_kind());

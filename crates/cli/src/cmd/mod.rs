@@ -6,7 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod cp;
 pub(crate) mod doctor;
-pub(crate) mod helpers;
+pub(crate) mod hidden;
 pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod ls;

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use crate::{
-    cmd::helpers,
+    cmd::hidden,
     config::{self, Config, SettingFlags},
     exit::RUNTIME_SHUTDOWN,
     logging,
@@ -90,7 +90,7 @@ async fn serve(
     outpost_engine::restore_sigchld().context("cannot restore the default action of SIGCHLD")?;
     let spawner = Spawner::new(SpawnerOptions {
         trees: config.trees,
-        subreaper: Some(helpers::subreaper_command()),
+        subreaper: Some(hidden::subreaper_command()),
         child_open_files: raise_open_files(),
     })
     .context("cannot set up process spawning")?;
@@ -107,7 +107,7 @@ async fn serve(
         end_forgotten_sessions: background,
         ..config.limits()
     };
-    let sandbox = helpers::sandbox(config.sandbox.level);
+    let sandbox = hidden::sandbox(config.sandbox.level);
     let engine = Engine::with_sandbox(spawner, Some(sandbox), limits);
     // Before the first client, because `initialize` reports the result.
     let found = engine.sandbox_support().await;

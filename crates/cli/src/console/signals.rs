@@ -84,8 +84,8 @@ impl Signals {
         self.interrupted
     }
 
-    /// Forwards signals. Returns the outcome if one ends the attachment.
-    /// `exited` has the exit code once all earlier output has been written.
+    /// Forwards signals. Returns the outcome if one ends the attachment. `exited` has the exit code
+    /// once all earlier output has been written.
     pub(super) async fn forward(
         &mut self,
         to: &Attachment<'_>,

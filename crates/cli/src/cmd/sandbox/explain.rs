@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Sandbox, policy::SandboxRequest};
 use crate::{
-    cmd::helpers,
+    cmd::hidden,
     render::{
         command_line::visible,
         out,
@@ -45,7 +45,7 @@ pub(super) fn explain(
     };
     let (layers, unenforceable) = match &plan {
         None => (Vec::new(), None),
-        Some(plan) => match helpers::sandbox(level).preflight() {
+        Some(plan) => match hidden::sandbox(level).preflight() {
             Ok(support) => (layers(plan, &support, level), None),
             Err(reason) => (Vec::new(), Some(reason.to_string())),
         },
