@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(30);
 /// The number of idle connections per host.
 const MOST_IDLE: usize = 8;
 
-/// Makes requests. Clones share their idle connections.
+/// Makes requests. Trusts the certificates of the system. Clones share their idle connections.
 ///
 /// The client is set up with the first request, because reading the system's certificates takes a
 /// while and most sessions make no requests. It uses the system's proxies at that time.
@@ -35,12 +35,6 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// Creates a fetcher that trusts the certificates of the system.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Makes a request, and waits for the head of its response. Dropping the future or the response
     /// closes the exchange.
     pub async fn fetch(&self, request: Request) -> Result<Response, FetchError> {

@@ -26,6 +26,7 @@ pub struct Response {
 }
 
 /// The body of a response. Dropping it closes the exchange.
+#[derive(Debug)]
 pub struct Body {
     inner: reqwest::Body,
     /// The deadline, and the timeout it was computed from.
@@ -131,14 +132,6 @@ impl Stream for Body {
             this.inner = reqwest::Body::default();
         }
         Poll::Ready(next)
-    }
-}
-
-impl std::fmt::Debug for Body {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Body")
-            .field("is_over", &self.is_over)
-            .finish_non_exhaustive()
     }
 }
 

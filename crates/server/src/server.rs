@@ -80,7 +80,7 @@ impl Server {
                 engine,
                 settings,
                 host,
-                fetcher: Fetcher::new(),
+                fetcher: Fetcher::default(),
                 tasks: TaskTracker::new(),
                 ending: CancellationToken::new(),
             }),

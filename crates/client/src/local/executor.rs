@@ -134,7 +134,7 @@ impl LocalExecutor {
                 sandbox_level: options.sandbox_level,
                 close_within: options.close_within,
                 closed: CancellationToken::new(),
-                fetcher: Fetcher::new(),
+                fetcher: Fetcher::default(),
                 processes: Mutex::default(),
                 names: AtomicU64::new(0),
                 tasks: TaskTracker::new(),
