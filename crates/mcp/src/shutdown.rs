@@ -19,12 +19,15 @@ pub async fn start_with_grace(executor: &dyn Executor, start: Start) -> Result<P
 }
 
 /// Terminates a process with its whole tree, including leftover processes of one that
-/// has exited. Returns once the request is accepted; the termination continues.
-pub async fn terminate(process: &Process) -> Result<(), Error> {
-    // The grace period given at the start applies.
-    let options = Terminate::new().tree();
+/// has exited. Returns once the request is accepted; the termination continues. `grace`
+/// replaces the grace period given at the start.
+pub async fn terminate(process: &Process, grace: Option<Duration>) -> Result<(), Error> {
+    let mut options = Terminate::new().tree();
+    if let Some(grace) = grace {
+        options = options.grace(grace);
+    }
     let result = match process.terminate_with(options).await {
-        // Older servers terminate running processes only.
+        // Older servers terminate running processes only, without a grace period.
         Err(Error::Unsupported { .. }) => process.terminate().await,
         result => result,
     };
@@ -46,7 +49,7 @@ pub(crate) async fn shut_down(process: &Process, within: Duration) -> Result<(),
         }
     };
     let _ = timeout(within, exit).await;
-    terminate(process).await?;
+    terminate(process, None).await?;
     // Dropping the last handle would terminate the process a second time.
     process.detach();
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use outpost_client::{Error, Event, Events, Executor, Process, Start, Terminate};
+use outpost_client::{Error, Event, Events, Executor, Process, Start};
 use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -11,6 +11,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{OutputLog, Stream, ToolError, ToolLimits, text};
+use crate::shutdown;
 
 /// All processes that were started and not dropped yet.
 pub(super) struct ProcessRegistry {
@@ -200,17 +201,7 @@ impl ToolProcess {
         limits: &ToolLimits,
     ) -> Result<bool, Error> {
         let was_running = self.record().is_running();
-        let options = Terminate::new().grace(grace).tree();
-        let result = match self.handle.terminate_with(options).await {
-            // Older servers have no grace period.
-            Err(Error::Unsupported { .. }) => self.handle.terminate().await,
-            result => result,
-        };
-        match result {
-            // A process that the executor has forgotten has ended.
-            Ok(_) | Err(Error::UnknownProcess { .. }) => {}
-            Err(error) => return Err(error),
-        }
+        shutdown::terminate(&self.handle, Some(grace)).await?;
         let closed = self.wait_until(|record| record.state.is_closed());
         let _ = timeout(grace + limits.kill_wait, closed).await;
         Ok(was_running)

@@ -159,7 +159,7 @@ async fn relay(
     };
     let termination = async {
         // If the server is unreachable, the output reports it.
-        if shutdown::terminate(process).await.is_ok() {
+        if shutdown::terminate(process, None).await.is_ok() {
             process.detach();
         }
         if over { None } else { Some(output.await) }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// The requested lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::serve) struct LineRange {
     /// The first line, from 1.
     pub(in crate::serve) first: u64,
@@ -16,7 +16,7 @@ pub(in crate::serve) struct LineRange {
 }
 
 /// Extracts a range of lines from the blocks of a file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::serve) struct LineReader {
     range: LineRange,
     /// The number of the current line, from 1.
@@ -62,13 +62,7 @@ impl LineReader {
         LineReader {
             range,
             number: 1,
-            line: Vec::new(),
-            length: 0,
-            after_cr: false,
-            lines: Vec::new(),
-            total_bytes: 0,
-            full: false,
-            binary: false,
+            ..LineReader::default()
         }
     }
 
