@@ -61,25 +61,15 @@ impl StdinRecorder {
     /// Waits for the only cancellation, which must concern a call of `tool`, and returns its
     /// request id.
     pub async fn cancelled_call(&self, tool: &str) -> Value {
-        let method = "notifications/cancelled";
+        let cancelled = |m: &&Value| m["method"] == "notifications/cancelled";
         let messages = deadline::poll_until("a cancellation", || {
-            let messages = self.messages();
-            messages
-                .iter()
-                .any(|m| m["method"] == method)
-                .then_some(messages)
+            Some(self.messages()).filter(|messages| messages.iter().any(|m| cancelled(&m)))
         })
         .await;
-        let calls: Vec<_> = messages
-            .iter()
-            .filter(|m| m["method"] == "tools/call" && m["params"]["name"] == tool)
-            .map(|m| &m["id"])
-            .collect();
-        let cancelled: Vec<_> = messages
-            .iter()
-            .filter(|m| m["method"] == method)
-            .map(|m| &m["params"]["requestId"])
-            .collect();
+        let is_call = |m: &&Value| m["method"] == "tools/call" && m["params"]["name"] == tool;
+        let calls: Vec<_> = messages.iter().filter(is_call).map(|m| &m["id"]).collect();
+        let cancelled = messages.iter().filter(cancelled);
+        let cancelled: Vec<_> = cancelled.map(|m| &m["params"]["requestId"]).collect();
         assert_eq!(cancelled.len(), 1, "{cancelled:?}");
         assert!(calls.contains(&cancelled[0]), "{cancelled:?} of {calls:?}");
         cancelled[0].clone()

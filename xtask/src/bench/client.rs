@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use base64_simd::{AsOut as _, STANDARD};
+use base64_simd::STANDARD;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{Frame, FrameSocket};
@@ -267,20 +267,10 @@ impl Interactive {
     }
 }
 
-/// Decodes chunks into a reused buffer.
-#[derive(Default)]
-pub(super) struct Base64Decoder {
-    buffer: Vec<u8>,
-}
-
-impl Base64Decoder {
-    pub(super) fn decode(&mut self, chunk: &[u8]) -> Result<&[u8]> {
-        if self.buffer.len() < chunk.len() {
-            self.buffer.resize(chunk.len(), 0);
-        }
-        match STANDARD.decode(chunk, self.buffer.as_out()) {
-            Ok(bytes) => Ok(bytes),
-            Err(_) => bail!("a chunk of {} characters isn't base64", chunk.len()),
-        }
-    }
+/// Decodes a chunk into a reused buffer.
+pub(super) fn decode<'a>(chunk: &[u8], buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+    buffer.clear();
+    let decoded = STANDARD.decode_append(chunk, buffer);
+    decoded.map_err(|_| anyhow!("a chunk of {} characters isn't base64", chunk.len()))?;
+    Ok(buffer)
 }

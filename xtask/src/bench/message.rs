@@ -86,9 +86,8 @@ fn number_after(text: &[u8], key: &[u8]) -> Option<u64> {
     let digits = text[start..]
         .iter()
         .take_while(|byte| byte.is_ascii_digit());
-    digits.copied().try_fold(0u64, |number, digit| {
-        number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-    })
+    let end = start + digits.count();
+    str::from_utf8(&text[start..end]).ok()?.parse().ok()
 }
 
 /// Returns a string without escapes, as in base64 and our process ids.

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pty::OpenptFlags;
 
-use crate::bench::client::{Base64Decoder, Client, ConnectedServer, Start};
+use crate::bench::client::{Client, ConnectedServer, Start, decode};
 use crate::bench::measurement::{Bound, Measurement, Unit};
 use crate::bench::message::Message;
 use crate::bench::pattern::{Pattern, StreamCheck};
@@ -106,7 +106,7 @@ fn timed(
 
 /// Starts a program that writes `bytes` and reads until it has closed. Lines come from a PTY.
 fn served(client: &mut Client, argv: &[&str], pattern: Pattern, bytes: usize) -> Result<[f64; 1]> {
-    let mut decoder = Base64Decoder::default();
+    let mut buffer = Vec::new();
     timed(pattern, bytes, |check| {
         let (_, name) = client.start(Start {
             argv,
@@ -126,7 +126,7 @@ fn served(client: &mut Client, argv: &[&str], pattern: Pattern, bytes: usize) ->
                         seq == last,
                         "{seq} came where {last} was due: output is lost"
                     );
-                    check.add(decoder.decode(chunk)?)?;
+                    check.add(decode(chunk, &mut buffer)?)?;
                 }
                 Message::Exited { process, code } if process == name => {
                     ensure!(code == 0, "the flood ended with {code}");

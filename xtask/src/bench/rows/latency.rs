@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use super::commands::COMMAND;
-use crate::bench::client::{Base64Decoder, Client, Interactive, Start};
+use crate::bench::client::{Client, Interactive, Start, decode};
 use crate::bench::measurement::{Bound, Measurement, Unit};
 use crate::bench::message::Message;
 use crate::bench::pattern::{Pattern, StreamCheck};
@@ -102,7 +102,8 @@ pub(super) fn neighbour(bench: &Bench) -> Result<Vec<Measurement>> {
 struct BesideFlood {
     echo: Interactive,
     flood: String,
-    decoder: Base64Decoder,
+    /// Decoded output.
+    buffer: Vec<u8>,
     check: StreamCheck,
 }
 
@@ -115,7 +116,7 @@ impl BesideFlood {
         Ok(Self {
             echo,
             flood,
-            decoder: Base64Decoder::default(),
+            buffer: Vec::new(),
             check: StreamCheck::new(Pattern::Raw),
         })
     }
@@ -140,7 +141,7 @@ impl BesideFlood {
         match self.echo.link.client.next()? {
             Message::Output { process, .. } if process == self.echo.process => return Ok(true),
             Message::Output { process, chunk, .. } if process == self.flood => {
-                self.check.add(self.decoder.decode(chunk)?)?;
+                self.check.add(decode(chunk, &mut self.buffer)?)?;
             }
             Message::Closed { process } => {
                 ensure!(process != self.flood, "the flood has ended");
