@@ -108,7 +108,7 @@ impl Sandbox {
     }
 
     /// Returns the paths where placeholders of this sandbox may exist. Doesn't block;
-    /// [`is_placeholder`](crate::is_placeholder) checks each.
+    /// [`is_placeholder`] checks each.
     #[must_use]
     pub fn placeholders(&self) -> Vec<PathBuf> {
         self.shared.placeholders.possible_paths()

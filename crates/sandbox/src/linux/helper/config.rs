@@ -25,7 +25,7 @@ pub(in crate::linux) struct HelperConfig {
 }
 
 /// A program to execute inside the sandbox. The strings are sequences of NUL-terminated strings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// Paths to try, in this order.
     #[serde(with = "crate::serde_as_bytes")]
@@ -46,10 +46,8 @@ impl Program {
     /// Returns the configuration of a helper that serves requests instead of executing a program.
     pub(in crate::linux) fn none() -> Self {
         Program {
-            candidates: OsString::new(),
-            argv: OsString::new(),
-            env: OsString::new(),
             cwd: PathBuf::from("/"),
+            ..Program::default()
         }
     }
 }
