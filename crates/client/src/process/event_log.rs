@@ -74,6 +74,7 @@ impl ProcessLog {
         &self.id
     }
 
+    #[cfg(feature = "remote")]
     pub(crate) fn handle(&self) -> Option<Arc<ProcessShared>> {
         self.handle.lock().upgrade()
     }
