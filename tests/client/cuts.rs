@@ -14,8 +14,9 @@ use crate::outpost;
 async fn wait_reconnected(remote: &RemoteExecutor, cut: impl Future<Output = ()>) {
     let mut state = remote.connection_state();
     cut.await;
-    let lost = state.wait_for(|now| *now == ConnectionState::Recovering);
-    drop(deadline::expect_soon("the loss", lost).await.unwrap());
+    // Not `wait_for`: the client may have reconnected before this task runs again.
+    let lost = deadline::expect_soon("the loss", state.changed()).await;
+    lost.unwrap();
     let found = state.wait_for(|now| *now != ConnectionState::Recovering);
     let found = deadline::expect_soon("the connection", found)
         .await
