@@ -13,7 +13,7 @@ const PAUSES: u64 = 4;
 /// A body of which nothing was read for this long is blocked.
 const QUIET: Duration = Duration::from_millis(300);
 /// The memory that either side may use besides: windows, socket buffers, allocator slack.
-const MOST_GROWTH_KIB: u64 = 32 * 1024;
+const MAX_GROWTH_KIB: u64 = 32 * 1024;
 
 /// Waits until the server reads no more of the body.
 async fn wait_until_blocked(web: &http_test_server::HttpTestServer) {
@@ -69,8 +69,8 @@ async fn gibibyte_for_a_slow_reader_uses_bounded_memory() {
     assert!(response.body.next().await.is_none());
     assert_eq!(got, GIB);
     let grown = server.stats().peak_rss_kib() - before.0;
-    assert!(grown < MOST_GROWTH_KIB, "the server grew by {grown} KiB");
+    assert!(grown < MAX_GROWTH_KIB, "the server grew by {grown} KiB");
     let grown = ours.peak_rss_kib() - before.1;
-    assert!(grown < MOST_GROWTH_KIB, "the client grew by {grown} KiB");
+    assert!(grown < MAX_GROWTH_KIB, "the client grew by {grown} KiB");
     remote.close().await.expect("a clean exit");
 }

@@ -157,7 +157,7 @@ async fn our_client_survives_cuts() {
         let config = ServerConfig::parse("one", &config).expect("valid");
         let servers = BTreeMap::from([("one".to_owned(), config)]);
         let pool = ServerPool::start(servers, &executors, &Limits::default());
-        deadline::expect_soon("the server", pool.settled()).await;
+        deadline::expect_soon("the server", pool.wait_started()).await;
         let session = pool.session("one").await.expect("a session");
         let cut_link = CutLink {
             link: &link,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use outpost_journal::{End, Exit, Stream};
 use outpost_process::{ExitWatch, Output, ReadOutcome, ReadableFd};
-use outpost_sandbox::{HostResources, PendingCleanup};
+use outpost_sandbox::{HostResources, RemovedPlaceholders};
 use tokio::time::{sleep_until, timeout};
 
 use crate::{
@@ -76,7 +76,7 @@ impl Actor {
             // Checked first, so that a timeout of zero expires before any output.
             if timeout.is_some_and(|at| at <= clock::now()) {
                 timed_out = true;
-                self.process.end(Some(Duration::ZERO));
+                self.process.terminate(Some(Duration::ZERO));
                 continue;
             }
             tokio::select! {
@@ -159,7 +159,7 @@ impl Actor {
     /// Releases the host resources after the exit of a sandboxed process, unless it
     /// left processes running. If it left none, the placeholders are gone before the
     /// exit is delivered.
-    async fn release_resources(&mut self) -> Option<PendingCleanup> {
+    async fn release_resources(&mut self) -> Option<RemovedPlaceholders> {
         let resources = self.resources.take()?;
         let watched = |first: Option<_>| first.map(ReadableFd::new).transpose();
         match resources.init().and_then(watched) {
@@ -179,7 +179,7 @@ impl Actor {
                 // It is unknown when the resources can be released, so kill the tree
                 // and release them when it is gone.
                 tracing::warn!(%error, "cannot watch leftover processes of a sandbox; killing them");
-                self.process.end(Some(Duration::ZERO));
+                self.process.terminate(Some(Duration::ZERO));
                 self.resources = Some(resources);
                 self.drain_late_output(None).await;
                 None
@@ -188,7 +188,10 @@ impl Actor {
     }
 
     /// Releases the host resources if only the init process of the sandbox is left.
-    async fn release_if_deserted(&mut self, leftovers: LeftoverWatch) -> Option<PendingCleanup> {
+    async fn release_if_deserted(
+        &mut self,
+        leftovers: LeftoverWatch,
+    ) -> Option<RemovedPlaceholders> {
         let LeftoverWatch { resources, first } = &leftovers;
         if resources.is_only_init_left() && timeout(KILL_TIMEOUT, first.readable()).await.is_ok() {
             return Some(leftovers.resources.release());

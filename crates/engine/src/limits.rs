@@ -30,7 +30,7 @@ pub struct Limits {
     pub write_ids: usize,
     /// The grace period of processes that are terminated with their session or
     /// with the server.
-    pub end_grace: Duration,
+    pub termination_grace: Duration,
     /// How many bytes of output have to be freed before the heap is trimmed.
     pub trim_after_bytes: u64,
     /// The timeout from the start of a sandboxed process until its program runs.
@@ -60,7 +60,7 @@ impl Default for Limits {
             catch_up: Duration::from_secs(5),
             stdin_bytes: 1024 * 1024,
             write_ids: 4096,
-            end_grace: Duration::from_secs(2),
+            termination_grace: Duration::from_secs(2),
             trim_after_bytes: 16 * 1024 * 1024,
             sandbox_start_timeout: Duration::from_secs(20),
             file_operation_timeout: Duration::from_secs(600),

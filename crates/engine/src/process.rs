@@ -20,7 +20,7 @@ pub(crate) use terminate::KILL_TIMEOUT;
 pub trait Watcher: Send + Sync {
     /// Called for every event after the owner's cursor, from the process's actor. Must
     /// not block.
-    fn news(&self);
+    fn events_available(&self);
 }
 
 /// A snapshot of a process for listings.
@@ -181,14 +181,14 @@ impl Process {
 
     /// Whether there are events after this cursor.
     #[must_use]
-    pub fn has_news_for(&self, after: Seq) -> bool {
-        self.log().journal.has_news_for(after)
+    pub fn has_unseen_for(&self, after: Seq) -> bool {
+        self.log().journal.has_unseen_for(after)
     }
 
     /// Waits until there are events after this cursor.
-    pub async fn news_for(&self, after: Seq) {
-        let news = || self.has_news_for(after).then_some(());
-        clock::wait_for(&self.shared.readers, news).await;
+    pub async fn wait_unseen_for(&self, after: Seq) {
+        let events_available = || self.has_unseen_for(after).then_some(());
+        clock::wait_for(&self.shared.readers, events_available).await;
     }
 
     /// Writes to the standard input of the child.
@@ -228,7 +228,7 @@ impl Process {
         drop(log);
         self.shared.readers.notify_waiters();
         if let Some(watcher) = watcher {
-            watcher.news();
+            watcher.events_available();
         }
     }
 

@@ -16,14 +16,14 @@ use tokio::{
 
 use crate::{
     Cause, FetchError, Request, Response,
-    redirect::{MOST_REDIRECTS, hop},
+    redirect::{MAX_REDIRECTS, hop},
     request::Header,
 };
 
 /// The time for which an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(30);
 /// The number of idle connections per host.
-const MOST_IDLE: usize = 8;
+const MAX_IDLE: usize = 8;
 
 /// Makes requests. Trusts the certificates of the system. Clones share their idle connections.
 ///
@@ -62,7 +62,7 @@ impl Fetcher {
             follow_redirects,
             ..
         } = request;
-        for _ in 0..=MOST_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             let response = send(client, &method, &url, &headers, &body).await?;
             if !follow_redirects {
                 return Ok(response);
@@ -79,7 +79,7 @@ impl Fetcher {
             method = hop.method;
             url = hop.url;
         }
-        Err(FetchError::TooManyRedirects(MOST_REDIRECTS))
+        Err(FetchError::TooManyRedirects(MAX_REDIRECTS))
     }
 
     async fn client(&self) -> Result<&Client, FetchError> {
@@ -97,7 +97,7 @@ fn build() -> io::Result<Client> {
         .redirect(Policy::none())
         .referer(false)
         .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(MOST_IDLE)
+        .pool_max_idle_per_host(MAX_IDLE)
         .build()
         .map_err(|error| io::Error::other(error.without_url()))
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The limit of redirects per request.
-pub(crate) const MOST_REDIRECTS: usize = 10;
+pub(crate) const MAX_REDIRECTS: usize = 10;
 
 /// Headers with credentials, which are dropped when the host changes.
 const CREDENTIALS: [HeaderName; 5] = [

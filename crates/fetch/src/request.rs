@@ -11,9 +11,9 @@ use reqwest::{
 use crate::{RequestError, UrlFault, VariableFault};
 
 /// The limit of headers, above what servers read.
-const MOST_HEADERS: usize = 1024;
+const MAX_HEADERS: usize = 1024;
 /// The limit of a URL, in bytes.
-const MOST_URL_BYTES: usize = 65_000;
+const MAX_URL_BYTES: usize = 65_000;
 
 /// Variables with credentials of Outpost or of the client's product. A client may make requests from
 /// this host, but must not send these credentials to a server of its choice.
@@ -87,8 +87,8 @@ impl Request {
             Some(variable) => with_variable(name, value, variable, lookup)?,
             None => value.as_bytes().to_vec(),
         };
-        if self.headers.len() == MOST_HEADERS {
-            return Err(RequestError::TooManyHeaders(MOST_HEADERS));
+        if self.headers.len() == MAX_HEADERS {
+            return Err(RequestError::TooManyHeaders(MAX_HEADERS));
         }
         let number = self.headers.len() + 1;
         let parsed = HeaderName::from_bytes(name.as_bytes());
@@ -134,8 +134,8 @@ impl Request {
 
 fn parse(url: &str) -> Result<Url, UrlFault> {
     let check_length = |url: &str| match url.len() {
-        0..=MOST_URL_BYTES => Ok(()),
-        _ => Err(UrlFault::Length(MOST_URL_BYTES)),
+        0..=MAX_URL_BYTES => Ok(()),
+        _ => Err(UrlFault::Length(MAX_URL_BYTES)),
     };
     check_length(url)?;
     let mut url = Url::parse(url).map_err(UrlFault::Form)?;
@@ -252,7 +252,7 @@ mod tests {
             "header A has a value that cannot be sent"
         );
         let mut many = request();
-        for _ in 0..MOST_HEADERS {
+        for _ in 0..MAX_HEADERS {
             many = with_header(many, "a", "b").unwrap();
         }
         let one_more = with_header(many, "a", "b").unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use outpost_types::{Listing, PathUse, Symlinks};
+use outpost_types::{ListingScope, PathUse, Symlinks};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -36,16 +36,18 @@ impl PathMasks {
         }
         let listing = match call {
             Call::Perform(op) => op.listing(),
-            Call::Open { .. } | Call::CreateStream { .. } | Call::Commit => Listing::Nothing,
+            Call::Open { .. } | Call::CreateStream { .. } | Call::Commit => ListingScope::Nothing,
         };
         let used: Vec<_> = used_paths(call).map(|(path, _)| path).collect();
         self.placeholders.retain(|placeholder| {
             let is_met = used.iter().any(|path| match listing {
-                Listing::Nothing => placeholder == path,
-                Listing::Directory => placeholder == path || placeholder.parent() == Some(path),
-                Listing::Tree | Listing::Anywhere => placeholder.starts_with(path),
+                ListingScope::Nothing => placeholder == path,
+                ListingScope::Directory => {
+                    placeholder == path || placeholder.parent() == Some(path)
+                }
+                ListingScope::Tree | ListingScope::Anywhere => placeholder.starts_with(path),
             });
-            (is_met || listing == Listing::Anywhere) && is_placeholder(placeholder)
+            (is_met || listing == ListingScope::Anywhere) && is_placeholder(placeholder)
         });
         self
     }

@@ -210,7 +210,7 @@ impl Journal {
     /// Whether a read after this cursor returns at once: there is output, an
     /// exit that it has not seen, or the close.
     #[must_use]
-    pub fn has_news_for(&self, after: Seq) -> bool {
+    pub fn has_unseen_for(&self, after: Seq) -> bool {
         self.closed.is_some()
             || self.kept.back().is_some_and(|last| last.chunk.seq > after)
             || self.exit.is_some_and(|(seq, _)| seq > after)

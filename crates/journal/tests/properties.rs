@@ -182,7 +182,7 @@ proptest! {
                     prop_assert_eq!(page.closed, model.closed);
                     prop_assert_eq!(page.exit.is_some(), model.exited);
                     // A reader waits only if there is nothing to read.
-                    if !page.chunks.is_empty() { prop_assert!(journal.has_news_for(after)); }
+                    if !page.chunks.is_empty() { prop_assert!(journal.has_unseen_for(after)); }
                 }
             }
 
@@ -315,18 +315,18 @@ fn exit_keeps_its_position_among_late_output() {
 #[test]
 fn reader_waits_only_without_news() {
     let mut journal = Journal::new(LIMITS);
-    assert!(!journal.has_news_for(Seq::START));
+    assert!(!journal.has_unseen_for(Seq::START));
     journal.output(Stream::Stdout, Bytes::from_static(b"x"));
-    assert!(journal.has_news_for(Seq::START));
-    assert!(!journal.has_news_for(Seq(1)));
+    assert!(journal.has_unseen_for(Seq::START));
+    assert!(!journal.has_unseen_for(Seq(1)));
     journal.exited(Exit {
         code: 0,
         sandbox_denied: false,
     });
-    assert!(journal.has_news_for(Seq(1)), "an exit not yet seen");
-    assert!(!journal.has_news_for(Seq(2)), "an exit already seen");
+    assert!(journal.has_unseen_for(Seq(1)), "an exit not yet seen");
+    assert!(!journal.has_unseen_for(Seq(2)), "an exit already seen");
     journal.close(End::Whole);
-    assert!(journal.has_news_for(Seq(99)), "a close never waits");
+    assert!(journal.has_unseen_for(Seq(99)), "a close never waits");
 }
 
 #[test]

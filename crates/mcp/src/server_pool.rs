@@ -106,7 +106,7 @@ impl ServerPool {
     }
 
     /// Waits until every server is ready or has failed.
-    pub async fn settled(&self) {
+    pub async fn wait_started(&self) {
         for server in self.servers.values() {
             // The wait can't fail: the pool holds the sender.
             let mut status = server.status.subscribe();
@@ -325,9 +325,9 @@ impl ManagedServer {
     /// Waits until the server is ready or has failed, and returns its session.
     async fn session(&self) -> Result<Arc<Session>, CallError> {
         let mut status = self.status.subscribe();
-        let settled = status.wait_for(ServerStatus::is_settled).await;
+        let wait_started = status.wait_for(ServerStatus::is_settled).await;
         let server = self.name.clone();
-        match settled.as_deref() {
+        match wait_started.as_deref() {
             Ok(ServerStatus::Ready(session)) => Ok(Arc::clone(session)),
             Ok(ServerStatus::Failed(why)) => {
                 let why = Arc::clone(why);

@@ -21,7 +21,7 @@ pub(crate) struct Slots {
 }
 
 /// Slots that hold a child's descriptors. Dropping this resets them to `/dev/null`.
-pub(crate) struct Filled<'a> {
+pub(crate) struct FilledSlots<'a> {
     slots: &'a mut [OwnedFd],
     null: BorrowedFd<'a>,
 }
@@ -40,10 +40,10 @@ impl Slots {
         &'a mut self,
         sources: &[BorrowedFd<'_>],
         null: BorrowedFd<'a>,
-    ) -> io::Result<Filled<'a>> {
+    ) -> io::Result<FilledSlots<'a>> {
         let slots = self.reserved.get_mut(..sources.len());
         let slots = slots.ok_or(Errno::MFILE)?;
-        let filled = Filled { slots, null };
+        let filled = FilledSlots { slots, null };
         for (slot, source) in filled.slots.iter_mut().zip(sources) {
             rustix::io::dup3(*source, slot, DupFlags::CLOEXEC)?;
         }
@@ -51,14 +51,14 @@ impl Slots {
     }
 }
 
-impl Filled<'_> {
+impl FilledSlots<'_> {
     /// The slots, in the order of the child's descriptors.
     pub(crate) fn fds(&self) -> Vec<RawFd> {
         self.slots.iter().map(OwnedFd::as_raw_fd).collect()
     }
 }
 
-impl Drop for Filled<'_> {
+impl Drop for FilledSlots<'_> {
     fn drop(&mut self) {
         for slot in &mut *self.slots {
             // Replacing an open descriptor allocates nothing, so this cannot run out of descriptors.

@@ -57,15 +57,13 @@ pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed};
 pub use method::*;
 pub use no_memory::NoMemory;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};
+pub use outpost_types::file_op::*;
 pub use outpost_types::sandbox::{Confinement, SandboxParams, SandboxSupport, SandboxType};
 pub use outpost_types::{
     Delivery, DirectoryEntry, Empty, EntryKind, EnvPolicy, EnvironmentCapabilities,
-    EnvironmentInfo, ErrorKind, FileErrorKind, FileMetadata, FileOp, FileReply,
-    FsCanonicalizeParams, FsCanonicalizeResult, FsCopyParams, FsCreateDirectoryParams,
-    FsGetMetadataParams, FsReadDirectoryParams, FsReadDirectoryResult, FsRemoveParams,
-    FsWalkParams, Inherit, Listing, PathUri, PathUriError, ProcessEntry, ProcessState, Shell,
-    Signal, StartParams, Stream, Symlinks, TerminalSize, TreeKind, UnexpectedReply, WalkEntry,
-    WalkError, WalkOptions, WalkResult, WriteStatus,
+    EnvironmentInfo, ErrorKind, FileMetadata, Inherit, PathUri, PathUriError, ProcessEntry,
+    ProcessState, Shell, Signal, StartParams, Stream, TerminalSize, TreeKind, WalkEntry, WalkError,
+    WalkOptions, WalkResult, WriteStatus,
 };
 pub use params::*;
 pub use process::*;

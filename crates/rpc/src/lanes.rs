@@ -79,7 +79,7 @@ fn next_job<K: Hash + Eq>(busy: &Mutex<HashMap<K, VecDeque<Job>>>, key: &K) -> O
 
 /// Runs the requests about each process of one scope in order. Control requests overtake
 /// requests that wait.
-pub struct Order {
+pub struct ProcessLanes {
     /// Starts and writes.
     ordinary: Lanes<String>,
     /// Signals, resizes and terminations; they overtake `ordinary`.
@@ -88,12 +88,12 @@ pub struct Order {
     reads: Lanes<String>,
 }
 
-impl Order {
+impl ProcessLanes {
     /// Creates empty lanes. A received request takes effect even if the connection is lost,
     /// so `tasks` must outlive the connection.
     #[must_use]
     pub fn new(tasks: &TaskTracker) -> Self {
-        Order {
+        ProcessLanes {
             ordinary: Lanes::new(tasks.clone()),
             control: Lanes::new(tasks.clone()),
             reads: Lanes::new(tasks.clone()),

@@ -12,7 +12,7 @@
 //!   with new events puts its [`Feed`] on the ready queue, and the writer asks the
 //!   feeds in turn to fill the next write.
 //! - [`Lanes`] runs requests with the same key in order and all others
-//!   concurrently; [`Order`] lets control requests about a process overtake;
+//!   concurrently; [`ProcessLanes`] lets control requests about a process overtake;
 //!   [`Admission`] bounds the number of requests.
 
 mod admission;
@@ -28,7 +28,7 @@ pub use admission::{Admission, Ticket};
 pub use frame_buffer::FrameBuffer;
 pub use framing::{Framing, Role};
 pub use inbound::{Inbound, InboundError, PeerActivity, Received};
-pub use lanes::{Job, Lanes, Order};
+pub use lanes::{Job, Lanes, ProcessLanes};
 pub use outbox::{CloseReason, Feed, More, Outbox, OutgoingMessage};
 
 /// The reading half of a transport.

@@ -17,9 +17,10 @@ mod serde_as_bytes;
 pub use denial::is_denied;
 pub use error::{PrepareError, SandboxError};
 pub use linux::{
-    HelperCommand, HelperProcess, HostResources, HostSupport, LaunchError, Mounter, PendingCleanup,
-    PlaceholderError, PreparedProcess, Program, Remedy, Sandbox, SandboxRequest, Step,
-    Unenforceable, WorkerAccess, is_placeholder, landlock_version, run_helper,
+    HelperCommand, HelperProcess, HostResources, HostSupport, LaunchError, Mounter,
+    PlaceholderError, PreparedProcess, Program, Remedy, RemovedPlaceholders, Sandbox,
+    SandboxRequest, Step, Unenforceable, WorkerAccess, is_placeholder, landlock_version,
+    run_helper,
 };
 pub use outpost_types::sandbox::{Access, Level, Network};
 pub use plan::{Identity, Link, Origin, Plan, Presence, Rule, Warning};

@@ -241,7 +241,7 @@ pub struct UsedPath<'a> {
 
 /// The entries below its paths that an operation lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listing {
+pub enum ListingScope {
     /// No entries.
     Nothing,
     /// The entries of the directory itself.
@@ -268,15 +268,15 @@ impl FileOp {
 
     /// The entries that the operation lists.
     #[must_use]
-    pub fn listing(&self) -> Listing {
+    pub fn listing(&self) -> ListingScope {
         match self {
-            Self::ReadDirectory(_) => Listing::Directory,
-            Self::Walk(walk) if walk.options.follow_directory_symlinks => Listing::Anywhere,
-            Self::Walk(_) | Self::Copy(_) => Listing::Tree,
+            Self::ReadDirectory(_) => ListingScope::Directory,
+            Self::Walk(walk) if walk.options.follow_directory_symlinks => ListingScope::Anywhere,
+            Self::Walk(_) | Self::Copy(_) => ListingScope::Tree,
             Self::CreateDirectory(_)
             | Self::GetMetadata(_)
             | Self::Canonicalize(_)
-            | Self::Remove(_) => Listing::Nothing,
+            | Self::Remove(_) => ListingScope::Nothing,
         }
     }
 

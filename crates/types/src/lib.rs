@@ -13,6 +13,7 @@
 //! - [`sandbox`]: the policy of a confined process
 //! - [`strict_enum`], [`members`]: serde building blocks for the types here and in `protocol`
 
+pub mod file_op;
 pub mod members;
 pub mod sandbox;
 pub mod strict_enum;
@@ -20,7 +21,6 @@ pub mod strict_enum;
 mod environment_info;
 mod error_kind;
 mod file_listing;
-mod file_op;
 mod path_uri;
 mod process;
 
@@ -29,11 +29,7 @@ pub use error_kind::ErrorKind;
 pub use file_listing::{
     DirectoryEntry, EntryKind, FileMetadata, WalkEntry, WalkError, WalkOptions, WalkResult,
 };
-pub use file_op::{
-    FileErrorKind, FileOp, FileReply, FsCanonicalizeParams, FsCanonicalizeResult, FsCopyParams,
-    FsCreateDirectoryParams, FsGetMetadataParams, FsReadDirectoryParams, FsReadDirectoryResult,
-    FsRemoveParams, FsWalkParams, Listing, PathUse, Symlinks, UnexpectedReply, UsedPath,
-};
+pub use file_op::*;
 pub use members::Empty;
 pub use path_uri::{PathUri, PathUriError};
 pub use process::{

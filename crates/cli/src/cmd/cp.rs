@@ -13,7 +13,7 @@ use crate::{
     console::Signals,
     exit,
     render::{errors, out::note},
-    transfer::{Address, CopyBar, CopyOptions, CopyProgress, Locations, copy, summary},
+    transfer::{Address, CopyBar, CopyOptions, CopyProgress, LocationResolver, copy, summary},
 };
 
 /// Interval of the progress bar.
@@ -70,7 +70,7 @@ pub(crate) async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
     // A signal must remove incomplete files before this program exits.
     let mut signals = Signals::listen()?;
     let bar = CopyBar::new(args.quiet || args.destination == Location::Stream);
-    let mut locations = Locations::new(args.on.on.as_deref(), "outpost cp");
+    let mut locations = LocationResolver::new(args.on.on.as_deref(), "outpost cp");
     let paths = args.sources.iter().chain([&args.destination]);
     let addresses = paths.map(|path| locations.address(path));
     let addresses = addresses.collect::<Result<_, _>>()?;
@@ -89,7 +89,7 @@ pub(crate) async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
 async fn copy_all(
     args: &Cp,
     addresses: Vec<Option<Address>>,
-    locations: &mut Locations,
+    locations: &mut LocationResolver,
     bar: &CopyBar,
 ) -> anyhow::Result<ExitCode> {
     let mut opened = Vec::new();
@@ -126,7 +126,7 @@ async fn copy_all(
 }
 
 /// Draws the progress bar, for as long as it is polled.
-async fn draw(bar: &CopyBar, progress: &CopyProgress, locations: &Locations) {
+async fn draw(bar: &CopyBar, progress: &CopyProgress, locations: &LocationResolver) {
     if !bar.is_shown() {
         return std::future::pending().await;
     }

@@ -1,6 +1,6 @@
 //! Copies files between executors, for `outpost cp`.
 //!
-//! - [`locations`]: resolves paths, and connects to their servers
+//! - [`location_resolver`]: resolves paths, and connects to their servers
 //! - [`destination`]: names of copies, by the rules of cp(1); pure
 //! - [`mod@copy`]: the copy itself; [`tree`] walks directories and [`copy_file`] copies one file
 //! - [`progress`]: counters, progress bar and summary
@@ -8,11 +8,13 @@
 mod copy;
 mod copy_file;
 mod destination;
-mod locations;
+mod location_resolver;
 mod progress;
 mod tree;
 
 pub(crate) use copy::{CopyOptions, copy, file_error};
 pub(crate) use copy_file::file_to_stdout;
-pub(crate) use locations::{Address, FileLocation, LocationError, Locations, for_each_file};
+pub(crate) use location_resolver::{
+    Address, FileLocation, LocationError, LocationResolver, for_each_file,
+};
 pub(crate) use progress::{CopyBar, CopyProgress, summary};

@@ -229,7 +229,7 @@ impl Inner {
         // events.
         for known in self.processes.lock().values() {
             if known.process.summary().state == ProcessState::Closed {
-                known.waker.news();
+                known.waker.events_available();
             } else {
                 known.log.fail(Error::disconnected(CLOSED));
             }
@@ -308,12 +308,12 @@ impl Inner {
         let is_exit = |event: &engine::Event| matches!(event, engine::Event::Exited { .. });
         let earlier_exit = summary.exit.filter(|_| !events.iter().any(is_exit));
         let waker = Waker::default();
-        let space_available = {
+        let room_available = {
             let waker = waker.clone();
-            move || waker.news()
+            move || waker.events_available()
         };
         let id = process.id().to_owned();
-        let log = ProcessLog::new(id, self.limits, next.previous(), space_available);
+        let log = ProcessLog::new(id, self.limits, next.previous(), room_available);
         let log = Arc::new(log);
         if earlier_exit.is_some() {
             log.restart_after(next.previous(), earlier_exit);

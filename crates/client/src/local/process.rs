@@ -60,7 +60,7 @@ impl ProcessBackend for LocalBackend {
 
     fn release(&self, terminate: bool) {
         if terminate {
-            self.process.end(None);
+            self.process.terminate(None);
         }
         self.executor.forget(&self.process);
     }
@@ -71,7 +71,7 @@ impl ProcessBackend for LocalBackend {
 pub(super) struct Waker(Arc<Notify>);
 
 impl Watcher for Waker {
-    fn news(&self) {
+    fn events_available(&self) {
         self.0.notify_one();
     }
 }
@@ -95,7 +95,7 @@ impl Forwarder {
             .attach(self.epoch, &self.process, cursor, &watcher, |_| {});
         let mut events = Vec::new();
         while !self.log.is_ended() {
-            if self.log.has_space() {
+            if self.log.has_room() {
                 self.process
                     .events_after(self.cursor, BATCH_BYTES, &mut events);
             }

@@ -36,7 +36,7 @@ pub(crate) struct ProcessLog {
     /// Number of the last event. Also marked as changed on failure.
     last: watch::Sender<u64>,
     /// Reports to the source of the events that a full log has space again. Must not block.
-    space_available: Box<dyn Fn() + Send + Sync>,
+    room_available: Box<dyn Fn() + Send + Sync>,
     /// The state shared by the public handles, while there are any.
     handle: Mutex<Weak<ProcessShared>>,
 }
@@ -52,7 +52,7 @@ impl ProcessLog {
         id: String,
         limits: Limits,
         after: Seq,
-        space_available: impl Fn() + Send + Sync + 'static,
+        room_available: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let mut journal = Journal::starting_after(limits, after);
         journal.attach(after);
@@ -65,7 +65,7 @@ impl ProcessLog {
                 failure: None,
             }),
             last: watch::Sender::new(after.0),
-            space_available: Box::new(space_available),
+            room_available: Box::new(room_available),
             handle: Mutex::default(),
         }
     }
@@ -131,9 +131,9 @@ impl ProcessLog {
                 }
             }
         }
-        let has_space = journal.has_room();
+        let has_room = journal.has_room();
         self.notify_readers(state);
-        has_space
+        has_room
     }
 
     /// Ends the log with an error, unless the process is closed.
@@ -155,7 +155,7 @@ impl ProcessLog {
         }
     }
 
-    pub(crate) fn has_space(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.state.lock().journal.has_room()
     }
 
@@ -205,9 +205,9 @@ impl ProcessLog {
     }
 
     /// Whether a poll at this cursor would return something new.
-    pub(crate) fn has_news_for(&self, after: Seq) -> bool {
+    pub(crate) fn has_unseen_for(&self, after: Seq) -> bool {
         let state = self.state.lock();
-        state.failure.is_some() || state.journal.has_news_for(after)
+        state.failure.is_some() || state.journal.has_unseen_for(after)
     }
 
     pub(crate) fn add_reader(&self, after: Seq) -> u64 {
@@ -254,10 +254,10 @@ impl ProcessLog {
         let had_space = state.journal.has_room();
         let result = update(&mut state);
         state.retain_for_readers();
-        let gained_space = !had_space && state.journal.has_room();
+        let gained_room = !had_space && state.journal.has_room();
         drop(state);
-        if gained_space {
-            (self.space_available)();
+        if gained_room {
+            (self.room_available)();
         }
         result
     }

@@ -186,8 +186,8 @@ impl Process {
         let log = &self.handle.log;
         let mut changes = self.wake();
         let waiting =
-            async { while !log.has_news_for(after) && changes.changed().await.is_ok() {} };
-        if !wait.is_zero() && !log.has_news_for(after) {
+            async { while !log.has_unseen_for(after) && changes.changed().await.is_ok() {} };
+        if !wait.is_zero() && !log.has_unseen_for(after) {
             let _ = tokio::time::timeout(wait, waiting).await;
         }
         Ok(log.page(after, max_bytes))

@@ -173,7 +173,7 @@ pub struct RemoteLimits {
     /// Time after which a launched server is killed that does not exit when its input ends.
     pub child_exit_timeout: Duration,
     /// Time without any byte from the server after which a WebSocket counts as lost.
-    pub idle_timeout: Duration,
+    pub silence_timeout: Duration,
     /// Bytes of output retained per process for late readers.
     pub retain_bytes: usize,
     /// Bytes that a process may be ahead of its slowest reader, with acknowledged delivery.
@@ -200,7 +200,7 @@ impl Default for RemoteLimits {
             attempt_timeout: Duration::from_secs(10),
             close_timeout: Duration::from_secs(1),
             child_exit_timeout: Duration::from_secs(7),
-            idle_timeout: Duration::from_secs(60),
+            silence_timeout: Duration::from_secs(60),
             retain_bytes: 1024 * 1024,
             window_bytes: 1024 * 1024,
             push_window_bytes: 16 * 1024 * 1024,

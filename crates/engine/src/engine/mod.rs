@@ -145,7 +145,7 @@ impl Engine {
         let process = self.register(session, about, &start, child, permit);
         if let Err(error) = reservation.fill(&process) {
             process.detach(Delivery::Push);
-            process.end(Some(Duration::ZERO));
+            process.terminate(Some(Duration::ZERO));
             return Err(error);
         }
         Ok(process)

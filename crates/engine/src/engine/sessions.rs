@@ -136,7 +136,7 @@ impl Engine {
             if let Some(ended) = waiting.expire(clock::now()) {
                 tracing::info!(session = %waiting.id(), "session expired");
                 engine.shared.sessions.lock().remove(waiting.id());
-                engine.end_all(ended, engine.shared.limits.end_grace);
+                engine.end_all(ended, engine.shared.limits.termination_grace);
             }
         });
         session.set_timer(timer.abort_handle());
@@ -165,7 +165,7 @@ impl Engine {
             }
         };
         // Termination ends with a kill, so the timeout is normally not reached.
-        let _ = tokio::time::timeout(self.shared.limits.end_grace * 2, all_closed).await;
+        let _ = tokio::time::timeout(self.shared.limits.termination_grace * 2, all_closed).await;
     }
 
     /// Ends a session and begins to terminate its processes.
@@ -173,7 +173,7 @@ impl Engine {
         let (sessions, grace) = if session.is_private() {
             (&self.shared.private_sessions, Duration::ZERO)
         } else {
-            (&self.shared.sessions, self.shared.limits.end_grace)
+            (&self.shared.sessions, self.shared.limits.termination_grace)
         };
         sessions.lock().remove(session.id());
         let ended = session.end().unwrap_or_default();
@@ -185,7 +185,7 @@ impl Engine {
     fn end_all(&self, processes: Vec<Process>, grace: Duration) -> Vec<Process> {
         for process in &processes {
             process.detach(Delivery::Push);
-            process.end(Some(grace));
+            process.terminate(Some(grace));
             if process.is_done() {
                 let engine = self.clone();
                 let process = process.clone();

@@ -19,7 +19,7 @@ pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Process {
     /// Terminates the process, with the given grace period or its own.
-    pub fn end(&self, grace: Option<Duration>) {
+    pub fn terminate(&self, grace: Option<Duration>) {
         let grace = grace.unwrap_or(self.shared.about.kill_grace);
         let step = self.termination().request(clock::now(), grace);
         self.escalate(step);
@@ -33,10 +33,10 @@ impl Process {
 
     /// Terminates leftover processes, with the given grace period or the default. If the
     /// actor is done, the caller must call [`Process::wait_until_dead`].
-    pub(crate) fn end_leftovers(&self, grace: Option<Duration>) {
+    pub(crate) fn terminate_leftovers(&self, grace: Option<Duration>) {
         match grace.unwrap_or(self.shared.about.kill_grace) {
             Duration::ZERO => self.kill_tree(),
-            grace => self.end(Some(grace)),
+            grace => self.terminate(Some(grace)),
         }
     }
 

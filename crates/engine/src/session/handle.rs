@@ -217,7 +217,7 @@ impl Session {
         process.attach(cursor, watcher, start);
         // Not under the lock: the watcher may call the session.
         drop(state);
-        watcher.news();
+        watcher.events_available();
     }
 
     /// Advances the cursor of a process after its events were sent to a connection. Ignored if

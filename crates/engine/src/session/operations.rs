@@ -64,11 +64,11 @@ impl Session {
             return Terminated::NotRunning;
         };
         if process.is_running() {
-            process.end(grace);
+            process.terminate(grace);
             return Terminated::Running;
         }
         if tree {
-            process.end_leftovers(grace);
+            process.terminate_leftovers(grace);
             if process.is_done() {
                 let wait = async move { process.wait_until_dead().await };
                 self.shared.tasks.spawn(wait);

@@ -12,7 +12,7 @@ use outpost_engine::{
 };
 use tokio::sync::Notify;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) fn engine(limits: Limits) -> Engine {
     let spawner = Spawner::new(SpawnerOptions::default()).expect("threads can be started");
@@ -90,7 +90,7 @@ struct Announced {
 }
 
 impl Watcher for Announced {
-    fn news(&self) {
+    fn events_available(&self) {
         self.notify.notify_one();
     }
 }
@@ -125,7 +125,7 @@ impl Cursor {
                 self.seen = last.seq();
                 return events;
             }
-            tokio::time::timeout(PATIENCE, self.news.notify.notified())
+            tokio::time::timeout(TIMEOUT, self.news.notify.notified())
                 .await
                 .expect("news");
         }
@@ -134,7 +134,7 @@ impl Cursor {
 
 /// Polls a condition that causes no notification.
 pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
     while !condition() {
         assert!(
             tokio::time::Instant::now() < deadline,

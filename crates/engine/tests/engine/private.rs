@@ -6,7 +6,7 @@ use outpost_engine::{
     Delivery, End, Event, Limits, Process, ReadError, ResumeError, Start, StartError,
 };
 
-use crate::owner::{Cursor, PATIENCE, engine, is_alive, open, resume, shell, until};
+use crate::owner::{Cursor, TIMEOUT, engine, is_alive, open, resume, shell, until};
 
 /// The interval of polling.
 const LOOK: Duration = Duration::from_millis(10);
@@ -47,7 +47,7 @@ async fn private_session_is_invisible_to_others() {
 async fn end_of_private_session_kills_processes_and_leftovers() {
     let engine = engine(Limits {
         // No grace period applies.
-        end_grace: Duration::from_secs(600),
+        termination_grace: Duration::from_secs(600),
         ..Limits::default()
     });
     let (session, epoch) = engine.open_private_session().expect("the engine runs");
@@ -114,7 +114,7 @@ async fn unacknowledged_exit_still_counts_as_process() {
 
 /// Retries a start until the limit on processes allows it.
 async fn until_started(start: impl AsyncFn() -> Result<Process, StartError>) -> Process {
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(TIMEOUT, async {
         loop {
             match start().await {
                 Ok(process) => return process,

@@ -8,7 +8,7 @@ use outpost_engine::{
 };
 use tokio::time::timeout;
 
-use crate::owner::{PATIENCE, shell};
+use crate::owner::{TIMEOUT, shell};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_start_does_not_wait_for_its_preparation() {
@@ -36,10 +36,10 @@ async fn cancelled_start_does_not_wait_for_its_preparation() {
         () = std::future::ready(()) => {}
     }
     assert_eq!(session.terminate("p", None, false), Terminated::Running);
-    let result = timeout(PATIENCE, started).await.expect("no timeout");
+    let result = timeout(TIMEOUT, started).await.expect("no timeout");
     assert!(matches!(result, Err(StartError::Cancelled(id)) if id == "p"));
     assert!(session.reserve(&start).is_ok(), "id is free again");
     let release = std::fs::OpenOptions::new().write(true).open(&fifo);
     drop(release.expect("open FIFO"));
-    assert!(engine.shutdown(PATIENCE).await);
+    assert!(engine.shutdown(TIMEOUT).await);
 }

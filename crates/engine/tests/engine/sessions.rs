@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(600);
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_session_ends_its_processes() {
     let engine = engine(Limits {
-        end_grace: Duration::from_millis(200),
+        termination_grace: Duration::from_millis(200),
         ..Limits::default()
     });
     let (session, epoch) = open(&engine, Duration::from_millis(50), Delivery::Push);
@@ -194,7 +194,7 @@ async fn until_cancelled(engine: &outpost_engine::Engine, starting: &Start) {
 async fn leftover_processes_end_with_the_session() {
     let limits = Limits {
         closed_retention: Duration::ZERO,
-        end_grace: Duration::from_millis(200),
+        termination_grace: Duration::from_millis(200),
         ..Limits::default()
     };
     let engine = engine(limits);

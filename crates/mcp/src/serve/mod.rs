@@ -39,7 +39,7 @@ use error::ToolError;
 pub use handler::ServeError;
 pub use limits::ToolLimits;
 pub use output_log::OutputRetention;
-use output_log::{OutputLog, OutputPage, OutputSummary, Stream};
+use output_log::{OutputExcerpt, OutputLog, OutputPage, Stream};
 use processes::{ProcessRecord, ProcessRegistry, ProcessState, ToolProcess};
 use tool::{CallContext, Tool, ToolEntry};
 use tool_server::StartRequest;

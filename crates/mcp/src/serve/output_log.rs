@@ -223,7 +223,7 @@ pub(super) struct OutputPage {
 
 /// The beginning and the end of output that is too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OutputSummary {
+pub(super) struct OutputExcerpt {
     pub(super) head: Vec<u8>,
     /// The omitted part between head and tail, if any.
     pub(super) gap: Option<OmittedOutput>,
@@ -290,13 +290,13 @@ impl OutputPage {
     }
 }
 
-impl OutputSummary {
+impl OutputExcerpt {
     /// Returns the whole output if it fits into `limit` bytes. Otherwise returns its
     /// beginning and end, cut at line boundaries where possible.
     pub(super) fn read(log: &OutputLog, stream: Option<Stream>, limit: usize) -> Self {
         let whole = OutputPage::read(log, stream, 0, limit, true);
         if !whole.more && whole.missed == 0 {
-            return OutputSummary {
+            return OutputExcerpt {
                 head: whole.bytes,
                 gap: None,
                 tail: Vec::new(),
@@ -327,7 +327,7 @@ impl OutputSummary {
             bytes: log.total(stream) - head.len() as u64 - tail.len() as u64,
             start: cursor_after(log, stream, 0, head.len()),
         };
-        OutputSummary {
+        OutputExcerpt {
             head,
             gap: Some(gap),
             tail,

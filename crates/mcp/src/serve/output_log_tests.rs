@@ -159,7 +159,7 @@ proptest! {
         limit in 40_usize..400,
     ) {
         let (log, expected) = written(UNLIMITED, &writes, selected);
-        let summary = OutputSummary::read(&log, selected, limit);
+        let summary = OutputExcerpt::read(&log, selected, limit);
         prop_assert!(summary.head.len() + summary.tail.len() <= limit);
         let mut whole = summary.head.clone();
         if let Some(gap) = summary.gap {
@@ -224,7 +224,7 @@ fn evicted_bytes_are_counted() {
     let page = OutputPage::read(&log, None, page.next, 200_000, true);
     assert_eq!(page.bytes.len() as u64 + page.missed, 100_000 - 4);
     assert!(page.missed > 80_000 && !page.more);
-    let summary = OutputSummary::read(&log, None, 1000);
+    let summary = OutputExcerpt::read(&log, None, 1000);
     assert_eq!((summary.head.len(), summary.tail.len()), (4, 500));
     assert_eq!(summary.gap.unwrap().bytes, 100_000 - 504);
     assert_eq!(summary.gap.unwrap().start, 4);
@@ -248,7 +248,7 @@ fn incomplete_character_is_left_for_the_next_page() {
 fn summary_is_cut_at_line_boundaries() {
     let lines: String = (0..1000).map(|n| format!("line {n}\n")).collect();
     let log = log(UNLIMITED, &[(Stream::Stdout, lines.as_bytes())]);
-    let summary = OutputSummary::read(&log, None, 100);
+    let summary = OutputExcerpt::read(&log, None, 100);
     assert!(summary.head.ends_with(b"\n") && summary.head.starts_with(b"line 0\n"));
     assert!(summary.tail.starts_with(b"line ") && summary.tail.ends_with(b"line 999\n"));
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use super::{OutputSummary, ProcessState};
+use super::{OutputExcerpt, ProcessState};
 
 /// Decodes UTF-8. Invalid bytes become U+FFFD.
 pub(super) fn decode(bytes: &[u8]) -> String {
@@ -23,7 +23,7 @@ pub(super) fn shorten(line: &str, limit: usize) -> Cow<'_, str> {
 }
 
 /// Formats a summary, with a line that says how to read the omitted part.
-pub(super) fn summary(summary: &OutputSummary, id: &str, stream: Option<&str>) -> String {
+pub(super) fn summary(summary: &OutputExcerpt, id: &str, stream: Option<&str>) -> String {
     let head = decode(&summary.head);
     let Some(gap) = summary.gap else {
         return head;
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn summary_says_how_to_read_the_omitted_part() {
-        let output = OutputSummary {
+        let output = OutputExcerpt {
             head: b"first".to_vec(),
             gap: Some(OmittedOutput {
                 bytes: 81_234,

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 
 /// Far longer than any test takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) const PIPES: Stdio = Stdio::Pipes { stdin: false };
 pub(crate) const PIPES_AND_STDIN: Stdio = Stdio::Pipes { stdin: true };
@@ -223,9 +223,9 @@ pub(crate) async fn write_all(input: &Input, mut bytes: &[u8]) {
 }
 
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
+    match tokio::time::timeout(TIMEOUT, future).await {
         Ok(value) => value,
-        Err(_) => panic!("waited {PATIENCE:?} for {what}"),
+        Err(_) => panic!("waited {TIMEOUT:?} for {what}"),
     }
 }
 
@@ -237,7 +237,7 @@ pub(crate) async fn gone(pid: i32) {
             return true;
         };
         let limit = Timespec {
-            tv_sec: PATIENCE.as_secs().cast_signed(),
+            tv_sec: TIMEOUT.as_secs().cast_signed(),
             tv_nsec: 0,
         };
         let mut end = [PollFd::new(&pidfd, PollFlags::IN)];

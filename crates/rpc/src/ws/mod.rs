@@ -6,8 +6,8 @@
 
 mod header;
 mod messages;
-mod opening;
+mod upgrade;
 
 pub(crate) use header::{Header, Mask, MaskSource, Opcode, encode_header, encode_part_header};
 pub(crate) use messages::Messages;
-pub use opening::{Opening, OpeningError, accept_key, open};
+pub use upgrade::{UpgradeError, UpgradeRequest, accept_key, open};

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use tokio::time::timeout;
 
 use super::helper::{HelperChannel, Report, Step};
-use super::placeholder::{PendingCleanup, PlaceholderSet};
+use super::placeholder::{PlaceholderSet, RemovedPlaceholders};
 use crate::Level;
 use crate::error::{PrepareError, SandboxError};
 
@@ -285,7 +285,7 @@ impl HostResources {
     /// Removes the placeholders. To be called when no process of the sandbox lives. Dropping the result
     /// closes their directories, which takes longer than removing them.
     #[must_use = "dropping it closes descriptors, which takes a while"]
-    pub fn release(self) -> PendingCleanup {
+    pub fn release(self) -> RemovedPlaceholders {
         self.placeholders.release()
     }
 

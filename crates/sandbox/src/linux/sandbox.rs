@@ -207,7 +207,7 @@ impl Sandbox {
         // Before planning, which would report a missing directory as a missing grant.
         check_directory(&program.cwd)?;
         let tmpdir = request.tmpdir.as_deref().filter(|dir| !dir.is_empty());
-        let context = planning::ChildPaths {
+        let context = planning::ProcessDirectories {
             cwd: &program.cwd,
             tmpdir: tmpdir.map(Path::new),
         };

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{ChildPaths, PlanError, PlanLimits, pattern::Pattern};
+use super::{PlanError, PlanLimits, ProcessDirectories, pattern::Pattern};
 use crate::{
     Access, Network, Origin, Warning,
     policy::{Entry, EntryPath, MissingPathBehavior, Policy, Restricted, SpecialPath},
@@ -50,14 +50,14 @@ const MINIMAL_NETWORK: &[&str] = &[
 /// The entries of a policy, bound to paths.
 #[derive(Debug, Default)]
 pub(super) struct Bound {
-    pub(super) paths: Vec<ResolvedEntry>,
+    pub(super) paths: Vec<BoundEntry>,
     pub(super) patterns: Vec<Pattern>,
     pub(super) warnings: Vec<Warning>,
 }
 
 /// The access at an absolute path, which may contain symbolic links.
 #[derive(Debug)]
-pub(super) struct ResolvedEntry {
+pub(super) struct BoundEntry {
     pub(super) path: PathBuf,
     pub(super) access: Access,
     pub(super) origin: Origin,
@@ -78,7 +78,7 @@ pub(super) enum Absence {
 pub(super) fn bind(
     policy: &Policy,
     files: &Restricted,
-    context: &ChildPaths<'_>,
+    context: &ProcessDirectories<'_>,
     limits: &PlanLimits,
 ) -> Result<Bound, PlanError> {
     let count = files
@@ -110,7 +110,7 @@ impl Bound {
     }
 
     fn push(&mut self, path: PathBuf, entry: &Entry, origin: Origin, absence: Absence) {
-        self.paths.push(ResolvedEntry {
+        self.paths.push(BoundEntry {
             path,
             access: entry.access,
             origin,
@@ -123,7 +123,7 @@ impl Bound {
         special: &SpecialPath,
         entry: &Entry,
         policy: &Policy,
-        context: &ChildPaths<'_>,
+        context: &ProcessDirectories<'_>,
     ) -> Result<(), PlanError> {
         match special {
             SpecialPath::Root => self.path("/".into(), entry),

@@ -10,14 +10,13 @@
 //! - Protected names below writable roots become read-only, whether they exist or not.
 //! - A path that doesn't exist and isn't writable is masked at its first missing component.
 //! - An entry behind a directory that the server's user can't enter applies to that directory
-//!   (`closed`).
+//!   (`unreachable`).
 //! - The directories between a writable root and a rule below it are **pinned**: each becomes a rule of
 //!   its own, which enforcement turns into a mount point, so that it can't be renamed. Otherwise a
 //!   process could rename the parent of a denied path, and the next process would find another file at
 //!   that path.
 
 mod binding;
-mod closed;
 mod error;
 mod file_system;
 mod pattern;
@@ -26,10 +25,11 @@ mod planner;
 mod resolve;
 mod scan;
 mod table;
+mod unreachable;
 
 #[cfg(test)]
 mod tests;
 
 pub use error::{FailureKind, PlanError};
 pub use file_system::{FileSystemView, HostFileSystem, PathKind};
-pub use planner::{ChildPaths, PlanLimits, plan};
+pub use planner::{PlanLimits, ProcessDirectories, plan};

@@ -8,11 +8,11 @@ use std::{
 
 use super::{
     FileSystemView, PlanError,
-    binding::{Absence, Bound, ResolvedEntry, bind},
-    closed::{Closed, from_pattern},
+    binding::{Absence, Bound, BoundEntry, bind},
     resolve::{End, Resolved, resolve},
     scan::Scan,
     table::Table,
+    unreachable::{UnreachableEntry, from_pattern},
 };
 use crate::{
     Access, Link, Origin, Plan, Presence, Rule, Warning,
@@ -26,7 +26,7 @@ const PROTECTED: [&str; 4] = [".git", ".agents", ".codex", ".aws"];
 
 /// The properties of the child that matter for its plan.
 #[derive(Clone, Copy, Debug)]
-pub struct ChildPaths<'a> {
+pub struct ProcessDirectories<'a> {
     /// Its working directory. Absolute.
     pub cwd: &'a Path,
     /// Its `$TMPDIR`, if it has one.
@@ -60,7 +60,7 @@ impl Default for PlanLimits {
 /// Binds a policy to the paths of a file system.
 pub fn plan(
     policy: &Policy,
-    context: &ChildPaths<'_>,
+    context: &ProcessDirectories<'_>,
     view: &dyn FileSystemView,
     limits: &PlanLimits,
 ) -> Result<Plan, PlanError> {
@@ -107,7 +107,7 @@ struct Planner<'a> {
     /// Rules for paths that must stay absent.
     masks: Vec<Rule>,
     /// Entries behind closed directories.
-    closed: Vec<Closed>,
+    closed: Vec<UnreachableEntry>,
     /// Writable paths that don't exist.
     absent_grants: Vec<(PathBuf, Absence)>,
     /// Links on the way to granted paths and the working directory.
@@ -183,8 +183,8 @@ impl Planner<'_> {
     }
 
     /// Adds the rule of one entry for one path.
-    fn add_entry(&mut self, entry: ResolvedEntry) -> Result<(), PlanError> {
-        let ResolvedEntry {
+    fn add_entry(&mut self, entry: BoundEntry) -> Result<(), PlanError> {
+        let BoundEntry {
             path: named,
             access,
             origin,
@@ -212,7 +212,7 @@ impl Planner<'_> {
                 if access == Access::Write {
                     self.absent_grants.push((path.clone(), absence));
                 }
-                self.closed.push(Closed {
+                self.closed.push(UnreachableEntry {
                     directory: closed,
                     path,
                     access,

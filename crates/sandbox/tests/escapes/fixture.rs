@@ -9,7 +9,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use outpost_sandbox::planning::{self, ChildPaths, PlanLimits};
+use outpost_sandbox::planning::{self, PlanLimits, ProcessDirectories};
 use outpost_sandbox::policy::{Entry, FileSystem, Policy};
 use outpost_sandbox::{
     Access, HelperCommand, HostResources, Identity, Level, Network, Origin, Plan, PrepareError,
@@ -87,7 +87,7 @@ impl Fixture {
             cwd: self.plan.cwd.clone(),
             workspace_roots: vec![self.plan.cwd.clone()],
         };
-        let context = ChildPaths {
+        let context = ProcessDirectories {
             cwd: &self.plan.cwd,
             tmpdir: None,
         };

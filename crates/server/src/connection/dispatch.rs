@@ -9,7 +9,7 @@ use outpost_protocol::{
     PROCESS_ACK, PathUriError, RequestId, RpcError, encode_error, family_of_name, has_client_info,
     parse_params,
 };
-use outpost_rpc::{Admission, Framing, Order, OutgoingMessage};
+use outpost_rpc::{Admission, Framing, OutgoingMessage, ProcessLanes};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tracing::Instrument;
@@ -35,7 +35,7 @@ pub(super) struct Dispatch {
     session: Option<(Session, Epoch)>,
     admission: Admission,
     /// Lanes of the session's processes.
-    pub(super) order: Order,
+    pub(super) order: ProcessLanes,
     /// The client has the capability `experimentalApi`.
     is_experimental: bool,
     /// `command/exec` is the one of the v0 dialect.
@@ -105,7 +105,7 @@ impl Dispatch {
                 settings.in_flight_bytes,
                 settings.admission_timeout,
             ),
-            order: Order::new(&connection.server.tasks),
+            order: ProcessLanes::new(&connection.server.tasks),
             is_experimental: false,
             speaks_v0: false,
             scopes: Scopes::default(),

@@ -119,13 +119,13 @@ pub(crate) async fn read(caller: Caller, params: ReadParams, reply: Reply) {
         .max_bytes
         .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let wait = Duration::from_millis(params.wait_ms.unwrap_or(0));
-    if wait.is_zero() || process.has_news_for(after) {
+    if wait.is_zero() || process.has_unseen_for(after) {
         return respond(&caller, &process, after, max_bytes, reply).await;
     }
     let long_polls = caller.connection.long_polls.clone();
     long_polls.spawn(async move {
         tokio::select! {
-            () = process.news_for(after) => {}
+            () = process.wait_unseen_for(after) => {}
             () = tokio::time::sleep(wait) => {}
             () = caller.connection.gone.cancelled() => return,
             () = caller.connection.replaced.cancelled() => {

@@ -164,7 +164,7 @@ pub(crate) fn notify<T: Serialize>(frames: &mut FrameBuffer, method: &str, param
 }
 
 impl<T: EventEncoder> Watcher for PushFeed<T> {
-    fn news(&self) {
+    fn events_available(&self) {
         if !self.consumes_inline.load(Ordering::Acquire) || self.consume() {
             self.enqueue();
         }

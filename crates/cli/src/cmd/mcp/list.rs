@@ -54,7 +54,7 @@ pub(super) async fn list(args: &List) -> anyhow::Result<ExitCode> {
         .any(|config| configured.lacks_executor(config));
     configured
         .run(async |pool| {
-            pool.settled().await;
+            pool.wait_started().await;
             let mut statuses = pool.statuses();
             let mut listed = Vec::new();
             for (name, config) in servers {

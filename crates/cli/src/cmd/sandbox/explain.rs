@@ -7,7 +7,7 @@ use std::{
 
 use outpost_engine::sandbox::{
     Access, HostSupport, Level, Mounter, Network, Origin, Plan, Presence, Rule,
-    planning::{ChildPaths, HostFileSystem, PlanLimits, plan},
+    planning::{HostFileSystem, PlanLimits, ProcessDirectories, plan},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(super) fn explain(
 ) -> anyhow::Result<ExitCode> {
     let tmpdir = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
     let tmpdir = tmpdir.map(PathBuf::from);
-    let context = ChildPaths {
+    let context = ProcessDirectories {
         cwd: &request.cwd,
         tmpdir: tmpdir.as_deref(),
     };

@@ -5,7 +5,7 @@ use std::{future::Future, io, path::PathBuf, pin::Pin, process::Stdio};
 use bytes::Bytes;
 use outpost_rpc::{
     Framing, ReadHalf, Role, WriteHalf,
-    ws::{Opening, OpeningError, open},
+    ws::{UpgradeError, UpgradeRequest, open},
 };
 use parking_lot::Mutex;
 use tokio::{
@@ -65,7 +65,7 @@ pub enum DialError {
     Tls(io::Error),
     /// The WebSocket handshake failed.
     #[error(transparent)]
-    Opening(#[from] OpeningError),
+    UpgradeRequest(#[from] UpgradeError),
     /// The server could not be launched.
     #[error("cannot launch the server: {0}")]
     Launch(io::Error),
@@ -83,7 +83,7 @@ impl DialError {
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
             ),
-            DialError::Opening(OpeningError::Io(_)) => true,
+            DialError::UpgradeRequest(UpgradeError::Io(_)) => true,
             _ => false,
         }
     }
@@ -92,8 +92,8 @@ impl DialError {
     pub(crate) fn is_permanent(&self) -> bool {
         match self {
             DialError::Url(_) | DialError::Launch(_) | DialError::Spent => true,
-            DialError::Opening(OpeningError::Rejected(status)) => *status < 500,
-            DialError::Connect(_) | DialError::Tls(_) | DialError::Opening(_) => false,
+            DialError::UpgradeRequest(UpgradeError::Rejected(status)) => *status < 500,
+            DialError::Connect(_) | DialError::Tls(_) | DialError::UpgradeRequest(_) => false,
         }
     }
 }
@@ -160,7 +160,7 @@ async fn upgrade<S>(mut stream: S, host: &str, path: &str) -> Result<Transport, 
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let early = open(&mut stream, Opening { host, path }).await?;
+    let early = open(&mut stream, UpgradeRequest { host, path }).await?;
     let (read, write) = split(stream);
     Ok(Transport {
         early,

@@ -43,8 +43,9 @@ pub(crate) fn spawn(table: &Arc<ProcessTable>, connection: &Arc<Connection>, tra
     } = transport;
     let session = &table.session;
     let limits = &session.options.limits;
-    let idle_timeout = matches!(framing, Framing::WebSocket(_)).then_some(limits.idle_timeout);
-    let mut inbound = Inbound::new(read, framing, MAX_MESSAGE_BYTES, idle_timeout);
+    let silence_timeout =
+        matches!(framing, Framing::WebSocket(_)).then_some(limits.silence_timeout);
+    let mut inbound = Inbound::new(read, framing, MAX_MESSAGE_BYTES, silence_timeout);
     inbound.already_received(&early);
     let options = outbox::WriterOptions {
         close_timeout: limits.close_timeout,

@@ -80,7 +80,7 @@ impl EventAssembler {
         &mut self,
         event: Event,
         incomplete: bool,
-        has_space: bool,
+        has_room: bool,
         out: &mut Vec<Event>,
     ) {
         let seq = event.seq();
@@ -93,13 +93,13 @@ impl EventAssembler {
         }
         match &event {
             Event::Output(chunk) => {
-                if self.is_next(seq) && has_space {
+                if self.is_next(seq) && has_room {
                     // The common case: no buffering.
                     out.push(event);
                     self.next = seq.next();
                     return self.drain(out);
                 }
-                if !has_space || self.buffered_bytes + chunk.bytes.len() > self.max_buffered_bytes {
+                if !has_room || self.buffered_bytes + chunk.bytes.len() > self.max_buffered_bytes {
                     return;
                 }
             }

@@ -68,12 +68,12 @@ impl RemoteProcess {
         };
         Arc::new_cyclic(|process| {
             let (table, process) = (Arc::downgrade(table), Weak::clone(process));
-            let space_available = move || {
+            let room_available = move || {
                 if let (Some(table), Some(process)) = (table.upgrade(), process.upgrade()) {
-                    table.space_available(&process);
+                    table.room_available(&process);
                 }
             };
-            let log = ProcessLog::new(id.to_owned(), limits, after, space_available);
+            let log = ProcessLog::new(id.to_owned(), limits, after, room_available);
             RemoteProcess {
                 log: Arc::new(log),
                 assembler: Mutex::new(assembler),
@@ -137,10 +137,10 @@ impl RemoteProcess {
         if acked && self.log.exceeds_windows(MAX_WINDOWS) {
             return Err(self.failed("the server does not wait for acknowledgements".to_owned()));
         }
-        let has_space = acked || self.log.has_space();
+        let has_room = acked || self.log.has_room();
         let mut events = Vec::new();
-        assembler.insert(event, incomplete, has_space, &mut events);
-        Ok(self.append(&assembler, events, has_space))
+        assembler.insert(event, incomplete, has_room, &mut events);
+        Ok(self.append(&assembler, events, has_room))
     }
 
     /// Handles the response to a read of missing events.
@@ -182,10 +182,10 @@ impl RemoteProcess {
         complete.then_some(progress)
     }
 
-    fn append(&self, assembler: &EventAssembler, events: Vec<Event>, has_space: bool) -> Progress {
+    fn append(&self, assembler: &EventAssembler, events: Vec<Event>, has_room: bool) -> Progress {
         let mut progress = Progress {
             closed: assembler.closed,
-            incomplete: has_space && assembler.missing_after().is_some(),
+            incomplete: has_room && assembler.missing_after().is_some(),
             ackable: None,
         };
         if !events.is_empty() {
@@ -202,7 +202,7 @@ impl RemoteProcess {
     /// Returns where to read from now, if events are missing and the log has space for them.
     pub(super) fn next_read(&self) -> Option<Seq> {
         let after = self.assembler.lock().missing_after()?;
-        (!self.log.is_ended() && self.log.has_space()).then_some(after)
+        (!self.log.is_ended() && self.log.has_room()).then_some(after)
     }
 
     /// The error for events that the server has announced but does not return.
@@ -243,7 +243,7 @@ impl RemoteProcess {
 
 impl ProcessTable {
     /// Acknowledges or reads more when the log of a process has space again.
-    fn space_available(self: &Arc<Self>, process: &Arc<RemoteProcess>) {
+    fn room_available(self: &Arc<Self>, process: &Arc<RemoteProcess>) {
         if self.session.is_acked() {
             let last = process.ack_all();
             self.acknowledge_now(process.id(), last);

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{duration_in_range, max_output};
 use crate::serve::{
-    CallContext, OutputSummary, ProcessState, StartRequest, Stream, Tool, ToolError, ToolProcess,
+    CallContext, OutputExcerpt, ProcessState, StartRequest, Stream, Tool, ToolError, ToolProcess,
     output_log::last_bytes, text,
 };
 
@@ -165,7 +165,7 @@ impl CommandResult {
         };
         let mut truncated = false;
         let mut output = |stream, name| {
-            let summary = OutputSummary::read(&record.log, stream, max_output);
+            let summary = OutputExcerpt::read(&record.log, stream, max_output);
             truncated |= summary.gap.is_some();
             text::summary(&summary, &process.id, name)
         };

@@ -85,7 +85,7 @@ async fn node_server_receives_cancellation_and_continues() {
     in_each_environment(async |environment| {
         let recorder = StdinRecorder::new();
         let pool = environment.one(&recorded(&everything(), &recorder), &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         cancel_call(&pool, LONG, long(), || ()).await;
         recorder.cancelled_call(LONG).await;
         assert_session_works(&pool, &recorder).await;
@@ -99,7 +99,7 @@ async fn python_server_cancels_the_call() {
     in_each_environment(async |environment| {
         let recorder = StdinRecorder::new();
         let pool = environment.one(&recorded(&waiting(), &recorder), &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         let about = pool.session("one").await.unwrap().peer_info().unwrap();
         assert_eq!(about.protocol_version.to_string(), "2026-07-28");
         cancel_call(&pool, "wait", json!({}), || ()).await;
@@ -122,7 +122,7 @@ async fn timed_out_call_is_cancelled_on_the_server() {
         let mut server = recorded(&everything(), &recorder);
         server["tool_timeout_sec"] = json!(0.5);
         let pool = environment.one(&server, &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         let error = call(&pool, LONG, long()).await.unwrap_err();
         assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
         recorder.cancelled_call(LONG).await;
@@ -132,7 +132,7 @@ async fn timed_out_call_is_cancelled_on_the_server() {
         let mut server = recorded(&waiting(), &recorder);
         server["tool_timeout_sec"] = json!(0.5);
         let pool = environment.one(&server, &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         let error = call(&pool, "wait", json!({})).await.unwrap_err();
         assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
         let id = recorder.cancelled_call("wait").await;
@@ -157,7 +157,7 @@ async fn cancellation_survives_a_cut_connection() {
     let environment = TestEnvironment::remote().await;
     let recorder = StdinRecorder::new();
     let pool = environment.one(&recorded(&everything(), &recorder), &Limits::default());
-    soon("startup", pool.settled()).await;
+    soon("startup", pool.wait_started()).await;
     cancel_call(&pool, LONG, long(), || environment.executor.cut()).await;
     recorder.cancelled_call(LONG).await;
     assert_session_works(&pool, &recorder).await;
@@ -165,7 +165,7 @@ async fn cancellation_survives_a_cut_connection() {
 
     let recorder = StdinRecorder::new();
     let pool = environment.one(&recorded(&waiting(), &recorder), &Limits::default());
-    soon("startup", pool.settled()).await;
+    soon("startup", pool.wait_started()).await;
     cancel_call(&pool, "wait", json!({}), || environment.executor.cut()).await;
     let cancelled = call(&pool, "cancelled_request", json!({})).await;
     let id = recorder.cancelled_call("wait").await;
@@ -178,7 +178,7 @@ async fn cancellation_is_sent_before_close() {
     in_each_environment(async |environment| {
         let recorder = StdinRecorder::new();
         let pool = environment.one(&recorded(&everything(), &recorder), &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         cancel_call(&pool, LONG, long(), || ()).await;
         soon("close", pool.close()).await;
         recorder.cancelled_call(LONG).await;
@@ -192,7 +192,7 @@ async fn late_response_to_a_cancelled_call_is_ignored() {
         let mut server = misbehaving(&[]);
         server["tool_timeout_sec"] = json!(0.2);
         let pool = environment.one(&server, &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         let error = call(&pool, "responds-late", json!({})).await;
         let error = error.unwrap_err();
         assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");

@@ -161,7 +161,7 @@ async fn respond_once(listener: &TcpListener, response: &str) -> String {
 
 async fn failure(environment: &TestEnvironment, server: &Value) -> String {
     let pool = environment.one(server, &Limits::default());
-    soon("failure", pool.settled()).await;
+    soon("failure", pool.wait_started()).await;
     let ServerStatus::Failed(why) = &pool.statuses()["one"] else {
         panic!("{:?}", pool.statuses())
     };
@@ -234,7 +234,7 @@ async fn server_of_a_lost_executor_fails() {
         ..Limits::default()
     };
     let pool = environment.one(&json!({"url": server.url}), &limits);
-    soon("startup", pool.settled()).await;
+    soon("startup", pool.wait_started()).await;
     environment.executor.disappear();
     call(&pool, "get-sum", json!({"a": 2, "b": 3}))
         .await

@@ -91,7 +91,7 @@ async fn node_server_receives_the_cancellation() {
         let server = HttpServer::on_node().await;
         let proxy = RecordingProxy::start(&server).await;
         let pool = environment.one(&json!({"url": proxy.url}), &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         cancel_call(&pool, LONG, long(), || ()).await;
         let sent = |method: &'static str| {
             let messages = proxy.messages().into_iter();
@@ -139,7 +139,7 @@ async fn python_server_cancels_only_dropped_calls() {
         let http = HttpServer::on_python().await;
         let server = json!({"url": http.url, "supports_parallel_tool_calls": true});
         let pool = environment.one(&server, &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         let about = pool.session("one").await.unwrap().peer_info().unwrap();
         assert_eq!(about.protocol_version.to_string(), "2026-07-28");
         cancel_call(&pool, "wait", json!({}), || ()).await;

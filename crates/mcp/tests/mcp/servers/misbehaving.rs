@@ -13,7 +13,7 @@ async fn failure(
     limits: &Limits,
 ) -> Arc<ServerFailure> {
     let pool = environment.one(&server, limits);
-    soon("failure", pool.settled()).await;
+    soon("failure", pool.wait_started()).await;
     match &pool.statuses()["one"] {
         ServerStatus::Failed(why) => Arc::clone(why),
         other => panic!("{server}: {other:?}"),
@@ -63,7 +63,7 @@ async fn failures_have_the_right_status() {
 async fn missing_program_reports_the_system_error() {
     in_each_environment(async |environment| {
         let pool = environment.one(&json!({"command": "/nowhere/at/all"}), &Limits::default());
-        soon("failure", pool.settled()).await;
+        soon("failure", pool.wait_started()).await;
         let ServerStatus::Failed(why) = &pool.statuses()["one"] else {
             panic!("{:?}", pool.statuses())
         };
@@ -160,7 +160,7 @@ async fn dropped_call_is_cancelled_on_the_server() {
         let mut server = misbehaving(&[]);
         server["supports_parallel_tool_calls"] = json!(true);
         let pool = environment.one(&server, &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         {
             let hanging = pool.call("one", "hang", serde_json::Map::new(), None);
             tokio::pin!(hanging);
@@ -190,7 +190,7 @@ async fn calls_are_serialized_without_parallel_support() {
     let mut server = misbehaving(&[]);
     server["tool_timeout_sec"] = json!(0.5);
     let pool = environment.one(&server, &Limits::default());
-    soon("startup", pool.settled()).await;
+    soon("startup", pool.wait_started()).await;
     // The second call is sent after the first was cancelled.
     let (hung, cancelled) = tokio::join!(
         call(&pool, "hang", json!({})),
@@ -280,7 +280,7 @@ async fn remote_server_without_executor_fails_with_its_name() {
     let mut server = misbehaving(&[]);
     server["environment"] = json!("remote");
     let pool = environment.one(&server, &Limits::default());
-    soon("failure", pool.settled()).await;
+    soon("failure", pool.wait_started()).await;
     let ServerStatus::Failed(why) = &pool.statuses()["one"] else {
         panic!("{:?}", pool.statuses())
     };

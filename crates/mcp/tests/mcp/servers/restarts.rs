@@ -80,7 +80,7 @@ async fn servers_start_concurrently() {
         };
         let servers = [("a", one_of_two("a", "b")), ("b", one_of_two("b", "a"))];
         let pool = environment.many(&servers, &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         let ready = |status: &ServerStatus| matches!(status, ServerStatus::Ready(_));
         let statuses = pool.statuses();
         assert!(statuses.values().all(ready), "{statuses:?}");

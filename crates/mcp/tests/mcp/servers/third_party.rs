@@ -13,7 +13,7 @@ async fn both_handshakes_are_supported() {
     in_each_environment(async |environment| {
         let servers = [("old", everything()), ("new", time())];
         let pool = environment.many(&servers, &Limits::default());
-        soon("startup", pool.settled()).await;
+        soon("startup", pool.wait_started()).await;
         for (server, version, tool) in [
             ("old", "2025-11-25", "get-sum"),
             ("new", "2026-07-28", "get_current_time"),
@@ -104,7 +104,7 @@ async fn megabyte_message_passes_both_ways() {
 async fn short_disconnect_is_unnoticed() {
     let environment = TestEnvironment::remote().await;
     let pool = environment.one(&everything(), &Limits::default());
-    soon("startup", pool.settled()).await;
+    soon("startup", pool.wait_started()).await;
     let (sender, mut steps) = mpsc::channel(64);
     let arguments = json!({"duration": 1, "steps": 10});
     let arguments = arguments.as_object().unwrap().clone();
@@ -126,7 +126,7 @@ async fn short_disconnect_is_unnoticed() {
 async fn lost_executor_fails_the_call_at_once() {
     let environment = TestEnvironment::remote().await;
     let pool = environment.one(&everything(), &Limits::default());
-    soon("startup", pool.settled()).await;
+    soon("startup", pool.wait_started()).await;
     let (sender, mut steps) = mpsc::channel(64);
     let arguments = json!({"duration": 1000, "steps": 10_000});
     let arguments = arguments.as_object().unwrap().clone();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::host_paths::{HostPaths, KernelMount, KernelMountKind};
+use super::host_view::{HostView, KernelMount, KernelMountKind};
 use crate::plan::is_kernel_path;
 use crate::{Access, Identity, Link, Origin, Plan, Presence, Rule};
 
@@ -87,7 +87,7 @@ impl Mount {
 /// could write there: deleting a placeholder would remove the mount above it.
 pub(in crate::linux) fn lay_out(
     plan: &Plan,
-    host: &impl HostPaths,
+    host: &impl HostView,
     placeholders: &[PathBuf],
 ) -> Layout {
     let absent = absent(plan, host, placeholders);
@@ -116,7 +116,7 @@ fn identity(plan: &Plan, path: &Path) -> Option<Identity> {
 
 fn mounts(
     plan: &Plan,
-    host: &impl HostPaths,
+    host: &impl HostView,
     absent: &BTreeMap<PathBuf, Access>,
 ) -> BTreeMap<PathBuf, Mount> {
     let rules = plan.rules.iter().enumerate();
@@ -163,7 +163,7 @@ fn mounts(
 }
 
 /// Returns the mount for one rule, if it needs one.
-fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl HostPaths) -> Option<Mount> {
+fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl HostView) -> Option<Mount> {
     if is_kernel_path(&rule.path) && rule.access != Access::Deny {
         // With a granted root, `/sys` is visible already.
         let needs_mount = rule.path.starts_with("/sys") && is_hidden(plan, at);
@@ -206,7 +206,7 @@ fn is_host_device(path: &Path) -> bool {
 }
 
 /// Returns whether a rule grants a device read-only, which no mount can enforce.
-pub(in crate::linux) fn is_read_only_device(rule: &Rule, host: &impl HostPaths) -> bool {
+pub(in crate::linux) fn is_read_only_device(rule: &Rule, host: &impl HostView) -> bool {
     rule.access == Access::Read && is_host_device(&rule.path) && host.is_device(&rule.path)
 }
 
@@ -216,7 +216,7 @@ pub(in crate::linux) fn is_read_only_device(rule: &Rule, host: &impl HostPaths) 
 /// directory above is writable both by the plan and on the host. Placeholders count as missing.
 fn absent(
     plan: &Plan,
-    host: &impl HostPaths,
+    host: &impl HostView,
     placeholders: &[PathBuf],
 ) -> BTreeMap<PathBuf, Access> {
     let mut found: BTreeMap<PathBuf, Access> = BTreeMap::new();
@@ -244,7 +244,7 @@ fn absent(
     found
 }
 
-fn is_absent(rule: &Rule, host: &impl HostPaths) -> bool {
+fn is_absent(rule: &Rule, host: &impl HostView) -> bool {
     match rule.presence {
         Presence::Absent => true,
         // A placeholder of another sandbox, also if it was removed after planning.
@@ -253,7 +253,7 @@ fn is_absent(rule: &Rule, host: &impl HostPaths) -> bool {
     }
 }
 
-fn first_missing(plan: &Plan, path: &Path, host: &impl HostPaths) -> PathBuf {
+fn first_missing(plan: &Plan, path: &Path, host: &impl HostView) -> PathBuf {
     let mut first = path;
     for parent in path.ancestors().skip(1) {
         // A granted directory is the user's, even if it looks like a placeholder.

@@ -31,7 +31,7 @@ mod set;
 mod tests;
 
 pub use directory::is_placeholder;
-pub use set::PendingCleanup;
+pub use set::RemovedPlaceholders;
 pub(super) use set::{PlaceholderSet, Placeholders};
 
 use std::io;

@@ -116,7 +116,7 @@ impl Placeholders {
 /// Removed placeholders whose descriptors are still open. Dropping it closes them, which takes longer
 /// than removing the directories.
 #[derive(Debug)]
-pub struct PendingCleanup {
+pub struct RemovedPlaceholders {
     _removed: Vec<Placeholder>,
 }
 
@@ -140,11 +140,11 @@ impl PlaceholderSet {
     }
 
     /// Releases all placeholders. Removes those that no other process uses.
-    pub(in crate::linux) fn release(mut self) -> PendingCleanup {
+    pub(in crate::linux) fn release(mut self) -> RemovedPlaceholders {
         self.remove()
     }
 
-    fn remove(&mut self) -> PendingCleanup {
+    fn remove(&mut self) -> RemovedPlaceholders {
         self.lock_carrier = None;
         let mut all = self.all.0.table.lock();
         let mut removed = Vec::new();
@@ -168,7 +168,7 @@ impl PlaceholderSet {
                 open.push(outer);
             }
         }
-        PendingCleanup { _removed: removed }
+        RemovedPlaceholders { _removed: removed }
     }
 }
 

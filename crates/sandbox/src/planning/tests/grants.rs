@@ -55,7 +55,7 @@ fn special_paths_are_bound_to_host_and_child() {
     ];
     let mut policy = policy(entries);
     policy.workspace_roots.push("/data".into());
-    let context = ChildPaths {
+    let context = ProcessDirectories {
         cwd: Path::new("/ws/src"),
         tmpdir: Some(Path::new("/secret")),
     };
@@ -91,7 +91,7 @@ fn special_paths_without_roots_or_tmpdir_grant_nothing() {
     policy.workspace_roots.clear();
     let plan = planned(&tree(), &policy);
     assert_eq!(summary(&plan), "");
-    let relative = ChildPaths {
+    let relative = ProcessDirectories {
         tmpdir: Some(Path::new("tmp")),
         ..context()
     };
@@ -145,7 +145,7 @@ fn absent_writable_path_is_an_error_unless_skipped() {
 #[test]
 fn absent_temporary_directory_is_a_warning() {
     let tree = FakeFileSystem::new("/ws/");
-    let context = ChildPaths {
+    let context = ProcessDirectories {
         tmpdir: Some(Path::new("/gone")),
         ..context()
     };

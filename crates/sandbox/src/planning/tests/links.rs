@@ -10,7 +10,7 @@ fn rules_apply_to_link_targets() {
         special(project_roots(".git"), Access::Read).skip_missing(),
     ]);
     policy.workspace_roots = vec!["/usr/me/project".into()];
-    let context = ChildPaths {
+    let context = ProcessDirectories {
         cwd: Path::new("/usr/me/project/src"),
         tmpdir: None,
     };

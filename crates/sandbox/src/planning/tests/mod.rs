@@ -34,8 +34,8 @@ fn with_depth(mut policy: Policy, depth: u64) -> Policy {
     policy
 }
 
-fn context() -> ChildPaths<'static> {
-    ChildPaths {
+fn context() -> ProcessDirectories<'static> {
+    ProcessDirectories {
         cwd: Path::new("/ws"),
         tmpdir: None,
     }

@@ -124,7 +124,7 @@ fn protected_link_in_temporary_directory_is_a_warning() {
             special(SpecialPath::Tmpdir, Access::Write),
         ]
     };
-    let context = ChildPaths {
+    let context = ProcessDirectories {
         tmpdir: Some(Path::new("/var/tmp")),
         ..context()
     };

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 /// Buffers a body between the remote host and the client.
 ///
-/// The reader checks for [space](Self::has_space), the writer [takes](Self::take) pieces. If the
+/// The reader checks for [space](Self::has_room), the writer [takes](Self::take) pieces. If the
 /// client acknowledges pieces, a second window limits the unacknowledged bytes, which may be in the
 /// client's memory.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Backlog {
 
 /// A piece to send.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum BodyChunk {
     /// Bytes and their number.
     Delta(u64, Bytes),
     /// The end: its number and the error, if there is one.
@@ -49,7 +49,7 @@ impl Backlog {
     }
 
     /// Whether more of the body should be read.
-    pub(super) fn has_space(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.bytes < self.window
     }
 
@@ -84,21 +84,21 @@ impl Backlog {
 
     /// The next piece of at most `most` bytes. Merges buffered chunks, so that many small chunks do not
     /// become many small messages.
-    pub(super) fn take(&mut self, most: usize) -> Option<Piece> {
+    pub(super) fn take(&mut self, most: usize) -> Option<BodyChunk> {
         if !self.is_ready() {
             return None;
         }
         self.seq += 1;
         if self.bytes == 0 {
             self.is_over = true;
-            return Some(Piece::Last(self.seq, self.end.take().flatten()));
+            return Some(BodyChunk::Last(self.seq, self.end.take().flatten()));
         }
         let bytes = self.gather(most.max(1));
         if let Some(unacked) = &mut self.unacked {
             unacked.push_back((self.seq, bytes.len()));
             self.unacked_bytes += bytes.len();
         }
-        Some(Piece::Delta(self.seq, bytes))
+        Some(BodyChunk::Delta(self.seq, bytes))
     }
 
     /// Records that the client has received everything up to `seq`.
@@ -187,7 +187,7 @@ mod tests {
             let mut acked_to = 0;
             for step in steps {
                 match step {
-                    Step::Read(len) if backlog.has_space() => {
+                    Step::Read(len) if backlog.has_room() => {
                         let chunk: Vec<u8> = (0..len).map(|at| (sent.len() + at) as u8).collect();
                         sent.extend_from_slice(&chunk);
                         backlog.add(chunk.into());
@@ -198,7 +198,7 @@ mod tests {
                         let piece = backlog.take(most);
                         prop_assert_eq!(piece.is_some(), ready);
                         if let Some(piece) = piece {
-                            let Piece::Delta(seq, bytes) = piece else { panic!("no end yet") };
+                            let BodyChunk::Delta(seq, bytes) = piece else { panic!("no end yet") };
                             prop_assert!(!bytes.is_empty() && bytes.len() <= most);
                             prop_assert_eq!(seq, last_seq + 1);
                             last_seq = seq;
@@ -222,11 +222,11 @@ mod tests {
             loop {
                 backlog.acknowledge(u64::MAX);
                 match backlog.take(10).expect("something until the end") {
-                    Piece::Delta(seq, bytes) => {
+                    BodyChunk::Delta(seq, bytes) => {
                         last_seq = seq;
                         got.extend_from_slice(&bytes);
                     }
-                    Piece::Last(seq, error) => {
+                    BodyChunk::Last(seq, error) => {
                         prop_assert_eq!((seq, error.as_deref()), (last_seq + 1, Some("why")));
                         break;
                     }
@@ -243,9 +243,9 @@ mod tests {
         for chunk in ["a", "bc", "def"] {
             backlog.add(Bytes::from_static(chunk.as_bytes()));
         }
-        assert_eq!(backlog.take(4), Some(Piece::Delta(1, "abc".into())));
-        assert_eq!(backlog.take(2), Some(Piece::Delta(2, "de".into())));
-        assert_eq!(backlog.take(9), Some(Piece::Delta(3, "f".into())));
+        assert_eq!(backlog.take(4), Some(BodyChunk::Delta(1, "abc".into())));
+        assert_eq!(backlog.take(2), Some(BodyChunk::Delta(2, "de".into())));
+        assert_eq!(backlog.take(9), Some(BodyChunk::Delta(3, "f".into())));
         assert_eq!(backlog.take(9), None);
     }
 
@@ -253,11 +253,11 @@ mod tests {
     fn aborted_body_ends_at_once() {
         let mut backlog = Backlog::new(3, true);
         backlog.add("abcdef".into());
-        assert_eq!(backlog.take(4), Some(Piece::Delta(1, "abcd".into())));
+        assert_eq!(backlog.take(4), Some(BodyChunk::Delta(1, "abcd".into())));
         backlog.abort("why".to_owned());
         assert_eq!(
             backlog.take(4),
-            Some(Piece::Last(2, Some("why".to_owned())))
+            Some(BodyChunk::Last(2, Some("why".to_owned())))
         );
         assert_eq!(backlog.take(4), None);
     }
@@ -267,11 +267,11 @@ mod tests {
         let mut backlog = Backlog::new(3, true);
         backlog.add("abcd".into());
         backlog.add("ef".into());
-        assert_eq!(backlog.take(4), Some(Piece::Delta(1, "abcd".into())));
+        assert_eq!(backlog.take(4), Some(BodyChunk::Delta(1, "abcd".into())));
         assert_eq!(backlog.take(4), None);
         backlog.acknowledge(1);
-        assert_eq!(backlog.take(4), Some(Piece::Delta(2, "ef".into())));
+        assert_eq!(backlog.take(4), Some(BodyChunk::Delta(2, "ef".into())));
         backlog.end(None);
-        assert_eq!(backlog.take(4), Some(Piece::Last(3, None)));
+        assert_eq!(backlog.take(4), Some(BodyChunk::Last(3, None)));
     }
 }

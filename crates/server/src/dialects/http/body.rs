@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
-    backlog::{Backlog, Piece},
+    backlog::{Backlog, BodyChunk},
     request::Registration,
 };
 use crate::dialects::feed::notify;
@@ -63,7 +63,7 @@ impl BodyFeed {
     /// piece is sent.
     pub(super) async fn forward(&self, mut body: Body) {
         loop {
-            self.wait_until(Backlog::has_space).await;
+            self.wait_until(Backlog::has_room).await;
             let end = match body.chunk().await {
                 Ok(Some(chunk)) => {
                     self.update(|backlog| backlog.add(chunk));
@@ -113,12 +113,12 @@ impl Feed for BodyFeed {
         let mut state = self.state.lock();
         match state.backlog.take(budget.min(MAX_DELTA_BYTES)) {
             None => {}
-            Some(Piece::Delta(seq, bytes)) => {
+            Some(BodyChunk::Delta(seq, bytes)) => {
                 let len = self.frame.encoded_len(seq, bytes.len());
                 self.frame.encode(frames.begin(len), seq, &bytes);
                 frames.finish();
             }
-            Some(Piece::Last(seq, error)) => {
+            Some(BodyChunk::Last(seq, error)) => {
                 // Release the id before the message is sent: the client may reuse it at once.
                 if let Some(request) = state.registration.take() {
                     let delta = HttpBodyDelta {

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use bytes::Bytes;
 use outpost_engine::{Epoch, Process, Session, Start, StartError, Stdio, WriteStatus};
 use outpost_protocol::{Empty, ErrorKind, RpcError, TerminalSize, base64};
-use outpost_rpc::Order;
+use outpost_rpc::ProcessLanes;
 
 use super::{
     dialect::Dialect,
@@ -21,7 +21,7 @@ pub(crate) struct Scope {
     pub(crate) session: Session,
     epoch: Epoch,
     /// Lanes of its processes.
-    pub(crate) order: Order,
+    pub(crate) order: ProcessLanes,
 }
 
 /// A namespace of process ids on a connection.
@@ -81,7 +81,7 @@ impl Scope {
         Some(Arc::new(Scope {
             session,
             epoch,
-            order: Order::new(&connection.server.tasks),
+            order: ProcessLanes::new(&connection.server.tasks),
             connection: Arc::clone(connection),
         }))
     }
@@ -173,7 +173,7 @@ impl Scope {
     /// Kills a process with its tree. Waits for a start in flight.
     pub(super) async fn kill(&self, dialect: &Dialect, name: &str) -> Result<Empty, RpcError> {
         self.session.wait_started(name).await;
-        self.running(dialect, name)?.end(Some(Duration::ZERO));
+        self.running(dialect, name)?.terminate(Some(Duration::ZERO));
         Ok(Empty {})
     }
 

@@ -44,7 +44,7 @@ impl History {
         assembler: &mut EventAssembler,
         seq: u64,
         tells_denial: bool,
-        has_space: bool,
+        has_room: bool,
         out: &mut Vec<Event>,
     ) {
         let mut event = self.events[seq as usize - 1].clone();
@@ -55,7 +55,7 @@ impl History {
             exit.sandbox_denied = false;
             incomplete = true;
         }
-        assembler.insert(event, incomplete, has_space, out);
+        assembler.insert(event, incomplete, has_room, out);
     }
 
     /// The response to a read when the first `now` events have happened and output up to
@@ -115,10 +115,10 @@ proptest! {
         let mut assembler = EventAssembler::new(Seq::START, 40);
         let mut out = Vec::new();
         let last = history.events.len() as u64;
-        for (index, has_space) in order.iter().zip(space) {
+        for (index, has_room) in order.iter().zip(space) {
             if last > 0 {
                 let seq = index.index(last as usize) as u64 + 1;
-                history.notify(&mut assembler, seq, tells_denial, has_space, &mut out);
+                history.notify(&mut assembler, seq, tells_denial, has_room, &mut out);
                 prop_assert_eq!(&out[..], &history.events[..out.len()], "in order, without duplicates");
                 prop_assert_eq!(assembler.next, Seq(out.len() as u64 + 1));
             }

@@ -15,7 +15,7 @@ struct FakeHost {
     kernel: Vec<KernelMount>,
 }
 
-impl HostPaths for FakeHost {
+impl HostView for FakeHost {
     fn exists(&self, path: &Path) -> bool {
         !path.ancestors().any(|part| self.missing.contains(part))
     }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Servers used by a command, each connected to once.
-pub(crate) struct Locations {
+pub(crate) struct LocationResolver {
     /// The value of `--on`.
     default_server: Option<String>,
     client_name: &'static str,
@@ -44,9 +44,9 @@ pub(crate) struct FileLocation {
     pub(crate) server: Option<String>,
 }
 
-impl Locations {
+impl LocationResolver {
     pub(crate) fn new(default_server: Option<&str>, client_name: &'static str) -> Self {
-        Locations {
+        LocationResolver {
             default_server: default_server.map(str::to_owned),
             client_name,
             servers: HashMap::new(),
@@ -119,7 +119,7 @@ pub(crate) async fn for_each_file(
     paths: &[Location],
     mut work: impl AsyncFnMut(FileLocation) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitCode> {
-    let mut locations = Locations::new(on, client_name);
+    let mut locations = LocationResolver::new(on, client_name);
     let addresses = paths.iter().map(|path| {
         let address = match path {
             Location::Here(path) if on.is_some() => {

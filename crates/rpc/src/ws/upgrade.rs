@@ -17,7 +17,7 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Parameters of the upgrade request.
 #[derive(Clone, Copy, Debug)]
-pub struct Opening<'a> {
+pub struct UpgradeRequest<'a> {
     /// Value of the `Host` header.
     pub host: &'a str,
     /// The path and query of the URL.
@@ -26,7 +26,7 @@ pub struct Opening<'a> {
 
 /// Error of the opening handshake.
 #[derive(Debug, thiserror::Error)]
-pub enum OpeningError {
+pub enum UpgradeError {
     /// The transport failed, or ended within the response.
     #[error("failed to request the websocket upgrade: {0}")]
     Io(io::Error),
@@ -39,26 +39,26 @@ pub enum OpeningError {
 }
 
 // Not `#[from]`, which would make it a source: the message contains it already.
-impl From<io::Error> for OpeningError {
+impl From<io::Error> for UpgradeError {
     fn from(error: io::Error) -> Self {
-        OpeningError::Io(error)
+        UpgradeError::Io(error)
     }
 }
 
 /// Performs the opening handshake. Returns the bytes that were received after the
 /// response head; they belong to the first frames.
-pub async fn open<S>(io: &mut S, opening: Opening<'_>) -> Result<Bytes, OpeningError>
+pub async fn open<S>(io: &mut S, request: UpgradeRequest<'_>) -> Result<Bytes, UpgradeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
     let key = random_key();
-    let request = format!(
+    let head = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n",
-        path = opening.path,
-        host = opening.host,
+        path = request.path,
+        host = request.host,
     );
-    io.write_all(request.as_bytes()).await?;
+    io.write_all(head.as_bytes()).await?;
     io.flush().await?;
     let mut received = BytesMut::new();
     let end = loop {
@@ -71,7 +71,7 @@ where
         match found {
             Some(at) => break at,
             None if received.len() > MAX_HEAD_BYTES => {
-                return Err(OpeningError::Malformed("the header is too long"));
+                return Err(UpgradeError::Malformed("the header is too long"));
             }
             None => {}
         }
@@ -82,17 +82,17 @@ where
 }
 
 /// Checks that the response accepts the upgrade with the expected key.
-fn check(head: &[u8], accept: &str) -> Result<(), OpeningError> {
-    let head = std::str::from_utf8(head).map_err(|_| OpeningError::Malformed("not text"))?;
+fn check(head: &[u8], accept: &str) -> Result<(), UpgradeError> {
+    let head = std::str::from_utf8(head).map_err(|_| UpgradeError::Malformed("not text"))?;
     let mut lines = head.split("\r\n");
     let status = lines
         .next()
         .and_then(|line| line.strip_prefix("HTTP/1.1 "))
         .and_then(|rest| rest.get(..3))
         .and_then(|code| code.parse().ok())
-        .ok_or(OpeningError::Malformed("not HTTP/1.1"))?;
+        .ok_or(UpgradeError::Malformed("not HTTP/1.1"))?;
     if status != 101 {
-        return Err(OpeningError::Rejected(status));
+        return Err(UpgradeError::Rejected(status));
     }
     let agrees = lines
         .filter_map(|line| line.split_once(':'))
@@ -102,7 +102,7 @@ fn check(head: &[u8], accept: &str) -> Result<(), OpeningError> {
     if agrees {
         Ok(())
     } else {
-        Err(OpeningError::Malformed("wrong Sec-WebSocket-Accept"))
+        Err(UpgradeError::Malformed("wrong Sec-WebSocket-Accept"))
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_after_the_response_are_returned() {
         let (mut ours, mut theirs) = tokio::io::duplex(4096);
-        let opening = Opening {
+        let upgrade = UpgradeRequest {
             host: "h",
             path: "/p",
         };
@@ -173,7 +173,7 @@ mod tests {
             );
             theirs.write_all(response.as_bytes()).await.unwrap();
         };
-        let (early, ()) = tokio::join!(open(&mut ours, opening), server);
+        let (early, ()) = tokio::join!(open(&mut ours, upgrade), server);
         assert_eq!(early.unwrap(), "frame");
     }
 

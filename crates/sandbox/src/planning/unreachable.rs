@@ -11,7 +11,7 @@ use crate::{Access, Origin, Presence, Rule, Warning, plan::is_kernel_path};
 
 /// An entry behind a closed directory.
 #[derive(Debug)]
-pub(super) struct Closed {
+pub(super) struct UnreachableEntry {
     pub(super) directory: PathBuf,
     /// The path of the entry; for a pattern, the directory itself.
     pub(super) path: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Closed {
     pub(super) origin: Origin,
 }
 
-impl Closed {
+impl UnreachableEntry {
     /// Returns the rule for the directory, if one is needed, and a warning.
     pub(super) fn to_rule(
         &self,
@@ -72,8 +72,8 @@ impl Closed {
 }
 
 /// Returns the entry for a directory that a scan could not read: anything in it may match.
-pub(super) fn from_pattern(directory: &Path) -> Closed {
-    Closed {
+pub(super) fn from_pattern(directory: &Path) -> UnreachableEntry {
+    UnreachableEntry {
         directory: directory.to_owned(),
         path: directory.to_owned(),
         access: Access::Deny,

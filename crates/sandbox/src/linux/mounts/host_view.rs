@@ -11,7 +11,7 @@ use rustix::fs::Access;
 use crate::linux::placeholder;
 
 /// Answers questions about the host's paths at the start of a process.
-pub(in crate::linux) trait HostPaths {
+pub(in crate::linux) trait HostView {
     /// Returns whether anything is at a path, including a dangling symbolic link.
     fn exists(&self, path: &Path) -> bool;
     /// Returns whether our user could create something in a directory, after a `chmod` if it owns it.
@@ -46,7 +46,7 @@ pub(in crate::linux) enum KernelMountKind {
 #[derive(Debug)]
 pub(in crate::linux) struct LocalHostPaths;
 
-impl HostPaths for LocalHostPaths {
+impl HostView for LocalHostPaths {
     fn exists(&self, path: &Path) -> bool {
         path.symlink_metadata().is_ok()
     }
