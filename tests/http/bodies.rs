@@ -119,7 +119,7 @@ async fn truncated_body_is_an_error() {
     .await;
     let error = super::request_fails(&client, get_params(&web.url("/"), json!({}))).await;
     assert_eq!(error.code, -32603);
-    let message = "http/request failed: the body broke off: ";
+    let message = "http/request failed: the body ended early: ";
     assert!(error.message.starts_with(message), "{error:?}");
     assert!(error.message.len() > message.len(), "{error:?}");
 }

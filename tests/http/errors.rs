@@ -9,8 +9,8 @@ use crate::ready;
 #[tokio::test]
 async fn invalid_requests_are_rejected() {
     let (_server, client) = ready().await;
-    let method = "http/request method is not one that can be sent";
-    let scheme = "http/request url is invalid: only http and https can be asked for";
+    let method = "http/request method is invalid";
+    let scheme = "http/request url is invalid: only http and https URLs are supported";
     for (more, message) in [
         (json!({"method": "G T"}), method),
         (json!({"method": "CONNECT"}), method),
@@ -30,7 +30,7 @@ async fn invalid_requests_are_rejected() {
         ),
         (
             json!({"headers": [{"name": "content-length", "value": "7"}]}),
-            "http/request header content-length does not tell the length of the body",
+            "http/request header content-length contradicts the length of the body",
         ),
         (
             json!({"requestId": "x".repeat(257)}),

@@ -102,11 +102,11 @@ async fn redirects_are_bounded() {
     })
     .await;
     let error = request_fails(&client, get_params(&web.url("/"), json!({}))).await;
-    let message = "http/request failed: it was redirected more than 10 times";
+    let message = "http/request failed: more than 10 redirects";
     assert_eq!(error.parts(), (-32603, message));
     assert_eq!(web.count(), 11);
     let error = request_fails(&client, get_params(&web.url("/out"), json!({}))).await;
     let message =
-        "http/request failed: it was redirected to something that is neither http nor https";
+        "http/request failed: redirect target is neither http nor https";
     assert_eq!(error.parts(), (-32603, message));
 }

@@ -99,7 +99,7 @@ async fn truncated_stream_reports_an_error() {
     let log = streamed(&client, "s").await;
     assert_eq!(log.bytes, b"five.");
     let error = log.error.expect("an error");
-    assert!(error.starts_with("the body broke off: "), "{error}");
+    assert!(error.starts_with("the body ended early: "), "{error}");
 }
 
 #[tokio::test]

@@ -113,7 +113,7 @@ pub enum Error {
         message: String,
     },
     /// Chunks of the body of an HTTP response are missing.
-    #[error("the response is incomplete: piece {seq} came where {expected} was expected")]
+    #[error("the response is incomplete: chunk {seq} received, expected {expected}")]
     BodyGap {
         /// The number of the first missing chunk.
         expected: u64,
@@ -127,7 +127,7 @@ pub enum Error {
         most: usize,
     },
     /// The local executor could not be created.
-    #[error("cannot prepare to start processes: {0}")]
+    #[error("cannot create the process spawner: {0}")]
     Setup(Arc<io::Error>),
 }
 

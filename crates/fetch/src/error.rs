@@ -6,7 +6,7 @@ use std::{error::Error, fmt, io, time::Duration};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The method is not a valid HTTP token, or is `CONNECT`.
-    #[error("method is not one that can be sent")]
+    #[error("method is invalid")]
     Method,
     /// The URL is invalid.
     #[error("url is invalid: {0}")]
@@ -21,7 +21,7 @@ pub enum RequestError {
     #[error("header {0} has a value that cannot be sent")]
     HeaderValue(String),
     /// `Content-Length`, in this spelling, differs from the length of the body.
-    #[error("header {0} does not tell the length of the body")]
+    #[error("header {0} contradicts the length of the body")]
     WrongLength(String),
     /// The environment variable of a header is unusable.
     #[error("header {name} {fault} executor environment variable {variable}")]
@@ -57,7 +57,7 @@ pub enum UrlFault {
     #[error("{0}")]
     Form(<reqwest::Url as std::str::FromStr>::Err),
     /// Its scheme is neither http nor https.
-    #[error("only http and https can be asked for")]
+    #[error("only http and https URLs are supported")]
     Scheme,
     /// It is longer than this, in bytes.
     #[error("it is longer than {0} bytes")]
@@ -68,7 +68,7 @@ pub enum UrlFault {
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The HTTP client could not be set up.
-    #[error("cannot prepare to make requests: {0}")]
+    #[error("cannot create the HTTP client: {0}")]
     Unprepared(io::Error),
     /// The connection failed.
     #[error("cannot connect to {host}: {cause}")]
@@ -90,13 +90,13 @@ pub enum FetchError {
     #[error("it took longer than {} ms", .0.as_millis())]
     TimedOut(Duration),
     /// There were too many redirects.
-    #[error("it was redirected more than {0} times")]
+    #[error("more than {0} redirects")]
     TooManyRedirects(usize),
     /// A redirect led to another scheme.
-    #[error("it was redirected to something that is neither http nor https")]
+    #[error("redirect target is neither http nor https")]
     ForeignRedirect,
     /// The body ended early.
-    #[error("the body broke off: {0}")]
+    #[error("the body ended early: {0}")]
     Body(Cause),
     /// The body is larger than this, in bytes, and so too large for a single response.
     #[error("the body is larger than {0} bytes, and has to be streamed (streamResponse: true)")]

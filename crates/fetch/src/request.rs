@@ -199,18 +199,18 @@ mod tests {
     fn invalid_requests_are_rejected_without_their_secrets() {
         assert_eq!(
             rejection("GE T", "http://h/"),
-            "method is not one that can be sent"
+            "method is invalid"
         );
         assert_eq!(
             rejection("", "http://h/"),
-            "method is not one that can be sent"
+            "method is invalid"
         );
         assert_eq!(
             rejection("CONNECT", "http://h/"),
-            "method is not one that can be sent"
+            "method is invalid"
         );
         for other in ["file:///etc/passwd", "ftp://h/", "data:,x", "ws://h/"] {
-            let expected = "url is invalid: only http and https can be asked for";
+            let expected = "url is invalid: only http and https URLs are supported";
             assert_eq!(rejection("GET", other), expected, "{other}");
         }
         assert_eq!(
@@ -265,7 +265,7 @@ mod tests {
         let request = with_header(request, "Content-Length", "3").unwrap();
         assert!(request.clone().body(Bytes::from_static(b"abc")).is_ok());
         let wrong = request.body(Bytes::from_static(b"abcd")).unwrap_err();
-        let expected = "header content-length does not tell the length of the body";
+        let expected = "header content-length contradicts the length of the body";
         assert_eq!(wrong.to_string(), expected);
     }
 

@@ -24,7 +24,7 @@ pub enum Malformed {
     #[error("message is larger than {MAX_MESSAGE_BYTES} bytes")]
     TooLarge,
     /// The message was skipped for lack of memory.
-    #[error("failed to hold the message: {}", crate::NoMemory)]
+    #[error("cannot allocate memory for the message: {}", crate::NoMemory)]
     NoMemory,
     /// The message is not UTF-8.
     #[error("message is not UTF-8: {0}")]

@@ -118,7 +118,7 @@ pub enum PrepareError {
     TooManyArguments(usize),
     /// The plan denies `/proc`, which the helper needs.
     #[error(
-        "{0:?} can't be denied: the sandbox needs one of its own there, which shows nothing of the host"
+        "{0:?} can't be denied: the sandbox mounts its own there"
     )]
     ProcDenied(PathBuf),
     /// The plan hides a shared library of the helper.

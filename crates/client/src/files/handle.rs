@@ -143,7 +143,7 @@ impl Files {
     ) -> Result<(), FileError> {
         let (path, bytes) = (path.as_ref(), bytes.into());
         if bytes.len() as u64 > WHOLE_BYTES {
-            let message = format!("more than {WHOLE_BYTES} bytes are written as a stream");
+            let message = format!("content is larger than {WHOLE_BYTES} bytes; use create");
             return Err(invalid("write", path, message));
         }
         let write = |backend: Backend, file| backend.write(file, bytes);
@@ -188,7 +188,7 @@ impl Files {
     /// The metadata of the file that a path leads to.
     pub async fn metadata(&self, path: impl AsRef<Path>) -> Result<FileMetadata, FileError> {
         let symlinks = self.symlinks;
-        self.perform("look at", path.as_ref(), |path| {
+        self.perform("read metadata of", path.as_ref(), |path| {
             FileOp::GetMetadata(FsGetMetadataParams { path, symlinks })
         })
         .await
@@ -196,7 +196,7 @@ impl Files {
 
     /// The path with all symbolic links resolved.
     pub async fn canonicalize(&self, path: impl AsRef<Path>) -> Result<PathBuf, FileError> {
-        self.perform("find", path.as_ref(), |path| {
+        self.perform("resolve", path.as_ref(), |path| {
             FileOp::Canonicalize(FsCanonicalizeParams { path })
         })
         .await

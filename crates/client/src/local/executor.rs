@@ -238,7 +238,7 @@ impl Inner {
         if gone {
             Ok(())
         } else {
-            let attempt = "ending what runs here";
+            let attempt = "terminating all processes";
             Err(Error::TimedOut { attempt, within })
         }
     }

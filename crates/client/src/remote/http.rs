@@ -298,7 +298,7 @@ mod tests {
         buffer.push(delta(1, b"a"));
         buffer.push(delta(3, b"c"));
         buffer.push(delta(2, b"b"));
-        let text = "the response is incomplete: piece 3 came where 2 was expected";
+        let text = "the response is incomplete: chunk 3 received, expected 2";
         assert_eq!(drain(&mut buffer), [r#"1 b"a""#, text, "end"]);
     }
 

@@ -94,12 +94,12 @@ async fn error_messages_are_the_same_on_all_executors() {
             (
                 HttpRequest::get("file:///etc/passwd"),
                 -32602,
-                "http/request url is invalid: only http and https can be asked for",
+                "http/request url is invalid: only http and https URLs are supported",
             ),
             (
                 HttpRequest::new("no method", "http://h/"),
                 -32602,
-                "http/request method is not one that can be sent",
+                "http/request method is invalid",
             ),
             (
                 get().header("A", "b\nc"),
@@ -109,7 +109,7 @@ async fn error_messages_are_the_same_on_all_executors() {
             (
                 get().header("Content-Length", "1"),
                 -32602,
-                "http/request header content-length does not tell the length of the body",
+                "http/request header content-length contradicts the length of the body",
             ),
             (
                 get().header_from_env("A", "", "NO_SUCH_VARIABLE"),
@@ -217,7 +217,7 @@ async fn truncated_body_is_an_error() {
         let response = executor.http(HttpRequest::get(web.url("/"))).await.unwrap();
         let error = response.body.bytes(MOST).await.unwrap_err();
         assert!(matches!(error, Error::BodyFailed { .. }), "{error:?}");
-        let words = "the response is incomplete: the body broke off: ";
+        let words = "the response is incomplete: the body ended early: ";
         assert!(error.to_string().starts_with(words), "{error}");
     })
     .await;

@@ -97,11 +97,11 @@ fn results_and_last_chunk_serialize() {
         seq: 2,
         delta_base64: b"".as_slice().into(),
         done: true,
-        error: Some("the body broke off".to_owned()),
+        error: Some("the body ended early".to_owned()),
     };
     let mut out = Vec::new();
     encode_notification(&mut out, HTTP_BODY_DELTA, &last).unwrap();
-    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"{"method":"http/request/bodyDelta","params":{"requestId":"r1","seq":2,"deltaBase64":"","done":true,"error":"the body broke off"}}"#);
+    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"{"method":"http/request/bodyDelta","params":{"requestId":"r1","seq":2,"deltaBase64":"","done":true,"error":"the body ended early"}}"#);
 }
 
 proptest! {
