@@ -28,7 +28,7 @@ async fn redirects_are_followed_unless_disabled() {
 }
 
 #[tokio::test]
-async fn body_is_kept_by_status_code() {
+async fn redirect_status_decides_whether_the_body_is_resent() {
     let (_server, client) = ready().await;
     let web = http_test_server::HttpTestServer::start(|request| {
         match request.target.strip_prefix("/to/") {
@@ -106,7 +106,6 @@ async fn redirects_are_bounded() {
     assert_eq!(error.parts(), (-32603, message));
     assert_eq!(web.count(), 11);
     let error = request_fails(&client, get_params(&web.url("/out"), json!({}))).await;
-    let message =
-        "http/request failed: redirect target is neither http nor https";
+    let message = "http/request failed: redirect target is neither http nor https";
     assert_eq!(error.parts(), (-32603, message));
 }

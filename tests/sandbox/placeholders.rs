@@ -309,7 +309,7 @@ async fn shared_path_with_different_grants_leaves_nothing() {
     assert!(dirs.workspace().join(".git/HEAD").exists());
 }
 
-/// As other users' placeholders in a temporary directory, which this server doesn't know.
+/// Simulates other users' placeholders in a temporary directory, which this server doesn't know.
 #[tokio::test]
 async fn concurrent_placeholders_do_not_fail_starts() {
     let (_server, client) = ready().await;

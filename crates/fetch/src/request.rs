@@ -197,18 +197,9 @@ mod tests {
 
     #[test]
     fn invalid_requests_are_rejected_without_their_secrets() {
-        assert_eq!(
-            rejection("GE T", "http://h/"),
-            "method is invalid"
-        );
-        assert_eq!(
-            rejection("", "http://h/"),
-            "method is invalid"
-        );
-        assert_eq!(
-            rejection("CONNECT", "http://h/"),
-            "method is invalid"
-        );
+        assert_eq!(rejection("GE T", "http://h/"), "method is invalid");
+        assert_eq!(rejection("", "http://h/"), "method is invalid");
+        assert_eq!(rejection("CONNECT", "http://h/"), "method is invalid");
         for other in ["file:///etc/passwd", "ftp://h/", "data:,x", "ws://h/"] {
             let expected = "url is invalid: only http and https URLs are supported";
             assert_eq!(rejection("GET", other), expected, "{other}");

@@ -76,7 +76,8 @@ impl Journal {
         self.evict();
     }
 
-    /// Skips a number, for a remote log that counted a message that is no event.
+    /// Skips an event number that the server used for a message that is not an event. Only for a
+    /// client's copy of a log.
     pub fn skip(&mut self) {
         self.next_number();
     }

@@ -16,7 +16,7 @@ pub struct Limits {
     /// Time to wait for a response to `server/discover`. After that the server is
     /// assumed to implement an older MCP version only.
     pub discovery: Duration,
-    /// Time to wait for a process's exit after its stdin was closed from its side.
+    /// Time to wait for a process's exit after the server closed its own stdin.
     pub exit_after_stdin_closed: Duration,
     /// Time that a server has to exit by itself after this side closed its stdin. After
     /// that it is terminated.

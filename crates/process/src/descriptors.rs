@@ -17,7 +17,7 @@ pub(crate) struct Ends {
     /// `None` is `/dev/null`.
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: Arc<OwnedFd>,
-    /// `None` on a terminal, which is `stdout` and all three.
+    /// `None` for a terminal: `stdout` then serves all three streams.
     pub(crate) stderr: Option<OwnedFd>,
 }
 

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_left_out_may_be_null() {
+    fn optional_members_accept_null() {
         let mut schema = schemars::json_schema!({
             "type": "object",
             "required": ["needed"],

@@ -117,9 +117,7 @@ pub enum PrepareError {
     )]
     TooManyArguments(usize),
     /// The plan denies `/proc`, which the helper needs.
-    #[error(
-        "{0:?} can't be denied: the sandbox mounts its own there"
-    )]
+    #[error("{0:?} can't be denied: the sandbox mounts its own there")]
     ProcDenied(PathBuf),
     /// The plan hides a shared library of the helper.
     #[error("the plan doesn't show {0:?}, which the sandbox's helper needs to start")]

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn our_times_are_found_behind_whatever_name_we_have() {
+    fn cpu_times_parse_with_any_process_name() {
         let stat = "7 (a) b) R 1 7 7 0 -1 4194304 100 0 0 0 1 20 300 4000 20 0 1 0 5000";
         assert_eq!(ours_and_our_children(stat), Some(4321));
         assert_eq!(ours_and_our_children("7"), None);

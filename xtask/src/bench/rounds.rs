@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_one_of_the_values_whatever_their_order() {
+    fn median_is_independent_of_order() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.0);
         assert_eq!(median(&[7.0]), 7.0);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_leaves_as_many_above_it_as_it_says() {
+    fn percentile_has_the_right_share_above() {
         let values: Vec<f64> = (1..=200).map(f64::from).collect();
         assert_eq!(percentile(&values, 50), 100.0);
         assert_eq!(percentile(&values, 99), 198.0);

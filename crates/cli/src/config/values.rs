@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn time_or_word_may_be_a_number_of_seconds() {
+    fn plain_number_is_a_time_in_seconds() {
         let time = Duration::from_secs(2);
         assert_eq!(max_ttl::parse("2"), Ok(Ttl::For(time)));
         assert_eq!(idle_timeout::parse("2"), Ok(Some(time)));

@@ -35,7 +35,7 @@ struct EndSignals {
     hangup: UnixSignal,
 }
 
-/// Fate of the process on SIGTERM or SIGHUP to this program.
+/// The action on SIGTERM or SIGHUP to this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnLeave {
     /// The process is terminated.

@@ -354,7 +354,7 @@ impl Inner {
     }
 }
 
-/// The error of a server for a failed start.
+/// Converts a start error to the error that a server returns.
 pub(super) fn start_error(error: StartError) -> RpcError {
     RpcError::of_kind(error.kind(), error.errno(), error.to_string())
 }

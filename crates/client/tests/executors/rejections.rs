@@ -15,7 +15,7 @@ async fn rejection(executor: &dyn Executor, start: Start) -> (i64, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rejections_are_worded_alike() {
+async fn error_texts_are_equal_on_all_executors() {
     on_every_executor(async |executor| {
         let no_argv: [&str; 0] = [];
         for (start, code, message) in [

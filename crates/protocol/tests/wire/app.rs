@@ -45,7 +45,7 @@ fn spawn_needs_only_required_members() {
 }
 
 #[test]
-fn null_switches_defaults_off() {
+fn null_disables_defaults() {
     let params: SpawnParams = parse(&json!({
         "command": ["ls"], "processHandle": "h", "cwd": "/", "outputBytesCap": null,
         "timeoutMs": null, "env": {"A": null, "B": "b"},
@@ -87,7 +87,7 @@ fn negative_timeouts_parse_and_relative_paths_fail() {
 }
 
 #[test]
-fn related_methods_of_spawn_parse() {
+fn params_of_other_spawn_methods_parse() {
     let params: WriteStdinParams =
         parse(&json!({"processHandle": "h", "deltaBase64": "no base64", "closeStdin": null}))
             .unwrap();

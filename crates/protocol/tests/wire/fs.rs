@@ -64,7 +64,7 @@ fn switches_are_on_unless_they_are_turned_off() {
 }
 
 #[test]
-fn file_of_another_host_is_told_apart() {
+fn uri_of_another_host_is_recognized() {
     let open = json!({"handleId": "h", "path": "file://elsewhere/a", "sandbox": null});
     let error = parse::<FsOpenParams>(&open).unwrap_err();
     assert!(error.is_foreign_path());
@@ -90,7 +90,7 @@ fn file_of_another_host_is_told_apart() {
 }
 
 #[test]
-fn bad_base64_is_for_the_method_to_refuse() {
+fn invalid_base64_parses_as_an_error_value() {
     let write: FsWriteFileParams =
         parse(&json!({"path": "file:///a", "dataBase64": "aGk"})).unwrap();
     assert_eq!(
@@ -108,7 +108,7 @@ fn bad_base64_is_for_the_method_to_refuse() {
 }
 
 #[test]
-fn a_walk_needs_all_its_limits() {
+fn walk_requires_all_limits() {
     let params = json!({"path": "file:///a", "options": {
         "maxDepth": 1, "maxDirectories": 2, "maxEntries": 3, "followDirectorySymlinks": true,
     }, "sandbox": {"permissions": {"type": "disabled"}}});
@@ -207,7 +207,7 @@ fn results() {
 proptest! {
     /// The answer that is made by hand is the one that serde would give.
     #[test]
-    fn a_file_is_answered_as_serde_would(
+    fn read_file_response_equals_serde_output(
         blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 3), 0..20),
         last in proptest::collection::vec(any::<u8>(), 0..5),
         id in prop_oneof![any::<i64>().prop_map(RequestId::Integer), ".*".prop_map(RequestId::Text)],

@@ -371,7 +371,7 @@ mod tests {
     use crate::Network;
     use crate::policy::FileSystem;
 
-    /// As if planning hung on a file system in every slot.
+    /// Simulates planning that hangs in every slot.
     #[tokio::test(start_paused = true)]
     async fn preparation_times_out() {
         let command = HelperCommand {

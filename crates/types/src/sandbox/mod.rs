@@ -1,7 +1,6 @@
 //! Sandbox policies: the permissions of a confined process, in terms that hold on every host.
 //!
-//! A policy speaks of project roots and the temporary directory, and does not ask whether a path
-//! exists. The `sandbox` crate binds it to the paths of a host.
+//! A policy names project roots and the temporary directory, whether or not they exist. The `sandbox` crate binds it to the paths of a host.
 
 mod entry;
 mod policy;

@@ -42,7 +42,7 @@ impl TlsConfig {
         Self::new(roots)
     }
 
-    /// Names the crypto provider instead of installing one: the default belongs to the program.
+    /// Passes the crypto provider explicitly; a process-wide default is the program's choice.
     fn new(roots: RootCertStore) -> io::Result<Self> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder

@@ -1,4 +1,4 @@
-//! Servers whose answers about files can't be true.
+//! Servers that send invalid responses about files.
 
 use outpost_client::{Executor as _, FileErrorKind};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn list(connection: &mut SimConnection, names: &[&str]) {
 
 /// A copy joins entry names to a local path.
 #[tokio::test(start_paused = true)]
-async fn names_that_lead_out_of_their_directory_are_refused() {
+async fn names_outside_the_directory_are_rejected() {
     let mut sim = Sim::new();
     let (remote, mut connection) = sim.connect(old_server()).await;
     let files = remote.files();
@@ -43,7 +43,7 @@ async fn names_that_lead_out_of_their_directory_are_refused() {
 
 /// The next block begins where this one should have ended.
 #[tokio::test(start_paused = true)]
-async fn a_block_of_another_length_than_was_asked_for_is_an_error() {
+async fn block_of_wrong_length_is_an_error() {
     for (len, eof) in [
         (BLOCK - 1, false),
         (BLOCK + 1, false),
