@@ -132,6 +132,108 @@ async fn hundred_megabytes_arrive_unchanged() {
 async fn broken_pipe_ends_the_command_quietly() {
     let tag = TestTag::new();
     let mut child = command(&["run", "--", "yes"], &tag).spawn().expect("spawn");
+    let mut stdout = child.stdout.take().expect("piped");
+    stdout.read_exact(&mut [0; 100]).await.expect("it writes");
+    drop(stdout);
+    let output = finish(child).await;
+    assert_eq!(output.status.code(), Some(141));
+    assert_eq!(text(&output.stderr), "");
+    tag.gone().await;
+}
+
+#[tokio::test]
+async fn sigterm_terminates_the_command() {
+    for (script, code) in [
+        ("echo ready; exec sleep 1000", 143),
+        (
+            "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.02; done",
+            5,
+        ),
+        (
+            "trap '' TERM HUP; echo ready; while :; do sleep 0.02; done",
+            137,
+        ),
+    ] {
+        let tag = TestTag::new();
+        let mut child = command(&["run", "--", "sh", "-c", script], &tag)
+            .spawn()
+            .expect("spawn");
+        let mut stdout = child.stdout.take().expect("piped");
+        stdout.read_exact(&mut [0; 6]).await.expect("ready");
+        send(&child, Signal::TERM);
+        assert_eq!(finish(child).await.status.code(), Some(code), "{script}");
+        tag.gone().await;
+    }
+}
+
+#[tokio::test]
+async fn usage_errors_exit_with_2() {
+    for args in [
+        &["run"][..],
+        &["run", "--env", "=x", "--", "true"],
+        &["run", "--timeout", "5 parsecs", "--", "true"],
+        &["run", "--timeout", "0", "--", "true"],
+        &["run", "--timeout", "0s", "--", "true"],
+        &["run", "-d", "-i", "--", "true"],
+        &["run", "-x", "true"],
+        &["run", "--on", "http://nowhere", "--", "true"],
+    ] {
+        let output = outcome(args, b"").await;
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert_eq!(text(&output.stdout), "");
+    }
+}
+
+#[tokio::test]
+async fn misspelt_option_is_not_a_command() {
+    let output = outcome(&["run", "--timeuot", "3s", "true"], b"").await;
+    assert_eq!(output.status.code(), Some(2));
+    let printed = text(&output.stderr);
+    assert!(
+        printed.contains("--timeuot") && printed.contains("'--timeout'"),
+        "{printed}"
+    );
+    // All arguments after the command's name belong to the command.
+    let output = outcome(&["run", "echo", "-n", "--timeuot", "--", "-t"], b"").await;
+    assert_eq!(text(&output.stdout), "--timeuot -- -t");
+}
+
+#[tokio::test]
+async fn sigkill_of_outpost_kills_the_tree() {
+    let tag = TestTag::new();
+    let script = "setsid sleep 1000 & echo ready; sleep 1000";
+    let mut child = command(&["run", "--", "sh", "-c", script], &tag)
+        .spawn()
+        .expect("spawn");
+    let mut stdout = child.stdout.take().expect("piped");
+    stdout.read_exact(&mut [0; 6]).await.expect("ready");
+    send(&child, Signal::KILL);
+    tag.gone().await;
+}
+
+#[tokio::test]
+async fn daemon_holding_the_output_is_not_waited_for() {
+    for flags in [&[][..], &["--timeout", "500ms"]] {
+        let command = ["--", "sh", "-c", "sleep 1000 & echo done; exit 3"];
+        let args: Vec<_> = ["run"]
+            .iter()
+            .chain(flags)
+            .chain(&command)
+            .copied()
+            .collect();
+        let output = outcome(&args, b"").await;
+        assert_eq!(text(&output.stdout), "done\n");
+        assert_eq!(output.status.code(), Some(3), "{flags:?}");
+    }
+}
+
+#[tokio::test]
+async fn blocked_stdout_does_not_delay_the_exit() {
+    let tag = TestTag::new();
+    let script = "trap '' TERM HUP; head -c 20000000 /dev/zero";
+    let mut child = command(&["run", "--", "sh", "-c", script], &tag)
+        .spawn()
+        .expect("spawn");
     let stdout = child.stdout.take().expect("piped");
     let capacity = rustix::pipe::fcntl_getpipe_size(&stdout).expect("a pipe") as u64;
     deadline::poll_until("a full pipe", || {
