@@ -31,8 +31,9 @@ pub struct FileReader {
     file: Arc<dyn BlockReader>,
     path: PathBuf,
     metadata: FileMetadata,
-    /// Requests in flight. Polling advances all of them, so that the latency of the connection is
-    /// paid once and not for every block.
+    /// Requests in flight, so that the latency of the connection is paid once and not for every
+    /// block. While the oldest one is finished, a poll returns it without polling the others, so
+    /// each is polled once before it is added: the first poll sends its request.
     pipeline: FuturesOrdered<FileFuture<Block>>,
     /// The offset of the next block to request.
     next: u64,
@@ -112,7 +113,7 @@ impl FileReader {
             if let Some(error) = &self.failed {
                 return Poll::Ready(Err(self.error(error.clone())));
             }
-            self.request_blocks();
+            self.request_blocks(cx);
             match ready!(self.pipeline.poll_next_unpin(cx)) {
                 Some(Ok(block)) => {
                     // Later blocks may have content by now, which would leave a gap.
@@ -122,7 +123,7 @@ impl FileReader {
                     }
                     self.current = block.chunk;
                     // Request the next block before this one is processed.
-                    self.request_blocks();
+                    self.request_blocks(cx);
                 }
                 Some(Err(error)) => {
                     self.pipeline = FuturesOrdered::new();
@@ -135,14 +136,18 @@ impl FileReader {
     }
 
     /// Requests blocks ahead, up to the known size.
-    fn request_blocks(&mut self) {
+    fn request_blocks(&mut self, cx: &mut Context<'_>) {
         while !self.ended && self.pipeline.len() < BLOCKS_AHEAD {
             // Files in /proc report size 0, so one block is always requested.
             if self.next >= self.metadata.size && !self.pipeline.is_empty() {
                 return;
             }
-            let block = Arc::clone(&self.file).read_block(self.next, BLOCK_BYTES);
-            self.pipeline.push_back(block);
+            let mut block = Arc::clone(&self.file).read_block(self.next, BLOCK_BYTES);
+            let polled = block.as_mut().poll(cx);
+            self.pipeline.push_back(match polled {
+                Poll::Ready(done) => Box::pin(std::future::ready(done)),
+                Poll::Pending => block,
+            });
             self.next = self.next.saturating_add(BLOCK_BYTES);
         }
     }

@@ -30,7 +30,8 @@ const MAX_IN_FLIGHT: usize = 8;
 pub struct FileWriter {
     file: Arc<dyn BlockWriter>,
     path: PathBuf,
-    /// Requests in flight, all of which a poll advances.
+    /// Requests in flight. The first poll of one sends it, and a poll of the queue reaches a new
+    /// one only after those that are finished, so the queue is polled until it is pending.
     pipeline: FuturesOrdered<FileFuture<()>>,
     /// Bytes that do not fill a block yet.
     collected: Vec<u8>,
