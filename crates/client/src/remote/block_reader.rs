@@ -6,7 +6,8 @@ use outpost_protocol::{
     FileMetadata, FileOp, FileRequest, FsGetMetadataParams, FsOpenParams, FsOpenResult,
     FsReadBlockParams, Method, Symlinks,
 };
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
     connection::{CallError, Connection},
@@ -30,10 +31,12 @@ pub(super) struct RemoteBlockReader {
     /// The metadata before the file was opened.
     before: FileMetadata,
     /// The metadata after the file was opened. Locked while it is requested.
-    after: Mutex<Option<FileMetadata>>,
-    /// The open file, or the error since it is known to have changed. Locked while the file is
-    /// opened again, so that concurrent reads open it once.
+    after: AsyncMutex<Option<FileMetadata>>,
+    /// The open file, or the error since it is known to have changed.
     handle: Mutex<Result<Arc<FileHandle>, BackendError>>,
+    /// Locked while the file is opened again, so that concurrent reads open it once. The error of
+    /// the last attempt, which the reads that waited for it return too.
+    reopening: AsyncMutex<Option<BackendError>>,
 }
 
 impl RemoteBlockReader {
@@ -55,8 +58,9 @@ impl RemoteBlockReader {
                 guard,
                 file,
                 before,
-                after: Mutex::new(None),
+                after: AsyncMutex::new(None),
                 handle: Mutex::new(Ok(Arc::new(handle))),
+                reopening: AsyncMutex::new(None),
             };
             return Ok(OpenedFile {
                 reader: Arc::new(reader),
@@ -96,26 +100,50 @@ impl RemoteBlockReader {
 
     /// The current handle, or a new one if its connection is lost.
     async fn handle(&self) -> Result<Arc<FileHandle>, BackendError> {
-        let mut handle = self.handle.lock().await;
-        if handle.as_ref().is_ok_and(|open| open.connection.is_lost()) {
-            let reopened = self.reopen().await.map(Arc::new);
-            if reopened.as_ref().is_err_and(|error| !error.is_changed()) {
-                return reopened;
-            }
-            *handle = reopened;
+        if let Some(known) = self.known_handle() {
+            return known;
         }
-        handle.clone()
+        let mut attempt = match self.reopening.try_lock() {
+            Ok(attempt) => attempt,
+            Err(_) => {
+                let attempt = self.reopening.lock().await;
+                if let Some(error) = &*attempt {
+                    return Err(error.clone());
+                }
+                attempt
+            }
+        };
+        if let Some(known) = self.known_handle() {
+            return known;
+        }
+        *attempt = None;
+        let reopened = self.reopen().await.map(Arc::new);
+        match &reopened {
+            Ok(handle) => *self.handle.lock() = Ok(Arc::clone(handle)),
+            Err(error) => *attempt = Some(error.clone()),
+        }
+        reopened
     }
 
+    /// The current handle, or the error if the file has changed. None if the handle's connection
+    /// is lost.
+    fn known_handle(&self) -> Option<Result<Arc<FileHandle>, BackendError>> {
+        let handle = self.handle.lock();
+        let is_lost = handle.as_ref().is_ok_and(|open| open.connection.is_lost());
+        (!is_lost).then(|| handle.clone())
+    }
+
+    /// Opens the file again. Stores an error only if another file is found: other errors may be
+    /// temporary, so the next read tries again.
     async fn reopen(&self) -> Result<FileHandle, BackendError> {
-        let changed = |message| Err(BackendError::new(FileErrorKind::Changed, message));
+        let changed = |message| BackendError::new(FileErrorKind::Changed, message);
         loop {
             let connection = self.guard.session.connection().await?;
             let after = self.after.try_lock().ok().and_then(|after| *after);
             if after != Some(self.before) {
-                return changed(
+                return Err(changed(
                     "the connection was lost before it was known which file was opened",
-                );
+                ));
             }
             let opened = async {
                 let handle = open_handle(&self.guard, &connection, &self.file).await?;
@@ -124,7 +152,10 @@ impl RemoteBlockReader {
             match opened.await {
                 Ok((handle, now)) if now == self.before => return Ok(handle),
                 Ok(_) => {
-                    return changed("the connection was lost, and the file has changed meanwhile");
+                    let error =
+                        changed("the connection was lost, and the file has changed meanwhile");
+                    *self.handle.lock() = Err(error.clone());
+                    return Err(error);
                 }
                 Err(CallError::Lost(_)) => {}
                 Err(error) => {

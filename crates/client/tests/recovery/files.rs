@@ -117,6 +117,27 @@ async fn blocks_are_requested_ahead_and_may_arrive_in_any_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn slow_reader_requests_a_block_for_each_that_it_takes() {
+    let mut sim = Sim::new();
+    let (remote, mut connection) = sim.connect(old_server()).await;
+    let file = SimFile {
+        size: 20 * BLOCK,
+        modified: 1,
+    };
+    let mut reader = opened(&remote, &mut connection, &file).await;
+    // Eight blocks and the metadata.
+    let (taken, _) = tokio::join!(reader.next_bytes(), file.serve(&mut connection, 9));
+    assert!(taken.unwrap() == content(0, BLOCK));
+    for number in 1..5 {
+        // The reader is not polled meanwhile.
+        let request = connection.expect_request("fs/readBlock").await;
+        assert_eq!(request["params"]["offset"], (number + 7) * BLOCK);
+        let taken = reader.next_bytes().await.unwrap();
+        assert!(taken == content(number * BLOCK, BLOCK), "block {number}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn end_at_a_block_boundary_is_requested() {
     let mut sim = Sim::new();
     let (remote, mut connection) = sim.connect(old_server()).await;
@@ -233,6 +254,42 @@ async fn removed_file_is_not_read_on() {
     let error = soon("an error", reading).await.unwrap().unwrap_err();
     assert_eq!(kind_of(&error), FileErrorKind::Changed, "{error}");
     assert!(error.to_string().contains(words), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_reopen_is_tried_again_unless_the_file_has_changed() {
+    let mut sim = Sim::new();
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let mut file = SimFile {
+        size: 100,
+        modified: 1,
+    };
+    let reader = opened(&remote, &mut connection, &file).await;
+    let (read, _) = tokio::join!(reader.read_at(0, 10), file.serve(&mut connection, 2));
+    assert_eq!(read.unwrap(), content(0, 10));
+    drop(connection);
+
+    let (mut connection, _) = sim.resumed(full_server()).await;
+    let refusing = async {
+        let open = connection.expect_request("fs/open").await;
+        let words = "No such file or directory (os error 2)";
+        connection.reject(&open, -32004, words).await;
+    };
+    let (read, ()) = tokio::join!(reader.read_at(0, 10), refusing);
+    assert_eq!(read.unwrap_err().kind(), FileErrorKind::Changed);
+    let (read, asked) = tokio::join!(reader.read_at(0, 10), file.serve(&mut connection, 3));
+    assert_eq!(asked, ["fs/open", "fs/getMetadata", "fs/readBlock"]);
+    assert_eq!(read.unwrap(), content(0, 10));
+    drop(connection);
+
+    let (mut connection, _) = sim.resumed(full_server()).await;
+    file.modified = 2;
+    let (read, _) = tokio::join!(reader.read_at(0, 10), file.serve(&mut connection, 2));
+    assert_eq!(read.unwrap_err().kind(), FileErrorKind::Changed);
+    connection.expect_request("fs/close").await;
+    let read = reader.read_at(0, 10).await;
+    assert_eq!(read.unwrap_err().kind(), FileErrorKind::Changed);
+    connection.expect_silence(Duration::from_secs(1)).await;
 }
 
 /// A file replaced between the metadata request and the open cannot be identified, so it is not
