@@ -3,12 +3,14 @@
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
-use futures_util::{TryStreamExt as _, stream};
 use outpost_protocol::{
     Delivery, Empty, INITIALIZED, InitializeParams, Method, ReceivedInitializeResult,
     TerminateResult, code,
 };
-use tokio::time::{sleep, sleep_until, timeout, timeout_at};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, sleep_until, timeout, timeout_at},
+};
 
 use super::{
     connection::{CallError, Connection, receiver},
@@ -24,6 +26,7 @@ use crate::Error;
 const CONCURRENT_READS: usize = 16;
 
 /// Connects a session and keeps it connected until it fails or the executor is closed.
+#[derive(Clone)]
 pub(super) struct Reconnector {
     session: Arc<Session>,
     table: Arc<ProcessTable>,
@@ -169,11 +172,14 @@ impl Reconnector {
     }
 
     async fn resume(&self, connection: &Connection) -> Result<(), AttemptError> {
+        let Some(id) = self.session.id() else {
+            let loss = Loss::permanent("there is no session to resume");
+            return Err(AttemptError::Lost(loss));
+        };
         // Processes that close from here on are not in the request; they are acknowledged later.
         let from = self.table.resume_from();
-        let id = self.session.id();
-        let response = self.initialize(connection, id, false, from.clone()).await;
-        response.map_err(attempt_error)?;
+        let handshake = self.initialize(connection, Some(id), false, from.clone());
+        handshake.await.map_err(attempt_error)?;
         self.table.resumed(&from);
         Ok(())
     }
@@ -210,16 +216,28 @@ impl Reconnector {
 
     /// Terminates orphaned processes, then reads the missed events of all others. Fails only if
     /// the connection does.
-    async fn catch_up(&self, connection: &Connection) -> Result<(), String> {
+    async fn catch_up(&self, connection: &Arc<Connection>) -> Result<(), String> {
         self.terminate_orphans(connection).await?;
         if self.session.is_acked() {
             // The server sends all events after `resume_from`.
             return Ok(());
         }
-        let catch_up = |process| self.catch_up_process(connection, process);
-        stream::iter(self.table.followed().into_iter().map(Ok))
-            .try_for_each_concurrent(CONCURRENT_READS, catch_up)
-            .await?;
+        // In tasks of their own: a panic in one leaves the session and the other processes alone.
+        let mut reads = JoinSet::new();
+        for process in self.table.followed() {
+            if reads.len() >= CONCURRENT_READS
+                && let Some(Ok(outcome)) = reads.join_next().await
+            {
+                outcome?;
+            }
+            let (this, connection) = (self.clone(), Arc::clone(connection));
+            reads.spawn(async move { this.catch_up_process(&connection, process).await });
+        }
+        while let Some(read) = reads.join_next().await {
+            if let Ok(outcome) = read {
+                outcome?;
+            }
+        }
         // Processes whose events are lost have become orphans.
         self.terminate_orphans(connection).await
     }
