@@ -122,7 +122,8 @@ impl HttpBodies {
         self.bodies.lock().remove(request_id)
     }
 
-    /// Returns the next chunk of a body with its number, or `None` at the end.
+    /// Returns the next chunk of a body with its number, or `None` at the end. A body that is not
+    /// registered fails: without its end, it can't be known to be complete.
     fn poll(
         &self,
         request_id: &str,
@@ -130,7 +131,10 @@ impl HttpBodies {
     ) -> Poll<Option<Result<(u64, Bytes), Error>>> {
         match self.bodies.lock().get_mut(request_id) {
             Some(body) => body.poll(cx),
-            None => Poll::Ready(None),
+            None => {
+                let message = "it is not being received".to_owned();
+                Poll::Ready(Some(Err(Error::BodyFailed { message })))
+            }
         }
     }
 
@@ -263,6 +267,13 @@ mod tests {
                 Poll::Ready(Some(Err(error))) => popped.push(error.to_string()),
             }
         }
+    }
+
+    #[test]
+    fn unknown_body_fails() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = HttpBodies::default().poll("r", &mut cx);
+        assert!(matches!(polled, Poll::Ready(Some(Err(_)))), "{polled:?}");
     }
 
     #[test]
