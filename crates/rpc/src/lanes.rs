@@ -25,8 +25,21 @@ pub type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// even if the caller is dropped.
 pub struct Lanes<K> {
     /// The keys with a running job, and the jobs queued behind it.
-    busy: Arc<Mutex<HashMap<K, VecDeque<Job>>>>,
+    busy: Arc<Mutex<HashMap<K, VecDeque<GuardedJob>>>>,
     tracker: TaskTracker,
+}
+
+/// A job, and what is dropped when it is done.
+struct GuardedJob {
+    job: Job,
+    guard: Option<oneshot::Sender<()>>,
+}
+
+impl GuardedJob {
+    async fn run(self) {
+        self.job.await;
+        drop(self.guard);
+    }
 }
 
 impl<K: Hash + Eq + Clone + Send + 'static> Lanes<K> {
@@ -41,34 +54,41 @@ impl<K: Hash + Eq + Clone + Send + 'static> Lanes<K> {
 
     /// Runs a job behind those with the same key. Returns once the job is done or has to
     /// wait.
-    pub async fn run(&self, key: K, mut job: Job) {
+    pub async fn run(&self, key: K, job: Job) {
+        self.run_guarded(key, GuardedJob { job, guard: None }).await;
+    }
+
+    async fn run_guarded(&self, key: K, mut guarded: GuardedJob) {
         {
             let mut busy = self.busy.lock();
             if let Some(queued) = busy.get_mut(&key) {
-                queued.push_back(job);
+                queued.push_back(guarded);
                 return;
             }
             busy.insert(key.clone(), VecDeque::new());
         }
-        let done = poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx).is_ready())).await;
+        let done = poll_fn(|cx| Poll::Ready(guarded.job.as_mut().poll(cx).is_ready())).await;
         if done {
             match next_job(&self.busy, &key) {
                 None => return,
-                Some(next) => job = next,
+                Some(next) => guarded = next,
             }
         }
         let busy = Arc::clone(&self.busy);
         self.tracker.spawn(async move {
-            job.await;
+            guarded.run().await;
             while let Some(next) = next_job(&busy, &key) {
-                next.await;
+                next.run().await;
             }
         });
     }
 }
 
 /// Takes the next job of a lane. Removes the lane if there is none.
-fn next_job<K: Hash + Eq>(busy: &Mutex<HashMap<K, VecDeque<Job>>>, key: &K) -> Option<Job> {
+fn next_job<K: Hash + Eq>(
+    busy: &Mutex<HashMap<K, VecDeque<GuardedJob>>>,
+    key: &K,
+) -> Option<GuardedJob> {
     let mut busy = busy.lock();
     let next = busy.get_mut(key).and_then(VecDeque::pop_front);
     if next.is_none() {
@@ -131,11 +151,10 @@ impl ProcessLanes {
 /// Runs a job in `lanes`, and blocks `other` until it is done.
 async fn run_before(lanes: &Lanes<String>, other: &Lanes<String>, key: String, job: Job) {
     let (guard, mut done) = oneshot::channel::<()>();
-    let guarded = Box::pin(async move {
-        job.await;
-        drop(guard);
-    });
-    lanes.run(key.clone(), guarded).await;
+    let guard = Some(guard);
+    lanes
+        .run_guarded(key.clone(), GuardedJob { job, guard })
+        .await;
     if done.try_recv() == Err(TryRecvError::Closed) {
         return;
     }

@@ -89,12 +89,6 @@ impl BackendError {
         }
     }
 
-    /// Whether the path leads to another file than before.
-    #[cfg(feature = "remote")]
-    pub(crate) fn is_changed(&self) -> bool {
-        self.kind == FileErrorKind::Changed
-    }
-
     /// The error when a file is opened again and its path does not lead to it any more.
     #[cfg(feature = "remote")]
     pub(crate) fn while_reopening(mut self) -> Self {
@@ -108,8 +102,10 @@ impl BackendError {
     /// The consequence for a file when the executor is lost.
     pub(crate) fn lost(kind: FileErrorKind, error: Error) -> Self {
         BackendError {
-            executor_error: Some(Box::new(error.clone())),
-            ..BackendError::new(kind, error.to_string())
+            kind,
+            message: error.to_string().into(),
+            errno: None,
+            executor_error: Some(Box::new(error)),
         }
     }
 }
@@ -124,30 +120,25 @@ impl From<RpcError> for BackendError {
 /// the operation.
 impl From<Error> for BackendError {
     fn from(error: Error) -> Self {
-        if let Error::Rejected {
+        let Error::Rejected {
             code,
             kind,
             errno,
             ref message,
         } = error
-        {
-            let kind = match code {
-                code::NOT_FOUND
-                | code::INVALID_REQUEST
-                | code::INVALID_PARAMS
-                | code::INTERNAL_ERROR
-                    if kind == ErrorKind::PermissionDenied =>
-                {
-                    FileErrorKind::Denied
-                }
-                code::NOT_FOUND => FileErrorKind::NotFound,
-                code::INVALID_REQUEST | code::INVALID_PARAMS => FileErrorKind::Invalid,
-                code::INTERNAL_ERROR => FileErrorKind::Failed,
-                _ => return BackendError::lost(FileErrorKind::Unavailable, error),
-            };
-            return BackendError::rejected(kind, errno, message.as_str());
+        else {
+            return BackendError::lost(FileErrorKind::Unavailable, error);
+        };
+        let mut file_kind = match code {
+            code::NOT_FOUND => FileErrorKind::NotFound,
+            code::INVALID_REQUEST | code::INVALID_PARAMS => FileErrorKind::Invalid,
+            code::INTERNAL_ERROR => FileErrorKind::Failed,
+            _ => return BackendError::lost(FileErrorKind::Unavailable, error),
+        };
+        if kind == ErrorKind::PermissionDenied {
+            file_kind = FileErrorKind::Denied;
         }
-        BackendError::lost(FileErrorKind::Unavailable, error)
+        BackendError::rejected(file_kind, errno, message.as_str())
     }
 }
 

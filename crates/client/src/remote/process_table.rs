@@ -46,7 +46,7 @@ pub(super) struct ProcessTable {
     pub(super) session: Arc<Session>,
     entries: Mutex<Entries<Arc<RemoteProcess>>>,
     acks: Mutex<Acks>,
-    /// Wakes the task that sends acknowledgements: a deadline is earlier than it assumes.
+    /// Wakes the task that sends acknowledgements: a deadline may be earlier than it assumes.
     deadline_changed: Notify,
 }
 
@@ -200,6 +200,7 @@ impl ProcessTable {
             },
             // Acknowledge, so that the process is not held back.
             Recipient::Orphaned => self.acknowledge(id, seq, output_len(&event), closed),
+            // The process may be new, and its expiry the next deadline.
             Recipient::Unclaimed => self.deadline_changed.notify_one(),
             Recipient::TooMany => self.acknowledge_now(id, seq),
             Recipient::None => {}

@@ -195,13 +195,13 @@ impl<P> Entries<P> {
     /// orphans.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<(String, Unclaimed)> {
         let entries = self.entries.iter();
-        let unclaimed = entries.filter_map(|(id, entry)| match entry {
-            Entry::Unclaimed(unclaimed) => Some((id.clone(), *unclaimed)),
-            Entry::Followed(_) | Entry::Orphaned => None,
+        let expired = entries.filter_map(|(id, entry)| match entry {
+            Entry::Unclaimed(unclaimed) if unclaimed.expires <= now => {
+                Some((id.clone(), *unclaimed))
+            }
+            _ => None,
         });
-        let expired: Vec<_> = unclaimed
-            .filter(|(_, unclaimed)| unclaimed.expires <= now)
-            .collect();
+        let expired: Vec<_> = expired.collect();
         self.unclaimed -= expired.len();
         for (id, unclaimed) in &expired {
             self.entries.remove(id);

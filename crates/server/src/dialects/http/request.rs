@@ -79,9 +79,9 @@ impl Exchanges {
             .requests
             .lock()
             .stream(id)
-            .map(|stream| stream.body.upgrade());
+            .and_then(|stream| stream.body.upgrade());
         // The stream may have ended meanwhile.
-        if let Some(Some(body)) = body {
+        if let Some(body) = body {
             body.update(|backlog| backlog.acknowledge(seq));
         }
     }
@@ -195,7 +195,7 @@ struct Collected<'a> {
     bytes: usize,
     reservation: Reservation,
     /// The permit of a large body, held until the response is queued.
-    _large: Option<Option<SemaphorePermit<'a>>>,
+    _large: Option<SemaphorePermit<'a>>,
 }
 
 /// Collects a response with its body.
@@ -220,7 +220,7 @@ async fn collect(
         result: result_of(response.status, response.headers, body),
         bytes,
         reservation,
-        _large: large,
+        _large: large.flatten(),
     })
 }
 
