@@ -61,8 +61,9 @@ impl<'a> Request<'a> {
         self.reply.accept(parsed)
     }
 
-    /// Responds at once.
-    pub(super) fn answer<T: Deserialize<'a>, R: Serialize>(
+    /// Serves the request and responds at once. Returns `None` if the params are invalid, but not if
+    /// `serve` fails.
+    pub(super) fn respond_now<T: Deserialize<'a>, R: Serialize>(
         self,
         serve: impl FnOnce(T) -> Result<R, RpcError>,
     ) -> Option<()> {
@@ -236,7 +237,7 @@ impl Dispatch {
         }
     }
 
-    /// Checks and admits a request, and serves it. Returns `None` if it was rejected.
+    /// Checks and admits a request, and serves it. Returns `None` if it was rejected before.
     async fn request(
         &mut self,
         id: RequestId,

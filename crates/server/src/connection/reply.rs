@@ -51,7 +51,10 @@ impl Reply {
     }
 
     /// Sends the outcome of `job`.
-    pub(crate) async fn answer<T: Serialize>(self, job: impl Future<Output = Result<T, RpcError>>) {
+    pub(crate) async fn send_outcome<T: Serialize>(
+        self,
+        job: impl Future<Output = Result<T, RpcError>>,
+    ) {
         self.send(job.await);
     }
 

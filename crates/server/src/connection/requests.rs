@@ -26,21 +26,24 @@ use crate::dialects::{
 };
 
 /// Each function serves the methods of some families. It returns `None` if the request was
-/// rejected.
+/// rejected before it was served. One that was served and failed is not distinguished from one that
+/// succeeded.
 impl Dispatch {
     /// Serves `process/*` of the exec dialect, `session/*`, `environment/*` and `http/*`.
     pub(super) async fn serve_exec(&self, request: Request<'_>) -> Option<()> {
         let caller = self.caller()?;
         let server = &self.connection.server;
         match request.method {
-            Method::EnvironmentInfo => request.answer(|Empty {}| Ok(&server.host.info)),
-            Method::EnvironmentStatus => request.answer(|Empty {}| Ok(StatusResult::default())),
-            Method::ProcessList => request.answer(|Empty {}| {
+            Method::EnvironmentInfo => request.respond_now(|Empty {}| Ok(&server.host.info)),
+            Method::EnvironmentStatus => {
+                request.respond_now(|Empty {}| Ok(StatusResult::default()))
+            }
+            Method::ProcessList => request.respond_now(|Empty {}| {
                 Ok(ListResult {
                     processes: caller.session.list(),
                 })
             }),
-            Method::ProcessTerminate => request.answer(|params: TerminateParams| {
+            Method::ProcessTerminate => request.respond_now(|params: TerminateParams| {
                 let caller = caller.for_session(params.session_id.as_deref())?;
                 Ok(exec::terminate(&caller.session, &params))
             }),
@@ -51,7 +54,7 @@ impl Dispatch {
                 let waits = caller.session.is_starting(&params.process_id);
                 let reply = self.admit_control(waits, reply)?;
                 let key = lane(&params.process_id, params.session_id.as_deref());
-                let job = reply.answer(exec::signal(caller.session, params));
+                let job = reply.send_outcome(exec::signal(caller.session, params));
                 self.order.run_control(key, waits, Box::pin(job)).await;
                 Some(())
             }
@@ -60,7 +63,7 @@ impl Dispatch {
                 let key = params.process_id.clone();
                 let waits = caller.session.is_starting(&key);
                 let reply = self.admit_control(waits, reply)?;
-                let job = reply.answer(exec::resize(caller.session, params));
+                let job = reply.send_outcome(exec::resize(caller.session, params));
                 self.order.run_control(key, waits, Box::pin(job)).await;
                 Some(())
             }
@@ -89,16 +92,18 @@ impl Dispatch {
             Method::ProcessWrite => {
                 let (params, reply) = request.parse::<WriteParams>()?;
                 let key = params.process_id.clone();
-                let job = reply.answer(exec::write(caller.session, params));
+                let job = reply.send_outcome(exec::write(caller.session, params));
                 self.order.run(key, Box::pin(job)).await;
                 Some(())
             }
-            Method::SessionList => request.answer(|Empty {}| session::list(&self.connection)),
+            Method::SessionList => request.respond_now(|Empty {}| session::list(&self.connection)),
             Method::SessionClose => {
                 let (params, reply) = request.parse::<SessionCloseParams>()?;
                 let caller = caller.for_session(params.session_id.as_deref());
                 let (caller, reply) = reply.accept(caller)?;
-                server.tasks.spawn(reply.answer(session::close(caller)));
+                server
+                    .tasks
+                    .spawn(reply.send_outcome(session::close(caller)));
                 Some(())
             }
             Method::HttpRequest => {
@@ -117,7 +122,7 @@ impl Dispatch {
         self.speaks_v0 |= method == Method::CommandExec && names_argv(request.params);
         let v0 = self.speaks_v0;
         match method {
-            Method::ConfigRead => request.answer(|params: ConfigReadParams| {
+            Method::ConfigRead => request.respond_now(|params: ConfigReadParams| {
                 let mut result = self.connection.server.host.configuration.clone();
                 result.layers = result.layers.filter(|_| params.include_layers);
                 Ok(result)
@@ -128,15 +133,17 @@ impl Dispatch {
             }
             Method::ProcessWriteStdin => {
                 let name = |params: &WriteStdinParams| params.process_handle.clone();
-                self.answer(Spawn, request, name, spawn::write_stdin).await
+                self.run_and_send(Spawn, request, name, spawn::write_stdin)
+                    .await
             }
             Method::ProcessResizePty => {
                 let name = |params: &ResizePtyParams| params.process_handle.clone();
-                self.answer(Spawn, request, name, spawn::resize_pty).await
+                self.run_and_send(Spawn, request, name, spawn::resize_pty)
+                    .await
             }
             Method::ProcessKill => {
                 let name = |params: &KillParams| params.process_handle.clone();
-                self.answer(Spawn, request, name, spawn::kill).await
+                self.run_and_send(Spawn, request, name, spawn::kill).await
             }
             Method::CommandExec if v0 => {
                 let name = |params: &V0ExecParams| params.process_id.clone();
@@ -144,24 +151,26 @@ impl Dispatch {
             }
             Method::CommandExecWrite if v0 => {
                 let name = |params: &V0WriteParams| params.process_id.clone();
-                self.answer(V0, request, name, v0::write).await
+                self.run_and_send(V0, request, name, v0::write).await
             }
             Method::CommandExecTerminate if v0 => {
                 let name = |params: &V0TerminateParams| params.process_id.clone();
-                self.answer(V0, request, name, v0::terminate).await
+                self.run_and_send(V0, request, name, v0::terminate).await
             }
             Method::CommandExec => self.exec_command(request).await,
             Method::CommandExecWrite => {
                 let name = |params: &CommandWriteParams| params.process_id.clone();
-                self.answer(Command, request, name, command::write).await
+                self.run_and_send(Command, request, name, command::write)
+                    .await
             }
             Method::CommandExecResize if !v0 => {
                 let name = |params: &CommandResizeParams| params.process_id.clone();
-                self.answer(Command, request, name, command::resize).await
+                self.run_and_send(Command, request, name, command::resize)
+                    .await
             }
             Method::CommandExecTerminate => {
                 let name = |params: &CommandTerminateParams| params.process_id.clone();
-                self.answer(Command, request, name, command::terminate)
+                self.run_and_send(Command, request, name, command::terminate)
                     .await
             }
             _ => request.reject_method(),
@@ -187,7 +196,7 @@ impl Dispatch {
     }
 
     /// Runs a request about a process of the connection, and sends its outcome.
-    async fn answer<P, R, J>(
+    async fn run_and_send<P, R, J>(
         &mut self,
         space: ProcessIdSpace,
         request: Request<'_>,
@@ -199,7 +208,7 @@ impl Dispatch {
         R: Serialize + 'static,
         J: Future<Output = Result<R, RpcError>> + Send + 'static,
     {
-        let job = |scope, params, reply: Reply| reply.answer(job(scope, params));
+        let job = |scope, params, reply: Reply| reply.send_outcome(job(scope, params));
         self.run(space, request, name, job).await
     }
 
@@ -242,7 +251,8 @@ impl Dispatch {
             }
             Method::FsWriteFile => {
                 let subject = |params: &FsWriteFileParams| Subject::path(&params.path);
-                let job = |files, params, reply: Reply| reply.answer(fs::write_file(files, params));
+                let job =
+                    |files, params, reply: Reply| reply.send_outcome(fs::write_file(files, params));
                 self.in_order(request, subject, job).await
             }
             Method::FsReadBlock => {
@@ -251,13 +261,15 @@ impl Dispatch {
             }
             Method::FsWriteBlock => {
                 let subject = |params: &FsWriteBlockParams| Subject::handle(&params.handle_id);
-                let job =
-                    |files, params, reply: Reply| reply.answer(fs::write_block(files, params));
+                let job = |files, params, reply: Reply| {
+                    reply.send_outcome(fs::write_block(files, params))
+                };
                 self.in_order(request, subject, job).await
             }
             Method::FsCommit => {
                 let subject = |params: &FsCommitParams| Subject::handle(&params.handle_id);
-                let job = |files, params, reply: Reply| reply.answer(fs::commit(files, params));
+                let job =
+                    |files, params, reply: Reply| reply.send_outcome(fs::commit(files, params));
                 self.in_order(request, subject, job).await
             }
             Method::FsOpen => {
@@ -275,7 +287,7 @@ impl Dispatch {
                 let opening = fs::create_stream(Arc::clone(&self.files), params);
                 self.open_handle(handle_id, opening, Empty {}, reply).await
             }
-            Method::FsClose => request.answer(|params: FsCloseParams| {
+            Method::FsClose => request.respond_now(|params: FsCloseParams| {
                 self.files.close(&params.handle_id);
                 Ok(Empty {})
             }),
@@ -321,7 +333,9 @@ impl Dispatch {
         result: R,
         reply: Reply,
     ) -> Option<()> {
-        let (slot, reply) = reply.accept(self.files.handles.lock().reserve(&id))?;
+        // On its own line, so that the handles are not locked while an error is sent.
+        let reserved = self.files.handles.lock().reserve(&id);
+        let (slot, reply) = reply.accept(reserved)?;
         let subject = Subject::handle(&id);
         let files = Arc::clone(&self.files);
         let job = async move {

@@ -19,6 +19,7 @@ use crate::{
 
 /// A connection. Its session probes, replaces and feeds it through [`Link`].
 pub(crate) struct Connection {
+    /// A reference to this connection, for the task that a probe starts.
     me: Weak<Connection>,
     pub(crate) server: Arc<ServerState>,
     pub(crate) peer: Peer,

@@ -33,8 +33,9 @@ pub(crate) trait EventEncoder: Send + 'static {
     fn encode(&mut self, frames: &mut FrameBuffer, event: &Event);
 }
 
-/// The feeds of a connection, by process. The connection owns them: processes have weak
-/// references, so its feeds are dropped with it.
+/// The feeds of a connection, by process. A feed lives until the end of its process is written
+/// or the connection ends ([`Feeds::clear`]). This table keeps it alive: the process has a
+/// weak reference, and the outbox a strong one only while the feed waits for its turn.
 pub(crate) struct Feeds {
     outbox: Outbox,
     open: Mutex<HashMap<usize, Arc<dyn Feed>>>,

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use outpost_engine::{WorkerExit, sandbox::WorkerAccess};
 use outpost_files::{FileExecutor, Files, FilesError};
-use outpost_protocol::{FileReply, FileRequest, ListingScope, PathUri, RpcError, SandboxParams};
+use outpost_protocol::{FileOp, FileReply, FileRequest, PathUri, RpcError, SandboxParams};
 use outpost_rpc::Lanes;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -168,7 +168,7 @@ fn drop_in_background(files: impl IntoIterator<Item = Handle>) {
 /// Performs a file operation and sends its reply.
 pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, reply: Reply) {
     let FileRequest { op, sandbox } = request;
-    let is_listing = op.is_read_only() && op.listing() != ListingScope::Nothing;
+    let is_listing = matches!(op, FileOp::ReadDirectory(_) | FileOp::Walk(_));
     let _permit = if is_listing {
         service.listings.acquire().await.ok()
     } else {

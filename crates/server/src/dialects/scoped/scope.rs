@@ -105,6 +105,7 @@ impl Scope {
         }
     }
 
+    /// Starts a process in the scope's session.
     pub(super) async fn start(&self, start: Start) -> Result<Process, StartError> {
         self.connection.start(&self.session, start).await
     }
