@@ -1,9 +1,6 @@
 //! The files of this machine.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use outpost_engine::{
@@ -12,7 +9,8 @@ use outpost_engine::{
 };
 use outpost_files::{FileExecutor, FilesError, OpenFile, Writer};
 use outpost_protocol::{
-    FileMetadata, FileOp, FileReply, FileRequest, FsGetMetadataParams, SandboxParams, Symlinks,
+    Confinement, FileMetadata, FileOp, FileReply, FileRequest, FsGetMetadataParams, SandboxParams,
+    Symlinks,
 };
 use parking_lot::RwLock;
 
@@ -63,7 +61,7 @@ impl LocalFileBackend {
             open?;
             let (executor, exit) = match executor {
                 Some(executor) => executor.file_executor(sandbox, access, files).await?,
-                None if sandbox.is_some_and(|it| it.into_policy(Path::new("/")).is_some()) => {
+                None if sandbox.as_ref().is_some_and(is_managed) => {
                     let error = PrepareError::from(Unenforceable::NoHelper);
                     return Err(start_error(StartError::Sandbox(error.into())).into());
                 }
@@ -75,6 +73,11 @@ impl LocalFileBackend {
             result
         })
     }
+}
+
+/// Whether the executor is to confine the operation.
+fn is_managed(sandbox: &SandboxParams) -> bool {
+    matches!(sandbox.permissions, Confinement::Managed { .. })
 }
 
 /// Runs work on a blocking thread.

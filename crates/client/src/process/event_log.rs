@@ -74,11 +74,13 @@ impl ProcessLog {
         &self.id
     }
 
+    /// Returns the state shared by the public handles, if there are any.
     #[cfg(feature = "remote")]
     pub(crate) fn handle(&self) -> Option<Arc<ProcessShared>> {
         self.handle.lock().upgrade()
     }
 
+    /// Returns the state shared by the public handles. Creates it if there are none.
     pub(super) fn get_or_create_handle(
         &self,
         create: impl FnOnce() -> Arc<ProcessShared>,

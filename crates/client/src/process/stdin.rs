@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    fmt,
     future::Future,
     io,
     pin::Pin,
@@ -36,10 +37,9 @@ const QUEUE_CAPACITY: usize = 16;
 /// Several writes may be in transit at once. [`flush`](tokio::io::AsyncWriteExt::flush) waits
 /// until all are accepted, [`shutdown`](tokio::io::AsyncWriteExt::shutdown) closes the input.
 /// After the first failed write, nothing more is written.
-#[derive(Debug)]
 pub struct Stdin {
     /// Keeps the process alive.
-    _process: Process,
+    process: Process,
     queue: PollSender<Write>,
     first_error: FirstError,
     /// Results that are not known yet, oldest first.
@@ -51,7 +51,7 @@ impl Stdin {
     pub(super) fn new(process: Process) -> Self {
         Stdin {
             queue: PollSender::new(process.handle.stdin.sender()),
-            _process: process,
+            process,
             first_error: FirstError::default(),
             in_flight: VecDeque::new(),
             closing: false,
@@ -115,8 +115,15 @@ impl AsyncWrite for Stdin {
     }
 }
 
+impl fmt::Debug for Stdin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdin")
+            .field("process", &self.process)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A queued write.
-#[derive(Debug)]
 struct Write {
     bytes: Bytes,
     /// Whether to close standard input after the bytes.

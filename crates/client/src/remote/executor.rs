@@ -164,11 +164,11 @@ impl RemoteExecutor {
         };
         let generated_id = start.id.is_none();
         let params = start.into_params(&base, || session.generate_id(""));
-        let start = StartGuard::new(&self.table, &params.process_id, generated_id)?;
+        let guard = StartGuard::new(&self.table, &params.process_id, generated_id)?;
         let connection = session.connection().await?;
         connection.outbox.wait_below_limit().await;
         // If the response is lost, the process is terminated after the reconnect.
-        let started = start.start(&connection, &params).await;
+        let started = guard.start(&connection, &params).await;
         let process = started.map_err(|error| Error::from(error).of_start())?;
         Ok(self.handle(&process, false))
     }
