@@ -20,7 +20,7 @@ pub enum RequestError {
     /// The value of the named header has invalid bytes.
     #[error("header {0} has a value that cannot be sent")]
     HeaderValue(String),
-    /// `Content-Length`, in this spelling, differs from the length of the body.
+    /// This header, `Content-Length`, differs from the length of the body.
     #[error("header {0} contradicts the length of the body")]
     WrongLength(String),
     /// The environment variable of a header is unusable.

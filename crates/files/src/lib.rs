@@ -1,11 +1,11 @@
 //! File operations: the only crate that opens a path sent by a client.
 //!
-//! Operations are blocking functions on absolute and normalized paths. They know no wire format, no async runtime and
-//! no session, so that the same code runs in this process and in a sandboxed file worker.
+//! Operations are blocking functions on absolute and normalized paths. They know no async runtime
+//! and no session, so that the same code runs in this process and in a sandboxed file worker.
 //!
 //! - [`FileExecutor::perform`] executes a [`FileOp`](outpost_types::FileOp), in this process or in a
 //!   sandboxed worker process, where [`run_worker`] is the main loop
-//! - [`Files`] implements the operations, one source file per operation
+//! - [`Files`] implements the operations
 //! - [`OpenFile`] is an open file that is read in blocks; [`Writer`] replaces a file with new content
 //!   written in blocks
 //! - [`Limits`] holds every limit

@@ -20,7 +20,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::copy::PERMISSIONS;
-use crate::executor::Sandboxed;
+use crate::executor::{Outcome, Sandboxed};
 use crate::regular::{check_size, check_type};
 use crate::resolve::{Identity, file_type, if_exists};
 use crate::worker::Call;
@@ -64,7 +64,10 @@ impl Writer {
     pub fn commit(self) -> Result<(), FilesError> {
         match self.0 {
             WriterBackend::InProcess(writer) => writer.commit(),
-            WriterBackend::Sandboxed { executor, .. } => executor.call(&Call::Commit).map(|_| ()),
+            WriterBackend::Sandboxed { executor, .. } => match executor.call(&Call::Commit)? {
+                Outcome::Reply(_) => Ok(()),
+                Outcome::File(_) => Err(FilesError::NoReply),
+            },
         }
     }
 }

@@ -30,6 +30,8 @@ use crate::executor::{Outcome, execute};
 use crate::stream::StreamWriter;
 use crate::{Files, FilesError, PathMasks};
 
+/// The version of the messages. A new member of an operation needs a new one: a server whose binary was
+/// replaced would otherwise get the permissive default of the wire for a member that is missing.
 const VERSION: u8 = 2;
 
 /// A call to the worker.
@@ -153,8 +155,9 @@ fn handle(
 /// The largest packet. Well below the default send buffer of a socket.
 const PACKET_BYTES: usize = 64 * 1024;
 
-/// The largest message. The longest response is a directory listing: 50,000 names of 255 bytes.
-const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
+/// The largest message. The longest response is a directory listing: 50,000 names of 255 bytes, each
+/// of which may take six in JSON.
+const MAX_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
 
 /// One end of a blocking `SOCK_SEQPACKET` connection.
 ///

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use outpost_types::members::object;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -141,7 +142,7 @@ fn environment(table: Table<'_>) -> Result<Environment, ConfigErrorKind> {
 #[serde(untagged)]
 enum EnvVarItem {
     Name(String),
-    Table(EnvVar),
+    Table(#[serde(deserialize_with = "object")] EnvVar),
 }
 
 impl From<EnvVarItem> for EnvVar {

@@ -99,6 +99,7 @@ fn errors_name_server_and_key_but_no_value() {
         json!({"command": "a", "env": {"A": 1}}),
         json!({"command": "a", "env": {"A=B": "secret"}}),
         json!({"command": "a", "env_vars": [{"name": "A", "source": "moon"}]}),
+        json!({"command": "a", "env_vars": [["A", "local"]]}),
         json!({"command": "a", "env_vars": [{"name": "A", "source": "remote"}]}),
         json!({"command": "a", "env_vars": [{"name": "*", "source": "remote"}], "environment": "remote"}),
         json!({"command": "a", "environment": "moon"}),
@@ -125,6 +126,7 @@ fn errors_name_server_and_key_but_no_value() {
     MCP server docs: invalid args: expected a list of strings
     MCP server docs: invalid env: expected a table of variable names and string values
     MCP server docs: invalid env: expected a table of variable names and string values
+    MCP server docs: invalid env_vars: expected a list of variable names or { name = "NAME", source = "local" or "remote" }
     MCP server docs: invalid env_vars: expected a list of variable names or { name = "NAME", source = "local" or "remote" }
     MCP server docs: invalid env_vars: A has source = "remote", but the server runs locally
     MCP server docs: invalid env_vars: expected a list of variable names or { name = "NAME", source = "local" or "remote" }

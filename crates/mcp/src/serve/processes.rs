@@ -33,7 +33,7 @@ struct Inner {
     last_number: u64,
 }
 
-/// A process with its id and output. Dropping it kills the process.
+/// A process with its id and output.
 pub(super) struct ToolProcess {
     pub(super) id: String,
     /// The requested command, shortened.
@@ -74,7 +74,6 @@ impl ProcessRegistry {
             started: Instant::now(),
             duration: None,
         });
-        // The collector holds no `ToolProcess`, whose drop kills the process.
         let (events, closed) = (handle.events(), self.closed.clone());
         self.collectors.spawn(async move {
             tokio::select! {

@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, stream};
 use globset::GlobMatcher;
 use outpost_client::{FileError, FileErrorKind, Files, WalkOptions};
 use regex::bytes::Regex;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     search_files::{Found, FoundFile},
@@ -266,16 +266,13 @@ impl Search {
         loop {
             // Matching doesn't await, so yield to other calls.
             tokio::task::yield_now().await;
-            let next = tokio::select! {
-                biased;
-                () = sleep_until(deadline) => {
+            let (path, content) = match timeout_at(deadline, contents.next()).await {
+                Ok(Some(read)) => read,
+                Ok(None) => return Ok(()),
+                Err(_) => {
                     result.limit = Some("timed out");
                     return Ok(());
                 }
-                next = contents.next() => next,
-            };
-            let Some((path, content)) = next else {
-                return Ok(());
             };
             let content = match content {
                 Ok(Some(content)) => content,
