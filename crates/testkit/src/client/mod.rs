@@ -35,6 +35,7 @@ pub struct Client {
     inbox: Arc<watch::Sender<Received>>,
     /// Reads into the inbox while the gate is open; ends with the connection or the client.
     reading: JoinHandle<()>,
+    /// Its only receiver is in the reading task.
     gate: watch::Sender<bool>,
     next_id: AtomicI64,
     tag: TestTag,
@@ -194,10 +195,10 @@ impl Client {
             .await
     }
 
-    /// Waits for the end of the connection, without a deadline.
+    /// Waits until the reading task has ended, without a deadline. Panics if it has panicked.
     pub(crate) async fn ended(&self) {
-        let mut inbox = self.inbox.subscribe();
-        let _ = inbox.wait_for(|received| received.end.is_some()).await;
+        self.gate.closed().await;
+        assert!(self.is_over(), "the reading task has panicked");
     }
 
     /// Returns true if the server has ended the connection.
@@ -216,10 +217,12 @@ impl Client {
         self.writer.lock().await.close().await;
     }
 
-    /// Drops the connection without a close frame.
+    /// Drops the connection without a close frame. Panics if the reading task has panicked.
     pub async fn cut(mut self) {
         self.reading.abort();
-        let _ = (&mut self.reading).await;
+        let ended = (&mut self.reading).await;
+        let panicked = ended.is_err_and(|error| error.is_panic());
+        assert!(!panicked, "the reading task has panicked");
     }
 }
 

@@ -94,6 +94,10 @@ impl Received {
                 .or_default()
                 .events
                 .push(event);
+        } else if self.sink.is_some() {
+            // Whoever takes the events would not see it.
+            let is_response = message.get("method").is_none();
+            assert!(is_response, "unexpected notification {message}");
         }
         let message = Arc::new(message);
         if message.get("method").is_none() {

@@ -14,11 +14,21 @@ const RETRY_DELAY: Duration = Duration::from_millis(10);
 /// Acknowledge after this many events.
 const ACK_EVERY: u64 = 16;
 
+/// Tells the waiting callers about a panic of the task.
+struct FailOnDrop(Arc<Shared>);
+
+impl Drop for FailOnDrop {
+    fn drop(&mut self) {
+        self.0.state().failed = true;
+        self.0.changed.notify_waiters();
+    }
+}
+
 /// Reconnects until aborted.
 pub(super) async fn run(shared: Arc<Shared>) {
+    let _guard = FailOnDrop(Arc::clone(&shared));
     loop {
-        // The next connection resumes the session, whatever ended this one.
-        let _ = run_connection(&shared).await;
+        run_connection(&shared).await;
         shared.state().client = None;
         shared.changed.notify_waiters();
         // sleep: the server notices a lost connection without an event for us
@@ -26,8 +36,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Runs one connection from its handshake to its loss.
-async fn run_connection(shared: &Arc<Shared>) -> Option<()> {
+/// Runs one connection from its handshake to its loss. Returns when its reading task has ended, so
+/// that no event is processed after the next connection resumes the session. Panics if that task
+/// has panicked.
+async fn run_connection(shared: &Arc<Shared>) {
     // Weak, because the state holds the client.
     let weak = Arc::downgrade(shared);
     let sink = Box::new(move |process: &str, event| {
@@ -36,21 +48,40 @@ async fn run_connection(shared: &Arc<Shared>) -> Option<()> {
         }
     });
     let client = Client::over_websocket(&shared.url, shared.tag.clone(), Some(sink));
-    let client = Arc::new(client.await.ok()?);
+    let Ok(client) = client.await else { return };
+    if resume(shared, &client).await.is_none() {
+        // A rejected connection stays open.
+        return client.cut().await;
+    }
+    let client = Arc::new(client);
+    shared.state().client = Some(Arc::clone(&client));
+    shared.state().connections += 1;
+    shared.changed.notify_waiters();
+    tokio::select! {
+        () = client.ended() => {}
+        // A connection that can't be written to may still have events to read.
+        () = acknowledge(shared, &client) => client.ended().await,
+    }
+}
+
+/// Performs the handshake and reads missed events.
+async fn resume(shared: &Shared, client: &Client) -> Option<()> {
     let result = client.call_or_lost("initialize", initialize_params(shared));
     let result = result.await.ok()?;
     let session = result["sessionId"].as_str()?.to_owned();
     let before = shared.state().session.replace(session.clone());
-    send(&client, json!({"method": "initialized"})).await?;
+    send(client, json!({"method": "initialized"})).await?;
     if let Some(before) = before {
         assert_eq!(before, session, "resumed another session");
         if shared.delivery == Delivery::Push {
-            catch_up(shared, &client).await?;
+            catch_up(shared, client).await?;
         }
     }
-    shared.state().client = Some(Arc::clone(&client));
-    shared.state().connections += 1;
-    shared.changed.notify_waiters();
+    Some(())
+}
+
+/// Acknowledges events until a message can't be sent.
+async fn acknowledge(shared: &Shared, client: &Client) {
     loop {
         let changed = shared.changed.notified();
         let acks = due_acks(shared);
@@ -58,12 +89,11 @@ async fn run_connection(shared: &Arc<Shared>) -> Option<()> {
             shared.changed.notify_waiters();
         }
         for ack in acks {
-            send(&client, ack).await?;
+            if send(client, ack).await.is_none() {
+                return;
+            }
         }
-        tokio::select! {
-            () = changed => {}
-            () = client.ended() => return None,
-        }
+        changed.await;
     }
 }
 

@@ -55,6 +55,8 @@ struct State {
     processes: HashMap<String, FollowedProcess>,
     connections: u64,
     next_write: u64,
+    /// The connection task has panicked.
+    failed: bool,
 }
 
 impl ReconnectingClient {
@@ -151,10 +153,13 @@ impl ReconnectingClient {
         outcome
     }
 
-    /// Waits until `look` finds something. The deadline is for each change.
+    /// Waits until `look` finds something. The deadline is for each change. Panics if the task has
+    /// panicked, because nothing reconnects any more.
     async fn until<T>(&self, what: &str, look: impl Fn(&State) -> Option<T>) -> T {
         loop {
             let changed = self.shared.changed.notified();
+            let failed = self.shared.state().failed;
+            assert!(!failed, "the connection task has panicked");
             if let Some(found) = look(&self.shared.state()) {
                 return found;
             }
@@ -182,5 +187,58 @@ impl Shared {
             process.add(event);
         }
         self.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{SinkExt as _, StreamExt as _};
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::tungstenite::Message;
+
+    use super::*;
+
+    /// Answers every request, and sends `notification` twice after a start.
+    async fn serve(listener: TcpListener, notification: Value) {
+        while let Ok((socket, _)) = listener.accept().await {
+            let mut socket = tokio_tungstenite::accept_async(socket).await.unwrap();
+            while let Some(Ok(Message::Text(text))) = socket.next().await {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                let mut answers = Vec::new();
+                if let Some(id) = message.get("id") {
+                    answers.push(json!({"id": id, "result": {"sessionId": "s"}}));
+                }
+                if message["method"] == "process/start" {
+                    answers.extend([notification.clone(), notification.clone()]);
+                }
+                for answer in answers {
+                    let _ = socket.send(Message::text(answer.to_string())).await;
+                }
+            }
+        }
+    }
+
+    /// Follows a process of a server that sends `notification` twice.
+    async fn follow(notification: Value) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}", listener.local_addr().unwrap());
+        let server = tokio::spawn(serve(listener, notification));
+        let client = ReconnectingClient::connect(&url, Delivery::Acked, &TestTag::new()).await;
+        client.follow(crate::sh("p", "true"), |_| {}).await;
+        client.closed("p").await;
+        server.abort();
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "the connection task has panicked")]
+    async fn duplicate_event_fails_the_client() {
+        let params = json!({"processId": "p", "seq": 1, "stream": "stdout", "chunk": ""});
+        follow(json!({"method": "process/output", "params": params})).await;
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "the connection task has panicked")]
+    async fn unknown_notification_fails_the_client() {
+        follow(json!({"method": "process/unknown", "params": {"processId": "p", "seq": 1}})).await;
     }
 }
