@@ -155,8 +155,7 @@ impl Server {
         output
     }
 
-    /// Sends SIGTERM. Returns an error if the shutdown is not orderly; dropping the command then
-    /// kills it.
+    /// Sends SIGTERM, then SIGKILL. Returns an error if the shutdown was not orderly.
     fn end(&mut self) -> Result<(), String> {
         if self.waited {
             return Ok(());
@@ -173,9 +172,13 @@ impl Server {
                 status.code(),
                 status.signal()
             )),
-            None => Err(format!(
-                "the server did not exit within {SHUTDOWN_WITHIN:?}"
-            )),
+            None => {
+                // Before the search for leftover processes, which would find the server itself.
+                self.command.kill();
+                Err(format!(
+                    "the server did not exit within {SHUTDOWN_WITHIN:?}"
+                ))
+            }
         }
     }
 }

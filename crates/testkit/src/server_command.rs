@@ -206,6 +206,12 @@ impl RunningCommand {
         self.child.try_wait().ok().flatten()
     }
 
+    /// Kills it and waits for its exit.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Waits for the exit.
     pub async fn wait(&mut self) -> CommandOutput {
         let status = deadline::poll_until("the exit of a command", || self.status()).await;
@@ -223,7 +229,6 @@ impl RunningCommand {
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
