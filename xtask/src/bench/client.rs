@@ -17,6 +17,9 @@ use super::server::{Candidate, Server};
 /// Read timeout; no row waits longer.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// The most bytes per read of a [`FrameSocket`], which has no option for it.
+pub(super) const MAX_READ: usize = 128 * 1024;
+
 /// The largest accepted frame.
 const MAX_FRAME: usize = 64 * 1024 * 1024;
 

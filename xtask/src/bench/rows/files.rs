@@ -28,7 +28,7 @@ pub(super) fn copy(bench: &Bench) -> Result<Vec<Measurement>> {
     let timed = |program: &mut Command| {
         let _ = fs::remove_file(copied);
         let begun = Instant::now();
-        let status = program.stdin(Stdio::null()).stderr(Stdio::null()).status();
+        let status = program.stdin(Stdio::null()).status();
         let time = begun.elapsed();
         let status = status.context("starting the copy")?;
         ensure!(status.success(), "the copy failed: {status}");
@@ -38,7 +38,9 @@ pub(super) fn copy(bench: &Bench) -> Result<Vec<Measurement>> {
     let dd = || {
         let files = [("if", original), ("of", copied)];
         let files = files.map(|(name, path)| format!("{name}={}", path.display()));
-        let rate = timed(Command::new("dd").args(files).arg("bs=1M"))?;
+        let mut dd = Command::new("dd");
+        // dd prints statistics.
+        let rate = timed(dd.args(files).arg("bs=1M").stderr(Stdio::null()))?;
         Ok([rate, rate])
     };
     let on_server = |path: &Path| PathBuf::from(format!("{}:{}", server.url(), path.display()));

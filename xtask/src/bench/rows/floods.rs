@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pty::OpenptFlags;
 
-use crate::bench::client::{Client, ConnectedServer, Start, decode};
+use crate::bench::client::{Client, ConnectedServer, MAX_READ, Start, decode};
 use crate::bench::measurement::{Bound, Measurement, Unit};
 use crate::bench::message::Message;
 use crate::bench::pattern::{Pattern, StreamCheck};
@@ -19,8 +19,8 @@ use crate::bench::programs::{Relay, flood_command};
 use crate::bench::rounds::{alternate, compare, rate};
 use crate::bench::run::Bench;
 
-/// The most bytes per read of a pipe or socket.
-const READ: usize = 256 * 1024;
+/// The most bytes per read of a pipe.
+const READ_PIPE: usize = 256 * 1024;
 
 /// The most bytes per read of a PTY.
 const READ_PTY: usize = 64 * 1024;
@@ -34,7 +34,8 @@ pub(super) fn flood(bench: &Bench) -> Result<Vec<Measurement>> {
     let bare = || {
         timed(Pattern::Raw, bytes, |check| {
             let mut socket = relay.connect()?;
-            check.read_all(READ, |buffer| socket.read(buffer))
+            // Equal to our client's.
+            check.read_all(MAX_READ, |buffer| socket.read(buffer))
         })
     };
     let medians = compare(
@@ -61,7 +62,7 @@ pub(super) fn embedded(bench: &Bench) -> Result<Vec<Measurement>> {
                 .spawn()
                 .context("starting the flood")?;
             let mut stdout = child.stdout.take().context("a pipe was asked for")?;
-            check.read_all(READ, |buffer| stdout.read(buffer))?;
+            check.read_all(READ_PIPE, |buffer| stdout.read(buffer))?;
             ensure!(child.wait()?.success(), "the flood failed");
             Ok(())
         })
