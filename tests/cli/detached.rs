@@ -63,6 +63,26 @@ async fn each_run_has_its_own_session() {
 }
 
 #[tokio::test]
+async fn id_that_cannot_be_printed_is_in_the_error() {
+    let user = new_user();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let child = command(&["run", "-d", "sleep", "1000"], user.tag())
+        .env("XDG_RUNTIME_DIR", user.dir())
+        .stdout(writer)
+        .spawn()
+        .unwrap();
+    let started = finish(child).await;
+    assert_eq!(started.status.code(), Some(1), "{started:?}");
+    let message = text(&started.stderr);
+    let message = message.strip_prefix("outpost: cannot print the id ");
+    let (id, error) = message.and_then(|rest| rest.split_once(": ")).unwrap();
+    assert_eq!(error, "Broken pipe (os error 32)\n");
+    let stopped = user.stop().await;
+    assert!(stopped.contains(&format!("ended {id}")), "{stopped}");
+}
+
+#[tokio::test]
 async fn ignored_input_is_reported() {
     let user = new_user();
     for (input, printed) in [("hello", true), ("", false)] {

@@ -21,7 +21,7 @@ use crate::{
     cmd::hidden::{confine_command, subreaper_command},
     console::Signals,
     exit,
-    render::{errors, out::note},
+    render::out::note,
 };
 
 /// Timeout for a lost connection to return after the command has exited. After that, leftover
@@ -41,6 +41,14 @@ pub(crate) enum Leftovers {
     Processes,
     /// The result of the start is unknown.
     UnknownStart,
+}
+
+/// A process that isn't started.
+pub(crate) struct NotStarted {
+    pub(crate) code: ExitCode,
+    /// The result of closing the executor, for the caller to report: only the caller knows whether
+    /// a write to stderr may block.
+    pub(crate) closed: Result<(), Error>,
 }
 
 /// The executor of a command.
@@ -72,13 +80,13 @@ impl Target {
     }
 
     /// Waits for the start of a process, unless a signal arrives that would end this program. If it
-    /// isn't started, the executor is closed; the error is the exit code.
+    /// isn't started, the executor is closed.
     pub(crate) async fn started(
         &self,
         starting: impl Future<Output = Result<Process, Error>>,
         program: &str,
         signals: &mut Signals,
-    ) -> Result<Process, ExitCode> {
+    ) -> Result<Process, NotStarted> {
         let code = match signals.unless_ended(starting).await {
             Ok(Ok(process)) => return Ok(process),
             Ok(Err(error)) => exit::not_started(program, &error),
@@ -86,10 +94,8 @@ impl Target {
         };
         // The result of the start may be unknown; disconnecting ends the process.
         let closing = self.close(Leftovers::UnknownStart);
-        if let Ok(Err(error)) = signals.unless_ended(closing).await {
-            note(&errors::client_message(&error));
-        }
-        Err(code)
+        let closed = signals.unless_ended(closing).await.unwrap_or(Ok(()));
+        Err(NotStarted { code, closed })
     }
 
     /// Closes the executor with everything that runs in it. Local processes that don't end in time

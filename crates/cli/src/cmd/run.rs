@@ -128,7 +128,8 @@ async fn detach(args: &Run) -> anyhow::Result<ExitCode> {
     if has_input() {
         out::note("stdin is not forwarded to detached work");
     }
-    out::lines([id])?;
+    // An error even for a broken pipe: the process runs, and the caller needs its id.
+    out::lines([&id]).map_err(|error| anyhow::anyhow!("cannot print the id {id}: {error}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -167,7 +168,12 @@ async fn run_attached(
     let started = target.started(starting, &args.command[0], &mut signals);
     let process = match started.await {
         Ok(process) => process,
-        Err(code) => return Ok((code, false)),
+        Err(not_started) => {
+            if let Err(error) = not_started.closed {
+                out::note(&errors::client_message(&error));
+            }
+            return Ok((not_started.code, false));
+        }
     };
     let (code, interrupted, urgency) =
         match attach_stdio(args, &process, &target, &mut signals).await {

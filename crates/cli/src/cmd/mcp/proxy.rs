@@ -73,7 +73,7 @@ pub(super) async fn proxy(args: &Proxy) -> anyhow::Result<ExitCode> {
     let program = args.command[0].to_string_lossy();
     let process = match target.started(starting, &program, &mut signals).await {
         Ok(process) => process,
-        Err(code) => return Ok(code),
+        Err(not_started) => return Ok(not_started.code),
     };
     let mut stderr_writer = StderrWriter::to(stderr());
     let end = relay(&process, &mut signals, &mut stderr_writer).await;
