@@ -3,6 +3,10 @@
 //! `#[arg(long)]` gives a setting a flag, whose name is the key with dashes; inside a
 //! table it is spelled out. `#[arg(skip)]` means that there is no flag. The declaration
 //! order is the order of `config show`.
+//!
+//! The `value_parser` of a flag is used only if it lists choices. The derive requires the others,
+//! but `sources::flag` replaces them by the deserializer of the setting, so that a value is parsed
+//! in the same way wherever it comes from.
 
 use std::{
     collections::BTreeMap,

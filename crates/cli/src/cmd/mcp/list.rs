@@ -29,12 +29,40 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
+/// The status of a configured server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListedStatus {
+    Disabled,
+    Cancelled,
+    Ready,
+    /// It did not start, or did not list its tools and resources.
+    Failed,
+}
+
+impl ListedStatus {
+    fn name(self) -> &'static str {
+        match self {
+            ListedStatus::Disabled => "disabled",
+            ListedStatus::Cancelled => "cancelled",
+            ListedStatus::Ready => "ready",
+            ListedStatus::Failed => "failed",
+        }
+    }
+
+    fn style(self) -> Style {
+        match self {
+            ListedStatus::Disabled | ListedStatus::Cancelled => Style::Quiet,
+            ListedStatus::Ready => Style::Good,
+            ListedStatus::Failed => Style::Bad,
+        }
+    }
+}
+
 /// A configured server with its status.
 struct Listed {
     name: String,
     config: ServerConfig,
-    status: &'static str,
-    style: Style,
+    status: ListedStatus,
     /// Members of its JSON: tools and resources of a server that is ready, `why` if it failed.
     details: Value,
 }
@@ -66,7 +94,8 @@ pub(super) async fn list(args: &List) -> anyhow::Result<ExitCode> {
             } else {
                 out::lines(table(&listed, Screen::stdout()))?;
             }
-            let missing = |server: &Listed| server.config.required && server.status == "failed";
+            let missing =
+                |server: &Listed| server.config.required && server.status == ListedStatus::Failed;
             Ok(if lacks_executor || listed.iter().any(missing) {
                 ExitCode::FAILURE
             } else {
@@ -82,13 +111,13 @@ async fn query(
     config: ServerConfig,
     status: Option<ServerStatus>,
 ) -> Listed {
-    let failed = |why: String| ("failed", Style::Bad, json!({"why": why}));
-    let (status, style, details) = match status {
-        None => ("disabled", Style::Quiet, json!({})),
-        Some(ServerStatus::Cancelled) => ("cancelled", Style::Quiet, json!({})),
+    let failed = |why: String| (ListedStatus::Failed, json!({"why": why}));
+    let (status, details) = match status {
+        None => (ListedStatus::Disabled, json!({})),
+        Some(ServerStatus::Cancelled) => (ListedStatus::Cancelled, json!({})),
         Some(ServerStatus::Failed(why)) => failed(errors::chain_message(&*why)),
         Some(ServerStatus::Ready(_) | ServerStatus::Starting) => match offers(pool, &name).await {
-            Ok(offering) => ("ready", Style::Good, offering),
+            Ok(offering) => (ListedStatus::Ready, offering),
             Err(error) => failed(errors::chain_message(&error)),
         },
     };
@@ -96,7 +125,6 @@ async fn query(
         name,
         config,
         status,
-        style,
         details,
     }
 }
@@ -118,7 +146,7 @@ fn table(servers: &[Listed], screen: Screen) -> Vec<String> {
         let tools = server.details["tools"].as_array();
         [
             Cell::plain(&server.name),
-            Cell::styled(server.status, server.style),
+            Cell::styled(server.status.name(), server.status.style()),
             Cell::plain(place(&server.config)),
             Cell::plain(tools.map_or("-".to_owned(), |tools| tools.len().to_string())),
             Cell::plain(reach(&server.config)),
@@ -142,7 +170,7 @@ fn table(servers: &[Listed], screen: Screen) -> Vec<String> {
 fn entry(server: &Listed) -> Value {
     let mut entry = json!({
         "name": server.name,
-        "status": server.status,
+        "status": server.status.name(),
         "environment": place(&server.config),
         "required": server.config.required,
         "command": reach(&server.config),
