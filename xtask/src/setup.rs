@@ -11,15 +11,10 @@ const NEXTEST: &str = "0.9.143";
 /// A program, its Debian package and its use.
 type Tool = (&'static str, &'static str, &'static str);
 
-const TOOLS: [Tool; 8] = [
+const TOOLS: [Tool; 7] = [
     ("git", "git", "lists the files for tidy"),
     ("ps", "procps", "lists processes in tests"),
     ("bwrap", "bubblewrap", "confines processes"),
-    (
-        SETPRIV,
-        "util-linux",
-        "runs the tests as an unprivileged user",
-    ),
     ("node", "nodejs", "runs an MCP server for tests"),
     ("npm", "npm", "installs that MCP server"),
     ("python3", "python3", "runs another MCP server for tests"),
@@ -27,7 +22,11 @@ const TOOLS: [Tool; 8] = [
 ];
 
 /// Needed by root only.
-const SETPRIV: &str = "setpriv";
+const ROOT_TOOL: Tool = (
+    "setpriv",
+    "util-linux",
+    "runs the tests as an unprivileged user",
+);
 
 /// A Python module with its own Debian package.
 const VENV: &str = "python3 -m venv";
@@ -99,9 +98,10 @@ fn is_installed(program: &str) -> bool {
 
 /// Splits the tools this user needs into installed and missing ones.
 fn sort(root: bool, is_installed: impl Fn(&str) -> bool) -> (Vec<Tool>, Vec<Tool>) {
+    let root_tool = root.then_some(ROOT_TOOL);
     TOOLS
         .into_iter()
-        .filter(|(program, ..)| root || *program != SETPRIV)
+        .chain(root_tool)
         .partition(|(program, ..)| is_installed(program))
 }
 
@@ -113,16 +113,18 @@ fn install(packages: &[&str], root: bool) -> Result<()> {
         bail!("installing packages needs root or sudo");
     }
     println!("installing with apt-get: {}", packages.join(" "));
-    // sudo drops inherited variables, so `env` comes after it.
-    let words = [
-        "sudo",
-        "env",
-        "DEBIAN_FRONTEND=noninteractive",
-        "apt-get",
-        "-q",
-    ];
-    let words = &words[usize::from(root)..];
-    let apt_get = |args: &[&str]| command::run(quiet(words[0]).args(&words[1..]).args(args));
+    let apt_get = |args: &[&str]| {
+        // sudo drops inherited variables, so `env` comes after it.
+        let mut command = if root {
+            quiet("env")
+        } else {
+            let mut sudo = quiet("sudo");
+            sudo.arg("env");
+            sudo
+        };
+        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
+        command::run(command.args(args))
+    };
     // A new machine has no package lists.
     apt_get(&["update"])?;
     apt_get(&[&["install", "--yes", "--no-install-recommends"], packages].concat())
@@ -140,7 +142,7 @@ mod tests {
     fn only_missing_tools_are_installed() {
         let (here, missing) = sort(true, |program| program == "git");
         assert_eq!(names(&here), ["git"]);
-        assert_eq!(missing.len(), TOOLS.len() - 1);
+        assert_eq!(missing.len(), TOOLS.len());
         assert_eq!(names(&missing)[..2], ["ps", "bwrap"]);
     }
 
@@ -148,7 +150,6 @@ mod tests {
     fn root_only_tools_are_not_required_of_others() {
         let (here, missing) = sort(false, |_| false);
         assert!(here.is_empty());
-        assert!(!names(&missing).contains(&"setpriv"));
-        assert_eq!(missing.len(), TOOLS.len() - 1);
+        assert_eq!(missing, TOOLS);
     }
 }

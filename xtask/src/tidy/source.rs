@@ -104,7 +104,8 @@ fn is_test_file(path: &str) -> bool {
 }
 
 /// Matches a comment, a string or a character. A lifetime is not a character, and a name that ends
-/// in `r` does not open a raw string. Comments nest at most once.
+/// in `r` does not open a raw string. Comments nest at most once, and raw strings have at most two
+/// `#`: one with more is scanned like a string without `r`, so a quote in it ends it.
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     // A quote is \x22.
     let raw = r"\b(?<prefix>[bc]?)r(?:\x22[^\x22]*\x22|#\x22.*?\x22#|##\x22.*?\x22##)";
