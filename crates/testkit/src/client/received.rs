@@ -95,7 +95,7 @@ impl Received {
                 .events
                 .push(event);
         } else if self.sink.is_some() {
-            // Whoever takes the events would not see it.
+            // The sink takes events only.
             let is_response = message.get("method").is_none();
             assert!(is_response, "unexpected notification {message}");
         }
