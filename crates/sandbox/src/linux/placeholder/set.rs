@@ -1,6 +1,6 @@
 //! The placeholders of this server, shared by its confined processes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,8 +27,9 @@ pub(in crate::linux) struct Placeholders(Arc<Shared>);
 struct Shared {
     /// Locked while directories are created and removed, which takes as long as the file system does.
     table: Mutex<HashMap<PathBuf, Weak<Placeholder>>>,
-    /// The paths of each set, also while it is being created or removed. Locked only for lookups.
-    paths: Mutex<Vec<Weak<[PathBuf]>>>,
+    /// How many sets have each path, also while they are being created or removed. Locked only for
+    /// lookups, because every file operation of a confined worker reads it.
+    users: Mutex<HashMap<PathBuf, usize>>,
     lock_carriers: LockCarriers,
 }
 
@@ -49,10 +50,10 @@ pub(super) struct Placeholder {
 pub(in crate::linux) struct PlaceholderSet {
     all: Placeholders,
     placeholders: Vec<Arc<Placeholder>>,
-    /// Dropped before the placeholders, which it is keyed by.
+    /// Released before the placeholders, whose addresses are its key.
     lock_carrier: Option<Arc<LockCarrier>>,
-    /// Dropped after the placeholders at these paths.
-    _paths: Arc<[PathBuf]>,
+    /// Counted in [`Shared::users`] until the placeholders are removed.
+    paths: Vec<PathBuf>,
 }
 
 impl Placeholders {
@@ -61,16 +62,16 @@ impl Placeholders {
         &self,
         paths: &[PathBuf],
     ) -> Result<PlaceholderSet, PlaceholderError> {
-        let shared: Arc<[PathBuf]> = paths.into();
-        let mut all_paths = self.0.paths.lock();
-        all_paths.retain(|paths| paths.strong_count() > 0);
-        all_paths.push(Arc::downgrade(&shared));
-        drop(all_paths);
+        let mut users = self.0.users.lock();
+        for path in paths {
+            *users.entry(path.clone()).or_default() += 1;
+        }
+        drop(users);
         let mut set = PlaceholderSet {
             all: self.clone(),
             placeholders: Vec::new(),
             lock_carrier: None,
-            _paths: shared,
+            paths: paths.to_vec(),
         };
         for path in paths {
             set.placeholders.push(self.acquire_one(path)?);
@@ -85,10 +86,7 @@ impl Placeholders {
 
     /// Returns the paths where placeholders of sets may exist, without blocking.
     pub(in crate::linux) fn possible_paths(&self) -> Vec<PathBuf> {
-        let paths = self.0.paths.lock();
-        let sets: Vec<_> = paths.iter().filter_map(Weak::upgrade).collect();
-        let unique: BTreeSet<_> = sets.iter().flat_map(|paths| paths.iter()).collect();
-        unique.into_iter().cloned().collect()
+        self.0.users.lock().keys().cloned().collect()
     }
 
     fn acquire_one(&self, path: &Path) -> Result<Arc<Placeholder>, PlaceholderError> {
@@ -175,6 +173,15 @@ impl PlaceholderSet {
 impl Drop for PlaceholderSet {
     fn drop(&mut self) {
         self.remove();
+        let mut users = self.all.0.users.lock();
+        for path in &self.paths {
+            if let Some(count) = users.get_mut(path) {
+                *count -= 1;
+                if *count == 0 {
+                    users.remove(path);
+                }
+            }
+        }
     }
 }
 

@@ -25,6 +25,24 @@ fn placeholder_exists_until_last_user_releases_it() {
 }
 
 #[test]
+fn path_is_listed_until_the_last_set_is_dropped() {
+    let directory = tempfile::tempdir().expect("create directory");
+    let (a, b) = (directory.path().join("a"), directory.path().join("b"));
+    let all = Placeholders::default();
+    let first = all.acquire(&[a.clone(), b]).expect("acquire");
+    let second = all.acquire(std::slice::from_ref(&a)).expect("acquire");
+    assert_eq!(all.possible_paths().len(), 2);
+    drop(first);
+    assert_eq!(all.possible_paths(), std::slice::from_ref(&a));
+    drop(second);
+    assert!(all.possible_paths().is_empty());
+    // A failed acquisition lists nothing either.
+    std::fs::write(&a, "x").expect("write file");
+    all.acquire(&[a]).expect_err("a file is in the way");
+    assert!(all.possible_paths().is_empty());
+}
+
+#[test]
 fn directory_that_was_used_is_not_removed() {
     let directory = tempfile::tempdir().expect("create directory");
     let path = directory.path().join(".git");
