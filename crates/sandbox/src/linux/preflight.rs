@@ -5,9 +5,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::bubblewrap::Mounter;
 use super::helper::{Program, Report, Step, set_recv_timeout, socket_pair};
@@ -191,11 +193,19 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<(), Unenforceable
         channel,
         ..
     } = prepared.map_err(|error| failed(io::Error::other(error)))?;
+    let deadline = Instant::now() + TIMEOUT;
     let mut child = spawn(command).map_err(failed)?;
     let received = channel.recv_within(TIMEOUT);
     // The helper exits when the channel closes.
     drop(channel);
-    finish(&mut child, received.is_ok()).map_err(failed)?;
+    let exits_by = received.is_ok().then_some(deadline);
+    if !finish(&mut child, exits_by).map_err(failed)?
+        && let Ok(Some(received)) = &received
+        && let Some(init) = &received.init
+    {
+        // Bubblewrap was killed, which doesn't end what it started.
+        let _ = rustix::process::pidfd_send_signal(init, Signal::KILL);
+    }
     let step = match received.map_err(failed)?.map(|received| received.report) {
         Some(Report::Ready) => return Ok(()),
         Some(Report::Failed(step, errno)) => Some((step, errno)),
@@ -253,20 +263,34 @@ fn bubblewrap_version(bubblewrap: &Path) -> io::Result<String> {
     set_recv_timeout(&ours, TIMEOUT)?;
     let mut command = Command::new(bubblewrap);
     command.arg("--version").stdin(Stdio::null()).stdout(theirs);
+    let deadline = Instant::now() + TIMEOUT;
     let mut child = command.current_dir("/").stderr(Stdio::null()).spawn()?;
     drop(command);
     let mut version = [0; MAX_OUTPUT];
     let length = rustix::io::read(&ours, &mut version);
-    finish(&mut child, length.is_ok())?;
+    finish(&mut child, length.is_ok().then_some(deadline))?;
     Ok(first_line(&version[..length?]))
 }
 
-/// Waits for the end of a probe, and kills it unless it `exits` by itself.
-fn finish(child: &mut Child, exits: bool) -> io::Result<()> {
-    if !exits {
+/// Waits for the end of a probe, and kills it at the deadline, or now if there is none. The caller
+/// holds a lock, so the wait must end. Returns whether the probe exited by itself.
+fn finish(child: &mut Child, deadline: Option<Instant>) -> io::Result<bool> {
+    let exited = deadline.is_some_and(|deadline| exits_by(child, deadline) == Ok(true));
+    if !exited {
         let _ = child.kill();
     }
-    child.wait().map(drop)
+    child.wait().map(|_| exited)
+}
+
+fn exits_by(child: &Child, deadline: Instant) -> Result<bool, Errno> {
+    let pidfd = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let ready = rustix::io::retry_on_intr(|| {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
+        let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
+        rustix::event::poll(&mut polled, Some(&left))
+    })?;
+    Ok(ready > 0)
 }
 
 /// The system's directories of programs.
@@ -407,6 +431,17 @@ mod tests {
             ["/usr/bin", "/bin", "/srv/agent/bin", "/opt/bin"]
         );
         assert_eq!(order("/opt/bin:/nix/bin"), ["/opt/bin", "/nix/bin"]);
+    }
+
+    #[test]
+    fn probe_that_does_not_exit_is_killed_at_the_deadline() {
+        let mut sleeping = Command::new("sleep").arg("600").spawn().expect("spawn");
+        let deadline = Instant::now() + Duration::from_millis(50);
+        let exited = finish(&mut sleeping, Some(deadline)).expect("wait");
+        assert!(!exited && Instant::now() >= deadline);
+        let mut exiting = Command::new("true").spawn().expect("spawn");
+        let deadline = Instant::now() + TIMEOUT;
+        assert!(finish(&mut exiting, Some(deadline)).expect("wait"));
     }
 
     #[test]

@@ -49,7 +49,8 @@ const STDIN_FD: i32 = 6;
 /// [`HelperCommand::args`], and must not have started a thread.
 ///
 /// Returns only when setup failed, or when the configuration names no program and `serve` has
-/// returned. `serve` gets the helper's end of the channel.
+/// returned. `serve` gets the helper's end of the channel and must return when the other end closes:
+/// a probe of the host ends its helper that way, and kills it only after a timeout.
 #[must_use]
 pub fn main(
     arguments: impl IntoIterator<Item = OsString>,
