@@ -339,7 +339,8 @@ fn explain(support: &HostSupport, step: Option<(Step, i32)>, stderr: &str) -> Un
     let error = io::Error::from_raw_os_error(errno);
     let message = format!("cannot {step}: {error}");
     match step {
-        Step::Mounts | Step::Privileges
+        // Bubblewrap can do both instead of the helper.
+        Step::Mounts | Step::UserNamespace
             if support.mounter == Mounter::Helper
                 && [libc::EPERM, libc::EACCES, libc::ENOSYS].contains(&errno) =>
         {
@@ -368,10 +369,12 @@ mod tests {
     fn only_forbidden_mounts_lead_to_the_other_mounter() {
         let of_helper = |step, errno| explained(Mounter::Helper, Some((step, errno)), "");
         for errno in [libc::EPERM, libc::EACCES, libc::ENOSYS] {
-            for step in [Step::Mounts, Step::Privileges] {
+            for step in [Step::Mounts, Step::UserNamespace] {
                 let forbidden = of_helper(step, errno);
                 assert!(matches!(forbidden, Unenforceable::Mounts { .. }), "{step}");
             }
+            let kept = of_helper(Step::Privileges, errno);
+            assert!(matches!(kept, Unenforceable::Seccomp { .. }), "{kept}");
         }
         let transient = of_helper(Step::Mounts, libc::ENOMEM);
         assert!(matches!(transient, Unenforceable::Probe { .. }));

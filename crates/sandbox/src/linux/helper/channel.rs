@@ -20,7 +20,7 @@ use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 /// An upper bound for the length of an encoded report.
 const MAX_REPORT: usize = 16;
@@ -62,6 +62,9 @@ pub enum Step {
     /// Mounting the plan.
     #[error("mount the sandbox's files")]
     Mounts,
+    /// Entering the user namespace that can't change the mounts.
+    #[error("enter the nested user namespace")]
+    UserNamespace,
     /// Comparing the mounts with the plan.
     #[error("verify mounts")]
     MountCheck,
@@ -243,6 +246,7 @@ mod tests {
             Step::Config,
             Step::Bubblewrap,
             Step::Mounts,
+            Step::UserNamespace,
             Step::MountCheck,
             Step::WorkingDirectory,
             Step::Privileges,
@@ -258,7 +262,7 @@ mod tests {
         }
         assert!(decode::<Report>(b"").is_err());
         let mut unknown = encode(&failed(13)).expect("encode");
-        unknown[1] = 9;
+        unknown[1] = 10;
         assert!(decode::<Report>(&unknown).is_err());
     }
 }

@@ -127,7 +127,7 @@ fn confine(config: &HelperConfig) -> Result<(), Failure> {
             path: error.path,
             ..Failure::of(Step::Mounts)(error.errno)
         })?;
-        enter_user_namespace(&proc, user, group).map_err(Failure::of(Step::Privileges))?;
+        enter_user_namespace(&proc, user, group).map_err(Failure::of(Step::UserNamespace))?;
     }
     drop_capabilities().map_err(Failure::of(Step::Privileges))?;
     for mount in &config.mounts.mounts {
