@@ -14,6 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use super::bubblewrap::Mounter;
 use super::helper::{Program, Report, Step, set_recv_timeout, socket_pair};
 use super::launch::{MAX_OUTPUT, PreparedProcess, first_line, read_available};
+use super::mounts::{Layout, Mount, PlannedMount};
 use super::sandbox::Sandbox;
 use super::sys;
 use crate::{Access, Level, Network, Origin, Plan, Presence, Rule};
@@ -186,7 +187,17 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<(), Unenforceable
         cwd: "/".into(),
         warnings: Vec::new(),
     };
-    let prepared = sandbox.prepare_with(support, &plan, Program::none());
+    // Only the root: what else is mounted on the host, such as another procfs, must neither fail
+    // the probe nor choose the mounter.
+    let mut layout = Layout::default();
+    if sandbox.shared.level == Level::Namespaces {
+        layout.mounts.mounts.push(PlannedMount {
+            path: "/".into(),
+            mount: Mount::Readable,
+            identity: None,
+        });
+    }
+    let prepared = sandbox.prepare_layout(support, &plan, layout, Program::none());
     let PreparedProcess {
         command,
         stderr,

@@ -237,15 +237,13 @@ impl Sandbox {
     }
 
     /// Prepares a confined process by given means.
-    pub(super) fn prepare_with(
+    fn prepare_with(
         &self,
         support: &HostSupport,
         plan: &Plan,
         program: Program,
     ) -> Result<PreparedProcess, PrepareError> {
-        let Shared { command, level, .. } = &*self.shared;
-        let level = *level;
-        let Layout { mounts, absent } = match level {
+        let layout = match self.shared.level {
             Level::Namespaces => {
                 let libraries = self.shared.libraries.get_or_init(plan_check::libraries);
                 plan_check::check_namespaces(plan, libraries)?;
@@ -257,6 +255,20 @@ impl Sandbox {
                 Layout::default()
             }
         };
+        self.prepare_layout(support, plan, layout, program)
+    }
+
+    /// Prepares a confined process with given mounts.
+    pub(super) fn prepare_layout(
+        &self,
+        support: &HostSupport,
+        plan: &Plan,
+        layout: Layout,
+        program: Program,
+    ) -> Result<PreparedProcess, PrepareError> {
+        let Shared { command, level, .. } = &*self.shared;
+        let level = *level;
+        let Layout { mounts, absent } = layout;
         let (options, user_after_mounts) = match (level, support.mounter) {
             (Level::Landlock, _) => (Vec::new(), None),
             (Level::Namespaces, Mounter::Helper) => {
