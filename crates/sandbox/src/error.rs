@@ -66,12 +66,17 @@ impl SandboxError {
     }
 
     pub(crate) fn helper_exited(stderr: String) -> Self {
-        let stderr = if stderr.is_empty() {
-            "the sandbox's helper exited without a message".to_owned()
-        } else {
-            stderr
-        };
+        let stderr = or_no_message(stderr);
         SandboxError::HelperExited { stderr }
+    }
+}
+
+/// Replaces an empty output of a helper that ended without a report.
+pub(crate) fn or_no_message(stderr: String) -> String {
+    if stderr.is_empty() {
+        "the sandbox's helper exited without a message".to_owned()
+    } else {
+        stderr
     }
 }
 
@@ -88,7 +93,7 @@ fn remedy(step: Step, errno: i32) -> &'static str {
     }
 }
 
-fn in_parentheses(stderr: &str) -> String {
+pub(crate) fn in_parentheses(stderr: &str) -> String {
     if stderr.is_empty() {
         String::new()
     } else {

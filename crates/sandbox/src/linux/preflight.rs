@@ -1,7 +1,7 @@
 //! Finds out what this host can enforce by trying it.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,8 +15,9 @@ use super::bubblewrap::Mounter;
 use super::helper::{Program, Report, Step, set_recv_timeout, socket_pair};
 use super::launch::{MAX_OUTPUT, PreparedProcess, first_line, read_available};
 use super::mounts::{Layout, Mount, PlannedMount};
-use super::sandbox::Sandbox;
+use super::sandbox::{Sandbox, stderr_pipe};
 use super::sys;
+use crate::error::{in_parentheses, or_no_message};
 use crate::{Access, Level, Network, Origin, Plan, Presence, Rule};
 
 /// The timeout of a probe, which normally takes a few milliseconds.
@@ -198,14 +199,13 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<(), Unenforceable
         });
     }
     let prepared = sandbox.prepare_layout(support, &plan, layout, Program::none());
+    let prepared = prepared.map_err(|error| failed(io::Error::other(error)))?;
     let PreparedProcess {
-        command,
-        stderr,
-        channel,
-        ..
-    } = prepared.map_err(|error| failed(io::Error::other(error)))?;
+        command, channel, ..
+    } = prepared;
+    let (stderr, helper_stderr) = stderr_pipe().map_err(failed)?;
     let deadline = Instant::now() + TIMEOUT;
-    let mut child = spawn(command).map_err(failed)?;
+    let mut child = spawn(command, helper_stderr).map_err(failed)?;
     let received = channel.recv_within(TIMEOUT);
     // The helper exits when the channel closes.
     drop(channel);
@@ -222,12 +222,8 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<(), Unenforceable
         Some(Report::Failed(step, errno)) => Some((step, errno)),
         None => None,
     };
-    let stderr = stderr.map(|stderr| read_available(&stderr));
-    Err(explain(
-        support,
-        step,
-        &first_line(&stderr.unwrap_or_default()),
-    ))
+    let stderr = first_line(&read_available(&stderr));
+    Err(explain(support, step, &stderr))
 }
 
 fn failed(error: io::Error) -> Unenforceable {
@@ -238,9 +234,9 @@ fn failed(error: io::Error) -> Unenforceable {
     Unenforceable::Probe { message }
 }
 
-/// Spawns the wrapper of a confined process, whose own streams are the null device.
+/// Spawns the wrapper of a confined process, whose stdin and stdout are the null device.
 #[expect(unsafe_code, reason = "descriptors are passed at fixed numbers")]
-fn spawn(command: outpost_process::Command) -> io::Result<Child> {
+fn spawn(command: outpost_process::Command, stderr: OwnedFd) -> io::Result<Child> {
     let (program, args) = command.argv.split_first().ok_or(ErrorKind::InvalidInput)?;
     let mut probe = Command::new(program);
     probe.args(args).env_clear().envs(command.env);
@@ -250,9 +246,8 @@ fn spawn(command: outpost_process::Command) -> io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     let wrapper = command.wrapper.ok_or(ErrorKind::InvalidInput)?;
-    let stderr = wrapper.own.map(|own| own.stderr.try_clone()).transpose()?;
-    let streams = 0..if stderr.is_some() { 3 } else { 0 };
-    probe.stderr(stderr.map_or_else(Stdio::null, Stdio::from));
+    let streams = 0..if wrapper.own.is_some() { 3 } else { 0 };
+    probe.stderr(stderr);
     // Moved above the numbers that they are duplicated to.
     let passed = wrapper.passed.iter();
     let passed = passed.map(|one| rustix::io::fcntl_dupfd_cloexec(one, 16));
@@ -335,7 +330,7 @@ fn search_order(directories: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
 fn explain(support: &HostSupport, step: Option<(Step, i32)>, stderr: &str) -> Unenforceable {
     let Some((step, errno)) = step else {
         let Some(message) = stderr.strip_prefix("bwrap: ") else {
-            let message = stderr.to_owned();
+            let message = or_no_message(stderr.to_owned());
             return Unenforceable::Probe { message };
         };
         if message.to_ascii_lowercase().contains("unknown option") {
@@ -348,7 +343,7 @@ fn explain(support: &HostSupport, step: Option<(Step, i32)>, stderr: &str) -> Un
         };
     };
     let error = io::Error::from_raw_os_error(errno);
-    let message = format!("cannot {step}: {error}");
+    let message = format!("cannot {step}{}: {error}", in_parentheses(stderr));
     match step {
         // Bubblewrap can do both instead of the helper.
         Step::Mounts | Step::UserNamespace
@@ -407,6 +402,18 @@ mod tests {
         assert!(forbidden.contains("No permissions"), "{forbidden}");
         let none = Unenforceable::NoBubblewrap.to_string();
         assert!(none.contains("package bubblewrap"), "{none}");
+    }
+
+    #[test]
+    fn error_has_the_output_of_the_helper() {
+        let failed = |step, stderr| explained(Mounter::Helper, step, stderr).to_string();
+        assert_eq!(
+            failed(None, ""),
+            "cannot probe what this host can enforce: the sandbox's helper exited without a message"
+        );
+        let step = Some((Step::MountCheck, libc::ESTALE));
+        let failed = failed(step, "/dev");
+        assert!(failed.contains("cannot verify mounts (/dev): "), "{failed}");
     }
 
     #[test]

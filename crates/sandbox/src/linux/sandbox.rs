@@ -371,7 +371,7 @@ fn memfd(bytes: &[u8]) -> io::Result<OwnedFd> {
 
 /// Creates a pipe for the stderr of bubblewrap and the helper, which is separate from the program's. The
 /// first end doesn't block when it is read.
-fn stderr_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(super) fn stderr_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&ours, true)?;
     Ok((ours, theirs))
