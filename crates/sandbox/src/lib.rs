@@ -18,8 +18,8 @@ pub use denial::is_denied;
 pub use error::{PrepareError, SandboxError};
 pub use linux::{
     HelperCommand, HelperProcess, HostResources, HostSupport, LaunchError, Mounter,
-    PlaceholderError, PreparedProcess, Program, Remedy, RemovedPlaceholders, Sandbox,
-    SandboxRequest, Step, Unenforceable, WorkerAccess, is_placeholder, landlock_version,
+    PlaceholderError, PreparedHelper, PreparedProcess, Program, Remedy, RemovedPlaceholders,
+    Sandbox, SandboxRequest, Step, Unenforceable, WorkerAccess, is_placeholder, landlock_version,
     run_helper,
 };
 pub use outpost_types::sandbox::{Access, Level, Network};

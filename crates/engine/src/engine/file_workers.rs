@@ -104,7 +104,7 @@ impl Engine {
         let limit = self.shared.limits.sandbox_start_timeout;
         let prepared = self.sandbox()?.prepare_helper(request, access, limit);
         let prepared = prepared.await?;
-        Ok(prepared.start_helper(&self.shared.spawner, limit).await?)
+        Ok(prepared.start(&self.shared.spawner, limit).await?)
     }
 
     /// Returns the paths where placeholders may exist.

@@ -1,8 +1,8 @@
 //! Starts a confined process and waits until its program runs.
 //!
-//! A start has two parts. [`Sandbox::prepare_process`](crate::Sandbox::prepare_process) plans and prepares on a blocking thread; dropping
-//! its future abandons the start without a trace. [`PreparedProcess::start`] spawns bubblewrap and waits
-//! for the helper's report.
+//! A start has two parts. [`Sandbox::prepare_process`](crate::Sandbox::prepare_process) plans and
+//! prepares on a blocking thread; dropping its future abandons the start without a trace.
+//! [`PreparedProcess::start`] spawns bubblewrap and waits for the helper's report.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -48,8 +48,8 @@ impl From<PrepareError> for LaunchError {
 /// A confined process that is ready to be spawned.
 #[derive(Debug)]
 pub struct PreparedProcess {
-    /// The command to spawn: bubblewrap, or the helper at [`Level::Landlock`]. If
-    /// the wrapper has its own stdio, the streams of the confined program follow the passed descriptors.
+    /// The command to spawn: bubblewrap, or the helper at [`Level::Landlock`]. If the wrapper has
+    /// its own stdio, the streams of the confined program follow the passed descriptors.
     pub command: Command,
     /// To be kept until no process of the sandbox lives.
     pub resources: HostResources,
@@ -64,6 +64,10 @@ pub struct PreparedProcess {
     pub(super) stderr: Option<OwnedFd>,
     pub(super) channel: HelperChannel,
 }
+
+/// A confined helper that is ready to be spawned.
+#[derive(Debug)]
+pub struct PreparedHelper(pub(super) PreparedProcess);
 
 /// A confined helper that serves requests on its socket.
 #[derive(Debug)]
@@ -95,7 +99,10 @@ impl PreparedProcess {
         let program = std::mem::take(&mut self.program);
         let cwd = std::mem::take(&mut self.cwd);
         let started = self.spawn(spawner, limit, true).await;
-        let started = started.map(|(child, resources, _)| (child, resources));
+        let started = started.map(|mut started| {
+            started.kill_on_drop.0 = None;
+            (started.child, started.resources)
+        });
         started.map_err(|error| {
             let LaunchError::Sandbox(SandboxError::Helper { step, errno, .. }) = &error else {
                 return error;
@@ -108,41 +115,24 @@ impl PreparedProcess {
         })
     }
 
-    /// Spawns a helper that serves requests and waits until it is confined, within `limit`.
-    ///
-    /// # Errors
-    /// If the helper can't be spawned or reports a failed step.
-    pub async fn start_helper(
-        mut self,
-        spawner: &Spawner,
-        limit: Duration,
-    ) -> Result<HelperProcess, LaunchError> {
-        let denied = std::mem::take(&mut self.denied);
-        let absent = std::mem::take(&mut self.absent);
-        let (child, resources, channel) = self.spawn(spawner, limit, false).await?;
-        Ok(HelperProcess {
-            child,
-            resources,
-            socket: channel.into_socket().map_err(PrepareError::from)?,
-            denied,
-            absent,
-        })
-    }
-
     async fn spawn(
         self,
         spawner: &Spawner,
         limit: Duration,
         executes: bool,
-    ) -> Result<(Child, HostResources, HelperChannel), LaunchError> {
+    ) -> Result<Started, LaunchError> {
         let mut resources = self.resources;
         let child = spawner.spawn(self.command).await.map_err(wrapper_error)?;
         let mut kill_on_drop = KillOnDrop(Some(child.control.clone()));
         let ready = wait_ready(&self.channel, executes, &child.control, &mut resources);
         let failure = match timeout(limit, ready).await {
             Ok(Ok(())) => {
-                kill_on_drop.0 = None;
-                return Ok((child, resources, self.channel));
+                return Ok(Started {
+                    child,
+                    resources,
+                    channel: self.channel,
+                    kill_on_drop,
+                });
             }
             Ok(Err(failure)) => Ok(failure),
             Err(_) => Err(SandboxError::Timeout { limit }),
@@ -161,8 +151,43 @@ impl PreparedProcess {
     }
 }
 
-/// Waits for the report of the helper and, if it executes a program, until that closed the channel. Fails
-/// with the step that failed and its errno, if the helper reported one.
+impl PreparedHelper {
+    /// Spawns the helper and waits until it is confined, within `limit`. If it fails, all of its
+    /// processes are killed.
+    ///
+    /// # Errors
+    /// If the helper can't be spawned or reports a failed step.
+    pub async fn start(
+        mut self,
+        spawner: &Spawner,
+        limit: Duration,
+    ) -> Result<HelperProcess, LaunchError> {
+        let denied = std::mem::take(&mut self.0.denied);
+        let absent = std::mem::take(&mut self.0.absent);
+        let mut started = self.0.spawn(spawner, limit, false).await?;
+        let socket = started.channel.into_socket().map_err(PrepareError::from)?;
+        started.kill_on_drop.0 = None;
+        Ok(HelperProcess {
+            child: started.child,
+            resources: started.resources,
+            socket,
+            denied,
+            absent,
+        })
+    }
+}
+
+/// A process whose setup is complete.
+struct Started {
+    /// First, so that a dropped value kills the process before it removes its placeholders.
+    kill_on_drop: KillOnDrop,
+    child: Child,
+    resources: HostResources,
+    channel: HelperChannel,
+}
+
+/// Waits for the report of the helper and, if it executes a program, until that closed the channel.
+/// Fails with the step that failed and its errno, if the helper reported one.
 async fn wait_ready(
     channel: &HelperChannel,
     executes: bool,
@@ -196,7 +221,8 @@ async fn wait_ready(
     }
 }
 
-/// Ends all processes of a failed start and returns the first line that bubblewrap or the helper wrote.
+/// Ends all processes of a failed start and returns the first line that bubblewrap or the helper
+/// wrote.
 async fn end(mut child: Child, stderr: Option<OwnedFd>) -> String {
     // It may hang after the failure.
     let exited = timeout(EXIT_TIMEOUT, child.exit.wait()).await;
@@ -217,8 +243,8 @@ async fn end(mut child: Child, stderr: Option<OwnedFd>) -> String {
     first_line(&output)
 }
 
-/// Returns up to [`MAX_OUTPUT`] bytes that were written to a pipe so far. Bubblewrap and the helper write
-/// their message at once, so one read gets it.
+/// Returns up to [`MAX_OUTPUT`] bytes that were written to a pipe so far. Bubblewrap and the helper
+/// write their message at once, so one read gets it.
 pub(super) fn read_available(pipe: &OwnedFd) -> Vec<u8> {
     let mut bytes = vec![0; MAX_OUTPUT];
     let length = rustix::io::read(pipe, &mut bytes).unwrap_or_default();
@@ -246,7 +272,8 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// Maps a failure to execute bubblewrap, which must not be reported as a failure to execute the program.
+/// Maps a failure to execute bubblewrap, which must not be reported as a failure to execute the
+/// program.
 fn wrapper_error(error: SpawnError) -> LaunchError {
     match (error.kind(), error.raw_os_error()) {
         (SpawnErrorKind::NotFound | SpawnErrorKind::NotExecutable, Some(errno)) => {
@@ -276,21 +303,21 @@ pub struct HostResources {
 impl HostResources {
     /// Sets the pidfd of process 1 of the sandbox.
     ///
-    /// The helper opens and sends it because it is the child of that process. By the time the server
-    /// could look it up, the program may have ended and left other processes running.
+    /// The helper opens and sends it because it is the child of that process. By the time the
+    /// server could look it up, the program may have ended and left other processes running.
     pub fn set_init(&mut self, init: Option<OwnedFd>) {
         self.init = init;
     }
 
-    /// Removes the placeholders. To be called when no process of the sandbox lives. Dropping the result
-    /// closes their directories, which takes longer than removing them.
+    /// Removes the placeholders. To be called when no process of the sandbox lives. Dropping the
+    /// result closes their directories, which takes longer than removing them.
     #[must_use = "dropping it closes descriptors, which takes a while"]
     pub fn release(self) -> RemovedPlaceholders {
         self.placeholders.release()
     }
 
-    /// Returns whether process 1 of the sandbox has no children, so that it is about to exit. Also true
-    /// if the children can't be read.
+    /// Returns whether process 1 of the sandbox has no children, so that it is about to exit. Also
+    /// true if the children can't be read.
     #[must_use]
     pub fn is_only_init_left(&self) -> bool {
         self.init
@@ -302,7 +329,8 @@ impl HostResources {
     /// sandbox has no PID namespace.
     ///
     /// # Errors
-    /// If the descriptor can't be duplicated, or the helper sent none. Processes may still live then.
+    /// If the descriptor can't be duplicated, or the helper sent none. Processes may still live
+    /// then.
     pub fn init(&self) -> io::Result<Option<OwnedFd>> {
         match (self.level, &self.init) {
             (Level::Landlock, _) => Ok(None),

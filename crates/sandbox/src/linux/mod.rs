@@ -28,7 +28,7 @@ mod sys;
 
 pub use bubblewrap::Mounter;
 pub use helper::{HelperCommand, Program, Step, main as run_helper};
-pub use launch::{HelperProcess, HostResources, LaunchError, PreparedProcess};
+pub use launch::{HelperProcess, HostResources, LaunchError, PreparedHelper, PreparedProcess};
 pub use placeholder::{PlaceholderError, RemovedPlaceholders, is_placeholder};
 pub use preflight::{HostSupport, Remedy, Unenforceable};
 pub use sandbox::{Sandbox, SandboxRequest, WorkerAccess};

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::bubblewrap::{self, Mounter};
 use super::helper::{self, Grant, HelperChannel, HelperCommand, HelperConfig, Program};
-use super::launch::{HostResources, LaunchError, PreparedProcess};
+use super::launch::{HostResources, LaunchError, PreparedHelper, PreparedProcess};
 use super::mounts::{self, Layout, LocalHostPaths};
 use super::placeholder::{Placeholders, is_placeholder};
 use super::plan_check;
@@ -162,9 +162,9 @@ impl Sandbox {
         request: SandboxRequest,
         access: WorkerAccess,
         limit: Duration,
-    ) -> Result<PreparedProcess, LaunchError> {
-        self.prepare_within(limit, request, Some(access), Program::none())
-            .await
+    ) -> Result<PreparedHelper, LaunchError> {
+        let prepared = self.prepare_within(limit, request, Some(access), Program::none());
+        prepared.await.map(PreparedHelper)
     }
 
     /// Waits for a free preparation slot, then plans and prepares on a blocking thread.
