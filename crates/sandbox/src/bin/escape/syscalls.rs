@@ -94,8 +94,10 @@ fn clone_namespace() -> io::Result<i64> {
 fn mount(path: &str) -> io::Result<i64> {
     let path = CString::new(path)?;
     let (path, tmpfs) = (address(path.as_ptr()), address(c"tmpfs".as_ptr()));
-    call(libc::SYS_mount, [tmpfs, path, tmpfs, 0, 0])?;
-    call(libc::SYS_umount2, [path, libc::MNT_DETACH.into()])
+    let mounted = call(libc::SYS_mount, [tmpfs, path, tmpfs, 0, 0])?;
+    // A mount that can't be removed is an escape nevertheless.
+    let _ = call(libc::SYS_umount2, [path, libc::MNT_DETACH.into()]);
+    Ok(mounted)
 }
 
 /// Queries the quota format of a file system. ESRCH, for a file system without quotas, counts as success.
