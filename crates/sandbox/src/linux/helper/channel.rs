@@ -95,7 +95,7 @@ pub(in crate::linux) struct ReceivedReport {
     pub(in crate::linux) init: Option<OwnedFd>,
 }
 
-/// The server's end of the channel. Non-blocking.
+/// The server's end of the channel. Non-blocking until [`recv_within`](Self::recv_within).
 #[derive(Debug)]
 pub(in crate::linux) struct HelperChannel(OwnedFd);
 
@@ -121,7 +121,7 @@ impl HelperChannel {
         Ok(self.0)
     }
 
-    /// Waits for one report. Fails with `WouldBlock` after `limit`.
+    /// Waits for one report. Fails with `WouldBlock` after `limit`. The channel blocks from then on.
     pub(in crate::linux) fn recv_within(
         &self,
         limit: Duration,
@@ -131,8 +131,8 @@ impl HelperChannel {
         self.recv()
     }
 
-    /// Receives one report without blocking; none if all copies of the helper's end are closed. Fails
-    /// with `WouldBlock` if nothing has arrived yet.
+    /// Receives one report; none if all copies of the helper's end are closed. Fails with
+    /// `WouldBlock` if nothing has arrived yet and the channel is non-blocking.
     pub(in crate::linux) fn recv(&self) -> io::Result<Option<ReceivedReport>> {
         let mut bytes = [0; MAX_REPORT];
         let (length, sender, init) = match recv_fd(&self.0, &mut bytes) {
@@ -176,7 +176,7 @@ pub(in crate::linux) fn set_recv_timeout(socket: &OwnedFd, limit: Duration) -> R
     rustix::net::sockopt::set_socket_timeout(socket, Timeout::Recv, Some(limit))
 }
 
-/// Sends a message with up to [`MAX_FDS`] descriptors.
+/// Sends a message with up to [`MAX_FDS`] descriptors. Fails with `INVAL` if they don't fit.
 pub(in crate::linux) fn send_fds(
     socket: impl AsFd,
     message: &[u8],
@@ -184,8 +184,8 @@ pub(in crate::linux) fn send_fds(
 ) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    if !files.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(files));
+    if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+        return Err(Errno::INVAL);
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     rustix::net::sendmsg(socket, &[IoSlice::new(message)], &mut control, flags).map(drop)
@@ -237,6 +237,14 @@ mod tests {
             assert_eq!(received, (expected, Some(std::process::id()), has_file));
         }
         assert!(ours.recv().expect("receive").is_none(), "closed");
+    }
+
+    #[test]
+    fn too_many_descriptors_are_refused() {
+        let (ours, _theirs) = socket_pair().expect("socket pair");
+        let files = [ours.as_fd(); 2 * MAX_FDS];
+        assert_eq!(send_fds(&ours, b"x", &files[..MAX_FDS]), Ok(()));
+        assert_eq!(send_fds(&ours, b"x", &files), Err(Errno::INVAL));
     }
 
     #[test]
