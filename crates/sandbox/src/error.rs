@@ -144,8 +144,13 @@ pub enum PrepareError {
 impl PrepareError {
     fn failure_kind(&self) -> FailureKind {
         match self {
+            PrepareError::Unenforceable(_)
+            | PrepareError::TooManyArguments(_)
+            | PrepareError::ProcDenied(_)
+            | PrepareError::HelperLibrary(_)
+            | PrepareError::ReadOnlyDevice(_)
+            | PrepareError::DeniedBelowGrant(_) => FailureKind::Intent,
             PrepareError::Placeholder(_) | PrepareError::Os(_) => FailureKind::Preparation,
-            _ => FailureKind::Intent,
         }
     }
 }

@@ -11,8 +11,9 @@ use crate::{
 /// The prefix of patterns that apply to each project root.
 const EACH_PROJECT_ROOT: &str = "codex-project-roots://";
 
-/// The paths that a dynamic program needs to run: programs, libraries, files of the dynamic loader, certificates and time zones of common
-/// distributions. A host need not have all of them. Devices are not included: every sandbox has a `/dev` of its own.
+/// The paths that a dynamic program needs to run: programs, libraries, files of the dynamic loader,
+/// certificates and time zones of common distributions. A host need not have all of them. Devices are
+/// not included: every sandbox has a `/dev` of its own.
 const MINIMAL: &[&str] = &[
     "/usr",
     "/bin",

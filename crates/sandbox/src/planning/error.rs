@@ -101,10 +101,19 @@ impl PlanError {
     #[must_use]
     pub fn failure_kind(&self) -> FailureKind {
         match self {
+            PlanError::GrantingPattern(_)
+            | PlanError::LongPattern { .. }
+            | PlanError::ManyEntries { .. }
+            | PlanError::ManyFiles { .. }
+            | PlanError::LongScan { .. }
+            | PlanError::ManyRules { .. }
+            | PlanError::LinkInWritable { .. }
+            | PlanError::Closed(_)
+            | PlanError::EmptyPattern
+            | PlanError::Subpath(_) => FailureKind::Intent,
             PlanError::Links(_) | PlanError::NothingToWrite(_) | PlanError::Inspect { .. } => {
                 FailureKind::Preparation
             }
-            _ => FailureKind::Intent,
         }
     }
 }

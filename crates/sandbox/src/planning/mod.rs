@@ -1,20 +1,20 @@
 //! Binds a policy to this host's paths: from a policy to a plan.
 //!
-//! A plan is a function of the policy, the child's environment and a [`FileSystemView`], so tests use
-//! imaginary file systems.
+//! A plan is a function of the policy, the child's environment and a [`FileSystemView`], so tests
+//! use imaginary file systems.
 //!
 //! The steps: `binding` turns entries into paths, `resolve` follows symbolic links, `pattern`,
-//! `pattern_matcher` and `scan` find the matches of patterns, and `planner` collects the rules in a `table`. The planner also
-//! adds rules that no entry asks for:
+//! `pattern_matcher` and `scan` find the matches of patterns, and `planner` collects the rules in a
+//! `table`. The planner also adds rules that no entry asks for:
 //!
 //! - Protected names below writable roots become read-only, whether they exist or not.
 //! - A path that doesn't exist and isn't writable is masked at its first missing component.
 //! - An entry behind a directory that the server's user can't enter applies to that directory
 //!   (`unreachable`).
-//! - The directories between a writable root and a rule below it are **pinned**: each becomes a rule of
-//!   its own, which enforcement turns into a mount point, so that it can't be renamed. Otherwise a
-//!   process could rename the parent of a denied path, and the next process would find another file at
-//!   that path.
+//! - The directories between a writable root and a rule below it are **pinned**: each becomes a
+//!   rule of its own, which enforcement turns into a mount point, so that it can't be renamed.
+//!   Otherwise a process could rename the parent of a denied path, and the next process would find
+//!   another file at that path.
 
 mod binding;
 mod error;

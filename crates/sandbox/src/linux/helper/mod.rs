@@ -3,8 +3,9 @@
 //! Bubblewrap creates the namespaces and executes the helper in them. The helper receives its
 //! [`HelperConfig`] over its [`channel`], mounts what the plan grants ([`mount_setup`]), drops its
 //! capabilities, verifies the mounts, restricts itself with Landlock and seccomp, and executes
-//! the program ([`mod@run`]). At [`Level::Landlock`](crate::Level::Landlock) there is no bubblewrap around it. If
-//! the configuration names no program, the helper keeps its channel and serves file operations.
+//! the program ([`mod@run`]). At [`Level::Landlock`](crate::Level::Landlock) there is no bubblewrap
+//! around it. If the configuration names no program, the helper keeps its channel and serves file
+//! operations.
 //!
 //! # Descriptors
 //!
@@ -49,8 +50,8 @@ const STDIN_FD: i32 = 6;
 /// [`HelperCommand::args`], and must not have started a thread.
 ///
 /// Returns only when setup failed, or when the configuration names no program and `serve` has
-/// returned. `serve` gets the helper's end of the channel and must return when the other end closes:
-/// a probe of the host ends its helper that way, and kills it only after a timeout.
+/// returned. `serve` gets the helper's end of the channel and must return when the other end
+/// closes: a probe of the host ends its helper that way, and kills it only after a timeout.
 #[must_use]
 pub fn main(
     arguments: impl IntoIterator<Item = OsString>,
@@ -76,15 +77,16 @@ pub struct HelperCommand {
 }
 
 impl HelperCommand {
-    /// Returns the command line of the helper, starting with our own `argv[0]`, which process lists show.
+    /// Returns the command line of the helper, starting with our own `argv[0]`, which process lists
+    /// show.
     pub(super) fn argv(&self) -> Vec<OsString> {
         let name = std::env::args_os().next();
         let name = name.unwrap_or_else(|| self.program.clone().into_os_string());
         self.append_to([name])
     }
 
-    /// Returns the command line of bubblewrap. It reads its options from [`BWRAP_ARGS_FD`] and executes the
-    /// helper from [`SELF_FD`].
+    /// Returns the command line of bubblewrap. It reads its options from [`BWRAP_ARGS_FD`] and
+    /// executes the helper from [`SELF_FD`].
     pub(super) fn bubblewrap_argv(&self) -> Vec<OsString> {
         let helper = format!("/proc/self/fd/{SELF_FD}");
         let options = BWRAP_ARGS_FD.to_string();

@@ -225,7 +225,7 @@ fn absent(
             continue;
         }
         let missing = first_missing(plan, &rule.path, host);
-        let above = covering(plan, at, &missing);
+        let above = rule_above(plan, at, &missing);
         let creatable = missing
             .parent()
             .is_some_and(|parent| host.is_creatable_in(parent));
@@ -271,10 +271,11 @@ fn first_missing(plan: &Plan, path: &Path, host: &impl HostView) -> PathBuf {
 
 /// Returns the rule that would apply without this one.
 fn above(plan: &Plan, at: usize) -> Option<&Rule> {
-    covering(plan, at, &plan.rules[at].path)
+    rule_above(plan, at, &plan.rules[at].path)
 }
 
-fn covering<'a>(plan: &'a Plan, before: usize, path: &Path) -> Option<&'a Rule> {
+/// Returns the rule among the first `before` that would apply to a path without rules of its own.
+fn rule_above<'a>(plan: &'a Plan, before: usize, path: &Path) -> Option<&'a Rule> {
     let rules = plan.rules[..before].iter().rev();
     rules
         .filter(|rule| rule.path != *path)
