@@ -255,7 +255,10 @@ fn spawn(command: outpost_process::Command, stderr: OwnedFd) -> io::Result<Child
     let place = move || {
         let all = passed.iter().map(AsRawFd::as_raw_fd).chain(streams.clone());
         for (number, one) in (3..).zip(all) {
-            sys::duplicate_to(one, number)?;
+            // SAFETY: this process only executes a program. All that it still uses by number is the
+            // pipe over which std reports a failed `execve`. If that is replaced, such a failure
+            // shows as a helper that sent no report, or none that can be decoded.
+            unsafe { sys::duplicate_to(one, number) }?;
         }
         Ok(())
     };

@@ -201,8 +201,11 @@ pub(super) fn unblock_signals() {
 
 /// Duplicates a descriptor to `number`, without close-on-exec. A descriptor that was open there is
 /// closed.
-pub(super) fn duplicate_to(descriptor: c_int, number: c_int) -> Result<(), Errno> {
-    // SAFETY: no pointers. The helper and a child before `exec` own all descriptors at fixed numbers.
+///
+/// # Safety
+/// Nothing in this process may rely on what was open at `number`.
+pub(super) unsafe fn duplicate_to(descriptor: c_int, number: c_int) -> Result<(), Errno> {
+    // SAFETY: no pointers, and the caller gives up what was open at `number`.
     check(unsafe { libc::dup2(descriptor, number) }.into()).map(drop)
 }
 

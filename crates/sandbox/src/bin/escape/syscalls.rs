@@ -14,32 +14,36 @@ use rustix::pty::OpenptFlags;
 
 pub(crate) fn attempt(arguments: &[&str]) -> io::Result<()> {
     let number = |text: &str| text.parse::<i64>().map_err(io::Error::other);
+    // SAFETY: these calls take no pointers, or none with these arguments.
+    let call_plain = |number, arguments: &[i64]| unsafe { call(number, arguments) };
     let result = match arguments {
         // Signal 0.
-        ["signal", pid] => call(libc::SYS_kill, [number(pid)?, 0]),
-        ["trace"] => call(libc::SYS_ptrace, [libc::PTRACE_TRACEME.into(), 0, 0, 0]),
+        ["signal", pid] => call_plain(libc::SYS_kill, &[number(pid)?, 0]),
+        ["trace"] => call_plain(libc::SYS_ptrace, &[libc::PTRACE_TRACEME.into()]),
         ["memory"] => read_memory(),
         ["ring"] => {
             // Has the size of `struct io_uring_params`.
             let mut parameters = [0_u8; 120];
             let parameters = address(parameters.as_mut_ptr());
-            call(libc::SYS_io_uring_setup, [1, parameters])
+            // SAFETY: the buffer has the size that the call expects, and outlives it.
+            unsafe { call(libc::SYS_io_uring_setup, &[1, parameters]) }
         }
         // Gets or creates the session keyring.
-        ["keys"] => call(libc::SYS_keyctl, [0, -3, 1]),
-        ["user-namespace"] => call(libc::SYS_unshare, [libc::CLONE_NEWUSER.into()]),
+        ["keys"] => call_plain(libc::SYS_keyctl, &[0, -3, 1]),
+        ["user-namespace"] => call_plain(libc::SYS_unshare, &[libc::CLONE_NEWUSER.into()]),
         ["clone-namespace"] => clone_namespace(),
         ["mount", path] => mount(path),
         // `open_tree_attr`, the newest of these calls. Without attributes it needs no capability.
         ["tree"] => {
             let root = address(c"/".as_ptr());
             let flags = libc::O_CLOEXEC.into();
-            call(467, [libc::AT_FDCWD.into(), root, flags, 0, 0])
+            // SAFETY: the path is NUL-terminated and static.
+            unsafe { call(467, &[libc::AT_FDCWD.into(), root, flags, 0, 0]) }
         }
         ["quota"] => query_quota(),
         ["by-handle", path] => open_by_handle(path),
         // Looks up a shared memory segment of the host.
-        ["shared-memory", key] => call(libc::SYS_shmget, [number(key)?, 0, 0]),
+        ["shared-memory", key] => call_plain(libc::SYS_shmget, &[number(key)?, 0, 0]),
         ["foreign"] => call_foreign(),
         ["mode", name, mode, path] => set_mode(name, mode, path),
         ["type"] => inject(libc::TIOCSTI as i64),
@@ -50,12 +54,15 @@ pub(crate) fn attempt(arguments: &[&str]) -> io::Result<()> {
     result.map(drop)
 }
 
-/// Makes a system call. The caller keeps alive what pointers among the arguments point to.
-fn call<const N: usize>(number: c_long, arguments: [i64; N]) -> io::Result<i64> {
+/// Makes a system call with up to six arguments; the others are 0.
+///
+/// # Safety
+/// Arguments that the call takes as pointers must be valid for what it reads and writes there.
+unsafe fn call(number: c_long, arguments: &[i64]) -> io::Result<i64> {
     let mut all = [0; 6];
-    all[..N].copy_from_slice(&arguments);
+    all[..arguments.len()].copy_from_slice(arguments);
     let [a, b, c, d, e, f] = all;
-    // SAFETY: pointers are to NUL-terminated strings, or to buffers of the size that the call expects.
+    // SAFETY: the caller guarantees that pointers are valid.
     match unsafe { libc::syscall(number, a, b, c, d, e, f) } {
         -1 => Err(io::Error::last_os_error()),
         result => Ok(result),
@@ -74,7 +81,8 @@ fn read_memory() -> io::Result<i64> {
     let remote = [address(from.as_ptr()), 4];
     let (local, remote) = (address(local.as_ptr()), address(remote.as_ptr()));
     let own = std::process::id().into();
-    call(libc::SYS_process_vm_readv, [own, local, 1, remote, 1, 0])
+    // SAFETY: both vectors have one element, for a buffer of its length.
+    unsafe { call(libc::SYS_process_vm_readv, &[own, local, 1, remote, 1, 0]) }
 }
 
 /// Creates a user namespace with `clone3`, whose flags a filter can't inspect.
@@ -83,7 +91,9 @@ fn clone_namespace() -> io::Result<i64> {
     arguments[0] = libc::CLONE_NEWUSER as u64;
     arguments[4] = libc::SIGCHLD as u64;
     let size = size_of_val(&arguments) as i64;
-    let pid = call(libc::SYS_clone3, [address(arguments.as_ptr()), size])?;
+    let arguments = [address(arguments.as_ptr()), size];
+    // SAFETY: the structure has the given size, and the child gets a copy of the memory.
+    let pid = unsafe { call(libc::SYS_clone3, &arguments) }?;
     if pid == 0 {
         // SAFETY: the child has its own memory and exits without running anything else.
         unsafe { libc::_exit(0) };
@@ -94,9 +104,11 @@ fn clone_namespace() -> io::Result<i64> {
 fn mount(path: &str) -> io::Result<i64> {
     let path = CString::new(path)?;
     let (path, tmpfs) = (address(path.as_ptr()), address(c"tmpfs".as_ptr()));
-    let mounted = call(libc::SYS_mount, [tmpfs, path, tmpfs, 0, 0])?;
+    // SAFETY: the strings are NUL-terminated and outlive the call.
+    let mounted = unsafe { call(libc::SYS_mount, &[tmpfs, path, tmpfs, 0, 0]) }?;
     // A mount that can't be removed is an escape nevertheless.
-    let _ = call(libc::SYS_umount2, [path, libc::MNT_DETACH.into()]);
+    // SAFETY: as above.
+    let _ = unsafe { call(libc::SYS_umount2, &[path, libc::MNT_DETACH.into()]) };
     Ok(mounted)
 }
 
@@ -112,7 +124,8 @@ fn query_quota() -> io::Result<i64> {
         0,
         address(&raw mut format),
     ];
-    match call(libc::SYS_quotactl_fd, arguments) {
+    // SAFETY: the query writes a number of the size of `format`.
+    match unsafe { call(libc::SYS_quotactl_fd, &arguments) } {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(0),
         result => result,
     }
@@ -127,10 +140,12 @@ fn open_by_handle(path: &str) -> io::Result<i64> {
     let handle = address(handle.as_mut_ptr());
     let (cwd, path) = (libc::AT_FDCWD.into(), address(path.as_ptr()));
     let name = [cwd, path, handle, address(&raw mut mount), 0];
-    call(libc::SYS_name_to_handle_at, name)?;
+    // SAFETY: the path is NUL-terminated, and the handle has the length that it states.
+    unsafe { call(libc::SYS_name_to_handle_at, &name) }?;
     let root = File::open("/")?;
     let arguments = [root.as_raw_fd().into(), handle, libc::O_RDONLY.into()];
-    call(libc::SYS_open_by_handle_at, arguments)
+    // SAFETY: as above.
+    unsafe { call(libc::SYS_open_by_handle_at, &arguments) }
 }
 
 /// Calls `getpid` through the 32-bit entry point.
@@ -164,28 +179,31 @@ fn set_mode(name: &str, mode: &str, path: &str) -> io::Result<i64> {
     let (cwd, file) = (libc::AT_FDCWD.into(), address(file.as_ptr()));
     let create = (libc::O_CREAT | libc::O_WRONLY).into();
     let regular = i64::from(libc::S_IFREG) | mode;
+    // SAFETY: all pointers are to NUL-terminated strings, and to a structure of the given size. They
+    // live until the calls return.
+    let call = |number, arguments: &[i64]| unsafe { call(number, arguments) };
     match name {
         #[cfg(target_arch = "x86_64")]
-        "chmod" => call(libc::SYS_chmod, [file, mode]),
+        "chmod" => call(libc::SYS_chmod, &[file, mode]),
         #[cfg(target_arch = "x86_64")]
-        "mknod" => call(libc::SYS_mknod, [file, regular, 0]),
+        "mknod" => call(libc::SYS_mknod, &[file, regular, 0]),
         #[cfg(target_arch = "x86_64")]
-        "creat" => call(libc::SYS_creat, [file, mode]),
+        "creat" => call(libc::SYS_creat, &[file, mode]),
         #[cfg(target_arch = "x86_64")]
-        "open" => call(libc::SYS_open, [file, create, mode]),
+        "open" => call(libc::SYS_open, &[file, create, mode]),
         "fchmod" => {
-            let opened = call(libc::SYS_openat, [cwd, file, create, 0o700])?;
-            call(libc::SYS_fchmod, [opened, mode])
+            let opened = call(libc::SYS_openat, &[cwd, file, create, 0o700])?;
+            call(libc::SYS_fchmod, &[opened, mode])
         }
-        "fchmodat" => call(libc::SYS_fchmodat, [cwd, file, mode, 0]),
-        "fchmodat2" => call(libc::SYS_fchmodat2, [cwd, file, mode, 0]),
-        "mknodat" => call(libc::SYS_mknodat, [cwd, file, regular, 0]),
-        "openat" => call(libc::SYS_openat, [cwd, file, create, mode]),
+        "fchmodat" => call(libc::SYS_fchmodat, &[cwd, file, mode, 0]),
+        "fchmodat2" => call(libc::SYS_fchmodat2, &[cwd, file, mode, 0]),
+        "mknodat" => call(libc::SYS_mknodat, &[cwd, file, regular, 0]),
+        "openat" => call(libc::SYS_openat, &[cwd, file, create, mode]),
         "openat2" => {
             // `struct open_how`: flags, mode and resolution.
             let how = [create, mode, 0];
             let size = size_of_val(&how) as i64;
-            call(libc::SYS_openat2, [cwd, file, address(how.as_ptr()), size])
+            call(libc::SYS_openat2, &[cwd, file, address(how.as_ptr()), size])
         }
         // An unnamed file, which is linked afterwards.
         "nameless" => {
@@ -193,10 +211,10 @@ fn set_mode(name: &str, mode: &str, path: &str) -> io::Result<i64> {
             let directory = CString::new(directory.as_os_str().as_bytes())?;
             let flags = (libc::O_TMPFILE | libc::O_WRONLY).into();
             let arguments = [cwd, address(directory.as_ptr()), flags, mode];
-            let opened = call(libc::SYS_openat, arguments)?;
+            let opened = call(libc::SYS_openat, &arguments)?;
             let opened = CString::new(format!("/proc/self/fd/{opened}"))?;
             let (from, follow) = (address(opened.as_ptr()), libc::AT_SYMLINK_FOLLOW.into());
-            call(libc::SYS_linkat, [cwd, from, cwd, file, follow])
+            call(libc::SYS_linkat, &[cwd, from, cwd, file, follow])
         }
         _ => Err(io::Error::other("no such call")),
     }?;
@@ -216,10 +234,9 @@ fn inject(request: i64) -> io::Result<i64> {
     let slave = rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
     rustix::process::ioctl_tiocsctty(&slave)?;
     let character = address(b"x".as_ptr());
-    let result = call(
-        libc::SYS_ioctl,
-        [slave.as_raw_fd().into(), request, character],
-    );
+    let arguments = [slave.as_raw_fd().into(), request, character];
+    // SAFETY: the request reads one byte.
+    let result = unsafe { call(libc::SYS_ioctl, &arguments) };
     // Closing it would send SIGHUP to this process.
     std::mem::forget(master);
     result

@@ -116,7 +116,9 @@ fn take_streams() -> Result<(), Errno> {
             let flags = rustix::fs::fcntl_getfl(&stream)? & OFlags::ACCMODE;
             stream = rustix::fs::open("/dev/null", flags | OFlags::CLOEXEC, Mode::empty())?;
         }
-        sys::duplicate_to(stream.as_raw_fd(), number)?;
+        // SAFETY: the helper's own streams are only written to when a step fails, and a message may
+        // go to the program's stderr.
+        unsafe { sys::duplicate_to(stream.as_raw_fd(), number) }?;
     }
     Ok(())
 }
