@@ -109,7 +109,7 @@ async fn serve_help_documents_every_flag() {
               [default: 4096]
 
           --concurrent-requests <N>
-              How many ordinary requests of one connection run at once; control requests don't count
+              How many processes of one connection start at once; other requests don't count
 
               [default: 128]
 

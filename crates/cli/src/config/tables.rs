@@ -72,7 +72,7 @@ pub(crate) struct Config {
     #[arg(long, value_name = "N")]
     #[serde(deserialize_with = "values::count")]
     pub(crate) max_connections: usize,
-    /// How many ordinary requests of one connection run at once; control requests don't count
+    /// How many processes of one connection start at once; other requests don't count
     #[arg(long, value_name = "N")]
     #[serde(deserialize_with = "values::count")]
     pub(crate) concurrent_requests: usize,
