@@ -1,18 +1,25 @@
 //! Concurrent sandboxes of one server, where one could tamper with another's mounts.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
 use outpost_sandbox::{Access, HostResources};
+use rustix::process::{Resource, Rlimit};
 
 use crate::fixture::{Fixture, text};
 
-/// Starts a script that runs until its stdin ends.
+/// Starts a script that runs until its stdin ends, and waits until its sandbox is set up.
 fn spawn(fixture: &Fixture, script: &str) -> (Child, HostResources) {
-    let argv = ["/bin/sh", "-c", script].map(AsRef::as_ref);
+    let script = format!("echo ready; {script}");
+    let argv = ["/bin/sh", "-c", &script].map(AsRef::as_ref);
     let (mut command, resources) = fixture.command(&argv);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    (command.spawn().expect("spawn"), resources)
+    let mut child = command.spawn().expect("spawn");
+    let mut line = [0; 6];
+    let stdout = child.stdout.as_mut().expect("is piped");
+    stdout.read_exact(&mut line).expect("read");
+    (child, resources)
 }
 
 /// Closes stdin, waits for the end and returns stdout.
@@ -64,4 +71,32 @@ fn externally_removed_placeholder_does_not_block_starts() {
     finish(first);
     drop(resources);
     assert!(!git.exists());
+}
+
+/// Their locks could not be passed on to outlive the server.
+#[test]
+fn start_with_too_many_placeholders_is_refused() {
+    let mut fixture = Fixture::new();
+    let limit = Rlimit {
+        current: Some(1024),
+        maximum: rustix::process::getrlimit(Resource::Nofile).maximum,
+    };
+    rustix::process::setrlimit(Resource::Nofile, limit).expect("set limit");
+    let workspace = fixture.inside("");
+    let absent: Vec<_> = (0..300)
+        .map(|number| fixture.inside(&number.to_string()))
+        .collect();
+    let mut entries = vec![
+        (Access::Read, Path::new("/")),
+        (Access::Write, workspace.as_path()),
+    ];
+    entries.extend(absent.iter().map(|path| (Access::Deny, path.as_path())));
+    fixture.plan_paths(&entries);
+    let refused = fixture.sandbox().prepare(&fixture.plan, fixture.program());
+    let error = refused.expect_err("too many").to_string();
+    assert!(error.contains("more than 256"), "{error}");
+    let left = workspace.read_dir().expect("list").count();
+    assert_eq!(left, 0);
+    fixture.plan_paths(&entries[..200]);
+    fixture.script("true").assert_success();
 }

@@ -5,18 +5,27 @@
 //! holds all locks: a socket with the locked directories in its receive queue, never received.
 
 use std::collections::HashMap;
-use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use rustix::io::Errno;
+use rustix::process::Resource;
 
 use crate::linux::helper::{MAX_FDS, send_fds, socket_pair};
 
-/// The maximum number of descriptors in flight. The kernel limits their number per user to the limit of
-/// open files, which may be as low as 1,024.
-const MAX_IN_FLIGHT: usize = 256;
+/// The lowest and the highest maximum number of descriptors in flight.
+const IN_FLIGHT: std::ops::RangeInclusive<usize> = 256..=16_384;
+
+/// Returns the maximum number of descriptors in flight. The kernel limits their number per user to the
+/// limit of open files, which may be as low as 1,024. A quarter of it is ours.
+pub(super) fn max_in_flight() -> usize {
+    let open_files = rustix::process::getrlimit(Resource::Nofile).current;
+    let open_files = open_files.map_or(usize::MAX, |limit| {
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    });
+    (open_files / 4).clamp(*IN_FLIGHT.start(), *IN_FLIGHT.end())
+}
 
 /// The existing carriers by the locks they hold. Processes with the same placeholders share one.
 #[derive(Debug, Default)]
@@ -32,11 +41,15 @@ pub(super) struct LockCarrier {
 impl LockCarriers {
     /// Returns the carrier for these locks. Each lock has a number that is unique while it is held.
     ///
-    /// Returns none if there are no locks, or too many: then they are lost if the server is killed.
+    /// Returns none if there are no locks.
+    ///
+    /// # Errors
+    /// `ETOOMANYREFS` if there are more than `limit` locks in all carriers, or more than the kernel allows.
     pub(super) fn get_or_create(
         &self,
         locks: &[(usize, BorrowedFd<'_>)],
-    ) -> io::Result<Option<Arc<LockCarrier>>> {
+        limit: usize,
+    ) -> Result<Option<Arc<LockCarrier>>, Errno> {
         if locks.is_empty() {
             return Ok(None);
         }
@@ -48,19 +61,10 @@ impl LockCarriers {
         carriers.retain(|_, carrier| carrier.strong_count() > 0);
         let live = carriers.values().filter_map(Weak::upgrade);
         let in_flight: usize = live.map(|carrier| carrier.count).sum();
-        let socket = if in_flight + locks.len() > MAX_IN_FLIGHT {
-            Err(Errno::TOOMANYREFS)
-        } else {
-            park(locks)
-        };
-        if socket.as_ref().err() == Some(&Errno::TOOMANYREFS) {
-            tracing::warn!(
-                locks = locks.len(),
-                "too many placeholder locks to pass on; they are lost if this server is killed"
-            );
-            return Ok(None);
+        if in_flight + locks.len() > limit {
+            return Err(Errno::TOOMANYREFS);
         }
-        let (socket, count) = (socket?, locks.len());
+        let (socket, count) = (park(locks)?, locks.len());
         let carrier = Arc::new(LockCarrier { socket, count });
         carriers.insert(key, Arc::downgrade(&carrier));
         Ok(Some(carrier))
@@ -93,7 +97,7 @@ mod tests {
         let flock = |file: &std::fs::File, operation| rustix::fs::flock(file, operation);
         flock(&locked, FlockOperation::NonBlockingLockShared).expect("lock");
         let carriers = LockCarriers::default();
-        let carrier = carriers.get_or_create(&[(1, locked.as_fd())]);
+        let carrier = carriers.get_or_create(&[(1, locked.as_fd())], 1);
         let carrier = carrier.expect("create").expect("within the limit");
         let copy = carrier.socket.try_clone().expect("clone");
         drop((locked, carrier));
@@ -112,17 +116,18 @@ mod tests {
                 .collect()
         };
         let carriers = LockCarriers::default();
-        let get = |first, count| {
-            carriers
-                .get_or_create(&locks(first, count))
-                .expect("no error")
-        };
+        let get = |first, count| carriers.get_or_create(&locks(first, count), 256);
         let first = get(0, 200).expect("within the limit");
         let same = get(0, 200).expect("exists");
-        assert!(Arc::ptr_eq(&first, &same));
-        assert!(get(1000, 100).is_none(), "exceeds the limit");
-        drop((first, same));
-        assert!(get(1000, 100).is_some());
-        assert!(get(0, 0).is_none());
+        assert!(Arc::ptr_eq(
+            &first.expect("has locks"),
+            &same.expect("has locks")
+        ));
+        let first = get(0, 200).expect("exists again");
+        let error = get(1000, 100).expect_err("exceeds the limit");
+        assert_eq!(error, Errno::TOOMANYREFS);
+        drop(first);
+        assert!(get(1000, 100).expect("within the limit").is_some());
+        assert!(get(0, 0).expect("nothing to hold").is_none());
     }
 }

@@ -43,6 +43,20 @@ pub enum PlaceholderError {
     /// The path exists now.
     #[error("cannot keep {0:?} absent: it was created after planning; retry")]
     Appeared(PathBuf),
+    /// The locks of the placeholders would be lost if the server were killed.
+    #[error(
+        "cannot keep {count} paths absent: with those of other confined processes there are more than \
+         {limit}; end some processes, or deny fewer paths that do not exist"
+    )]
+    TooMany {
+        /// The number of paths.
+        count: usize,
+        /// The limit for all processes of this server.
+        limit: usize,
+    },
+    /// The locks of the placeholders can't be passed on.
+    #[error("cannot pass on the locks of placeholders: {0}")]
+    Locks(#[source] io::Error),
     /// A system call failed.
     #[error("cannot create a placeholder at {path:?}: {source}")]
     Os {
@@ -59,6 +73,7 @@ impl PlaceholderError {
         match self {
             PlaceholderError::Appeared(_) => true,
             PlaceholderError::Os { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            PlaceholderError::TooMany { .. } | PlaceholderError::Locks(_) => false,
         }
     }
 }

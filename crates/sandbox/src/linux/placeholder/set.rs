@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -13,7 +12,7 @@ use rustix::io::Errno;
 
 use super::PlaceholderError;
 use super::directory::{self, OPEN_FLAGS, WritableGuard};
-use super::lock_carrier::{LockCarrier, LockCarriers};
+use super::lock_carrier::{LockCarrier, LockCarriers, max_in_flight};
 use crate::linux::nofollow;
 
 /// How often creation is retried when another server removes the placeholder at the same time.
@@ -120,8 +119,8 @@ pub struct RemovedPlaceholders {
 
 impl PlaceholderSet {
     /// Returns a descriptor that keeps the placeholders locked while it is open. Bubblewrap inherits it,
-    /// so that the locks outlive a killed server. None if there are no placeholders, or too many.
-    pub(in crate::linux) fn carry_locks(&mut self) -> io::Result<Option<OwnedFd>> {
+    /// so that the locks outlive a killed server. None if there are no placeholders.
+    pub(in crate::linux) fn carry_locks(&mut self) -> Result<Option<OwnedFd>, PlaceholderError> {
         let mut locks = Vec::new();
         let mut open: Vec<_> = self.placeholders.iter().collect();
         while let Some(placeholder) = open.pop() {
@@ -130,11 +129,15 @@ impl PlaceholderSet {
             locks.push((number, placeholder.directory.as_fd()));
             open.extend(&placeholder.outer);
         }
-        self.lock_carrier = self.all.0.lock_carriers.get_or_create(&locks)?;
-        let carrier = self.lock_carrier.as_ref();
-        carrier
-            .map(|carrier| carrier.socket.try_clone())
-            .transpose()
+        let (count, limit) = (locks.len(), max_in_flight());
+        let carrier = self.all.0.lock_carriers.get_or_create(&locks, limit);
+        let carrier = carrier.map_err(|errno| match errno {
+            Errno::TOOMANYREFS => PlaceholderError::TooMany { count, limit },
+            errno => PlaceholderError::Locks(errno.into()),
+        })?;
+        let copy = carrier.as_ref().map(|carrier| carrier.socket.try_clone());
+        self.lock_carrier = carrier;
+        copy.transpose().map_err(PlaceholderError::Locks)
     }
 
     /// Releases all placeholders. Removes those that no other process uses.
