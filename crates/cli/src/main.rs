@@ -6,7 +6,6 @@ mod config;
 mod console;
 mod detached;
 mod exit;
-mod log_queue;
 mod logging;
 mod render;
 mod target;

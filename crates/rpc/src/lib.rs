@@ -17,6 +17,7 @@
 
 mod admission;
 mod frame_buffer;
+mod framing;
 mod inbound;
 mod lanes;
 mod lines;
@@ -24,7 +25,8 @@ pub mod outbox;
 pub mod ws;
 
 pub use admission::{Admission, Ticket};
-pub use frame_buffer::{FrameBuffer, Framing, Role};
+pub use frame_buffer::FrameBuffer;
+pub use framing::{Framing, Role};
 pub use inbound::{Inbound, InboundError, PeerActivity, Received};
 pub use lanes::{Job, Lanes, ProcessLanes};
 pub use outbox::{CloseReason, Feed, More, Outbox, OutgoingMessage};

@@ -154,6 +154,9 @@ pub enum Warning {
         /// The directory.
         closed: PathBuf,
     },
+    /// A directory whose path is too long to scan it for patterns.
+    #[error("{0:?} is denied: its path is too long to scan it for patterns")]
+    LongPath(PathBuf),
     /// A protected name is a symbolic link in a temporary directory, where any user may have put it.
     #[error("{0:?} is not protected: it is a symbolic link in a temporary directory")]
     TemporaryLink(PathBuf),

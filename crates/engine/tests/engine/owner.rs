@@ -49,9 +49,9 @@ pub(crate) async fn start(
 }
 
 /// A connection that ignores all notifications.
-struct UnnotifiedLink;
+struct Deaf;
 
-impl Link for UnnotifiedLink {
+impl Link for Deaf {
     fn probe(&self) {}
     fn replaced(&self) {}
     fn adopt(&self, _: &Session, _: Epoch, _: &Process) {}
@@ -64,17 +64,13 @@ pub(crate) fn open(engine: &Engine, ttl: Duration, delivery: Delivery) -> (Sessi
         delivery,
     };
     engine
-        .open_session(options, Arc::new(UnnotifiedLink))
+        .open_session(options, Arc::new(Deaf))
         .expect("there is room")
 }
 
 pub(crate) fn resume(engine: &Engine, session: &Session) -> Result<Epoch, ResumeError> {
     engine
-        .resume_session(
-            session.id().reveal(),
-            Resume::default(),
-            Arc::new(UnnotifiedLink),
-        )
+        .resume_session(session.id().reveal(), Resume::default(), Arc::new(Deaf))
         .map(|(_, epoch)| epoch)
 }
 

@@ -65,6 +65,13 @@ pub enum PlanError {
         .0.display()
     )]
     Closed(PathBuf),
+    /// A directory that may contain matches and granted paths, and whose path is too long for the kernel
+    /// to name what is in it.
+    #[error(
+        "the path of a directory is too long to scan it for patterns: {}",
+        .0.display()
+    )]
+    LongPath(PathBuf),
     /// An empty pattern.
     #[error("a pattern is empty")]
     EmptyPattern,
@@ -109,6 +116,7 @@ impl PlanError {
             | PlanError::ManyRules { .. }
             | PlanError::LinkInWritable { .. }
             | PlanError::Closed(_)
+            | PlanError::LongPath(_)
             | PlanError::EmptyPattern
             | PlanError::Subpath(_) => FailureKind::Intent,
             PlanError::Links(_) | PlanError::NothingToWrite(_) | PlanError::Inspect { .. } => {

@@ -20,8 +20,6 @@ pub(super) struct Pattern {
     pub(super) base: PathBuf,
     /// Matches paths relative to the base. Empty if the pattern is a literal path.
     pub(super) steps: Vec<PatternToken>,
-    /// Whether the pattern is `**/name`, so that only the name of a match matters.
-    pub(super) by_name_alone: bool,
 }
 
 /// One step of the matching automaton.
@@ -90,7 +88,6 @@ impl Pattern {
         }
         Pattern {
             base: normalize(&base),
-            by_name_alone: matches!(rest, ["**", name] if !name.contains("**")),
             steps,
         }
     }

@@ -44,6 +44,9 @@ pub struct PlanLimits {
     pub visited: usize,
     /// The number of rules.
     pub rules: usize,
+    /// The length in bytes of a directory's path that is scanned for patterns. With a name of 255 bytes
+    /// and bubblewrap's prefix it stays below the kernel's `PATH_MAX`.
+    pub path_bytes: usize,
 }
 
 impl Default for PlanLimits {
@@ -53,6 +56,7 @@ impl Default for PlanLimits {
             pattern_bytes: 1024,
             visited: 200_000,
             rules: 2000,
+            path_bytes: 3776,
         }
     }
 }
@@ -141,7 +145,6 @@ impl Planner<'_> {
         let max_depth = files.glob_scan_max_depth;
         let max_depth = max_depth.map(|depth| usize::try_from(depth).unwrap_or(usize::MAX));
         let mut scan = Scan::new(self.view, max_depth, limits);
-        let mut by_name = Vec::new();
         for pattern in &bound.patterns {
             let found = scan.matches(pattern, |path, matched| self.is_hidden(path, matched))?;
             for path in found {
@@ -151,9 +154,6 @@ impl Planner<'_> {
                 }
                 if end.presence() == Presence::Absent {
                     continue;
-                }
-                if pattern.by_name_alone {
-                    by_name.push((path.clone(), pattern.base.clone()));
                 }
                 self.table
                     .add(Rule::new(path, Access::Deny, end.presence(), Origin::Glob));
@@ -166,19 +166,21 @@ impl Planner<'_> {
         }
         let closed = scan.closed.iter().map(|path| from_pattern(path));
         self.closed.extend(closed);
+        for path in scan.too_long {
+            if self.table.grants_below(&path) {
+                return Err(PlanError::LongPath(path));
+            }
+            self.warnings.push(Warning::LongPath(path.clone()));
+            let presence = Presence::Directory;
+            self.table
+                .add(Rule::new(path, Access::Deny, presence, Origin::Glob));
+        }
         self.check_links()?;
         self.add_closed()?;
         self.add_masks();
         self.check_absent_grants()?;
         self.table = std::mem::take(&mut self.table).without_redundant_denials();
-        by_name.sort();
-        // If such a match is moved below the pattern's base, the next scan finds it again.
-        self.table.pin(|rule, above| {
-            let found = by_name.partition_point(|(path, _)| *path < rule.path);
-            let found = by_name.get(found).filter(|(path, _)| *path == rule.path);
-            rule.origin == Origin::Glob
-                && found.is_some_and(|(_, base)| above.path.starts_with(base))
-        });
+        self.table.pin();
         Ok(())
     }
 

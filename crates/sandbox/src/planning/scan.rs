@@ -24,8 +24,11 @@ pub(super) struct Scan<'a> {
     visited: usize,
     limit: usize,
     deadline: Instant,
+    max_path_bytes: usize,
     /// Directories that can't be read and may contain matches.
     pub(super) closed: Vec<PathBuf>,
+    /// Directories with paths that are too long to name what is in them.
+    pub(super) too_long: Vec<PathBuf>,
 }
 
 impl<'a> Scan<'a> {
@@ -40,7 +43,9 @@ impl<'a> Scan<'a> {
             visited: 0,
             limit: limits.visited,
             deadline: view.now() + TIME_LIMIT,
+            max_path_bytes: limits.path_bytes,
             closed: Vec::new(),
+            too_long: Vec::new(),
         }
     }
 
@@ -78,7 +83,11 @@ impl<'a> Scan<'a> {
                 let relative = directory.join(name);
                 let path = base.path.join(&relative);
                 if descends && !hidden(&path, name_match.matches) {
-                    open.push((relative, depth + 1));
+                    if path.as_os_str().len() <= self.max_path_bytes {
+                        open.push((relative, depth + 1));
+                    } else if depth < self.max_depth {
+                        self.too_long.push(path.clone());
+                    }
                 }
                 if name_match.matches {
                     // The planner resolves it.

@@ -80,14 +80,14 @@ impl Table {
     }
 
     /// Pins the directories between a writable path and the rules below it, also writable ones: those
-    /// may have exceptions of their own. `exempt` gets a rule and the one above it.
-    pub(super) fn pin(&mut self, mut exempt: impl FnMut(&Rule, &Rule) -> bool) {
+    /// may have exceptions of their own.
+    pub(super) fn pin(&mut self) {
         let mut pins = Vec::new();
         for rule in self.iter() {
             let Some(above) = self.above(&rule.path) else {
                 continue;
             };
-            if above.access != Access::Write || exempt(rule, above) {
+            if above.access != Access::Write {
                 continue;
             }
             let between = rule.path.ancestors().skip(1);

@@ -6,6 +6,7 @@ mod devices;
 mod files;
 mod fixture;
 mod forged_marks;
+mod patterns;
 mod properties;
 mod replaced_paths;
 mod sockets;

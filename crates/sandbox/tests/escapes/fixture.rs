@@ -9,7 +9,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use outpost_sandbox::planning::{self, PlanLimits, ProcessDirectories};
+use outpost_sandbox::planning::{self, PlanError, PlanLimits, ProcessDirectories};
 use outpost_sandbox::policy::{Entry, FileSystem, Policy};
 use outpost_sandbox::{
     Access, HelperCommand, HostResources, Identity, Level, Network, Origin, Plan, PrepareError,
@@ -81,8 +81,14 @@ impl Fixture {
 
     /// Replaces the plan by one for these entries.
     pub(crate) fn plan_entries(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        let files = FileSystem::restricted(entries.into_iter().collect());
+        self.plan_files(files).expect("plan");
+    }
+
+    /// Replaces the plan by one for these files, if there is one.
+    pub(crate) fn plan_files(&mut self, files: FileSystem) -> Result<(), PlanError> {
         let policy = Policy {
-            file_system: FileSystem::restricted(entries.into_iter().collect()),
+            file_system: files,
             network: Network::Restricted,
             cwd: self.plan.cwd.clone(),
             workspace_roots: vec![self.plan.cwd.clone()],
@@ -93,7 +99,8 @@ impl Fixture {
         };
         let host = planning::HostFileSystem;
         let plan = planning::plan(&policy, &context, &host, &PlanLimits::default());
-        self.plan = plan.expect("plan");
+        self.plan = plan?;
+        Ok(())
     }
 
     /// Uses Landlock without namespaces.
@@ -146,11 +153,10 @@ impl Fixture {
     }
 
     /// Runs a shell script, if it can be prepared while paths change.
-    pub(crate) fn try_script(&self, script: &str) {
+    pub(crate) fn try_script(&self, script: &str) -> Option<Outcome> {
         let argv = ["/bin/sh", "-c", script].map(AsRef::as_ref);
-        if let Ok((mut command, _resources)) = self.prepare(&argv) {
-            command.output().expect("run");
-        }
+        let (mut command, _resources) = self.prepare(&argv).ok()?;
+        Some(Outcome(command.output().expect("run")))
     }
 
     fn run(&self, argv: &[&OsStr]) -> Outcome {

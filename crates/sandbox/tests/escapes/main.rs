@@ -10,6 +10,7 @@ mod files;
 mod fixture;
 mod forged_marks;
 mod landlock_only;
+mod patterns;
 mod properties;
 mod replaced_paths;
 mod sockets;

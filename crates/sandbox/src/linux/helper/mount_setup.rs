@@ -101,14 +101,14 @@ fn mount_all(mounts: &Mounts) -> Result<OwnedFd, MountError> {
     }
     let null = builder.mount_dev(devices)?;
     let proc = builder.mount_proc(proc)?;
-    for PlannedMount { path, mount, .. } in others {
+    for planned @ PlannedMount { path, mount, .. } in others {
         let mounted = match attributes(*mount) {
             Some(attributes) => {
                 let tree = cloned.pop_front().map(Ok);
                 let tree = tree.unwrap_or_else(|| clone_host(&host, path, attributes));
                 tree.and_then(|tree| builder.attach_at(path, &tree))
             }
-            None => builder.mask(path, *mount, &null),
+            None => builder.mask(planned, &null),
         };
         mounted.map_err(MountError::at(path))?;
     }
@@ -239,13 +239,20 @@ impl MountBuilder {
         Ok(writable)
     }
 
-    /// Covers a path with something that can't be opened or filled.
-    fn mask(&mut self, path: &Path, mount: Mount, null: &OwnedFd) -> Result<(), Errno> {
+    /// Covers a path with something that can't be opened or filled. Fails with `ESTALE` if another file
+    /// is there than the one to be hidden.
+    fn mask(&mut self, planned: &PlannedMount, null: &OwnedFd) -> Result<(), Errno> {
+        let mount = planned.mount;
+        let covered = self.mount_point(&planned.path, mount != Mount::HiddenFile)?;
+        let is = |expected| nofollow::identity(&covered) == Ok(expected);
+        if !planned.identity.is_none_or(is) {
+            return Err(Errno::STALE);
+        }
         if mount == Mount::HiddenFile {
             // The null device can't be opened through a mount with `nodev`.
             let hidden = clone_mount(null, OpenTreeFlags::empty())?;
             sys::set_mount_attributes(&hidden, READ_ONLY, false)?;
-            return self.attach_at(path, &hidden);
+            return attach(&hidden, &covered);
         }
         let mode = mount.mode().unwrap_or_default();
         // A traversable mask gets mount points below it, so it can't be shared.
@@ -253,10 +260,10 @@ impl MountBuilder {
         if let Some(mask) = self.masks.get(&mode).filter(|_| is_shared) {
             let copy = clone_mount(mask, OpenTreeFlags::empty())?;
             sys::set_mount_attributes(&copy, READ_ONLY, false)?;
-            return self.attach_at(path, &copy);
+            return attach(&copy, &covered);
         }
         let mask = self.create("tmpfs", &[("mode", &format!("{mode:04o}"))], NOSUID_NODEV)?;
-        self.attach_at(path, &mask)?;
+        attach(&mask, &covered)?;
         if is_shared {
             sys::set_mount_attributes(&mask, READ_ONLY, false)?;
             self.masks.insert(mode, mask);

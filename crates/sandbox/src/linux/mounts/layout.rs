@@ -33,7 +33,7 @@ pub(in crate::linux) struct PlannedMount {
     #[serde(with = "crate::serde_as_bytes")]
     pub(in crate::linux) path: PathBuf,
     pub(in crate::linux) mount: Mount,
-    /// The host's file that must be there, if it is known.
+    /// The host's file that must be there, if it is known; for a mask, the file under it.
     pub(in crate::linux) identity: Option<Identity>,
 }
 
@@ -93,7 +93,8 @@ pub(in crate::linux) fn lay_out(
     let absent = absent(plan, host, placeholders);
     let mounts = mounts(plan, host, &absent).into_iter();
     let mounts = mounts.map(|(path, mount)| PlannedMount {
-        identity: identity(plan, &path),
+        // A placeholder may have been created anew since the plan was made.
+        identity: identity(plan, &path).filter(|_| !absent.contains_key(&path)),
         path,
         mount,
     });

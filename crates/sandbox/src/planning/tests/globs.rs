@@ -100,7 +100,7 @@ fn matching_link_denies_its_target_and_is_not_descended() {
 }
 
 #[test]
-fn directories_to_a_match_are_pinned_if_the_pattern_names_them() {
+fn directories_to_a_match_are_pinned() {
     let pinned = |text| {
         let plan = planned(&tree(), &globbed(&[text]));
         let pinned = plan
@@ -113,8 +113,39 @@ fn directories_to_a_match_are_pinned_if_the_pattern_names_them() {
     };
     assert_eq!(pinned("sub/deep/*"), ["/ws/sub", "/ws/sub/deep"]);
     assert_eq!(pinned("**/deep/*"), ["/ws/sub", "/ws/sub/deep"]);
-    // Moved matches are found by the next scan.
-    assert_eq!(pinned("**/*.pem"), [""; 0]);
+    // Also if the next scan would find a moved match again: it may be moved while that scan runs, or below
+    // its depth.
+    assert_eq!(pinned("**/*.pem"), ["/ws/sub", "/ws/sub/deep"]);
+}
+
+#[test]
+fn directory_with_a_long_path_is_denied() {
+    let limits = PlanLimits {
+        path_bytes: 10,
+        ..PlanLimits::default()
+    };
+    let tree = FakeFileSystem::new("/ws/123456/a.pem /ws/1234567/a.pem /ws/1234567/b/");
+    let long = |policy: &Policy| plan(policy, &context(), &tree, &limits);
+    let planned = long(&globbed(&["**/*.pem"])).unwrap();
+    let denied: Vec<_> = planned
+        .rules
+        .iter()
+        .filter(|rule| rule.access == Access::Deny)
+        .collect();
+    let denied: Vec<_> = denied
+        .iter()
+        .map(|rule| rule.path.to_str().unwrap())
+        .collect();
+    assert_eq!(denied, ["/ws/123456/a.pem", "/ws/1234567"]);
+    assert_eq!(planned.warnings.len(), 1, "{:?}", planned.warnings);
+    // Nothing below the scan depth matches.
+    let planned = long(&with_depth(globbed(&["**/*.pem"]), 1)).unwrap();
+    assert!(planned.rules.iter().all(|rule| rule.access != Access::Deny));
+    // A grant in it can't be scanned.
+    let entries = vec![write("/ws"), write("/ws/1234567/b"), pattern("**/*.pem")];
+    let error = long(&policy(entries)).unwrap_err();
+    assert_eq!(error.failure_kind(), FailureKind::Intent);
+    assert!(error.to_string().contains("too long"), "{error}");
 }
 
 #[test]
