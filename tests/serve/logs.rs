@@ -1,6 +1,14 @@
-//! Tests `--log-level` and `--log-format`.
+//! Tests `--log-level` and `--log-format`, and logs that nobody reads.
 
-use outpost_testkit::{CommandOutput, ServerCommand, sh};
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+};
+
+use outpost_testkit::{CommandOutput, ServerCommand, Transport, deadline, sh};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -70,6 +78,11 @@ async fn full_background_log_is_rotated() {
         .await;
     let client = server.client().await;
     assert_eq!(client.run(sh("p", "echo hi")).await.text(), "hi\n");
+    let now = deadline::poll_until("the new log", || {
+        let now = std::fs::read_to_string(&log).ok()?;
+        now.contains("session attached").then_some(now)
+    })
+    .await;
     let rotated = std::fs::read_to_string(&old).expect("the old one");
     assert!(rotated.len() >= MAX_LOG_BYTES && rotated.len() < MAX_LOG_BYTES + 10_000);
     assert!(rotated.ends_with('\n'), "no line is cut");
@@ -78,8 +91,70 @@ async fn full_background_log_is_rotated() {
         !last.trim().is_empty(),
         "the last line is in the rotated file"
     );
-    let now = std::fs::read_to_string(&log).expect("the new one");
     assert!(last.contains("serving") || now.contains("serving"), "{now}");
-    assert!(now.contains("session attached"), "{now}");
     assert!(now.len() < 100_000);
+}
+
+/// A pipe that is full, and that is read only by the test. Its other end is `path`.
+fn full_pipe(path: &Path) -> File {
+    let mode = Mode::from_raw_mode(0o600);
+    mknodat(CWD, path, FileType::Fifo, mode, 0).expect("a pipe");
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let mut open = File::options();
+    // Open for both, so that neither the server's open nor its writes fail.
+    let open = open.read(true).write(true).custom_flags(nonblocking);
+    let mut pipe = open.open(path).expect("an open pipe");
+    while pipe.write(&[b'x'; 4096]).is_ok() {}
+    pipe
+}
+
+#[tokio::test]
+async fn unread_stderr_does_not_block_the_server() {
+    for transport in Transport::ALL {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("stderr");
+        let pipe = full_pipe(&path);
+        let launch = outpost()
+            .on(transport)
+            .args(&["--log-level", "trace"])
+            .after_shell(&format!("exec 2>{}", path.display()));
+        let mut server = launch.start().await;
+        let client = server.client().await;
+        for process in 0..20 {
+            let id = format!("p{process}");
+            assert_eq!(client.run(sh(&id, "echo hi")).await.text(), "hi\n");
+        }
+        client.cut().await;
+        server.signal(Signal::TERM);
+        let output = server.wait().await;
+        assert!(matches!(output.code, Some(0 | 1)), "{:?}", output.code);
+        let only_url = transport == Transport::Stdio || output.stdout.lines().count() == 1;
+        assert!(only_url, "{}", output.stdout);
+        drop(pipe);
+    }
+}
+
+#[tokio::test]
+async fn late_reader_of_stderr_gets_the_log() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("stderr");
+    let mut pipe = full_pipe(&path);
+    let launch = outpost().after_shell(&format!("exec 2>{}", path.display()));
+    let mut server = launch.start().await;
+    drop(server.client().await);
+    let mut log = Vec::new();
+    deadline::poll_until("the log", || {
+        let _ = pipe.read_to_end(&mut log);
+        String::from_utf8_lossy(&log)
+            .contains("session attached")
+            .then_some(())
+    })
+    .await;
+    // The last lines of the shutdown fit into the pipe.
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().await.code, Some(0));
+    let _ = pipe.read_to_end(&mut log);
+    let log = String::from_utf8_lossy(&log);
+    assert!(log.contains("serving"), "{log}");
+    assert!(log.contains("shutting down"), "{log}");
 }

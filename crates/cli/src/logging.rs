@@ -1,25 +1,35 @@
 //! Log lines on stderr.
 
 use std::{
+    backtrace::{Backtrace, BacktraceStatus},
     fs::{File, Metadata},
-    io::{self, Write},
+    io,
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    panic::{self, PanicHookInfo},
     path::{Path, PathBuf},
-    sync::Mutex,
+    sync::Arc,
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow, ensure};
-use serde::{Deserialize, Serialize};
-use tracing_subscriber::{
-    EnvFilter,
-    fmt::{self, writer::BoxMakeWriter},
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    stdio::stderr,
 };
+use serde::{Deserialize, Serialize};
+use tracing_subscriber::{EnvFilter, fmt};
 
-use crate::render::screen::is_coloured;
+use crate::{log_queue::LogQueue, render::screen::is_coloured};
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// Size at which the log is rotated. One old file is kept.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
+/// Log lines that wait for stderr. Lines beyond it are dropped.
+const QUEUE_BYTES: usize = 1024 * 1024;
+/// How long the last lines may take at the end of the program.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Parses a log level, or a filter with levels per module.
 pub(crate) fn filter(text: &str) -> anyhow::Result<EnvFilter> {
@@ -45,19 +55,38 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Starts logging to stderr. If `bounded` and stderr is a file, the file is rotated.
-pub(crate) fn start(level: &str, format: LogFormat, bounded: bool) -> anyhow::Result<()> {
+/// The log. Dropping it flushes the last lines, for a bounded time.
+#[derive(Debug)]
+pub(crate) struct Log(Arc<LogQueue>);
+
+impl Log {
+    /// Writes lines in any form and at any log level.
+    pub(crate) fn lines(&self, lines: &str) {
+        self.0.push(lines.as_bytes());
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.0.flush(FLUSH_TIMEOUT);
+    }
+}
+
+/// Starts logging to stderr. If `bounded` and stderr is a file, the file is rotated. A stderr that is
+/// not read costs log lines, but never blocks the program.
+pub(crate) fn start(level: &str, format: LogFormat, bounded: bool) -> anyhow::Result<Log> {
     let filter = filter(level).with_context(|| format!("cannot parse log level {level}"))?;
-    let file = bounded.then(LogFile::of_stderr).flatten();
-    let writer = match file {
-        Some(file) => BoxMakeWriter::new(Mutex::new(file)),
-        None => BoxMakeWriter::new(io::stderr),
+    let mut file = bounded.then(LogFile::of_stderr).flatten();
+    let write = move |lines: &[u8]| match &mut file {
+        Some(file) => file.write(lines),
+        None => write_stderr(lines),
     };
+    let queue = LogQueue::start(QUEUE_BYTES, write, report_dropped)
+        .context("cannot start the logging thread")?;
     let builder = fmt::Subscriber::builder()
         .with_env_filter(filter)
-        // Reporting a failed write to the same stderr would panic if the disk is full.
         .log_internal_errors(false)
-        .with_writer(writer);
+        .with_writer(Arc::clone(&queue));
     match format {
         LogFormat::Json => tracing::subscriber::set_global_default(builder.json().finish()),
         LogFormat::Text => {
@@ -67,7 +96,49 @@ pub(crate) fn start(level: &str, format: LogFormat, bounded: bool) -> anyhow::Re
             )
         }
     }
-    .context("cannot start logging")
+    .context("cannot start logging")?;
+    log_panics(Arc::clone(&queue));
+    Ok(Log(queue))
+}
+
+/// Reports dropped lines, at a level that every filter but `off` lets through.
+fn report_dropped(lines: u64) {
+    tracing::error!(lines, "log lines were dropped because stderr was not read");
+}
+
+/// Sends the messages of panics to the queue. The default hook writes to stderr itself and would
+/// block.
+fn log_panics(queue: Arc<LogQueue>) {
+    panic::set_hook(Box::new(move |panic| {
+        queue.push(panic_text(panic, &Backtrace::capture()).as_bytes());
+    }));
+}
+
+fn panic_text(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("<unnamed>");
+    let mut text = format!("thread '{name}' {panic}\n");
+    if backtrace.status() == BacktraceStatus::Captured {
+        text.push_str(&format!("stack backtrace:\n{backtrace}\n"));
+    }
+    text
+}
+
+/// Writes to stderr. A failure, such as a full disk, costs the lines. The lock of [`io::stderr`] is
+/// not taken, because a blocked write would hold it.
+fn write_stderr(mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match rustix::io::write(stderr(), bytes) {
+            Ok(0) => return,
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::INTR) => {}
+            // Another process may have made a shared pipe or terminal non-blocking.
+            Err(Errno::AGAIN) => {
+                let _ = poll(&mut [PollFd::new(&stderr(), PollFlags::OUT)], None);
+            }
+            Err(_) => return,
+        }
+    }
 }
 
 /// Writes to stderr, and rotates the file behind it. Other writers to stderr follow to the new
@@ -89,6 +160,16 @@ impl LogFile {
         })
     }
 
+    fn write(&mut self, lines: &[u8]) {
+        write_stderr(lines);
+        self.written += lines.len() as u64;
+        if self.written >= MAX_BYTES {
+            // A failed rotation is retried after another MAX_BYTES.
+            self.written = 0;
+            let _ = self.rotate();
+        }
+    }
+
     /// Renames the file and redirects stderr to a new one.
     fn rotate(&self) -> io::Result<()> {
         let (ours, named) = (stderr_metadata()?, std::fs::metadata(&self.path)?);
@@ -107,23 +188,6 @@ impl LogFile {
     }
 }
 
-impl Write for LogFile {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let written = io::stderr().write(line)?;
-        self.written += written as u64;
-        if self.written >= MAX_BYTES {
-            // A failed rotation is retried after another MAX_BYTES.
-            self.written = 0;
-            let _ = self.rotate();
-        }
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 fn stderr_metadata() -> io::Result<Metadata> {
     std::fs::metadata("/proc/self/fd/2")
 }
@@ -135,11 +199,34 @@ fn rotated_name(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
     #[test]
     fn rotated_log_has_suffix_old() {
         let path = Path::new("/run/outpost/server.log");
         assert_eq!(rotated_name(path), Path::new("/run/outpost/server.log.old"));
+    }
+
+    #[test]
+    fn panic_is_written_to_the_queue() {
+        let (send, written) = mpsc::sync_channel(16);
+        let write = move |lines: &[u8]| {
+            let _ = send.send(String::from_utf8_lossy(lines).into_owned());
+        };
+        let queue = LogQueue::start(QUEUE_BYTES, write, |_| ()).expect("a thread");
+        log_panics(queue);
+        let panicking = thread::Builder::new().name("worker".to_owned());
+        let worker = panicking
+            .spawn(|| panic!("no such thing"))
+            .expect("a thread");
+        assert!(worker.join().is_err());
+        drop(panic::take_hook());
+        let text = written
+            .recv_timeout(Duration::from_secs(20))
+            .expect("a message");
+        assert!(text.starts_with("thread 'worker' panicked at "), "{text}");
+        assert!(text.contains("\nno such thing\n"), "{text}");
     }
 }

@@ -6,6 +6,7 @@ mod config;
 mod console;
 mod detached;
 mod exit;
+mod log_queue;
 mod logging;
 mod render;
 mod target;

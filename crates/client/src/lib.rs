@@ -97,7 +97,6 @@
 //! machines with time passed in: `recovery`, `assembler`, `entries` and `acks`.
 
 mod error;
-mod event;
 mod executor;
 mod files;
 mod http;
@@ -110,7 +109,6 @@ mod sandbox;
 mod start;
 
 pub use error::Error;
-pub use event::{Chunk, Event, Page};
 pub use executor::{Executor, Pending};
 pub use files::{FileError, FileErrorKind, FileReader, FileWriter, Files, Remove};
 pub use http::{HttpBody, HttpRequest, HttpResponse};
@@ -128,7 +126,7 @@ pub use outpost_protocol::{
     SessionEntry, Signal, Stream, TerminalSize, WalkEntry, WalkError, WalkOptions,
     WalkResult as Walk,
 };
-pub use process::{Events, OutputReader, Process, Stdin, Terminate};
+pub use process::{Chunk, Event, Events, OutputReader, Page, Process, Stdin, Terminate};
 #[cfg(feature = "remote")]
 pub use remote::{
     ConnectionState, DeliveryMode, DialError, Dialer, Lease, ProcessPeek, ReconnectFailure,

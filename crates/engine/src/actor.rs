@@ -121,7 +121,7 @@ impl Actor {
         self.process.shared.stdin.close();
         // The leftover processes may have exited with their streams.
         if let Some(leftovers) = self.leftovers.take() {
-            cleanup = self.release_if_deserted(leftovers).await;
+            cleanup = self.release_if_only_init_left(leftovers).await;
         }
         self.process.append(|journal| journal.close(end));
         // Only cleanup follows: let waiting tasks see the close first.
@@ -167,7 +167,7 @@ impl Actor {
                 if self.drain_late_output(Some(&first)).await {
                     return Some(resources.release());
                 }
-                self.release_if_deserted(LeftoverWatch { resources, first })
+                self.release_if_only_init_left(LeftoverWatch { resources, first })
                     .await
             }
             // There is no PID namespace.
@@ -188,7 +188,7 @@ impl Actor {
     }
 
     /// Releases the host resources if only the init process of the sandbox is left.
-    async fn release_if_deserted(
+    async fn release_if_only_init_left(
         &mut self,
         leftovers: LeftoverWatch,
     ) -> Option<RemovedPlaceholders> {

@@ -63,7 +63,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for FromServer<'a> {
 
 #[derive(serde::Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
-enum Member {
+enum Field {
     Id,
     Method,
     Params,
@@ -91,18 +91,18 @@ impl<'de> Visitor<'de> for MessageVisitor {
         let mut output = None;
         let mut result: Option<&'de RawValue> = None;
         let mut error: Option<RpcError> = None;
-        while let Some(member) = map.next_key()? {
-            match member {
-                Member::Id => id = map.next_value()?,
-                Member::Method => method = Some(map.next_value()?),
+        while let Some(field) = map.next_key()? {
+            match field {
+                Field::Id => id = map.next_value()?,
+                Field::Method => method = Some(map.next_value()?),
                 // Servers write the method first. Otherwise the params are parsed twice.
-                Member::Params if method.as_ref().is_some_and(|m| m.0 == PROCESS_OUTPUT) => {
+                Field::Params if method.as_ref().is_some_and(|m| m.0 == PROCESS_OUTPUT) => {
                     output = Some(map.next_value()?);
                 }
-                Member::Params => params = map.next_value()?,
-                Member::Result => result = Some(map.next_value()?),
-                Member::Error => error = Some(map.next_value()?),
-                Member::Unknown => {
+                Field::Params => params = map.next_value()?,
+                Field::Result => result = Some(map.next_value()?),
+                Field::Error => error = Some(map.next_value()?),
+                Field::Unknown => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }

@@ -17,7 +17,6 @@
 
 mod admission;
 mod frame_buffer;
-mod framing;
 mod inbound;
 mod lanes;
 mod lines;
@@ -25,8 +24,7 @@ pub mod outbox;
 pub mod ws;
 
 pub use admission::{Admission, Ticket};
-pub use frame_buffer::FrameBuffer;
-pub use framing::{Framing, Role};
+pub use frame_buffer::{FrameBuffer, Framing, Role};
 pub use inbound::{Inbound, InboundError, PeerActivity, Received};
 pub use lanes::{Job, Lanes, ProcessLanes};
 pub use outbox::{CloseReason, Feed, More, Outbox, OutgoingMessage};

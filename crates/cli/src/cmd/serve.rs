@@ -14,7 +14,7 @@ use crate::{
     cmd::hidden,
     config::{self, Config, SettingFlags},
     exit::RUNTIME_SHUTDOWN,
-    logging,
+    logging::{self, Log},
     render::out::note,
     target::raise_open_files,
 };
@@ -60,11 +60,20 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
     }
     let layers = config::load(args.settings.0, args.config)?;
     let config = layers.config()?;
-    logging::start(&config.log.level, config.log.format, background)?;
-    let runtime = runtime().context("cannot start the runtime")?;
-    let code = runtime.block_on(serve(config, config::read_result(&layers), background));
-    runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
-    code
+    let log = logging::start(&config.log.level, config.log.format, background)?;
+    let read_result = config::read_result(&layers);
+    let code = runtime()
+        .context("cannot start the runtime")
+        .and_then(|runtime| {
+            let code = runtime.block_on(serve(config, read_result, background, &log));
+            runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
+            code
+        });
+    // Through the log, because stderr may be blocked.
+    Ok(code.unwrap_or_else(|error| {
+        log.lines(&format!("outpost: {error:#}\n"));
+        ExitCode::FAILURE
+    }))
 }
 
 /// Builds a runtime that always has a thread for blocking work. tokio panics if it has none and
@@ -83,6 +92,7 @@ async fn serve(
     config: Config,
     read_result: ConfigReadResult,
     background: bool,
+    log: &Log,
 ) -> anyhow::Result<ExitCode> {
     // Before the URLs are printed: a client that reads them may send a signal.
     let stdio = config.listen.contains(&Listen::Stdio);
@@ -121,7 +131,7 @@ async fn serve(
     for listener in listeners {
         tokio::spawn(listener.serve(server.clone()));
     }
-    announce(&urls, stdio).context("cannot print the URLs")?;
+    announce(&urls, stdio, log).context("cannot print the URLs")?;
     if background {
         close_stdout().context("cannot close stdout")?;
     }
@@ -159,15 +169,15 @@ async fn return_freed_memory(engine: &Engine) -> Infallible {
 }
 
 /// Prints the URLs on stdout, or on stderr if stdout carries messages.
-fn announce(urls: &[String], stdio: bool) -> std::io::Result<()> {
+fn announce(urls: &[String], stdio: bool, log: &Log) -> std::io::Result<()> {
     let lines: String = urls.iter().map(|url| format!("{url}\n")).collect();
     if stdio {
-        std::io::stderr().write_all(lines.as_bytes())
-    } else {
-        let mut stdout = std::io::stdout().lock();
-        stdout.write_all(lines.as_bytes())?;
-        stdout.flush()
+        log.lines(&lines);
+        return Ok(());
     }
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(lines.as_bytes())?;
+    stdout.flush()
 }
 
 /// Closes stdout, so that its reader sees the end of file.

@@ -90,7 +90,7 @@ async fn try_connect(
 fn is_not_running(error: &Error) -> bool {
     match error {
         Error::Disconnected { .. } => true,
-        Error::Unreachable { source, .. } => source.is_nobody_there(),
+        Error::Unreachable { source, .. } => source.is_not_listening(),
         _ => false,
     }
 }

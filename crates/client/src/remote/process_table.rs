@@ -36,7 +36,7 @@ use super::{
     connection::{Connection, PendingStart},
     session::{Session, now},
 };
-use crate::{Error, event::output_len};
+use crate::{Error, process::output_len};
 
 /// Delay before a request is repeated that an overloaded server rejected.
 pub(super) const OVERLOAD_DELAY: Duration = Duration::from_millis(200);

@@ -49,9 +49,9 @@ pub(crate) async fn start(
 }
 
 /// A connection that ignores all notifications.
-struct Deaf;
+struct UnnotifiedLink;
 
-impl Link for Deaf {
+impl Link for UnnotifiedLink {
     fn probe(&self) {}
     fn replaced(&self) {}
     fn adopt(&self, _: &Session, _: Epoch, _: &Process) {}
@@ -64,13 +64,17 @@ pub(crate) fn open(engine: &Engine, ttl: Duration, delivery: Delivery) -> (Sessi
         delivery,
     };
     engine
-        .open_session(options, Arc::new(Deaf))
+        .open_session(options, Arc::new(UnnotifiedLink))
         .expect("there is room")
 }
 
 pub(crate) fn resume(engine: &Engine, session: &Session) -> Result<Epoch, ResumeError> {
     engine
-        .resume_session(session.id().reveal(), Resume::default(), Arc::new(Deaf))
+        .resume_session(
+            session.id().reveal(),
+            Resume::default(),
+            Arc::new(UnnotifiedLink),
+        )
         .map(|(_, epoch)| epoch)
 }
 

@@ -264,7 +264,10 @@ async fn session_with_leftovers_or_owner_does_not_end() {
     assert!(engine.find_session(left.id().reveal()).is_some());
     assert!(engine.find_session(attached.id().reveal()).is_some());
     engine.detach(&attached, owner);
-    until("nobody is attached", || engine.list_sessions().len() == 1).await;
+    until("no connection is attached", || {
+        engine.list_sessions().len() == 1
+    })
+    .await;
     // The leftover processes are gone, and the session ends at the next check.
     process.kill_tree();
     let (last, epoch) = open(&engine, LONG, Delivery::Push);

@@ -87,7 +87,8 @@ async fn wrapper_gets_passed_descriptors_after_streams() {
             assert_eq!(open, ["0", "1", "2", "3", "4", "5", "6"], "{stdio:?}");
             for (number, mut read) in (3..).zip(readers) {
                 let mut heard = String::new();
-                read.read_to_string(&mut heard).expect("nobody else has it");
+                read.read_to_string(&mut heard)
+                    .expect("all writers have closed it");
                 assert_eq!(heard, format!("heard {number}\n"));
             }
         }
@@ -164,7 +165,9 @@ async fn wrapper_with_own_stdio_gets_streams_after_passed_descriptors() {
                 false => assert_eq!(lines[2], "not a tty"),
             }
             let mut said = String::new();
-            heard.read_to_string(&mut said).expect("nobody else has it");
+            heard
+                .read_to_string(&mut said)
+                .expect("all writers have closed it");
             assert!(
                 said.starts_with("word\n") && said.ends_with("last\n"),
                 "{said}"

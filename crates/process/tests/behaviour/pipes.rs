@@ -53,7 +53,7 @@ async fn write_to_closed_pipe_fails() {
     within("room to write", input.writable())
         .await
         .expect("the runtime works");
-    let error = input.try_write(b"x").expect_err("nobody reads");
+    let error = input.try_write(b"x").expect_err("there is no reader");
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
 }
 

@@ -114,7 +114,7 @@ async fn leftover_processes_get_signal() {
         child
             .control
             .signal_tree(Signal::Terminate)
-            .expect("nobody is left");
+            .expect("no process is left");
     }
 }
 

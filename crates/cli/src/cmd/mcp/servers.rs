@@ -14,7 +14,7 @@ use crate::{
     config,
     console::Signals,
     exit,
-    logging::{self, LogFormat},
+    logging::{self, Log, LogFormat},
     target,
 };
 
@@ -40,19 +40,21 @@ pub(crate) struct ServersOptions {
 pub(super) struct ConfiguredServers {
     pub(super) servers: BTreeMap<String, ServerConfig>,
     on: Option<String>,
+    /// Flushes the log of `--verbose` when the command ends.
+    _log: Option<Log>,
 }
 
 impl ConfiguredServers {
     /// Reads the configuration.
     pub(super) fn load(args: &ServersOptions) -> anyhow::Result<Self> {
-        if args.verbose {
-            logging::start(VERBOSE, LogFormat::Text, false)?;
-        }
+        let verbose = args.verbose.then_some(VERBOSE);
+        let log = verbose.map(|level| logging::start(level, LogFormat::Text, false));
         let config = config::load_config(args.config.clone())?;
         let on = Some(config.mcp.on.clone()).filter(|on| !on.is_empty());
         Ok(ConfiguredServers {
             servers: config.mcp_servers()?,
             on: args.on.on.clone().or(on),
+            _log: log.transpose()?,
         })
     }
 

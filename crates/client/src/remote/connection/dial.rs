@@ -77,7 +77,7 @@ pub enum DialError {
 impl DialError {
     /// Whether no server listens at the address, or it was just shutting down.
     #[must_use]
-    pub fn is_nobody_there(&self) -> bool {
+    pub fn is_not_listening(&self) -> bool {
         match self {
             DialError::Connect(error) => matches!(
                 error.kind(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outpost_journal::{Chunk, End, Event, Exit, Seq};
 use outpost_protocol::ReadResult;
 
-use crate::event::output_len;
+use crate::process::output_len;
 
 /// Maximum number of buffered events. Events beyond it are read later.
 const MAX_BUFFERED: usize = 4096;

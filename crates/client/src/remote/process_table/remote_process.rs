@@ -14,7 +14,10 @@ use super::{
     OVERLOAD_DELAY, ProcessTable,
     assembler::{EventAssembler, LostRange},
 };
-use crate::{Error, event::output_len, process::ProcessLog};
+use crate::{
+    Error,
+    process::{ProcessLog, output_len},
+};
 
 /// Number of windows that unread output may take before the process fails. A server should be
 /// one window ahead at most, but its window may be larger than ours.
