@@ -99,6 +99,7 @@ async fn initialize_announces_extensions() {
         "resize",
         "sessionList",
         "signals",
+        "strict",
         "takeover",
         "terminateTree",
         "timeouts",
@@ -111,6 +112,7 @@ async fn initialize_announces_extensions() {
         "processList",
         "resize",
         "signals",
+        "strict",
         "terminateTree",
         "timeouts",
     ] {

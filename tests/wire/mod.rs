@@ -7,6 +7,7 @@ mod handshake;
 mod http;
 mod isolation;
 mod malformed;
+mod members;
 mod oversized;
 mod sessions;
 mod websocket;

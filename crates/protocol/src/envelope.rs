@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::RequestId;
+use crate::known_members::MemberNames;
 use crate::malformed::{MAX_MESSAGE_BYTES, Malformed};
 use crate::params::parse_params;
 use crate::vet::vet;
@@ -28,6 +29,8 @@ pub enum Incoming<'a> {
         params: Option<&'a RawValue>,
         /// The caller's trace. An invalid one is ignored, so that it does not fail the call.
         trace: Option<TraceContext>,
+        /// The names of all members in the params.
+        members: MemberNames<'a>,
     },
     /// A notification.
     Notification {
@@ -35,6 +38,8 @@ pub enum Incoming<'a> {
         method: Cow<'a, str>,
         /// The raw params; `null` counts as absent.
         params: Option<&'a RawValue>,
+        /// The names of all members in the params.
+        members: MemberNames<'a>,
     },
     /// A successful response.
     Response {
@@ -58,14 +63,14 @@ impl<'a> Incoming<'a> {
             return Err(Malformed::TooLarge);
         }
         let text = std::str::from_utf8(message).map_err(Malformed::NotUtf8)?;
-        vet(text)?;
+        let members = vet(text)?;
         // Serde would accept an array as the values of the fields below.
         if !text.trim_ascii_start().starts_with('{') {
             return Err(Malformed::NotAnObject);
         }
         serde_json::from_str::<Members<'a>>(text)
             .map_err(Malformed::NotJson)?
-            .into_incoming()
+            .into_incoming(members)
     }
 }
 
@@ -87,7 +92,7 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn into_incoming(self) -> Result<Incoming<'a>, Malformed> {
+    fn into_incoming(self, members: MemberNames<'a>) -> Result<Incoming<'a>, Malformed> {
         let Some(method) = self.method else {
             return self.into_response();
         };
@@ -95,13 +100,18 @@ impl<'a> Members<'a> {
             serde_json::from_str(method.get()).map_err(|_| Malformed::InvalidMethod)?;
         let params = self.params;
         let Some(id) = self.id else {
-            return Ok(Incoming::Notification { method, params });
+            return Ok(Incoming::Notification {
+                method,
+                params,
+                members,
+            });
         };
         Ok(Incoming::Request {
             id: read_id(id)?,
             method,
             params,
             trace: self.trace.and_then(|trace| parse_params(Some(trace)).ok()),
+            members,
         })
     }
 

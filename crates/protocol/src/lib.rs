@@ -4,7 +4,8 @@
 //! state.
 //!
 //! - **Incoming**: [`Incoming::parse`] parses the envelope of one message and rejects malformed ones
-//!   ([`Malformed`]). The params stay raw until the handler calls [`parse_params`].
+//!   ([`Malformed`]). The params stay raw until the handler calls [`parse_params`]; their member names
+//!   are collected, and [`MemberNames::check`] rejects misspelt ones.
 //! - **Outgoing**: [`encode_response`], [`encode_error`] and [`encode_notification`] append one
 //!   message to a buffer. [`OutputFrame`] is a faster encoder for `process/output`, which carries most
 //!   of the bytes.
@@ -33,6 +34,7 @@ mod error;
 mod from_server;
 mod fs;
 mod http;
+mod known_members;
 mod malformed;
 mod method;
 mod no_memory;
@@ -53,6 +55,7 @@ pub use error::{ErrorData, RpcError};
 pub use from_server::FromServer;
 pub use fs::*;
 pub use http::*;
+pub use known_members::MemberNames;
 pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed};
 pub use method::*;
 pub use no_memory::NoMemory;

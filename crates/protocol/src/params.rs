@@ -22,6 +22,15 @@ pub struct InvalidParams {
 }
 
 impl InvalidParams {
+    /// An error about a member, or about the whole value.
+    pub(crate) fn new(member: Option<String>, why: serde_json::Error) -> Self {
+        InvalidParams {
+            member,
+            is_foreign_path: false,
+            why,
+        }
+    }
+
     /// The invalid member; `None` if a member is missing or the whole value is invalid.
     pub fn member(&self) -> Option<&str> {
         self.member.as_deref()

@@ -75,6 +75,22 @@ impl Message {
         }
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn dialect(&self) -> Option<&'static str> {
+        self.dialect
+    }
+
+    pub(crate) fn is_from_client(&self) -> bool {
+        matches!(self.sender, Sender::Client)
+    }
+
+    pub(crate) fn params_schema(&self, types: &mut SchemaGenerator) -> Schema {
+        (self.params)(types)
+    }
+
     fn document(&self, file: &str) -> Value {
         let name = self.name;
         let mut defs = Map::new();

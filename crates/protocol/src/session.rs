@@ -60,6 +60,14 @@ pub struct InitializeParams {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub resume_from: BTreeMap<String, u64>,
+    /// Rejects unknown members in all params of the connection, these included. Otherwise only those
+    /// are rejected that resemble a known one.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub strict: bool,
 }
 
 /// Whether the params of an `initialize` have a `clientInfo`, even if they are invalid otherwise.
@@ -172,6 +180,8 @@ pub struct ServerCapabilities {
     pub fs_watch: bool,
     /// `limits` of `process/start`.
     pub limits: bool,
+    /// `strict` of `initialize`.
+    pub strict: bool,
 }
 
 /// Params of `session/close`.

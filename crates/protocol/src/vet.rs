@@ -1,7 +1,8 @@
 //! Checks that apply to every JSON value of a message.
 //!
 //! One pass over the text finds syntax errors, too many values and repeated keys, without building
-//! anything. Later code may rely on well-formed text and bounded trees.
+//! anything but the list of member names in the params. Later code may rely on well-formed text and
+//! bounded trees.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,18 +11,22 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::envelope::Text;
+use crate::known_members::MemberNames;
 use crate::malformed::{MAX_JSON_VALUES, Malformed};
 
 /// The number of keys of an object that are compared linearly, without allocating. More keys are
 /// hashed, to avoid quadratic cost.
 const COMPARED_KEYS: usize = 16;
 
-/// Checks that `text` is one JSON value with at most [`MAX_JSON_VALUES`] values and no repeated keys.
-/// serde_json limits the nesting to 128.
-pub(crate) fn vet(text: &str) -> Result<(), Malformed> {
+/// Checks that `text` is one JSON value with at most [`MAX_JSON_VALUES`] values and no repeated keys,
+/// and returns the names of the members in its `params`. serde_json limits the nesting to 128.
+pub(crate) fn vet(text: &str) -> Result<MemberNames<'_>, Malformed> {
     let mut vetting = Vetting {
         values_left: MAX_JSON_VALUES,
         keys: Vec::new(),
+        depth: 0,
+        in_params: false,
+        members: MemberNames::default(),
         violation: None,
     };
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -31,7 +36,7 @@ pub(crate) fn vet(text: &str) -> Result<(), Malformed> {
     match (vetting.violation, outcome) {
         (Some(violation), _) => Err(violation),
         (None, Err(error)) => Err(Malformed::NotJson(error)),
-        (None, Ok(())) => Ok(()),
+        (None, Ok(())) => Ok(vetting.members),
     }
 }
 
@@ -41,6 +46,11 @@ struct Vetting<'de> {
     /// The keys of all open objects, innermost last. One stack for all takes one allocation per
     /// message instead of one per object.
     keys: Vec<Cow<'de, str>>,
+    /// The number of open objects.
+    depth: usize,
+    /// Whether the value of the outermost `params` is being walked.
+    in_params: bool,
+    members: MemberNames<'de>,
     /// The violated rule. Serde errors carry only text, so the reason is kept here while the error
     /// unwinds.
     violation: Option<Malformed>,
@@ -72,10 +82,26 @@ impl<'de> Vetting<'de> {
             if seen.contains(&key) {
                 return Err(self.reject(Malformed::repeated_key(&key)));
             }
-            self.keys.push(key);
-            map.next_value_seed(Value(self))?;
+            self.keys.push(key.clone());
+            self.walk_member(&key, map)?;
         }
         Ok(())
+    }
+
+    fn walk_member<A: MapAccess<'de>>(
+        &mut self,
+        key: &Cow<'de, str>,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        if self.in_params {
+            // One object is around the params.
+            self.members.push(self.depth - 1, key.clone());
+            return map.next_value_seed(Value(self));
+        }
+        self.in_params = self.depth == 1 && key == "params";
+        let walked = map.next_value_seed(Value(self));
+        self.in_params = false;
+        walked
     }
 
     /// Continues with hashed keys, at the value of `key`.
@@ -90,8 +116,8 @@ impl<'de> Vetting<'de> {
             if seen.contains(&key) {
                 return Err(self.reject(Malformed::repeated_key(&key)));
             }
-            seen.insert(key);
-            map.next_value_seed(Value(self))?;
+            seen.insert(key.clone());
+            self.walk_member(&key, map)?;
             match map.next_key()? {
                 Some(Text(next)) => key = next,
                 None => return Ok(()),
@@ -150,7 +176,9 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let base = self.0.keys.len();
+        self.0.depth += 1;
         let outcome = self.0.walk_object(base, &mut map);
+        self.0.depth -= 1;
         self.0.keys.truncate(base);
         outcome
     }

@@ -61,6 +61,7 @@ fn parsed_message_borrows() {
         method,
         params: Some(params),
         trace: None,
+        ..
     }) = Incoming::parse(message)
     else {
         panic!("not a request");

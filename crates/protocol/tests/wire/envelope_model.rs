@@ -53,13 +53,14 @@ impl Reading {
                 method,
                 params,
                 trace,
+                ..
             }) => Self::Request {
                 id,
                 method: method.into_owned(),
                 params: params.map(tree),
                 trace,
             },
-            Ok(Incoming::Notification { method, params }) => Self::Notification {
+            Ok(Incoming::Notification { method, params, .. }) => Self::Notification {
                 method: method.into_owned(),
                 params: params.map(tree),
             },

@@ -9,6 +9,7 @@ mod error_table;
 mod from_server;
 mod fs;
 mod http;
+mod members;
 mod method;
 mod output_frame;
 mod params;

@@ -37,12 +37,19 @@ fn client_messages_parse() {
                 method,
                 params,
                 trace,
+                members,
             } => {
+                members.check(&method, None, false).unwrap();
                 assert_eq!(serde_json::to_value(&id).unwrap(), line.message["id"]);
                 assert_eq!(trace, None);
                 (method, params)
             }
-            Incoming::Notification { method, params } => {
+            Incoming::Notification {
+                method,
+                params,
+                members,
+            } => {
+                members.check(&method, None, false).unwrap();
                 assert_eq!(method, "initialized");
                 (method, params)
             }

@@ -5,9 +5,9 @@ use std::sync::{Arc, atomic::Ordering};
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
     AckParams, ErrorKind, Family, HTTP_ACK, HTTP_CANCEL, HttpAckParams, HttpCancelParams,
-    INITIALIZED, Incoming, InitializeParams, InvalidParams, Lane, Malformed, Method, NoMemory,
-    PROCESS_ACK, PathUriError, RequestId, RpcError, encode_error, family_of_name, has_client_info,
-    parse_params,
+    INITIALIZED, Incoming, InitializeParams, InvalidParams, Lane, Malformed, MemberNames, Method,
+    NoMemory, PROCESS_ACK, PathUriError, RequestId, RpcError, encode_error, family_of_name,
+    has_client_info, names_argv, parse_params,
 };
 use outpost_rpc::{Admission, Framing, OutgoingMessage, ProcessLanes};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -38,6 +38,8 @@ pub(super) struct Dispatch {
     pub(super) order: ProcessLanes,
     /// The client has the capability `experimentalApi`.
     is_experimental: bool,
+    /// The client wants every unknown member to be rejected.
+    is_strict: bool,
     /// `command/exec` is the one of the v0 dialect.
     pub(super) speaks_v0: bool,
     /// Processes that belong to the connection.
@@ -50,10 +52,20 @@ pub(super) struct Dispatch {
 pub(super) struct Request<'a> {
     pub(super) method: Method,
     pub(super) params: Option<&'a RawValue>,
+    pub(super) members: MemberNames<'a>,
     pub(super) reply: Reply,
 }
 
 impl<'a> Request<'a> {
+    /// Rejects the request if its params have misspelt members, or unknown ones if `strict`.
+    fn check_members(self, dialect: Option<&str>, strict: bool) -> Option<Self> {
+        let method = self.method;
+        let checked = self.members.check(method.name(), dialect, strict);
+        let checked = checked.map_err(|error| invalid_params(method, &error));
+        let ((), reply) = self.reply.accept(checked)?;
+        Some(Request { reply, ..self })
+    }
+
     /// Parses the params. Rejects the request if they are invalid.
     pub(super) fn parse<T: Deserialize<'a>>(self) -> Option<(T, Reply)> {
         let method = self.method;
@@ -108,6 +120,7 @@ impl Dispatch {
             ),
             order: ProcessLanes::new(&connection.server.tasks),
             is_experimental: false,
+            is_strict: false,
             speaks_v0: false,
             scopes: Scopes::default(),
             files: FileService::new(&connection),
@@ -127,14 +140,19 @@ impl Dispatch {
                 method,
                 params,
                 trace,
+                members,
             }) => {
                 let parent = trace.and_then(|trace| trace.traceparent);
                 let span = tracing::debug_span!("request", method = &*method, parent);
-                self.request(id, &method, params, message.len())
+                self.request(id, &method, (params, members), message.len())
                     .instrument(span)
                     .await;
             }
-            Ok(Incoming::Notification { method, params }) => self.notification(&method, params),
+            Ok(Incoming::Notification {
+                method,
+                params,
+                members,
+            }) => self.notification(&method, params, &members),
             // Never answered: two peers that answer each other's errors would loop.
             Ok(Incoming::Error {
                 id: None | Some(RequestId::UNATTRIBUTED),
@@ -188,7 +206,8 @@ impl Dispatch {
         self.connection.outbox.send(OutgoingMessage::new(message));
     }
 
-    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
+    fn notification(&mut self, method: &str, params: Option<&RawValue>, members: &MemberNames<'_>) {
+        let params = (params, members);
         match (method, self.handshake) {
             (INITIALIZED, Handshake::Answered | Handshake::Ready) => {
                 self.handshake = Handshake::Ready;
@@ -222,10 +241,11 @@ impl Dispatch {
     fn notified<T: DeserializeOwned>(
         &self,
         method: &str,
-        params: Option<&RawValue>,
+        (params, members): (Option<&RawValue>, &MemberNames<'_>),
         handle: impl FnOnce(&T),
     ) {
-        match parse_params(params) {
+        let checked = members.check(method, None, self.is_strict);
+        match checked.and_then(|()| parse_params(params)) {
             Ok(params) => handle(&params),
             Err(error) => {
                 let text = truncated(&error.to_string());
@@ -242,7 +262,7 @@ impl Dispatch {
         &mut self,
         id: RequestId,
         name: &str,
-        params: Option<&RawValue>,
+        (params, members): (Option<&RawValue>, MemberNames<'_>),
         bytes: usize,
     ) -> Option<()> {
         let reply = Reply::new(self.connection.outbox.clone(), id);
@@ -254,10 +274,16 @@ impl Dispatch {
         let request = Request {
             method,
             params,
+            members,
             reply,
         };
+        if method.family() == Family::Handshake {
+            return self.initialize(request);
+        }
+        self.speaks_v0 |= method == Method::CommandExec && names_argv(params);
+        let dialect = self.speaks_v0.then_some("v0");
+        let request = request.check_members(dialect, self.is_strict)?;
         match method.family() {
-            Family::Handshake => self.initialize(request),
             Family::App => self.serve_scoped(request).await,
             Family::Filesystem => self.serve_fs(request).await,
             _ => self.serve_exec(request).await,
@@ -312,11 +338,14 @@ impl Dispatch {
         let admitted = self.handshake.admits_initialize(|| has_client_info(params));
         let ((), reply) = request.reply.accept(admitted)?;
         let request = Request { reply, ..request };
+        let strict = parse_params::<InitializeParams>(params).is_ok_and(|params| params.strict);
+        let request = request.check_members(None, strict)?;
         let (params, reply) = request.parse::<InitializeParams>()?;
         let opened = session::initialize(&self.connection, &params);
         let ((session, epoch, result), reply) = reply.accept(opened)?;
         self.handshake = Handshake::Answered;
         self.session = Some((session.clone(), epoch));
+        self.is_strict = params.strict;
         self.is_experimental = params.capabilities.unwrap_or_default().experimental_api;
         reply.send(Ok(result));
         // A resumed session continues from the client's cursors.

@@ -9,7 +9,7 @@ use outpost_protocol::{
     FsWriteFileParams, HttpRequestParams, KillParams, Lane, ListResult, Method, ReadParams,
     ResizeParams, ResizePtyParams, RpcError, SessionCloseParams, SignalParams, SpawnParams,
     StartParams, StatusResult, TerminateParams, V0ExecParams, V0TerminateParams, V0WriteParams,
-    WriteParams, WriteStdinParams, names_argv,
+    WriteParams, WriteStdinParams,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -119,7 +119,6 @@ impl Dispatch {
     pub(super) async fn serve_scoped(&mut self, request: Request<'_>) -> Option<()> {
         use ProcessIdSpace::{Command, Spawn, V0};
         let method = request.method;
-        self.speaks_v0 |= method == Method::CommandExec && names_argv(request.params);
         let v0 = self.speaks_v0;
         match method {
             Method::ConfigRead => request.respond_now(|params: ConfigReadParams| {

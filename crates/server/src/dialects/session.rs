@@ -81,6 +81,7 @@ pub(crate) fn initialize(
             takeover: true,
             terminate_tree: true,
             fs_write_stream: true,
+            strict: true,
             // A capability is announced only where it works.
             session_list: connection.peer == Peer::Owner,
             ..ServerCapabilities::default()
