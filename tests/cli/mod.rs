@@ -7,6 +7,7 @@ mod cp_errors;
 mod detached;
 mod detached_on;
 mod files;
+mod hostile;
 mod kill;
 mod launched;
 mod logs;

@@ -8,8 +8,12 @@ use tokio::runtime::Builder;
 
 use crate::{
     console::Outcome,
-    render::{errors, out::note},
+    render::{
+        errors,
+        out::{excerpt, note},
+    },
     transfer::LocationError,
+    user_server::LaunchFailure,
 };
 
 /// Invalid command line.
@@ -56,6 +60,9 @@ pub(crate) fn report(
         Err(error) if error.downcast_ref().is_some_and(is_broken) => ExitCode::SUCCESS,
         Err(error) => {
             note(&errors::message(&error));
+            if let Some(failure) = error.downcast_ref::<LaunchFailure>() {
+                excerpt(&failure.log);
+            }
             of_error(&error)
         }
     }

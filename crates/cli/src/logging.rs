@@ -2,6 +2,7 @@
 
 use std::{
     backtrace::{Backtrace, BacktraceStatus},
+    fmt::Debug,
     fs::{File, Metadata},
     io,
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
@@ -19,9 +20,17 @@ use rustix::{
     stdio::stderr,
 };
 use serde::{Deserialize, Serialize};
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing::field::Field;
+use tracing_subscriber::{
+    EnvFilter,
+    field::MakeExt as _,
+    fmt::{self, format::Writer},
+};
 
-use crate::{log_queue::LogQueue, render::screen::is_coloured};
+use crate::{
+    log_queue::LogQueue,
+    render::{screen::is_coloured, visible::visible},
+};
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// Size at which the log is rotated. One old file is kept.
@@ -91,14 +100,24 @@ pub(crate) fn start(level: &str, format: LogFormat, bounded: bool) -> anyhow::Re
         LogFormat::Json => tracing::subscriber::set_global_default(builder.json().finish()),
         LogFormat::Text => {
             let coloured = is_coloured(&io::stderr());
-            tracing::subscriber::set_global_default(
-                builder.with_ansi(coloured).with_target(false).finish(),
-            )
+            let builder = builder.with_ansi(coloured).with_target(false);
+            let fields = fmt::format::debug_fn(write_field).delimited(" ");
+            tracing::subscriber::set_global_default(builder.fmt_fields(fields).finish())
         }
     }
     .context("cannot start logging")?;
     log_panics(Arc::clone(&queue));
     Ok(Log(queue))
+}
+
+/// Writes a field of a text line. Its value may be text of others.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> std::fmt::Result {
+    let value = format!("{value:?}");
+    let value = visible(&value);
+    match field.name() {
+        "message" => write!(writer, "{value}"),
+        name => write!(writer, "{name}={value}"),
+    }
 }
 
 /// Reports dropped lines, at a level that every filter but `off` lets through.

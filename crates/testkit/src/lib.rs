@@ -14,7 +14,7 @@
 //!   output, often [`CountedLines`]
 //! - [`TestUser`] has its own runtime directory, for commands that use the per-user server
 //! - [`http_client`] sends plain HTTP requests, [`frames`] builds WebSocket frames
-//! - [`http_test_server`] is a scripted HTTP server
+//! - [`ScriptedServer`] answers requests as a test says; [`http_test_server`] is a scripted HTTP server
 //! - [`mcp_server`] has an MCP server with a cancellable tool, and a recorder of a server's input
 //! - [`deadline`] has the waits with their deadlines
 //!
@@ -33,6 +33,7 @@ pub mod mcp_server;
 mod proc_stats;
 pub mod programs;
 pub mod reconnecting;
+mod scripted_server;
 mod server;
 mod server_command;
 mod start;
@@ -44,6 +45,7 @@ pub use counted_lines::CountedLines;
 pub use event_log::{Event, EventLog};
 pub use faulty_link::{Direction, FaultyLink};
 pub use proc_stats::ProcStats;
+pub use scripted_server::ScriptedServer;
 pub use server::Server;
 pub use server_command::{CommandOutput, RunningCommand, ServerCommand, Transport};
 pub use start::{Start, base64, file_uri, sh, unbase64};

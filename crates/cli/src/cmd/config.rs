@@ -1,10 +1,6 @@
 //! `outpost config`: prints the effective settings and their origins.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context;
 use outpost_server::ConfigSource as Source;
@@ -12,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     config::{self, ConfigFiles, Layer},
-    render::screen::Screen,
+    render::{out, screen::Screen},
 };
 
 /// Arguments of `outpost config`.
@@ -65,49 +61,47 @@ pub(crate) struct ConfigPath {
 
 /// Prints settings or paths.
 pub(crate) fn config(args: &Config) -> anyhow::Result<ExitCode> {
-    let text = match &args.subcommand {
-        ConfigSubcommand::Show(show) => settings(show)?,
-        ConfigSubcommand::Path(path) => paths(path)?,
-    };
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush().context("cannot write to stdout")?;
+    match &args.subcommand {
+        ConfigSubcommand::Show(show) => show_settings(show)?,
+        ConfigSubcommand::Path(path) => out::lines(paths(path)?)?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn settings(args: &ConfigShow) -> anyhow::Result<String> {
+fn show_settings(args: &ConfigShow) -> anyhow::Result<()> {
     let layers = config::load(Layer::new(Source::CommandLine), args.config.clone())?;
     if !args.json {
-        return Ok(config::table(&layers, args.origins, Screen::stdout()));
+        let table = config::table(&layers, args.origins, Screen::stdout());
+        return Ok(out::raw_lines(table)?);
     }
     let result = config::read_result(&layers);
     let mut output = json!({"config": result.config});
     if args.origins {
         output["origins"] = serde_json::to_value(result.origins)?;
     }
-    Ok(format!("{output:#}\n"))
+    out::json(&output)
 }
 
-fn paths(args: &ConfigPath) -> anyhow::Result<String> {
+fn paths(args: &ConfigPath) -> anyhow::Result<Vec<String>> {
     let files = ConfigFiles::new(None, |name| std::env::var_os(name));
     if args.user {
         let user = files
             .user
             .context("cannot locate the user's file: HOME is not set")?;
-        return Ok(format!("{}\n", user.display()));
+        return Ok(vec![user.display().to_string()]);
     }
     let rows = [
         files.user.map(|file| ("user", file)),
         Some(("system", files.system)),
     ];
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for (name, file) in rows.into_iter().flatten() {
         let remark = match config::read_file(&file) {
             Ok(Some(_)) => String::new(),
             Ok(None) => "  (absent)".to_owned(),
             Err(why) => format!("  (unreadable: {why:#})"),
         };
-        text.push_str(&format!("{name:6}  {}{remark}\n", file.display()));
+        lines.push(format!("{name:6}  {}{remark}", file.display()));
     }
-    Ok(text)
+    Ok(lines)
 }

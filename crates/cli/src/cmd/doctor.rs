@@ -16,6 +16,7 @@ use crate::{
     render::{
         out,
         screen::{Cell, Screen, Style},
+        visible::visible,
     },
 };
 
@@ -82,7 +83,7 @@ pub(crate) fn doctor(args: &Doctor) -> anyhow::Result<ExitCode> {
     if args.json {
         out::json(&json!({"works": works, "level": level, "checks": findings}))?;
     } else {
-        out::lines(report(&findings, works, level))?;
+        out::raw_lines(report(&findings, works, level))?;
     }
     Ok(if works {
         ExitCode::SUCCESS
@@ -98,8 +99,9 @@ fn report(findings: &[Finding], works: bool, level: Level) -> Vec<String> {
     for finding in findings {
         if let Some(to_do) = &finding.to_do {
             lines.push(format!(
-                "\n{}: {to_do}",
-                screen.apply(Style::Bold, finding.name)
+                "\n{}: {}",
+                screen.apply(Style::Bold, finding.name),
+                visible(to_do)
             ));
         }
     }

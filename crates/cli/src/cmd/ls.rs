@@ -14,7 +14,6 @@ use tokio::task::JoinSet;
 use crate::{
     args::{Location, OnAny},
     render::{
-        command_line::visible,
         out,
         screen::{Cell, Screen, Style},
     },
@@ -128,25 +127,29 @@ async fn read_metadata(files: &Files, found: &mut [Listed]) {
 fn print(args: &Ls, path: &Path, entries: &[Listed]) -> io::Result<()> {
     let terminal = io::stdout().is_terminal();
     if args.paths.len() > 1 {
-        out::lines([format!("{}:", visible(&path.to_string_lossy()))])?;
+        out::lines([format!("{}:", path.to_string_lossy())])?;
     }
-    if !args.long {
-        out::lines(entries.iter().map(|entry| shown(entry, terminal)))
-    } else if entries.is_empty() {
-        Ok(())
+    if args.long {
+        out::raw_lines(long(entries, Screen::stdout()))
+    } else if terminal {
+        out::lines(entries.iter().map(shown))
     } else {
-        out::lines(long(entries, terminal, Screen::stdout()))
+        // Programs need the names as they are.
+        out::raw_lines(entries.iter().map(shown))
     }
 }
 
-/// A table with a heading.
-fn long(entries: &[Listed], terminal: bool, screen: Screen) -> Vec<String> {
-    let rows: Vec<_> = entries.iter().map(|entry| row(entry, terminal)).collect();
+/// A table with a heading; nothing without entries.
+fn long(entries: &[Listed], screen: Screen) -> Vec<String> {
+    if entries.is_empty() {
+        return Vec::new();
+    }
+    let rows: Vec<_> = entries.iter().map(row).collect();
     screen.table(["KIND", "SIZE", "MODIFIED", "NAME"], &rows)
 }
 
-fn row(entry: &Listed, terminal: bool) -> [Cell; 4] {
-    let name = Cell::plain(shown(entry, terminal));
+fn row(entry: &Listed) -> [Cell; 4] {
+    let name = Cell::plain(shown(entry));
     let Some(metadata) = &entry.metadata else {
         let unknown = || Cell::styled("?", Style::Bad);
         return [unknown(), unknown(), unknown(), name];
@@ -165,15 +168,10 @@ fn row(entry: &Listed, terminal: bool) -> [Cell; 4] {
     ]
 }
 
-/// The name; a directory's ends with a slash. Control characters are escaped on a terminal.
-fn shown(entry: &Listed, terminal: bool) -> String {
+/// The name; a directory's ends with a slash.
+fn shown(entry: &Listed) -> String {
     let slash = if entry.is_directory { "/" } else { "" };
-    let name = if terminal {
-        visible(&entry.name)
-    } else {
-        entry.name.clone()
-    };
-    name + slash
+    format!("{}{slash}", entry.name)
 }
 
 /// Formats in UTC, which doesn't depend on the host.
@@ -220,15 +218,15 @@ mod tests {
             entry("l", true, true),
             unknown,
         ];
-        insta::assert_snapshot!(long(&entries, true, Screen::FILE).join("\n"), @r"
+        insta::assert_snapshot!(long(&entries, Screen::FILE).join("\n"), @r"
         KIND               SIZE  MODIFIED              NAME
         file               1234  2026-11-16T02:03:00Z  a\nb
         directory          1234  2026-11-16T02:03:00Z  d/
         link to directory  1234  2026-11-16T02:03:00Z  l/
         ?                  ?     ?                     gone
         ");
-        assert_eq!(shown(&entries[0], false), "a\nb");
-        assert_eq!(shown(&entries[1], false), "d/");
+        assert_eq!(shown(&entries[0]), "a\nb");
+        assert_eq!(shown(&entries[1]), "d/");
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crate::{
     args::On,
     detached::{self, command_of},
     render::{
-        command_line::visible,
         out,
         screen::{Cell, Screen, Style},
     },
@@ -58,7 +57,7 @@ pub(crate) async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
         out::json(&entries.collect::<Vec<_>>())?;
     } else if !shown.is_empty() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        out::lines(table(&shown, now.unwrap_or_default(), Screen::stdout()))?;
+        out::raw_lines(table(&shown, now.unwrap_or_default(), Screen::stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -92,7 +91,7 @@ fn table(
 fn row(session: &SessionEntry, process: &ProcessEntry, now: Duration) -> [Cell; 5] {
     let since = now.saturating_sub(Duration::from_millis(process.started_at_ms));
     [
-        Cell::plain(visible(&process.process_id)),
+        Cell::plain(&process.process_id),
         state(process, session.attached),
         Cell::plain(ago(since)),
         Cell::plain(process.pid.map_or("-".to_owned(), |pid| pid.to_string())),

@@ -15,7 +15,7 @@ use crate::{
     config::{self, Config, SettingFlags},
     exit::RUNTIME_SHUTDOWN,
     logging::{self, Log},
-    render::out::note,
+    render::out::{note, note_line},
     target::raise_open_files,
 };
 
@@ -71,7 +71,7 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
         });
     // Through the log, because stderr may be blocked.
     Ok(code.unwrap_or_else(|error| {
-        log.lines(&format!("outpost: {error:#}\n"));
+        log.lines(&format!("{}\n", note_line(&format!("{error:#}"))));
         ExitCode::FAILURE
     }))
 }

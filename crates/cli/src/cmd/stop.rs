@@ -4,11 +4,7 @@ use std::process::ExitCode;
 
 use outpost_client::ProcessState;
 
-use crate::{
-    detached,
-    render::{command_line, out},
-    user_server,
-};
+use crate::{detached, render::out, user_server};
 
 /// Stops the server, and prints what ended with it.
 pub(crate) async fn stop() -> anyhow::Result<ExitCode> {
@@ -20,8 +16,7 @@ pub(crate) async fn stop() -> anyhow::Result<ExitCode> {
     let running = running.filter(|(_, process)| process.state != ProcessState::Closed);
     let ended = running.map(|(session, process)| {
         let command = detached::command_of(session, &process.argv);
-        let id = command_line::visible(&process.process_id);
-        format!("ended {id}  {command}")
+        format!("ended {}  {command}", process.process_id)
     });
     out::lines(ended.chain(["stopped your server".to_owned()]))?;
     Ok(ExitCode::SUCCESS)

@@ -157,7 +157,7 @@ fn version(config: &Map<String, Value>) -> String {
 
 /// Renders a line for each setting in TOML syntax, aligned. Values other than defaults are
 /// highlighted. `origins` adds the origin of each value.
-pub(crate) fn table(layers: &Layers, origins: bool, screen: Screen) -> String {
+pub(crate) fn table(layers: &Layers, origins: bool, screen: Screen) -> Vec<String> {
     let rows: Vec<_> = layers
         .effective()
         .map(|(layer, entry)| (entry, toml(&entry.shown), &layer.source))
@@ -176,7 +176,7 @@ pub(crate) fn table(layers: &Layers, origins: bool, screen: Screen) -> String {
             Source::Default => Style::Quiet,
             _ => Style::Bold,
         };
-        screen.apply(style, &line) + "\n"
+        screen.apply(style, &line)
     });
     lines.collect()
 }
@@ -322,18 +322,18 @@ mod tests {
 
     #[test]
     fn table_is_aligned_and_names_origins() {
-        let text = table(&five(), true, Screen::FILE);
-        let first: Vec<_> = text.lines().take(4).collect();
-        insta::assert_snapshot!(first.join("\n"), @r#"
+        let lines = table(&five(), true, Screen::FILE);
+        insta::assert_snapshot!(lines[..4].join("\n"), @r#"
         listen                                           = ["stdio://"]  # --listen
         retain_bytes                                     = 3             # /u/o.toml:2
         window_bytes                                     = 4             # /etc/o.toml:2
         closed_retention                                 = "30s"         # default
         "#);
-        assert_eq!(text.lines().count(), SETTINGS.len());
-        assert!(!text.contains('\x1b'));
-        assert!(table(&five(), true, Screen::COLOURED).contains('\x1b'));
-        assert!(!table(&five(), false, Screen::FILE).contains('#'));
+        assert_eq!(lines.len(), SETTINGS.len());
+        let text = |origins, screen| table(&five(), origins, screen).concat();
+        assert!(!text(true, Screen::FILE).contains('\x1b'));
+        assert!(text(true, Screen::COLOURED).contains('\x1b'));
+        assert!(!text(false, Screen::FILE).contains('#'));
     }
 
     #[test]
@@ -352,7 +352,7 @@ mod tests {
         let everything = format!(
             "{config:?}{}{}",
             serde_json::to_string(&result).unwrap(),
-            table(&secret, true, Screen::COLOURED)
+            table(&secret, true, Screen::COLOURED).concat()
         );
         assert!(!everything.contains("hush"), "{everything}");
         assert!(everything.contains("********"));

@@ -5,7 +5,7 @@ use std::io::Write;
 use outpost_client::{ConnectionState, RemoteExecutor};
 
 use super::RawMode;
-use crate::render::out::note;
+use crate::render::out::{note, note_line};
 
 /// Writes lines to stderr that suit the terminal's mode.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl Notice {
     pub(crate) fn print(self, text: &str) {
         if self.raw {
             // A failed write to stderr can't be reported.
-            let _ = write!(std::io::stderr(), "\r\noutpost: {text}\r\n");
+            let _ = write!(std::io::stderr(), "\r\n{}\r\n", note_line(text));
         } else {
             note(text);
         }

@@ -13,7 +13,7 @@ use super::{
     server::{brief_options, connect_if_running},
     sessions::{is_detached_work, list},
 };
-use crate::render::command_line::visible;
+use crate::render::visible::visible;
 
 /// Timeout for the server to close a connection after another one took over the session.
 const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -48,9 +48,9 @@ pub(crate) struct Opened {
 }
 
 impl Found {
-    /// The id with control characters escaped: other clients choose any ids.
+    /// The id with hidden characters escaped: other clients choose any ids.
     pub(crate) fn name(&self) -> String {
-        visible(&self.entry.process_id)
+        visible(&self.entry.process_id).into_owned()
     }
 }
 

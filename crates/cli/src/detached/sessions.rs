@@ -33,7 +33,7 @@ pub(super) fn is_detached_work(session: &SessionEntry) -> bool {
 pub(crate) fn command_of(session: &SessionEntry, argv: &[String]) -> String {
     let label = session.label.as_deref();
     match label.and_then(|label| label.strip_prefix(PROMPT)) {
-        Some(command) => command_line::visible(command),
+        Some(command) => command.to_owned(),
         None => command_line::quoted(argv),
     }
 }

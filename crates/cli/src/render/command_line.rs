@@ -2,33 +2,23 @@
 
 use std::borrow::Cow;
 
-/// Quotes arguments so that bash splits them back into the same arguments, without control
+use super::visible::is_hidden;
+
+/// Quotes arguments so that bash splits them back into the same arguments, without hidden
 /// characters.
 pub(crate) fn quoted(argv: &[String]) -> String {
     let args: Vec<_> = argv.iter().map(|arg| quote(arg)).collect();
     args.join(" ")
 }
 
-/// Escapes control characters.
-pub(crate) fn visible(text: &str) -> String {
-    let escape = |c: char| -> Cow<'static, str> {
-        if c.is_control() {
-            c.escape_default().to_string().into()
-        } else {
-            c.to_string().into()
-        }
-    };
-    text.chars().map(escape).collect()
-}
-
 fn quote(arg: &str) -> Cow<'_, str> {
     match shlex::try_quote(arg) {
-        Ok(quoted) if !arg.contains(char::is_control) => quoted,
+        Ok(quoted) if !arg.contains(is_hidden) => quoted,
         _ => ansi_c_quote(arg).into(),
     }
 }
 
-/// Quotes as `$'…'`, which shlex doesn't support: control characters must not reach the terminal.
+/// Quotes as `$'…'`, which shlex doesn't support: hidden characters must not reach the terminal.
 fn ansi_c_quote(arg: &str) -> String {
     let mut quoted = "$'".to_owned();
     for c in arg.chars() {
@@ -38,7 +28,7 @@ fn ansi_c_quote(arg: &str) -> String {
             '\t' => quoted.push_str("\\t"),
             '\r' => quoted.push_str("\\r"),
             c if c.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if is_hidden(c) => quoted.push_str(&format!("\\U{:08x}", u32::from(c))),
             c => quoted.push(c),
         }
     }
@@ -65,11 +55,10 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_escaped() {
-        let word = "\u{1b}[2J\u{9b}0m\u{7f}".to_owned();
+    fn hidden_characters_are_escaped() {
+        let word = "\u{1b}[2J\u{9b}0m\u{7f}\u{202e}".to_owned();
         let shown = quoted(std::slice::from_ref(&word));
-        assert_eq!(shown, r"$'\x1b[2J\u009b0m\x7f'");
-        assert!(!visible(&word).contains(char::is_control));
+        assert_eq!(shown, r"$'\x1b[2J\U0000009b0m\x7f\U0000202e'");
     }
 
     proptest! {

@@ -5,6 +5,8 @@ use std::{
     io::{IsTerminal, stdout},
 };
 
+use super::visible::visible;
+
 /// Separates two columns.
 const GAP: &str = "  ";
 
@@ -29,7 +31,7 @@ pub(crate) enum Style {
     Quiet,
 }
 
-/// A text with a style.
+/// A text with a style. Text of others is made visible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
@@ -37,12 +39,12 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    pub(crate) fn plain(text: impl Into<String>) -> Self {
-        let text = text.into();
+    pub(crate) fn plain(text: impl AsRef<str>) -> Self {
+        let text = visible(text.as_ref()).into_owned();
         Cell { text, style: None }
     }
 
-    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+    pub(crate) fn styled(text: impl AsRef<str>, style: Style) -> Self {
         Cell {
             style: Some(style),
             ..Cell::plain(text)
@@ -60,10 +62,11 @@ impl Screen {
         }
     }
 
-    /// Wraps a text in the escape codes of a style.
+    /// Makes a text visible, and wraps it in the escape codes of a style.
     pub(crate) fn apply(self, style: Style, text: &str) -> String {
+        let text = visible(text);
         if !self.coloured {
-            return text.to_owned();
+            return text.into_owned();
         }
         let code = match style {
             Style::Bold => 1,
@@ -176,6 +179,15 @@ mod tests {
         assert_eq!(Screen::FILE.apply(Style::Bad, "x"), "x");
         let coloured = Screen::COLOURED.apply(Style::Bad, "x");
         assert_eq!(coloured, "\u{1b}[31mx\u{1b}[0m");
+    }
+
+    #[test]
+    fn text_of_others_is_made_visible() {
+        let rows = [["\u{1b}c", "a\nb", "\u{202e}x"]];
+        assert_eq!(shown(&rows, None)[1], r"\u{1b}c  a\nb   \u{202e}x");
+        for screen in [Screen::FILE, Screen::COLOURED] {
+            assert!(screen.apply(Style::Bad, "\u{9b}m").contains(r"\u{9b}m"));
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Child,
@@ -36,6 +36,15 @@ const OPTIONS: [&str; 7] = [
     "--background",
 ];
 
+/// A server that doesn't start, and the end of its log.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct LaunchFailure {
+    message: String,
+    /// The last lines of the log.
+    pub(crate) log: Vec<String>,
+}
+
 /// Starts the server, and waits until it listens.
 pub(super) async fn launch(directory: &RuntimeDirectory) -> anyhow::Result<()> {
     let mut child = spawn(directory).context("cannot start your server")?;
@@ -55,7 +64,11 @@ pub(super) async fn launch(directory: &RuntimeDirectory) -> anyhow::Result<()> {
             format!("didn't listen within {START_TIMEOUT:?}")
         }
     };
-    bail!("your server {failure}; {}", log_excerpt(&directory.log()))
+    let (remark, log) = log_excerpt(&directory.log());
+    Err(anyhow::Error::new(LaunchFailure {
+        message: format!("your server {failure}; {remark}"),
+        log,
+    }))
 }
 
 fn spawn(directory: &RuntimeDirectory) -> anyhow::Result<Child> {
@@ -84,25 +97,29 @@ fn this_program() -> PathBuf {
     std::env::current_exe().ok().filter(same).unwrap_or(running)
 }
 
-/// The end of the log, for an error message.
-fn log_excerpt(path: &Path) -> String {
+/// The end of the log, with a remark for an error message.
+fn log_excerpt(path: &Path) -> (String, Vec<String>) {
     let shown = path.display();
     match read_end(path) {
-        Ok(end) if end.trim().is_empty() => format!("its log {shown} is empty"),
-        Ok(end) => format!("the end of its log {shown}:\n{}", end.trim_end()),
-        Err(error) => format!("its log {shown} can't be read: {error}"),
+        Ok(end) if end.is_empty() => (format!("its log {shown} is empty"), end),
+        Ok(end) => (format!("the end of its log {shown}:"), end),
+        Err(error) => (
+            format!("its log {shown} can't be read: {error}"),
+            Vec::new(),
+        ),
     }
 }
 
-fn read_end(path: &Path) -> io::Result<String> {
+/// The last lines of a file.
+fn read_end(path: &Path) -> io::Result<Vec<String>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES)))?;
     let mut end = Vec::new();
     file.take(LOG_BYTES).read_to_end(&mut end)?;
     let end = String::from_utf8_lossy(&end);
-    let lines: Vec<_> = end.lines().collect();
-    Ok(lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"))
+    let mut lines: Vec<_> = end.trim_end().lines().map(str::to_owned).collect();
+    Ok(lines.split_off(lines.len().saturating_sub(LOG_LINES)))
 }
 
 #[cfg(test)]
@@ -113,13 +130,14 @@ mod tests {
     fn startup_error_shows_end_of_log() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
-        assert!(log_excerpt(&path).contains("can't be read"));
+        assert!(log_excerpt(&path).0.contains("can't be read"));
         std::fs::write(&path, "").unwrap();
-        assert!(log_excerpt(&path).contains("is empty"));
+        assert!(log_excerpt(&path).0.contains("is empty"));
         let lines: String = (0..5000).map(|n| format!("line {n}\n")).collect();
         std::fs::write(&path, lines).unwrap();
-        let excerpt = log_excerpt(&path);
-        assert!(excerpt.ends_with("line 4998\nline 4999"), "{excerpt}");
-        assert_eq!(excerpt.lines().count(), 1 + LOG_LINES, "{excerpt}");
+        let (remark, log) = log_excerpt(&path);
+        assert!(remark.contains("the end of its log"), "{remark}");
+        assert_eq!(log.last().map(String::as_str), Some("line 4999"));
+        assert_eq!(log.len(), LOG_LINES, "{log:?}");
     }
 }

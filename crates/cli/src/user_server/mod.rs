@@ -10,3 +10,4 @@ mod directory;
 mod launch;
 
 pub(crate) use connect::{connect, find, stop};
+pub(crate) use launch::LaunchFailure;

@@ -18,7 +18,10 @@ use tokio::sync::mpsc;
 use super::servers::{ConfiguredServers, ServersOptions};
 use crate::{
     exit,
-    render::out,
+    render::{
+        out,
+        visible::{visible, visible_lines},
+    },
     units::{byte_size, parse_time},
 };
 
@@ -26,6 +29,8 @@ use crate::{
 const MAX_ARGUMENTS: u64 = 8 * 1024 * 1024;
 /// Maximum number of progress notifications waiting to be shown; more are dropped.
 const MAX_QUEUED_PROGRESS: usize = 16;
+/// Maximum length of the message on the progress line.
+const MAX_MESSAGE_CHARS: usize = 60;
 
 /// Arguments of `outpost mcp call`.
 #[derive(clap::Args, Debug)]
@@ -117,8 +122,11 @@ async fn call_tool(
     };
     if args.json {
         out::json(&result)?;
+    } else if io::stdout().is_terminal() {
+        out::raw_lines(lines(&result).iter().map(|text| visible_lines(text)))?;
     } else {
-        out::lines(lines(&result))?;
+        // Programs need the text as it is.
+        out::raw_lines(lines(&result))?;
     }
     Ok(match result.is_error {
         Some(true) => ExitCode::from(exit::TOOL_FAILED),
@@ -128,12 +136,8 @@ async fn call_tool(
 
 /// Replaces the previous progress line.
 fn show(step: &ProgressNotificationParam) {
-    let message = step.message.as_deref().unwrap_or_default();
-    let message: String = message
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(60)
-        .collect();
+    let message = visible(step.message.as_deref().unwrap_or_default());
+    let message: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
     let total = step
         .total
         .map_or(String::new(), |total| format!("/{total}"));
@@ -153,7 +157,7 @@ fn arguments(text: &str) -> anyhow::Result<JsonObject> {
     serde_json::from_str(&text).context("cannot parse the arguments: expected a JSON object")
 }
 
-/// The result of a tool call. Text is printed as it is; other content is described.
+/// The result of a tool call: its text, and descriptions of other content.
 fn lines(result: &CallToolResult) -> Vec<String> {
     let mut lines: Vec<String> = result.content.iter().map(block).collect();
     if lines.is_empty()

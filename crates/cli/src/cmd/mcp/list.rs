@@ -12,6 +12,7 @@ use super::servers::{ConfiguredServers, ServersOptions};
 use crate::render::{
     command_line, errors, out,
     screen::{Cell, Screen, Style},
+    visible::visible,
 };
 
 /// Arguments of `outpost mcp list`.
@@ -92,7 +93,7 @@ pub(super) async fn list(args: &List) -> anyhow::Result<ExitCode> {
             if args.json {
                 out::json(&listed.iter().map(entry).collect::<Vec<_>>())?;
             } else {
-                out::lines(table(&listed, Screen::stdout()))?;
+                out::raw_lines(table(&listed, Screen::stdout()))?;
             }
             let missing =
                 |server: &Listed| server.config.required && server.status == ListedStatus::Failed;
@@ -156,7 +157,8 @@ fn table(servers: &[Listed], screen: Screen) -> Vec<String> {
     let mut lines = screen.table(["NAME", "STATUS", "WHERE", "TOOLS", "COMMAND"], &rows);
     let reasons = servers.iter().filter_map(|server| {
         let why = server.details["why"].as_str()?;
-        Some(format!("{}: {why}", screen.apply(Style::Bad, &server.name)))
+        let name = screen.apply(Style::Bad, &server.name);
+        Some(format!("{name}: {}", visible(why)))
     });
     let reasons: Vec<_> = reasons.collect();
     if !reasons.is_empty() {

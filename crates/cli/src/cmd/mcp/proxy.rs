@@ -1,6 +1,13 @@
 //! `outpost mcp proxy`: an MCP server on stdio that runs on an executor.
 
-use std::{cell::Cell, ffi::OsString, io, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    cell::Cell,
+    ffi::OsString,
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
 
 use outpost_client::{EnvPolicy, Event, Process, Signal, Start, Stream};
 use outpost_engine::sandbox::Level;
@@ -15,6 +22,7 @@ use crate::{
     args::{OnAny, Variable, env_args, text, variable},
     console::{Signals, StdinForwarder},
     exit,
+    render::visible::visible_json,
     target::{self, Leftovers, Target},
 };
 
@@ -75,7 +83,7 @@ pub(super) async fn proxy(args: &Proxy) -> anyhow::Result<ExitCode> {
         Ok(process) => process,
         Err(not_started) => return Ok(not_started.code),
     };
-    let mut stderr_writer = StderrWriter::to(stderr());
+    let mut stderr_writer = StderrWriter::to(stderr()).for_terminal(io::stderr().is_terminal());
     let end = relay(&process, &mut signals, &mut stderr_writer).await;
     drop(process);
     // Leftover processes end with the session, or with this program.
@@ -211,10 +219,17 @@ async fn write_lines(
     stdout: &mut Stdout,
     stderr_writer: &mut StderrWriter,
 ) -> io::Result<()> {
+    // A host reads messages from a pipe; at a terminal, a person does.
+    let is_terminal = io::stdout().is_terminal();
     while let Some(line) = lines.pop() {
         match FilteredLine::from(line) {
             FilteredLine::Message(line) => {
-                stdout.write_all(&line).await?;
+                if is_terminal {
+                    let line = String::from_utf8_lossy(&line);
+                    stdout.write_all(visible_json(&line).as_bytes()).await?;
+                } else {
+                    stdout.write_all(&line).await?;
+                }
                 stdout.write_all(b"\n").await?;
             }
             FilteredLine::Other(line) => stderr_writer.write([&line[..], b"\n"].concat().into()),

@@ -10,6 +10,8 @@ use tokio::{
     time::timeout,
 };
 
+use crate::render::{out::note_line, visible::VisibleStream};
+
 /// Maximum number of queued bytes.
 const MAX_QUEUED_BYTES: u32 = 1024 * 1024;
 /// Maximum number of queued chunks.
@@ -28,6 +30,8 @@ pub(super) struct StderrWriter {
     dropped: u64,
     /// Whether the last write didn't end with a newline.
     open: bool,
+    /// Makes the output visible; none if it is written as it is.
+    visible: Option<VisibleStream>,
 }
 
 impl StderrWriter {
@@ -47,11 +51,28 @@ impl StderrWriter {
             writer_task,
             dropped: 0,
             open: false,
+            visible: None,
         }
     }
 
-    /// Queues bytes, or drops them if there is no space.
+    /// Makes the output visible, for a terminal.
+    pub(super) fn for_terminal(self, is_terminal: bool) -> Self {
+        StderrWriter {
+            visible: is_terminal.then(VisibleStream::default),
+            ..self
+        }
+    }
+
+    /// Queues output of others, or drops it if there is no space.
     pub(super) fn write(&mut self, bytes: Bytes) {
+        let bytes = match &mut self.visible {
+            Some(visible) => visible.push(&bytes).into(),
+            None => bytes,
+        };
+        self.queue(bytes);
+    }
+
+    fn queue(&mut self, bytes: Bytes) {
         let chunk = self.with_notice(bytes.clone());
         let space = Arc::clone(&self.space).try_acquire_many_owned(size(&chunk));
         if space.is_ok_and(|space| self.chunks.try_send((chunk, space)).is_ok()) {
@@ -64,7 +85,7 @@ impl StderrWriter {
 
     /// Queues a line of our own.
     pub(super) fn note(&mut self, message: &str) {
-        self.write(line(message));
+        self.queue(line(message));
     }
 
     /// Queues a last line, for which it waits, and waits until everything is written or the timeout
@@ -107,7 +128,7 @@ impl StderrWriter {
 }
 
 fn line(message: &str) -> Bytes {
-    format!("outpost: {message}\n").into()
+    format!("{}\n", note_line(message)).into()
 }
 
 /// Queue space of a chunk. One that exceeds the whole queue may be queued alone.
@@ -190,6 +211,17 @@ mod tests {
             read.trim_start_matches('x'),
             "\noutpost: 4 bytes of stderr were dropped because they were not read\noutpost: last\n"
         );
+    }
+
+    #[tokio::test]
+    async fn output_is_made_visible_for_a_terminal() {
+        let (ours, mut theirs) = duplex(1024);
+        let mut stderr_writer = StderrWriter::to(ours).for_terminal(true);
+        stderr_writer.write("a\u{1b}[2J\n".into());
+        stderr_writer.finish(Some("\u{202e}b"), LONG).await;
+        let mut read = String::new();
+        theirs.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "a\\u{1b}[2J\noutpost: \\u{202e}b\n");
     }
 
     #[tokio::test]

@@ -16,9 +16,9 @@ use super::{Sandbox, policy::SandboxRequest};
 use crate::{
     cmd::hidden,
     render::{
-        command_line::visible,
         out,
         screen::{Cell, Screen, Style},
+        visible::visible,
     },
 };
 
@@ -60,7 +60,7 @@ pub(super) fn explain(
     if args.json {
         out::json(&explanation.json())?;
     } else {
-        out::lines(explanation.lines(Screen::stdout()))?;
+        out::raw_lines(explanation.lines(Screen::stdout()))?;
     }
     Ok(match explanation.unenforceable {
         None => ExitCode::SUCCESS,
@@ -214,13 +214,14 @@ impl Explanation<'_> {
 
 fn labelled(name: &str, what: &str, screen: Screen) -> String {
     format!(
-        "{}  {what}",
-        screen.apply(Style::Bold, &format!("{name:10}"))
+        "{}  {}",
+        screen.apply(Style::Bold, &format!("{name:10}")),
+        visible(what)
     )
 }
 
 fn shown(path: &Path) -> String {
-    visible(&path.display().to_string())
+    path.display().to_string()
 }
 
 /// The origin of a rule, and whether it is enforced. Landlock grants a directory with everything in
