@@ -162,7 +162,8 @@ async fn leftover_processes_keep_streams_and_confinement() {
     }
 }
 
-/// The server waits 20 ms, which can be too short on a busy machine, so one of many is enough.
+/// The server waits 20 ms before it reports the exit, which can be too short on a busy machine. Output
+/// counts if it came before the exit, and one such round is enough.
 #[tokio::test]
 async fn output_right_after_the_exit_is_delivered() {
     let (_server, client) = ready().await;
@@ -173,9 +174,10 @@ async fn output_right_after_the_exit_is_delivered() {
         let script = "(sleep 0.001; echo permission denied) & exit 1";
         let log = client.run(dirs.script(&id, script)).await;
         assert_eq!(log.code(), 1);
-        let came = log.stdout() == "permission denied\n";
-        assert_eq!(log.denied(), came, "round {round}");
-        delivered += usize::from(came);
+        assert_eq!(log.stdout(), "permission denied\n", "round {round}");
+        let in_time = log.kinds()[0] == "output";
+        assert_eq!(log.denied(), in_time, "round {round}");
+        delivered += usize::from(in_time);
     }
     assert!(delivered > 0);
 }

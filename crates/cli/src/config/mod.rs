@@ -6,22 +6,24 @@
 //!
 //! - [`tables`]: [`Config`], one struct per TOML table; serde reads and writes the values,
 //!   clap takes the flags and their help from the doc comments
-//! - [`settings`]: the list of settings, collected from the default [`Config`]
+//! - [`settings`]: the list of settings, collected from the default [`Config`]; their values in
+//!   each source, by precedence
 //! - [`values`], [`profiles`]: value types and their syntax
 //! - [`sources`]: reads flags, variables and files, each into a [`Layer`]
-//! - [`layers`]: precedence and origins; output of `config show` and `config/read`
+//! - [`show`]: output of `config show` and `config/read`
 //! - [`files`]: locates and reads the configuration files
 
 mod files;
-mod layers;
 mod profiles;
 mod settings;
+mod show;
 mod sources;
 mod tables;
 mod values;
 
 pub(crate) use files::{ConfigFiles, load, load_config, read_file};
-pub(crate) use layers::{Layer, Layers, read_result, table};
 use settings::SETTINGS;
+pub(crate) use settings::{Layer, Layers};
+pub(crate) use show::{read_result, table};
 pub(crate) use sources::SettingFlags;
 pub(crate) use tables::Config;

@@ -1,122 +1,11 @@
-//! Precedence and origins of settings; output of `config/read` and `outpost config show`, with
-//! secrets masked.
+//! Output of `outpost config show` and `config/read`, with secrets masked.
 
-use anyhow::{Context, ensure};
 use outpost_server::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource as Source};
-use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::{
-    Config, SETTINGS,
-    settings::{Setting, nest},
-};
+use super::settings::{Entry, Layers, nest};
 use crate::render::screen::{Screen, Style};
-
-/// The settings that one source contains.
-#[derive(Clone, Debug)]
-pub(crate) struct Layer {
-    pub(crate) source: Source,
-    pub(crate) entries: Vec<Entry>,
-}
-
-/// One setting in one source.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) setting: &'static Setting,
-    /// The value as written.
-    pub(super) value: Value,
-    /// The value in normal form, with secrets masked.
-    pub(crate) shown: Value,
-    /// Line number, if the source is a file.
-    pub(crate) line: Option<usize>,
-}
-
-impl Layer {
-    /// An empty layer.
-    pub(crate) fn new(source: Source) -> Self {
-        Layer {
-            source,
-            entries: Vec::new(),
-        }
-    }
-
-    fn defaults() -> Self {
-        let entries = SETTINGS.iter().map(|setting| Entry {
-            setting,
-            value: setting.default.clone(),
-            shown: setting.default.clone(),
-            line: None,
-        });
-        Layer {
-            source: Source::Default,
-            entries: entries.collect(),
-        }
-    }
-
-    /// Adds the value of a setting, if it is valid.
-    pub(crate) fn set(
-        &mut self,
-        setting: &'static Setting,
-        value: Value,
-        line: Option<usize>,
-    ) -> Result<(), serde_json::Error> {
-        let shown = setting.check(&value)?;
-        self.entries.push(Entry {
-            setting,
-            value,
-            shown,
-            line,
-        });
-        Ok(())
-    }
-
-    fn entry(&self, setting: &Setting) -> Option<&Entry> {
-        let mut entries = self.entries.iter();
-        entries.find(|entry| entry.setting.key == setting.key)
-    }
-}
-
-/// All sources, highest precedence first. The last one, the defaults, has every setting.
-#[derive(Clone, Debug)]
-pub(crate) struct Layers(Vec<Layer>);
-
-impl Layers {
-    /// Puts the layers, highest precedence first, over the defaults.
-    pub(crate) fn new(mut layers: Vec<Layer>) -> Self {
-        layers.push(Layer::defaults());
-        Layers(layers)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Layer> {
-        self.0.iter()
-    }
-
-    /// For each setting, in declaration order, the entry with the highest precedence.
-    pub(crate) fn effective(&self) -> impl Iterator<Item = (&Layer, &Entry)> {
-        SETTINGS.iter().filter_map(|setting| {
-            self.iter()
-                .find_map(|layer| layer.entry(setting).map(|entry| (layer, entry)))
-        })
-    }
-
-    /// The effective configuration.
-    pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        let values = self
-            .effective()
-            .map(|(_, entry)| (entry.setting.key.as_str(), entry.value.clone()));
-        // Cannot fail: each layer was checked when it was read.
-        let config = Config::deserialize(Value::Object(nest(values)))
-            .context("cannot combine the configuration")?;
-        let profile = &config.sandbox.default_profile;
-        ensure!(
-            config.profiles().has(profile),
-            "cannot use sandbox.default_profile = {profile:?}: there is no such profile in \
-             sandbox.profiles"
-        );
-        Ok(config)
-    }
-}
 
 /// The result of `config/read`, with all layers.
 pub(crate) fn read_result(layers: &Layers) -> ConfigReadResult {
@@ -223,60 +112,16 @@ pub(super) fn toml(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use outpost_engine::Ttl;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::{
-        config::sources::{environment_layer, file_layer},
+        config::{
+            SETTINGS,
+            settings::tests::{five, layer_of},
+        },
         render::screen::Screen,
     };
-
-    fn layer_of(source: Source, text: &str) -> Layer {
-        file_layer(source, Path::new("o.toml"), text).unwrap()
-    }
-
-    /// Five sources with different values.
-    fn five() -> Layers {
-        let mut flags = Layer::new(Source::CommandLine);
-        let listen = &SETTINGS[0];
-        flags.set(listen, json!(["stdio://"]), None).unwrap();
-        let variables = [
-            ("OUTPOST_LISTEN", "ws://127.0.0.1:1"),
-            ("OUTPOST_MAX_SESSIONS", "2"),
-        ];
-        let variables = variables.map(|(name, value)| (name.into(), value.into()));
-        Layers::new(vec![
-            flags,
-            environment_layer(variables).unwrap(),
-            layer_of(
-                Source::User {
-                    file: "/u/o.toml".to_owned(),
-                },
-                "max_sessions = 3\nretain_bytes = 3\nmax_session_ttl = \"unlimited\"",
-            ),
-            layer_of(
-                Source::System {
-                    file: "/etc/o.toml".to_owned(),
-                },
-                "retain_bytes = 4\nwindow_bytes = 4\nlisten = [\"ws://127.0.0.1:4\"]",
-            ),
-        ])
-    }
-
-    #[test]
-    fn highest_layer_with_a_value_wins() {
-        let config = five().config().unwrap();
-        let (limits, defaults) = (config.limits(), Config::default().limits());
-        assert_eq!(config.listen, [outpost_server::Listen::Stdio]);
-        assert_eq!(limits.max_sessions, 2);
-        assert_eq!(limits.retain_bytes, 3);
-        assert_eq!(limits.window_bytes, 4);
-        assert_eq!(config.server_settings().max_session_ttl, Ttl::Unlimited);
-        assert_eq!(limits.max_processes, defaults.max_processes);
-    }
 
     #[test]
     fn read_result_has_origins_and_layers_in_order() {
@@ -358,18 +203,5 @@ mod tests {
         assert!(everything.contains("********"));
         // Comparing versions doesn't reveal it either.
         assert_eq!(result, read_result(&layers("other")));
-    }
-
-    #[test]
-    fn defaults_survive_a_round_trip_through_a_file() {
-        let lines = SETTINGS.iter().map(|setting| {
-            assert_eq!(setting.check(&setting.default).unwrap(), setting.default);
-            format!("{} = {}\n", setting.key, toml(&setting.default))
-        });
-        let text: String = lines.collect();
-        let layer = layer_of(Source::Environment, &text);
-        let values: Vec<_> = layer.entries.iter().map(|entry| &entry.shown).collect();
-        let defaults: Vec<_> = SETTINGS.iter().map(|setting| &setting.default).collect();
-        assert_eq!(values, defaults);
     }
 }
