@@ -70,8 +70,8 @@ impl Drop for Shared {
 
 pub(crate) struct Log {
     pub(crate) journal: Journal,
-    /// The connection that owns the process, while attached. Weak, because the connection
-    /// holds the process.
+    /// The feed of the connection that owns the process, while attached. Weak, because the
+    /// connection holds the process.
     watcher: Option<Weak<dyn Watcher>>,
 }
 
@@ -179,13 +179,14 @@ impl Process {
         self.log().journal.page(after, max_bytes)
     }
 
-    /// Whether there are events after this cursor.
+    /// Whether a read after this cursor returns at once: there is output, an exit that it has
+    /// not seen, or the close.
     #[must_use]
     pub fn has_unseen_for(&self, after: Seq) -> bool {
         self.log().journal.has_unseen_for(after)
     }
 
-    /// Waits until there are events after this cursor.
+    /// Waits until a read after this cursor returns at once.
     pub async fn wait_unseen_for(&self, after: Seq) {
         let events_available = || self.has_unseen_for(after).then_some(());
         clock::wait_for(&self.shared.readers, events_available).await;

@@ -41,12 +41,12 @@ fn prefix(method: &str, key: &str, id: &str, next: &str) -> Box<[u8]> {
 /// Encodes the `process/output` notifications of one process, like
 /// [`ProcessOutput`](crate::ProcessOutput).
 #[derive(Clone, Debug)]
-pub struct OutputFrame {
+pub struct OutputEncoder {
     /// The message up to its sequence number.
     prefix: Box<[u8]>,
 }
 
-impl OutputFrame {
+impl OutputEncoder {
     /// Prepares the encoder for a process.
     pub fn new(process_id: &str) -> Self {
         Self {
@@ -154,14 +154,14 @@ impl OutputDeltaEncoder {
 /// Encodes the `http/request/bodyDelta` notifications of one request, all but the last, like
 /// [`HttpBodyDelta`](crate::HttpBodyDelta).
 #[derive(Clone, Debug)]
-pub struct BodyFrame {
+pub struct BodyEncoder {
     /// The part before the number.
     prefix: Box<[u8]>,
 }
 
 const NOT_DONE: &[u8] = br#"","done":false,"error":null}}"#;
 
-impl BodyFrame {
+impl BodyEncoder {
     /// Prepares the encoder for a request.
     pub fn new(request_id: &str) -> Self {
         Self {

@@ -98,7 +98,7 @@ pub struct HttpHeader {
 
 /// Params of `http/request/bodyDelta`.
 ///
-/// The server sends these through [`BodyFrame`](crate::BodyFrame), which produces the same bytes.
+/// The server sends these through [`BodyEncoder`](crate::BodyEncoder), which produces the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpBodyDelta<'a> {

@@ -7,7 +7,7 @@
 //!   ([`Malformed`]). The params stay raw until the handler calls [`parse_params`]; their member names
 //!   are collected, and [`MemberNames::check`] rejects misspelt ones.
 //! - **Outgoing**: [`encode_response`], [`encode_error`] and [`encode_notification`] append one
-//!   message to a buffer. [`OutputFrame`] is a faster encoder for `process/output`, which carries most
+//!   message to a buffer. [`OutputEncoder`] is a faster encoder for `process/output`, which carries most
 //!   of the bytes.
 //! - **Clients**: [`encode_request`] appends a request, and [`FromServer::parse`] parses messages of a
 //!   server. [`ReceivedInitializeResult`] and [`HostInfo`] accept older servers, which send

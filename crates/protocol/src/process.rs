@@ -179,7 +179,7 @@ pub struct AckParams {
 
 /// Params of `process/output`.
 ///
-/// The server sends these through [`OutputFrame`](crate::OutputFrame), which produces the same bytes.
+/// The server sends these through [`OutputEncoder`](crate::OutputEncoder), which produces the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessOutput<'a> {

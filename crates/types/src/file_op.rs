@@ -217,6 +217,28 @@ pub enum FileReply {
     Walk(WalkResult),
 }
 
+/// The approximate encoded size of an entry of a listing without its name.
+const ENTRY_BYTES: usize = 64;
+
+impl FileReply {
+    /// The approximate encoded size of a listing; none for any other reply.
+    #[must_use]
+    pub fn listing_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Entries(result) => {
+                let names = result.entries.iter().map(|entry| entry.file_name.len());
+                Some(names.map(|len| len + ENTRY_BYTES).sum())
+            }
+            Self::Walk(walk) => {
+                let paths = walk.entries.iter();
+                let lengths = paths.map(|entry| entry.path.as_os_str().len());
+                Some(lengths.map(|len| len + ENTRY_BYTES).sum())
+            }
+            Self::Done(_) | Self::Metadata(_) | Self::Path(_) => None,
+        }
+    }
+}
+
 /// How an operation uses a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathUse {
@@ -277,6 +299,19 @@ impl FileOp {
             | Self::GetMetadata(_)
             | Self::Canonicalize(_)
             | Self::Remove(_) => ListingScope::Nothing,
+        }
+    }
+
+    /// Whether the reply is a listing, which can be large.
+    #[must_use]
+    pub fn replies_with_listing(&self) -> bool {
+        match self {
+            Self::ReadDirectory(_) | Self::Walk(_) => true,
+            Self::CreateDirectory(_)
+            | Self::GetMetadata(_)
+            | Self::Canonicalize(_)
+            | Self::Remove(_)
+            | Self::Copy(_) => false,
         }
     }
 

@@ -117,9 +117,9 @@ impl ProcessTable {
     fn fail_process(&self, process: &Arc<RemoteProcess>, error: Error) {
         if process.is_pending() {
             // The caller that waits for it gets the error.
-            tracing::debug!(process = process.id(), %error, "process not found");
+            tracing::debug!(process = process.id(), %error, "cannot start or attach to process");
         } else {
-            tracing::warn!(process = process.id(), %error, "process failed");
+            tracing::warn!(process = process.id(), %error, "cannot follow process");
         }
         let terminate = process.ends_with_handle();
         self.orphan(process);

@@ -1,7 +1,7 @@
 //! Parsing of messages from servers.
 
 use outpost_protocol::{
-    FromServer, OutputFrame, ProcessExited, ReceivedInitializeResult, Stream, encode_request,
+    FromServer, OutputEncoder, ProcessExited, ReceivedInitializeResult, Stream, encode_request,
     parse_params,
 };
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
         let mut message = Vec::new();
-        OutputFrame::new(&id).encode(&mut message, seq, Stream::Stderr, &bytes);
+        OutputEncoder::new(&id).encode(&mut message, seq, Stream::Stderr, &bytes);
         let FromServer::Output(output) = FromServer::parse(&message).unwrap() else {
             panic!("it is output");
         };

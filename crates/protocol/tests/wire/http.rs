@@ -1,7 +1,7 @@
 //! The wire form of `http/request`, and its encoder compared with serde.
 
 use outpost_protocol::{
-    Base64Bytes, BodyFrame, HTTP_BODY_DELTA, HttpBodyDelta, HttpHeader, HttpHeaderParams,
+    Base64Bytes, BodyEncoder, HTTP_BODY_DELTA, HttpBodyDelta, HttpHeader, HttpHeaderParams,
     HttpRequestParams, HttpRequestResult, RedirectPolicy, RequestId, encode_notification,
     encode_response, parse_params,
 };
@@ -120,7 +120,7 @@ proptest! {
             error: None,
         };
         encode_notification(&mut by_serde, HTTP_BODY_DELTA, &delta).unwrap();
-        let frame = BodyFrame::new(&request_id);
+        let frame = BodyEncoder::new(&request_id);
         let mut by_hand = Vec::new();
         frame.encode(&mut by_hand, seq, &payload);
         prop_assert_eq!(String::from_utf8_lossy(&by_hand), String::from_utf8_lossy(&by_serde));

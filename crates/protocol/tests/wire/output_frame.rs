@@ -1,6 +1,6 @@
 //! Compares the encoder of output with serde.
 
-use outpost_protocol::{OutputFrame, PROCESS_OUTPUT, ProcessOutput, Stream, encode_notification};
+use outpost_protocol::{OutputEncoder, PROCESS_OUTPUT, ProcessOutput, Stream, encode_notification};
 use proptest::prelude::*;
 
 fn stream() -> impl Strategy<Value = Stream> {
@@ -37,7 +37,7 @@ proptest! {
         };
         encode_notification(&mut by_serde, PROCESS_OUTPUT, &output).unwrap();
 
-        let frame = OutputFrame::new(&process_id);
+        let frame = OutputEncoder::new(&process_id);
         let mut by_hand = before.clone();
         frame.encode(&mut by_hand, seq, stream, &payload);
 

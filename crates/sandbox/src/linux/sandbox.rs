@@ -363,7 +363,10 @@ fn nul_terminated(arguments: &[OsString]) -> Vec<u8> {
 
 /// Creates a memfd with this content, positioned at its start.
 fn memfd(bytes: &[u8]) -> io::Result<OwnedFd> {
-    let mut file = File::from(rustix::fs::memfd_create("plan", MemfdFlags::CLOEXEC)?);
+    let mut file = File::from(rustix::fs::memfd_create(
+        "helper-config",
+        MemfdFlags::CLOEXEC,
+    )?);
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file.into())

@@ -74,7 +74,7 @@ impl Reply {
         let mut message = Vec::new();
         let message = match message.try_reserve_exact(bytes) {
             Ok(()) => self.encode(message, &Ok(result)),
-            Err(_) => self.encode::<()>(message, &Err(no_memory("answer"))),
+            Err(_) => self.encode::<()>(message, &Err(no_memory("response"))),
         };
         self.send_message(message, Some(reservation));
     }
@@ -103,7 +103,7 @@ impl Reply {
         };
         if let Err(error) = encoded {
             message.clear();
-            let error = RpcError::internal(format!("failed to encode the answer: {error}"));
+            let error = RpcError::internal(format!("failed to encode the response: {error}"));
             encode_error(&mut message, &self.id, &error);
         }
         message

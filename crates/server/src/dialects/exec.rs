@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use outpost_engine::{Event, Process, Seq, Session, Start, Terminated};
 use outpost_protocol::{
-    Empty, ErrorKind, OutputFrame, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited,
+    Empty, ErrorKind, OutputEncoder, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited,
     ReadChunk, ReadParams, ReadResult, ResizeParams, RpcError, SandboxType, SignalParams,
     StartParams, StartResult, TerminateParams, TerminateResult, WriteParams, WriteResult, base64,
 };
@@ -188,14 +188,14 @@ fn page_limit(process: &Process, after: Seq, max_bytes: Option<usize>) -> Option
 /// `process/exited`, `process/closed`.
 pub(crate) struct ExecEventEncoder {
     process: Process,
-    frame: OutputFrame,
+    frame: OutputEncoder,
 }
 
 impl ExecEventEncoder {
     pub(crate) fn new(process: &Process) -> Self {
         ExecEventEncoder {
             process: process.clone(),
-            frame: OutputFrame::new(process.id()),
+            frame: OutputEncoder::new(process.id()),
         }
     }
 }

@@ -54,8 +54,11 @@ pub(in crate::linux) enum Report {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Step {
     /// Reading the configuration.
-    #[error("read the sandbox plan")]
+    #[error("read the helper's configuration")]
     Config,
+    /// Moving the program's streams to their descriptors.
+    #[error("take over the program's streams")]
+    Streams,
     /// Starting bubblewrap. The server itself reports this failure.
     #[error("execute bwrap")]
     Bubblewrap,

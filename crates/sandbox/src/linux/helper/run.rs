@@ -139,7 +139,7 @@ fn confine(config: &HelperConfig) -> Result<(), Failure> {
         })?;
     }
     if config.level == Level::Namespaces {
-        take_streams().map_err(Failure::of(Step::Config))?;
+        take_streams().map_err(Failure::of(Step::Streams))?;
     }
     rustix::process::chdir(&config.program.cwd).map_err(Failure::of(Step::WorkingDirectory))?;
     let has_landlock =

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use outpost_engine::{WorkerExit, sandbox::WorkerAccess};
 use outpost_files::{FileExecutor, Files, FilesError};
-use outpost_protocol::{FileOp, FileReply, FileRequest, PathUri, RpcError, SandboxParams};
+use outpost_protocol::{FileRequest, PathUri, RpcError, SandboxParams};
 use outpost_rpc::Lanes;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -14,9 +14,6 @@ use crate::{
     connection::{Connection, Reply},
     convert,
 };
-
-/// The approximate encoded size of an entry of a listing without its name.
-const ENTRY_BYTES: usize = 64;
 
 /// Runs the file operations of one connection.
 pub(crate) struct FileService {
@@ -168,8 +165,7 @@ fn drop_in_background(files: impl IntoIterator<Item = Handle>) {
 /// Performs a file operation and sends its reply.
 pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, reply: Reply) {
     let FileRequest { op, sandbox } = request;
-    let is_listing = matches!(op, FileOp::ReadDirectory(_) | FileOp::Walk(_));
-    let _permit = if is_listing {
+    let _permit = if op.replies_with_listing() {
         service.listings.acquire().await.ok()
     } else {
         None
@@ -183,29 +179,11 @@ pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, rep
     let Some(((result, _), reply)) = reply.accept(performed.await) else {
         return;
     };
-    let Some(bytes) = listing_bytes(&result) else {
+    let Some(bytes) = result.listing_bytes() else {
         return reply.send(Ok(result));
     };
     let reserved = service.connection.reserve(bytes).await;
     if let Some((reservation, reply)) = reply.accept(reserved) {
         reply.send_large(result, bytes, reservation);
-    }
-}
-
-/// The approximate encoded size of a listing; none for any other reply.
-fn listing_bytes(reply: &FileReply) -> Option<usize> {
-    match reply {
-        FileReply::Entries(result) => {
-            let names = result.entries.iter().map(|entry| entry.file_name.len());
-            Some(names.map(|len| len + ENTRY_BYTES).sum())
-        }
-        FileReply::Walk(walk) => {
-            let paths = walk
-                .entries
-                .iter()
-                .map(|entry| entry.path.as_os_str().len());
-            Some(paths.map(|len| len + ENTRY_BYTES).sum())
-        }
-        FileReply::Done(_) | FileReply::Metadata(_) | FileReply::Path(_) => None,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use outpost_fetch::Body;
-use outpost_protocol::{BodyFrame, HTTP_BODY_DELTA, HttpBodyDelta};
+use outpost_protocol::{BodyEncoder, HTTP_BODY_DELTA, HttpBodyDelta};
 use outpost_rpc::{Feed, FrameBuffer, More, Outbox};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -25,7 +25,7 @@ const MAX_DELTA_BYTES: usize = 1024 * 1024;
 pub(super) struct BodyFeed {
     this: Weak<BodyFeed>,
     outbox: Outbox,
-    frame: BodyFrame,
+    frame: BodyEncoder,
     state: Mutex<State>,
     /// Wakes the reading task when there is space again, or when the last piece is sent.
     drained: Notify,
@@ -49,7 +49,7 @@ impl BodyFeed {
         Arc::new_cyclic(|this| BodyFeed {
             this: this.clone(),
             outbox: outbox.clone(),
-            frame: BodyFrame::new(&registration.id),
+            frame: BodyEncoder::new(&registration.id),
             state: Mutex::new(State {
                 backlog: Backlog::new(window, acked),
                 registration: Some(registration),

@@ -127,7 +127,7 @@ impl ProcessReporter {
             // overtake it.
             Some(ExitMessage::Command(reply)) => {
                 let room = NoMemory::unless_room_for((stdout.len() + stderr.len()) * COPIES);
-                let result = room.map_err(|_| no_memory("answer"));
+                let result = room.map_err(|_| no_memory("response"));
                 let result = result.map(|()| CommandResult {
                     exit_code,
                     stdout,
