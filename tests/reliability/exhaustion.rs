@@ -1,8 +1,9 @@
 //! Tests that when a resource runs out, only the request that needs it fails, with the system's
 //! message.
 
-use outpost_testkit::{Server, Start, sh};
+use outpost_testkit::{Client, ProcStats, Server, Start, sh};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, getuid, prlimit};
+use serde_json::json;
 
 use crate::{ready, ready_with};
 
@@ -69,6 +70,43 @@ async fn missing_descriptors_delay_only_that_connection() {
     late.handshake().await;
     assert_eq!(late.run(sh("p", "echo hi")).await.text(), "hi\n");
     client.terminate_and_wait("cat").await;
+}
+
+/// Starts a process that ignores SIGTERM, and one in another session whose parent has exited.
+async fn start_with_daemon(client: &Client, id: &str) {
+    let script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo ready; sleep 1000' & sleep 1000";
+    client.start(sh(id, script)).await;
+    client.wait_output(id, "ready").await;
+}
+
+#[tokio::test]
+async fn missing_descriptors_do_not_keep_trees_alive() {
+    for trees in ["auto", "subreaper"] {
+        let (server, client) = ready_with(&["--trees", trees]).await;
+        let without_trees = server.tag().living().len();
+        start_with_daemon(&client, "terminated").await;
+        start_with_daemon(&client, "asked").await;
+        start_with_daemon(&client, "closed").await;
+        // No descriptor is free below this limit. Zero would make `poll` fail.
+        let before = limit(&server, Resource::Nofile, Some(3));
+        client.terminate("terminated").await;
+        client
+            .terminate_with("asked", json!({"graceMs": 100}))
+            .await;
+        client.closed("terminated").await;
+        client.closed("asked").await;
+        let closed = client.call("session/close", json!({})).await;
+        assert_eq!(closed, json!({}), "{trees}");
+        let living = server.tag().living();
+        limit(&server, Resource::Nofile, before.current);
+        // Idle subreapers stay.
+        let programs = living.iter().filter(|pid| {
+            let name = ProcStats::of(**pid).name().unwrap_or_default();
+            name == "sh" || name == "sleep"
+        });
+        assert_eq!(programs.count(), 0, "{trees}: {living:?}");
+        assert!(living.len() <= without_trees + 3, "{trees}: {living:?}");
+    }
 }
 
 #[tokio::test]

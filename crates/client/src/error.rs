@@ -83,6 +83,12 @@ pub enum Error {
         /// The process id.
         id: String,
     },
+    /// Processes of a closed session were killed and not seen to end.
+    #[error("processes were killed and are not gone yet: {}", .ids.join(", "))]
+    StillAlive {
+        /// The process ids.
+        ids: Vec<String>,
+    },
     /// The executor does not know the process.
     #[error("unknown process id {id}")]
     UnknownProcess {

@@ -121,9 +121,9 @@ pub use outpost_engine::{
 };
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
-    DirectoryEntry, EntryKind, EnvPolicy, ErrorKind, FileMetadata as Metadata, HostInfo, Inherit,
-    PathUri, ProcessEntry, ProcessState, SandboxParams, ServerCapabilities, ServerInfo,
-    SessionEntry, Signal, Stream, TerminalSize, WalkEntry, WalkError, WalkOptions,
+    DirectoryEntry, EndedProcess, EntryKind, EnvPolicy, ErrorKind, FileMetadata as Metadata,
+    HostInfo, Inherit, PathUri, ProcessEntry, ProcessState, SandboxParams, ServerCapabilities,
+    ServerInfo, SessionEntry, Signal, Stream, TerminalSize, WalkEntry, WalkError, WalkOptions,
     WalkResult as Walk,
 };
 pub use process::{Chunk, Event, Events, OutputReader, Page, Process, Stdin, Terminate};

@@ -12,9 +12,16 @@ pub(crate) enum Termination {
     Idle,
     /// The process was asked to terminate and is killed when the grace period is over.
     Asked { kill_at: Instant },
-    /// The process tree was killed.
-    Killed,
+    /// The process tree was killed, and is killed again until it is gone: a kill may fail, and a
+    /// process may appear while others are killed.
+    Killed { again_at: Instant, pause: Duration },
 }
+
+/// The pause before the first repetition of a kill; it doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The longest pause between two kills.
+const MAX_PAUSE: Duration = Duration::from_secs(8);
 
 /// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +39,8 @@ impl Termination {
     pub(crate) fn request(&mut self, now: Instant, grace: Duration) -> Step {
         let kill_at = clock::after(now, grace);
         match *self {
-            Termination::Killed => Step::Nothing,
-            _ if grace.is_zero() => {
-                *self = Termination::Killed;
-                Step::Kill
-            }
+            Termination::Killed { .. } => Step::Nothing,
+            _ if grace.is_zero() => self.kill(now, FIRST_PAUSE),
             Termination::Idle => {
                 *self = Termination::Asked { kill_at };
                 Step::Ask
@@ -50,12 +54,18 @@ impl Termination {
         }
     }
 
-    /// Escalates if the grace period is over.
+    fn kill(&mut self, now: Instant, pause: Duration) -> Step {
+        let again_at = clock::after(now, pause);
+        *self = Termination::Killed { again_at, pause };
+        Step::Kill
+    }
+
+    /// Escalates if the grace period is over, and repeats a kill when that is due.
     pub(crate) fn tick(&mut self, now: Instant) -> Step {
         match *self {
-            Termination::Asked { kill_at } if now >= kill_at => {
-                *self = Termination::Killed;
-                Step::Kill
+            Termination::Asked { kill_at } if now >= kill_at => self.kill(now, FIRST_PAUSE),
+            Termination::Killed { again_at, pause } if now >= again_at => {
+                self.kill(now, (pause * 2).min(MAX_PAUSE))
             }
             _ => Step::Nothing,
         }
@@ -66,11 +76,17 @@ impl Termination {
         *self == Termination::Idle
     }
 
+    /// Whether the tree was killed.
+    pub(crate) fn is_killed(&self) -> bool {
+        matches!(self, Termination::Killed { .. })
+    }
+
     /// When to call [`Termination::tick`] next.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match *self {
             Termination::Asked { kill_at } => Some(kill_at),
-            _ => None,
+            Termination::Killed { again_at, .. } => Some(again_at),
+            Termination::Idle => None,
         }
     }
 }
@@ -82,15 +98,31 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn kills_once_after_grace_period() {
+    fn kills_after_grace_period() {
         let now = Instant::now();
         let mut termination = Termination::default();
         assert_eq!(termination.request(now, 2 * SECOND), Step::Ask);
         assert_eq!(termination.tick(now + SECOND), Step::Nothing);
         assert_eq!(termination.tick(now + 2 * SECOND), Step::Kill);
-        assert_eq!(termination.tick(now + 3 * SECOND), Step::Nothing);
+        assert_eq!(termination.tick(now + 2 * SECOND), Step::Nothing);
         let late = termination.request(now + 3 * SECOND, SECOND);
         assert_eq!(late, Step::Nothing);
+    }
+
+    #[test]
+    fn kill_is_repeated_with_growing_pauses() {
+        let mut now = Instant::now();
+        let mut termination = Termination::default();
+        assert_eq!(termination.request(now, Duration::ZERO), Step::Kill);
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..10 {
+            assert_eq!(termination.deadline(), Some(now + pause));
+            now += pause;
+            assert_eq!(termination.tick(now - FIRST_PAUSE / 2), Step::Nothing);
+            assert_eq!(termination.tick(now), Step::Kill);
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+        assert_eq!(pause, MAX_PAUSE);
     }
 
     #[test]
@@ -103,6 +135,6 @@ mod tests {
         assert_eq!(termination.request(now, SECOND), Step::Nothing);
         assert_eq!(termination.deadline(), Some(now + SECOND));
         assert_eq!(termination.request(now, Duration::ZERO), Step::Kill);
-        assert_eq!(termination.deadline(), None);
+        assert!(termination.is_killed());
     }
 }

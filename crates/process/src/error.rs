@@ -88,6 +88,12 @@ impl SpawnError {
         self.kind
     }
 
+    /// Whether the child's cgroup was removed before the child was cloned into it.
+    pub(crate) fn is_tree_removed(&self) -> bool {
+        self.kind == SpawnErrorKind::Clone
+            && matches!(self.cause, Cause::Os(libc::ENODEV | libc::ENOENT))
+    }
+
     /// The `errno`, if the cause has one.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self.cause {

@@ -94,13 +94,17 @@ impl SpawnWorker {
         let (ours, theirs) = opened.map_err(|error| prepared.failed(kind, error))?;
         let context = Arc::clone(&self.context);
         let fds = prepared.child_fds(theirs.streams(context.null()), context.null());
-        let tree = match self.spare.take() {
-            Some(tree) => tree,
-            None => self.create_tree(prepared)?,
+        let started = match self.spare.take() {
+            Some(spare) => match self.start_in(spare, prepared, &fds) {
+                // Another process removed the cgroup after it was created.
+                Err(error) if error.is_tree_removed() => None,
+                started => Some(started?),
+            },
+            None => None,
         };
-        let (pid, tree, exit_source) = match tree {
-            NewTree::Direct(tree, cgroup) => self.clone_child(prepared, &fds, tree, cgroup)?,
-            NewTree::ViaSubreaper(reaper) => self.spawn_via_reaper(prepared, &fds, reaper)?,
+        let (pid, tree, exit_source) = match started {
+            Some(started) => started,
+            None => self.start_in(self.create_tree(prepared)?, prepared, &fds)?,
         };
         let is_pty = ours.stderr.is_none();
         let terminal = is_pty.then(|| Arc::downgrade(&ours.stdout));
@@ -110,6 +114,18 @@ impl SpawnWorker {
             ours: Some(ours),
             queue: Arc::clone(&self.queue),
         })
+    }
+
+    fn start_in(
+        &mut self,
+        tree: NewTree,
+        prepared: &Prepared,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<Running, SpawnError> {
+        match tree {
+            NewTree::Direct(tree, cgroup) => self.clone_child(prepared, fds, tree, cgroup),
+            NewTree::ViaSubreaper(reaper) => self.spawn_via_reaper(prepared, fds, reaper),
+        }
     }
 
     /// Clones the child in this process.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use outpost_types::TreeKind;
+use outpost_types::{EndedProcess, TreeKind};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::WaitIdOptions;
 use tokio::sync::{Semaphore, oneshot};
@@ -103,6 +103,12 @@ impl Spawner {
     pub fn tree_kind(&self) -> TreeKind {
         self.0.context.trees.kind()
     }
+
+    /// The processes that servers in the same cgroup left when they were killed, and that this spawner
+    /// has killed at its start.
+    pub fn ended_at_start(&self) -> &[EndedProcess] {
+        &self.0.context.ended_at_start
+    }
 }
 
 impl Drop for Shared {
@@ -123,6 +129,7 @@ pub(crate) struct SpawnContext {
     open_files: Option<(u64, u64)>,
     pub(crate) clone_mode: CloneMode,
     pub(crate) trees: TreeFactory,
+    ended_at_start: Vec<EndedProcess>,
 }
 
 /// SIGCHLD is ignored in this program, perhaps inherited. The kernel then reaps children at once: their
@@ -141,11 +148,13 @@ impl SpawnContext {
             signal_reset: SignalReset::detect(legacy_clone)?,
         };
         let subreaper = options.subreaper.as_ref();
+        let (trees, ended_at_start) = TreeFactory::open(options.trees, subreaper, clone_mode)?;
         Ok(Self {
             null: rustix::fs::open("/dev/null", flags, Mode::empty())?,
             open_files: options.child_open_files,
             clone_mode,
-            trees: TreeFactory::open(options.trees, subreaper, clone_mode)?,
+            trees,
+            ended_at_start,
         })
     }
 

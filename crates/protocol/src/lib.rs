@@ -63,7 +63,7 @@ pub use outgoing::{encode_error, encode_notification, encode_request, encode_res
 pub use outpost_types::file_op::*;
 pub use outpost_types::sandbox::{Confinement, SandboxParams, SandboxSupport, SandboxType};
 pub use outpost_types::{
-    Delivery, DirectoryEntry, Empty, EntryKind, EnvPolicy, EnvironmentCapabilities,
+    Delivery, DirectoryEntry, Empty, EndedProcess, EntryKind, EnvPolicy, EnvironmentCapabilities,
     EnvironmentInfo, ErrorKind, FileMetadata, Inherit, PathUri, PathUriError, ProcessEntry,
     ProcessState, Shell, Signal, StartParams, Stream, TerminalSize, TreeKind, WalkEntry, WalkError,
     WalkOptions, WalkResult, WriteStatus,

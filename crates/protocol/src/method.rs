@@ -163,7 +163,7 @@ methods! {
                                                                               "v0" (V0TerminateParams) -> (V0TerminateResult);
     EnvironmentInfo      "environment/info"       EnvironmentInfo   Control   (Empty) -> (EnvironmentInfo);
     EnvironmentStatus    "environment/status"     EnvironmentStatus Control   (Empty) -> (StatusResult);
-    SessionClose         "session/close"          Exec              Free      (SessionCloseParams) -> (Empty);
+    SessionClose         "session/close"          Exec              Free      (SessionCloseParams) -> (SessionCloseResult);
     SessionList          "session/list"           Exec              Free      (Empty) -> (SessionListResult);
     ConfigRead           "config/read"            App               Free      (ConfigReadParams) -> (ConfigReadResult);
     FsReadFile           "fs/readFile"            Filesystem        Process   (FsReadFileParams) -> (FsReadFileResult);

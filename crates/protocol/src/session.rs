@@ -9,7 +9,9 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Delivery, EnvironmentInfo, HostInfo, ProcessEntry, Setting, parse_params};
+use crate::{
+    Delivery, EndedProcess, EnvironmentInfo, HostInfo, ProcessEntry, Setting, parse_params,
+};
 
 /// The `protocolVersion` of the result.
 pub const PROTOCOL_VERSION: &str = "exec-server.v0";
@@ -193,11 +195,26 @@ pub struct SessionCloseParams {
     pub session_id: Option<String>,
 }
 
+/// Result of `session/close`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionCloseResult {
+    /// The ids of processes whose end was not seen, although they were killed; absent if there are
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub still_alive: Vec<String>,
+}
+
 /// Result of `session/list`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct SessionListResult {
     /// All sessions, oldest first.
     pub sessions: Vec<SessionEntry>,
+    /// The processes that a killed server had left in the same cgroup, and that this server killed
+    /// when it started; absent if there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended_at_start: Vec<EndedProcess>,
 }
 
 /// Describes a session.

@@ -33,6 +33,6 @@ pub use file_op::*;
 pub use members::Empty;
 pub use path_uri::{PathUri, PathUriError};
 pub use process::{
-    Delivery, EnvPolicy, Inherit, ProcessEntry, ProcessState, Seq, Signal, StartParams, Stream,
-    TerminalSize, WriteStatus,
+    Delivery, EndedProcess, EnvPolicy, Inherit, ProcessEntry, ProcessState, Seq, Signal,
+    StartParams, Stream, TerminalSize, WriteStatus,
 };

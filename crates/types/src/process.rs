@@ -249,6 +249,15 @@ pub enum Delivery {
 
 crate::string_enum!(Delivery);
 
+/// A process that a killed server had left, and that the next server killed when it started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EndedProcess {
+    /// The pid that it had.
+    pub pid: u32,
+    /// The beginning of its command line.
+    pub command: String,
+}
+
 /// Describes one process of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use outpost_client::{ProcessEntry, ProcessState, SessionEntry};
+use outpost_client::{EndedProcess, ProcessEntry, ProcessState, SessionEntry};
 use serde::Serialize;
 
 use crate::{
@@ -40,7 +40,11 @@ pub(crate) struct Ps {
 pub(crate) async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
     let on = args.on.on.as_deref();
     let sessions = match detached::connect_if_running(on, detached::brief_options()).await? {
-        Some(remote) => detached::list(&remote).await?,
+        Some(remote) => {
+            let sessions = detached::list(&remote).await?;
+            note_ended(&remote.ended_at_start().await?);
+            sessions
+        }
         None => {
             out::note("your server is not running; `outpost run --detach` starts one");
             Vec::new()
@@ -60,6 +64,18 @@ pub(crate) async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
         out::raw_lines(table(&shown, now.unwrap_or_default(), Screen::stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names the processes that the server killed when it started.
+fn note_ended(ended: &[EndedProcess]) {
+    for process in ended {
+        let command = &process.command;
+        out::note(&format!(
+            "a server before this one was killed and left process {} ({command}); \
+             it was ended when this one started",
+            process.pid
+        ));
+    }
 }
 
 /// A process as JSON, with the field names of the wire and without the session id, which is a key.

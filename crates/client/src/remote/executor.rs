@@ -4,8 +4,9 @@ use std::{path::PathBuf, sync::Arc};
 
 use outpost_journal::Seq;
 use outpost_protocol::{
-    Empty, HostInfo, ListResult, Method, ProcessEntry, ServerCapabilities, ServerInfo,
-    SessionCloseParams, SessionEntry, SessionListResult, StartParams,
+    Empty, EndedProcess, HostInfo, ListResult, Method, ProcessEntry, ServerCapabilities,
+    ServerInfo, SessionCloseParams, SessionCloseResult, SessionEntry, SessionListResult,
+    StartParams,
 };
 use tokio::{runtime::Handle as Runtime, sync::watch, time::timeout};
 
@@ -117,15 +118,26 @@ impl RemoteExecutor {
         Ok(list.sessions)
     }
 
+    /// Lists the processes that a killed server had left, and that this server killed when it started.
+    /// Only for the owner of the server, which must announce `sessionList`.
+    pub async fn ended_at_start(&self) -> Result<Vec<EndedProcess>, Error> {
+        require(self.capabilities().session_list, "sessionList")?;
+        let session = self.session();
+        let list: SessionListResult = session
+            .call_retrying(Method::SessionList, &Empty {})
+            .await?;
+        Ok(list.ended_at_start)
+    }
+
     /// Closes this session, terminates its processes and waits until they have ended. The server
     /// must announce `processList`.
     pub async fn close_session(&self) -> Result<(), Error> {
         require(self.capabilities().process_list, "processList")?;
-        let Empty {} = self.session().call(Method::SessionClose, &Empty {}).await?;
+        let closed = self.session().call(Method::SessionClose, &Empty {}).await?;
         // The server sends no more events of these processes.
         self.table
             .fail_all(&Error::disconnected("the session was closed"));
-        Ok(())
+        all_gone(closed)
     }
 
     /// Closes another session, terminates its processes and waits until they have ended. Only for
@@ -135,8 +147,7 @@ impl RemoteExecutor {
         let params = SessionCloseParams {
             session_id: Some(session_id.to_owned()),
         };
-        let Empty {} = self.session().call(Method::SessionClose, &params).await?;
-        Ok(())
+        all_gone(self.session().call(Method::SessionClose, &params).await?)
     }
 
     /// Returns access to a process without following it. With a `session_id`, the process of
@@ -251,4 +262,14 @@ fn require_start(params: &StartParams, capabilities: ServerCapabilities) -> Resu
         require(capabilities.terminate_tree, "terminateTree")?;
     }
     Ok(())
+}
+
+/// Fails if processes of a closed session were not seen to end.
+fn all_gone(closed: SessionCloseResult) -> Result<(), Error> {
+    if closed.still_alive.is_empty() {
+        return Ok(());
+    }
+    Err(Error::StillAlive {
+        ids: closed.still_alive,
+    })
 }

@@ -15,6 +15,7 @@ use outpost_process::{Child, Command, Spawner, TreeKind};
 use outpost_sandbox::{
     HostResources, HostSupport, PrepareError, Sandbox, SandboxError, SandboxRequest, Unenforceable,
 };
+use outpost_types::EndedProcess;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -99,6 +100,12 @@ impl Engine {
     #[must_use]
     pub fn tree_kind(&self) -> TreeKind {
         self.shared.spawner.tree_kind()
+    }
+
+    /// The processes that a killed server had left, and that were killed when this one started.
+    #[must_use]
+    pub fn ended_at_start(&self) -> &[EndedProcess] {
+        self.shared.spawner.ended_at_start()
     }
 
     /// Returns what this host's sandbox can enforce. Probes the host until a probe has succeeded.

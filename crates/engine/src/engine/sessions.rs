@@ -156,8 +156,10 @@ impl Engine {
         }
     }
 
-    /// Ends a session and waits until its processes are gone.
-    pub async fn end_session(&self, session: &Session) {
+    /// Ends a session and waits until its processes are gone. Returns the ids of those that were
+    /// killed and not seen to end within twice the grace period; they are killed again until they are
+    /// gone.
+    pub async fn end_session(&self, session: &Session) -> Vec<String> {
         let processes = self.begin_end(session);
         let all_closed = async {
             for process in &processes {
@@ -166,6 +168,8 @@ impl Engine {
         };
         // Termination ends with a kill, so the timeout is normally not reached.
         let _ = tokio::time::timeout(self.shared.limits.termination_grace * 2, all_closed).await;
+        let alive = processes.iter().filter(|process| process.has_leftovers());
+        alive.map(|process| process.id().to_owned()).collect()
     }
 
     /// Ends a session and begins to terminate its processes.

@@ -14,6 +14,8 @@ use crate::{
 /// How often a terminating tree is polled after its leader has exited. The exit of
 /// other processes causes no event.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The longest interval, for a tree that does not die.
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long to wait after SIGKILL. Only the kernel can delay the exit.
 pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -40,22 +42,25 @@ impl Process {
         }
     }
 
-    /// Waits until the tree is gone, and escalates when the grace period is over. Returns at
-    /// once if termination was not requested.
+    /// Waits until the tree is gone. Escalates when the grace period is over, and kills again as long
+    /// as a process is alive. Returns at once if termination was not requested.
     pub(crate) async fn wait_until_dead(&self) {
         let mut killed_at = None;
+        let mut pause = POLL_INTERVAL;
         while !self.termination().is_idle() && self.has_leftovers() {
             let deadline = self.termination().deadline();
-            if deadline.is_none() {
+            if self.termination().is_killed() {
                 let since = *killed_at.get_or_insert_with(clock::now);
                 if clock::now() - since > KILL_TIMEOUT {
-                    tracing::warn!(process = self.id(), waited = ?KILL_TIMEOUT, "process tree still alive after SIGKILL");
-                    return;
+                    if pause == POLL_INTERVAL {
+                        tracing::warn!(process = self.id(), waited = ?KILL_TIMEOUT, "process tree still alive after SIGKILL");
+                    }
+                    pause = (pause * 2).min(MAX_POLL_INTERVAL);
                 }
             }
             tokio::select! {
                 () = until(deadline) => {}
-                () = tokio::time::sleep(POLL_INTERVAL) => {}
+                () = tokio::time::sleep(pause) => {}
                 () = self.shared.termination_changed.notified() => {}
             }
             let step = self.termination().tick(clock::now());
@@ -94,11 +99,14 @@ impl Process {
         let control = &self.shared.control;
         let hangs_up = control.disposition(Signal::Hangup) == Disposition::Caught
             || control.disposition(Signal::Terminate) == Disposition::Ignored;
-        if hangs_up {
-            control.signal_tree(Signal::Hangup)?;
-        }
-        control.signal_tree(Signal::Terminate)?;
-        control.signal_tree(Signal::Continue)
+        // If one fails, for example without a free descriptor, the others may reach some processes.
+        let hung_up = match hangs_up {
+            true => control.signal_tree(Signal::Hangup),
+            false => Ok(()),
+        };
+        let terminated = control.signal_tree(Signal::Terminate);
+        let continued = control.signal_tree(Signal::Continue);
+        hung_up.and(terminated).and(continued)
     }
 
     pub(crate) fn termination(&self) -> MutexGuard<'_, Termination> {

@@ -19,11 +19,12 @@ use crate::sys::clone::{self, CloneOptions};
 use crate::sys::stack::ChildStack;
 
 /// The maximum depth of nested cgroups of a child that are removed.
-const MAX_DEPTH: usize = 16;
+pub(super) const MAX_DEPTH: usize = 16;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// The cgroup of one process, identified by its number below the root and not held open.
+/// The cgroup of one process, identified by its number below the root. Only its `cgroup.kill` is held
+/// open, until it is released.
 ///
 /// An empty cgroup is returned to the root for reuse, because creating and removing one is a good part
 /// of the cost of a start. Ownership is checked under a lock, so that a late call cannot kill the next
@@ -35,12 +36,13 @@ pub(crate) struct Cgroup {
     state: Mutex<State>,
 }
 
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// The first two hold `cgroup.kill` open, so that killing needs no free descriptor.
+#[derive(Debug)]
 enum State {
-    Owned,
+    Owned(OwnedFd),
     /// Owned, and killed once. It must not be reused: kernels since 6.14 count the kills of a cgroup
     /// and kill a child that is cloned into it if the count differs from the parent's.
-    Killed,
+    Killed(OwnedFd),
     Released,
 }
 
@@ -52,31 +54,35 @@ impl Cgroup {
             Some(reused) => reused,
             None => create(root)?,
         };
+        let kill = open(directory.as_fd(), "cgroup.kill", OFlags::WRONLY);
+        let kill = kill.inspect_err(|_| root.abandoned.lock().push(number))?;
         let cgroup = Self {
             root: Arc::clone(root),
             number,
-            state: Mutex::new(State::Owned),
+            state: Mutex::new(State::Owned(kill)),
         };
         Ok((cgroup, directory))
     }
 
+    /// Kills all members. Needs no free descriptor.
     pub(super) fn kill(&self) -> io::Result<()> {
         let mut state = self.state.lock();
-        if *state == State::Released {
-            return Ok(());
-        }
-        *state = State::Killed;
-        let file = format!("{}/cgroup.kill", self.number);
-        match write(self.root.directory(), &file, b"1") {
-            Err(Errno::NOENT | Errno::NODEV) => Ok(()),
-            result => Ok(result?),
+        let kill = match std::mem::replace(&mut *state, State::Released) {
+            State::Owned(kill) | State::Killed(kill) => kill,
+            State::Released => return Ok(()),
+        };
+        let written = rustix::io::pwrite(&kill, b"1", 0);
+        *state = State::Killed(kill);
+        match written {
+            Ok(_) | Err(Errno::NOENT | Errno::NODEV) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Sends a signal to all members, except those in one process group.
     pub(super) fn signal(&self, excluded_group: Option<Pid>, signal: Signal) -> io::Result<()> {
         let state = self.state.lock();
-        if *state == State::Released {
+        if matches!(*state, State::Released) {
             return Ok(());
         }
         let name = self.number.to_string();
@@ -93,19 +99,35 @@ impl Cgroup {
     }
 
     pub(super) fn is_populated(&self) -> bool {
-        let state = self.state.lock();
-        *state != State::Released && has_processes(self.root.directory(), self.number)
+        self.has_processes(&self.state.lock())
     }
 
     /// Returns the cgroup to the root if it is empty.
     pub(super) fn release_if_empty(&self) {
         let mut state = self.state.lock();
-        let reusable = *state == State::Owned;
-        if *state != State::Released
-            && !has_processes(self.root.directory(), self.number)
+        let reusable = matches!(*state, State::Owned(_));
+        if !matches!(*state, State::Released)
+            && !self.has_processes(&state)
             && self.root.release(self.number, reusable)
         {
             *state = State::Released;
+        }
+    }
+
+    /// Whether a process lives in the cgroup or below it. True if that cannot be found out.
+    fn has_processes(&self, state: &State) -> bool {
+        let file = format!("{}/cgroup.events", self.number);
+        match (open(self.root.directory(), &file, OFlags::RDONLY), state) {
+            (_, State::Released) => false,
+            (Ok(events), _) => is_populated(&events),
+            (Err(Errno::NOENT | Errno::NODEV), _) => false,
+            // Without a free descriptor, try to remove it, which succeeds only if it is empty.
+            (Err(_), State::Killed(_)) => {
+                let name = self.number.to_string();
+                let removed = rustix::fs::unlinkat(self.root.directory(), name, AtFlags::REMOVEDIR);
+                !matches!(removed, Ok(()) | Err(Errno::NOENT | Errno::NODEV))
+            }
+            (Err(_), State::Owned(_)) => true,
         }
     }
 }
@@ -113,7 +135,7 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         self.release_if_empty();
-        if *self.state.lock() != State::Released {
+        if !matches!(*self.state.lock(), State::Released) {
             self.root.abandoned.lock().push(self.number);
         }
     }
@@ -128,15 +150,6 @@ fn reuse(root: &CgroupRoot) -> Option<(u64, OwnedFd)> {
         root.abandoned.lock().push(number);
     }
     Some((number, opened.ok()?))
-}
-
-/// Whether a process lives in the cgroup or below it.
-fn has_processes(root: BorrowedFd<'_>, number: u64) -> bool {
-    let file = format!("{number}/cgroup.events");
-    match open(root, &file, OFlags::RDONLY) {
-        Ok(events) => is_populated(&events),
-        Err(error) => !matches!(error, Errno::NOENT | Errno::NODEV),
-    }
 }
 
 /// Whether the child created cgroups below this one.
@@ -235,6 +248,19 @@ fn signal_all(
             Err(_) => Ok(()),
         }
     })
+}
+
+/// Lists the members of a cgroup and of those nested in it.
+pub(super) fn all_members(directory: BorrowedFd<'_>, depth: usize) -> Vec<Pid> {
+    let mut pids = members(directory).unwrap_or_default();
+    if depth > 0 {
+        let _ = for_each_nested(directory, |name| {
+            let nested = open_nested(directory, name)?;
+            pids.extend(all_members(nested.as_fd(), depth - 1));
+            Ok(())
+        });
+    }
+    pids
 }
 
 fn members(directory: BorrowedFd<'_>) -> Result<Vec<Pid>, Errno> {

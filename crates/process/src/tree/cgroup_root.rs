@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use outpost_types::EndedProcess;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::cgroup;
+use super::stale_cgroups::{self, ServerMark};
 
 /// Distinguishes the spawners of one program.
 static SPAWNERS: AtomicU64 = AtomicU64::new(0);
@@ -25,15 +27,13 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(50);
 const MAX_RELEASED: usize = 64;
 
 /// The prefix of the directory names, before the pid.
-const PREFIX: &str = "outpost-";
+pub(super) const PREFIX: &str = "outpost-";
 
 /// `outpost-PID-N` below the server's own cgroup. Every tree in it holds a reference; dropping the
 /// last one removes it.
 #[derive(Debug)]
 pub(crate) struct CgroupRoot {
     path: PathBuf,
-    /// Locked with `flock` while the server lives. A server that gets the lock of another directory
-    /// knows that its owner is dead.
     directory: OwnedFd,
     /// The number of the next cgroup.
     pub(super) next: AtomicU64,
@@ -44,16 +44,29 @@ pub(crate) struct CgroupRoot {
 }
 
 impl CgroupRoot {
-    /// Creates the directory, and proves with a real child that everything needed works.
-    pub(crate) fn open() -> io::Result<Self> {
+    /// Ends what dead servers left, creates the directory, and proves with a real child that
+    /// everything needed works. Also returns the processes that were killed.
+    pub(crate) fn open() -> io::Result<(Self, Vec<EndedProcess>)> {
         let own = own_cgroup().ok_or(io::ErrorKind::NotFound)?;
-        remove_stale(&own);
-        let root = Self::create(&own)?;
+        let ended = stale_cgroups::end_all(&own);
+        let root = Self::create_in(&own)?;
         cgroup::probe(&root)?;
+        Ok((root, ended))
+    }
+
+    /// Creates another directory, after this one was removed.
+    pub(super) fn create_again(&self) -> io::Result<Self> {
+        let own = own_cgroup().ok_or(io::ErrorKind::NotFound)?;
+        let root = Self::create_in(&own)?;
+        tracing::warn!(
+            removed = %self.path.display(),
+            created = %root.path.display(),
+            "cgroup of the server was removed; created another"
+        );
         Ok(root)
     }
 
-    fn create(own: &Path) -> io::Result<Self> {
+    fn create_in(own: &Path) -> io::Result<Self> {
         // A name may be taken by a program that has the same pid in another pid namespace.
         for _ in 0..16 {
             let number = SPAWNERS.fetch_add(1, Ordering::Relaxed);
@@ -62,10 +75,17 @@ impl CgroupRoot {
                 Err(Errno::EXIST) => continue,
                 result => result?,
             }
-            // Another server's `remove_stale` may remove or lock the directory before it is locked
-            // here; then try the next name.
-            let directory = open_locked(&path).filter(|_| path.exists());
-            let Some(directory) = directory else { continue };
+            let opened = open_directory(&path);
+            let directory = opened.inspect_err(|_| {
+                let _ = rustix::fs::rmdir(&path);
+            })?;
+            if let Err(error) = ServerMark::of_this_process().and_then(|mark| mark.set(&directory))
+            {
+                // Then no other server ends what this one may leave.
+                tracing::debug!(%error, path = %path.display(), "cannot mark cgroup");
+            }
+            // Older servers end what is in an unlocked directory of this name.
+            let _ = rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive);
             return Ok(Self {
                 path,
                 directory,
@@ -115,16 +135,13 @@ impl Drop for CgroupRoot {
     }
 }
 
-/// Opens and locks a directory, unless it is gone or locked.
-fn open_locked(path: &Path) -> Option<OwnedFd> {
+pub(super) fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-    rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).ok()?;
-    Some(directory)
+    rustix::fs::open(path, flags, Mode::empty())
 }
 
 /// Waits until killed processes are gone. The kernel notifies changes of `cgroup.events`.
-fn wait_until_empty(directory: BorrowedFd<'_>) {
+pub(super) fn wait_until_empty(directory: BorrowedFd<'_>) {
     let Ok(events) = cgroup::open(directory, "cgroup.events", OFlags::RDONLY) else {
         return;
     };
@@ -135,21 +152,6 @@ fn wait_until_empty(directory: BorrowedFd<'_>) {
         let mut change = [PollFd::new(&events, PollFlags::PRI)];
         if !matches!(rustix::event::poll(&mut change, Some(&left)), Ok(1..)) {
             return;
-        }
-    }
-}
-
-/// Kills and removes the cgroups of dead servers, whose lock is free.
-fn remove_stale(own: &Path) {
-    for entry in std::fs::read_dir(own).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
-            && let Some(directory) = open_locked(&entry.path())
-        {
-            let _ = cgroup::write(directory.as_fd(), "cgroup.kill", b"1");
-            wait_until_empty(directory.as_fd());
-            let _ = cgroup::remove_nested(directory.as_fd(), 4);
-            let _ = rustix::fs::rmdir(entry.path());
         }
     }
 }

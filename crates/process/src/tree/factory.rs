@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use outpost_types::TreeKind;
+use outpost_types::{EndedProcess, TreeKind};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::Tree;
@@ -50,7 +51,8 @@ enum Unavailable {
 /// Creates the process trees of one spawner.
 #[derive(Debug)]
 pub(crate) enum TreeFactory {
-    Cgroups(Arc<CgroupRoot>),
+    /// The root is replaced if another process removes its directory.
+    Cgroups(Mutex<Arc<CgroupRoot>>),
     Subreapers(Arc<ReaperPool>),
     Groups,
 }
@@ -65,11 +67,13 @@ pub(crate) enum NewTree {
 }
 
 impl TreeFactory {
+    /// Opens a factory of a kind that this host supports. Also returns the processes of dead servers
+    /// that were killed.
     pub(crate) fn open(
         choice: TreeChoice,
         subreaper: Option<&ReaperCommand>,
         clone_mode: CloneMode,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, Vec<EndedProcess>)> {
         let subreapers = || match subreaper {
             Some(command) => ReaperPool::open(command, clone_mode).map(TreeFactory::Subreapers),
             None => Err(io::Error::other(Unavailable::NoCommand)),
@@ -78,18 +82,23 @@ impl TreeFactory {
             if clone_mode.legacy_clone {
                 return Err(io::Error::other(Unavailable::NoClone3));
             }
-            Ok(TreeFactory::Cgroups(Arc::new(CgroupRoot::open()?)))
+            let (root, ended) = CgroupRoot::open()?;
+            Ok((TreeFactory::Cgroups(Mutex::new(Arc::new(root))), ended))
         };
+        let none_ended = |factory| (factory, Vec::new());
         match choice {
             TreeChoice::Cgroup => cgroups().map_err(unavailable(TreeKind::Cgroup)),
-            TreeChoice::Subreaper => subreapers().map_err(unavailable(TreeKind::Subreaper)),
-            TreeChoice::Group => Ok(TreeFactory::Groups),
+            TreeChoice::Subreaper => {
+                let opened = subreapers().map(none_ended);
+                opened.map_err(unavailable(TreeKind::Subreaper))
+            }
+            TreeChoice::Group => Ok(none_ended(TreeFactory::Groups)),
             TreeChoice::Auto => Ok(cgroups()
                 .inspect_err(|error| tracing::debug!(%error, "cgroups are unavailable"))
-                .or_else(|_| subreapers())
+                .or_else(|_| subreapers().map(none_ended))
                 .unwrap_or_else(|error| {
                     tracing::info!(%error, "subreapers are unavailable; using process groups");
-                    TreeFactory::Groups
+                    none_ended(TreeFactory::Groups)
                 })),
         }
     }
@@ -97,7 +106,7 @@ impl TreeFactory {
     pub(crate) fn create(&self) -> io::Result<NewTree> {
         match self {
             TreeFactory::Cgroups(root) => {
-                let (cgroup, directory) = Cgroup::create(root)?;
+                let (cgroup, directory) = create_cgroup(root)?;
                 Ok(NewTree::Direct(Tree::Cgroup(cgroup), Some(directory)))
             }
             TreeFactory::Subreapers(pool) => Ok(NewTree::ViaSubreaper(pool.get()?)),
@@ -111,6 +120,21 @@ impl TreeFactory {
             TreeFactory::Subreapers(_) => TreeKind::Subreaper,
             TreeFactory::Groups => TreeKind::Group,
         }
+    }
+}
+
+/// Creates a cgroup, in a new directory if the current one was removed.
+fn create_cgroup(root: &Mutex<Arc<CgroupRoot>>) -> io::Result<(Cgroup, OwnedFd)> {
+    let current = Arc::clone(&root.lock());
+    match Cgroup::create(&current) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)) => {
+            let mut root = root.lock();
+            if Arc::ptr_eq(&root, &current) {
+                *root = Arc::new(current.create_again()?);
+            }
+            Cgroup::create(&root)
+        }
+        created => created,
     }
 }
 

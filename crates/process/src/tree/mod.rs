@@ -1,7 +1,7 @@
 //! Process trees: all descendants of one child, however they fork.
 //!
 //! Hosts differ in how well they can track descendants. There is one implementation per kind:
-//! - `cgroup`: a cgroup below the spawner's `cgroup_root`
+//! - `cgroup`: a cgroup below the spawner's `cgroup_root`; `stale_cgroups` ends those of dead servers
 //! - a subreaper process above the child, in [`crate::subreaper`]
 //! - `group`: the process group, completed by what `/proc` shows (`proc_stat`)
 //!
@@ -12,6 +12,7 @@ mod cgroup_root;
 mod factory;
 mod group;
 pub(crate) mod proc_stat;
+mod stale_cgroups;
 
 use std::io;
 

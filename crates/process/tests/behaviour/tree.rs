@@ -178,33 +178,123 @@ async fn populated_cgroup_is_removed_later() {
     eventually("the removal", || !place.exists()).await;
 }
 
-#[tokio::test]
-async fn stale_cgroup_of_killed_server_is_removed() {
-    let spawner = spawner();
-    if spawner.tree_kind() != TreeKind::Cgroup {
-        return; // A killed server's processes can't be told from others.
-    }
-    // The directory of another server, locked while that server lives.
-    let name = format!("outpost-test-{}", std::process::id());
-    let root = own_cgroup().expect("there is a cgroup").join(name);
-    std::fs::create_dir(&root).expect("it is made");
-    let lock = std::fs::File::open(&root).expect("it is there");
-    lock.lock().expect("it is locked");
-    std::fs::create_dir(root.join("0")).expect("it is made");
-    let mut child = start(&group_spawner(), command(&["sleep", "1000"], PIPES)).await;
-    let number = child.control.pid().to_string();
-    std::fs::write(root.join("0/cgroup.procs"), number).expect("it is moved");
+/// A directory like that of another server, with a process in it.
+struct OtherServer {
+    root: PathBuf,
+    child: Started,
+}
 
-    drop(crate::support::spawner());
-    assert!(
-        root.exists() && is_running(pid(&child)),
-        "not while the server lives"
-    );
-    drop(lock);
-    drop(crate::support::spawner());
-    assert_eq!(within("the exit", child.exit.wait()).await, Exit::Signal(9));
+impl OtherServer {
+    /// Returns `None` if this host has no cgroups. `mark` is the identity of the server.
+    async fn start(name: &str, mark: Option<&str>) -> Option<Self> {
+        if spawner().tree_kind() != TreeKind::Cgroup {
+            return None; // A killed server's processes can't be told from others.
+        }
+        let root = own_cgroup()?.join(format!("outpost-{name}-{}", std::process::id()));
+        std::fs::create_dir(&root).expect("it is made");
+        if let Some(mark) = mark {
+            let flags = rustix::fs::XattrFlags::empty();
+            rustix::fs::setxattr(&root, "user.outpost.server", mark.as_bytes(), flags)
+                .expect("it is marked");
+        }
+        std::fs::create_dir(root.join("0")).expect("it is made");
+        let child = start(&group_spawner(), command(&["sleep", "1000"], PIPES)).await;
+        let number = child.control.pid().to_string();
+        std::fs::write(root.join("0/cgroup.procs"), number).expect("it is moved");
+        Some(Self { root, child })
+    }
+
+    /// Whether the process survives the start of a spawner.
+    fn survives(&self) -> bool {
+        drop(spawner());
+        self.root.exists() && is_running(pid(&self.child))
+    }
+}
+
+impl Drop for OtherServer {
+    fn drop(&mut self) {
+        let _ = self.child.control.kill_tree();
+        let _ = std::fs::write(self.root.join("cgroup.kill"), "1");
+        for path in [self.root.join("0"), self.root.clone()] {
+            while path.exists() && std::fs::remove_dir(&path).is_err() {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// The mark of this process, or of one with the same pid that was started earlier.
+fn mark(earlier: u64) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let own = std::process::id();
+    let fields = stat(own.cast_signed()).expect("we run");
+    let started: u64 = fields
+        .split(' ')
+        .nth(19)
+        .expect("a time")
+        .parse()
+        .expect("a number");
+    let namespace = std::fs::metadata("/proc/self/ns/pid")
+        .expect("a namespace")
+        .ino();
+    format!("{own} {} {namespace}", started - earlier)
+}
+
+#[tokio::test]
+async fn cgroup_of_killed_server_is_removed() {
+    let Some(mut other) = OtherServer::start("dead", Some(&mark(1))).await else {
+        return;
+    };
+    // A lock that a child holds does not protect it.
+    let lock = std::fs::File::open(&other.root).expect("it is there");
+    lock.lock().expect("it is locked");
+    let next = spawner();
+    let exit = within("the exit", other.child.exit.wait()).await;
+    assert_eq!(exit, Exit::Signal(9));
     // Another spawner may have found it and still be removing it.
-    eventually("the removal", || !root.exists()).await;
+    eventually("the removal", || !other.root.exists()).await;
+    for ended in next.ended_at_start() {
+        assert!(ended.pid != other.child.control.pid() || ended.command == "sleep 1000");
+    }
+}
+
+#[tokio::test]
+async fn cgroup_of_living_server_is_left_alone() {
+    if let Some(other) = OtherServer::start("living", Some(&mark(0))).await {
+        assert!(other.survives());
+    }
+}
+
+#[tokio::test]
+async fn cgroup_without_mark_is_left_alone() {
+    if let Some(other) = OtherServer::start("strange", None).await {
+        assert!(other.survives());
+    }
+}
+
+#[tokio::test]
+async fn removed_cgroup_root_is_created_again() {
+    let spawner = spawner();
+    let mut child = start(&spawner, command(&["cat"], PIPES_AND_STDIN)).await;
+    let Some(place) = place(&spawner, &child) else {
+        return;
+    };
+    drop(child.stdin.take());
+    finish(&mut child).await;
+    // Another program removes everything that is empty, also what is held ready for the next start.
+    let root = place.parent().expect("a parent");
+    eventually("the removal", || {
+        for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+            let _ = std::fs::remove_dir(entry.path());
+        }
+        let _ = std::fs::remove_dir(root);
+        !root.exists()
+    })
+    .await;
+    for _ in 0..4 {
+        let finished = run(&spawner, command(&["true"], PIPES)).await;
+        assert_eq!(finished.exit, Exit::Code(0));
+    }
 }
 
 /// The cgroup of a child, if it has its own.

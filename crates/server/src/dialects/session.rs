@@ -7,8 +7,8 @@ use std::{
 
 use outpost_engine::{Epoch, Link, Resume, Session, SessionOptions, Ttl};
 use outpost_protocol::{
-    Empty, ErrorKind, InitializeParams, InitializeResult, PROTOCOL_VERSION, RpcError,
-    ServerCapabilities, ServerInfo, SessionEntry, SessionListResult, Setting,
+    ErrorKind, InitializeParams, InitializeResult, PROTOCOL_VERSION, RpcError, ServerCapabilities,
+    ServerInfo, SessionCloseResult, SessionEntry, SessionListResult, Setting,
 };
 
 use crate::{
@@ -107,12 +107,16 @@ fn lease(settings: &Settings, requested: Setting<u64>) -> Result<Option<Ttl>, Rp
     }
 }
 
-/// Ends a session. Responds when all its processes have ended.
-pub(crate) async fn close(caller: Caller) -> Result<Empty, RpcError> {
+/// Ends a session. Responds when all its processes have ended, or names those that were killed and
+/// not seen to end.
+pub(crate) async fn close(caller: Caller) -> Result<SessionCloseResult, RpcError> {
     tracing::info!(session = %caller.session.id(), by_owner = caller.cross_session, "session closed");
     let engine = &caller.connection.server.engine;
-    engine.end_session(&caller.session).await;
-    Ok(Empty {})
+    let still_alive = engine.end_session(&caller.session).await;
+    if !still_alive.is_empty() {
+        tracing::warn!(session = %caller.session.id(), ?still_alive, "killed processes are not gone");
+    }
+    Ok(SessionCloseResult { still_alive })
 }
 
 /// Lists all sessions of the server. For the owner only, because session ids are
@@ -127,6 +131,7 @@ pub(crate) fn list(connection: &Connection) -> Result<SessionListResult, RpcErro
     let sessions = connection.server.engine.list_sessions();
     Ok(SessionListResult {
         sessions: sessions.iter().map(entry).collect(),
+        ended_at_start: connection.server.engine.ended_at_start().to_vec(),
     })
 }
 
