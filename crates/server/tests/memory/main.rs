@@ -10,3 +10,4 @@ mod idle;
 mod leases;
 mod liveness;
 mod peer;
+mod push;
