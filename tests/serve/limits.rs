@@ -1,10 +1,23 @@
 //! Tests `--max-processes`, `--max-connections` and `--concurrent-requests`.
 
+use std::time::Duration;
+
 use outpost_testkit::{Start, deadline, http_client, sh};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
+use tokio::io::AsyncReadExt as _;
 
 use crate::{outpost, ready_with};
+
+/// Raises the limit on open files: each connection needs a descriptor in this process too.
+fn raise_open_files() {
+    let files = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: files.maximum,
+        ..files
+    };
+    setrlimit(Resource::Nofile, raised).expect("a soft limit may be raised to the hard one");
+}
 
 #[tokio::test]
 async fn start_beyond_max_processes_is_32001() {
@@ -53,10 +66,8 @@ async fn failed_start_holds_no_slot() {
 async fn connection_beyond_max_connections_is_503() {
     let server = outpost().args(&["--max-connections", "2"]).start().await;
     let (one, other) = (server.client().await, server.client().await);
-    for path in ["/", "/readyz"] {
-        let response = http_client::get(server.address(), path, http_client::UPGRADE).await;
-        assert_eq!(response.status, 503, "{path}");
-    }
+    let response = http_client::get(server.address(), "/", http_client::UPGRADE).await;
+    assert_eq!(response.status, 503);
     one.check_alive().await;
     other.close().await;
     let deadline = std::time::Instant::now() + deadline::DEADLINE;
@@ -74,21 +85,71 @@ async fn connection_beyond_max_connections_is_503() {
 }
 
 #[tokio::test]
-async fn probes_hold_no_slot_after_their_response() {
+async fn probes_are_answered_while_all_connections_are_in_use() {
     let server = outpost().args(&["--max-connections", "1"]).start().await;
-    for _ in 0..20 {
-        let deadline = std::time::Instant::now() + deadline::DEADLINE;
-        while http_client::get(server.address(), "/readyz", &[])
-            .await
-            .status
-            != 200
-        {
-            assert!(
-                std::time::Instant::now() < deadline,
-                "the slot was not freed"
-            );
-        }
+    for path in ["/readyz", "/healthz"] {
+        let response = http_client::get(server.address(), path, &[]).await;
+        assert_eq!(response.status, 200, "{path}");
     }
+    let client = server.client().await;
+    for path in ["/readyz", "/healthz"].repeat(10) {
+        let response = http_client::get(server.address(), path, &[]).await;
+        assert_eq!(response.status, 200, "{path}");
+    }
+    client.check_alive().await;
+}
+
+#[tokio::test]
+async fn sockets_without_a_request_do_not_block_probes() {
+    raise_open_files();
+    let server = outpost().start().await;
+    let mut silent = Vec::new();
+    for _ in 0..1100 {
+        silent.push(
+            tokio::net::TcpStream::connect(server.address())
+                .await
+                .expect("it listens"),
+        );
+    }
+    let response = http_client::get(server.address(), "/readyz", &[]).await;
+    assert_eq!(response.status, 200);
+    // The oldest ones gave way, long before the time for their request was over.
+    let mut byte = [0];
+    let closed = silent[0].read(&mut byte);
+    let closed = tokio::time::timeout(Duration::from_secs(5), closed).await;
+    assert_eq!(closed.expect("it is closed").expect("no error"), 0);
+    server.client().await.check_alive().await;
+}
+
+#[tokio::test]
+async fn owner_connects_while_all_connections_are_in_use() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = format!("unix://{}", directory.path().join("s").display());
+    let limits = ["--max-connections", "2", "--max-sessions", "2"];
+    let server = outpost().listen(&socket).args(&limits).start().await;
+    let clients = [server.client().await, server.client().await];
+    let refused = http_client::get(server.address(), "/", http_client::UPGRADE).await;
+    assert_eq!(refused.status, 503);
+    let owner = server.connect_to(&socket).await;
+    owner.handshake().await;
+    let sessions = owner.call("session/list", json!({})).await;
+    assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(3));
+    for client in &clients {
+        client.check_alive().await;
+    }
+}
+
+#[tokio::test]
+async fn sessions_of_clients_that_left_do_not_lock_out_others() {
+    let server = outpost().args(&["--max-sessions", "8"]).start().await;
+    for _ in 0..20 {
+        let client = server.connect().await;
+        let params = json!({"clientName": "x", "detachedTtlMs": 86_400_000});
+        client.call("initialize", params).await;
+        client.close().await;
+    }
+    let client = server.client().await;
+    client.run(Start::new("p", &["true"])).await;
 }
 
 #[tokio::test]
@@ -124,13 +185,7 @@ async fn long_poll_delays_nothing_at_concurrency_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn default_server_holds_a_thousand_processes_and_connections() {
-    // Each connection needs a descriptor in this process too.
-    let files = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: files.maximum,
-        ..files
-    };
-    setrlimit(Resource::Nofile, raised).expect("a soft limit may be raised to the hard one");
+    raise_open_files();
     let server = outpost().start().await;
     let mut clients = Vec::new();
     for _ in 0..1000 {

@@ -1,67 +1,205 @@
 //! Retention of closed processes: bounded by age, count and bytes. Pure: time is passed in.
+//!
+//! An exit code matters for longer than old output, so a lack of bytes costs output and never an
+//! entry: first all but the tail of large logs, then the tails. Only a lack of entries evicts one. Both
+//! hit the peer, and of its sessions the one, that uses most, so that no client evicts the
+//! results of another.
 
 use std::{
-    collections::VecDeque,
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
-use crate::clock;
+use crate::{Peer, clock};
 
-/// A queue of closed processes, oldest first. `T` identifies a process.
+/// The limits of closed processes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClosedLimits {
+    pub(crate) retention: Duration,
+    pub(crate) max_items: usize,
+    pub(crate) max_bytes: u64,
+}
+
+/// The session that a closed process belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClosedOwner {
+    pub(crate) peer: Peer,
+    /// Unique among all sessions.
+    pub(crate) session: usize,
+}
+
+/// Closed processes of all sessions. `T` identifies a process.
 #[derive(Debug)]
 pub(crate) struct ClosedProcesses<T> {
-    retention: Duration,
-    max_items: usize,
-    max_bytes: u64,
-    items: VecDeque<Item<T>>,
+    limits: ClosedLimits,
+    /// By the order in which they were closed.
+    items: BTreeMap<u64, Item<T>>,
+    pushed: u64,
+    sessions: HashMap<usize, SessionShare>,
+    peers: HashMap<Peer, Usage>,
     bytes: u64,
 }
 
 #[derive(Debug)]
 struct Item<T> {
+    owner: ClosedOwner,
     expires: Instant,
     bytes: u64,
     process: T,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    items: usize,
+    bytes: u64,
+}
+
+/// The closed processes of one session.
+#[derive(Debug)]
+struct SessionShare {
+    peer: Peer,
+    /// The keys of its items, oldest first.
+    items: VecDeque<u64>,
+    bytes: u64,
+    /// How many of the oldest items were cut, for each of the steps of [`ClosedProcesses::cut`].
+    cut: [usize; 2],
+}
+
 impl<T> ClosedProcesses<T> {
-    pub(crate) fn new(retention: Duration, max_items: usize, max_bytes: u64) -> Self {
+    pub(crate) fn new(limits: ClosedLimits) -> Self {
         ClosedProcesses {
-            retention,
-            max_items,
-            max_bytes,
-            items: VecDeque::new(),
+            limits,
+            items: BTreeMap::new(),
+            pushed: 0,
+            sessions: HashMap::new(),
+            peers: HashMap::new(),
             bytes: 0,
         }
     }
 
     /// Adds a process that retains this many bytes of output.
-    pub(crate) fn push(&mut self, now: Instant, process: T, bytes: u64) {
-        self.bytes += bytes;
-        self.items.push_back(Item {
-            expires: clock::after(now, self.retention),
+    pub(crate) fn push(&mut self, now: Instant, owner: ClosedOwner, process: T, bytes: u64) {
+        self.pushed += 1;
+        let item = Item {
+            owner,
+            expires: clock::after(now, self.limits.retention),
             bytes,
             process,
+        };
+        self.items.insert(self.pushed, item);
+        let share = self.sessions.entry(owner.session);
+        let share = share.or_insert_with(|| SessionShare {
+            peer: owner.peer,
+            items: VecDeque::new(),
+            bytes: 0,
+            cut: [0; 2],
         });
+        share.items.push_back(self.pushed);
+        share.bytes += bytes;
+        let usage = self.peers.entry(owner.peer).or_default();
+        usage.items += 1;
+        usage.bytes += bytes;
+        self.bytes += bytes;
     }
 
-    /// Removes expired processes, and the oldest ones while a limit is exceeded.
-    pub(crate) fn take_expired(&mut self, now: Instant) -> Vec<T> {
-        let mut expired = Vec::new();
-        loop {
-            let over_limit = self.items.len() > self.max_items || self.bytes > self.max_bytes;
-            let is_expired = |oldest: &mut Item<T>| over_limit || oldest.expires <= now;
-            let Some(item) = self.items.pop_front_if(is_expired) else {
-                return expired;
-            };
-            self.bytes -= item.bytes;
-            expired.push(item.process);
+    /// Removes expired processes, and others while there are too many. While there are too many bytes,
+    /// calls `limit_retention` with a process and the bytes that it may keep; it returns how many the
+    /// process still retains.
+    pub(crate) fn take_expired(
+        &mut self,
+        now: Instant,
+        mut limit_retention: impl FnMut(&T, u64) -> u64,
+    ) -> Vec<T> {
+        let mut taken = Vec::new();
+        while let Some((_, oldest)) = self.items.first_key_value()
+            && oldest.expires <= now
+        {
+            let session = oldest.owner.session;
+            taken.extend(self.pop(session));
         }
+        while self.items.len() > self.limits.max_items {
+            let usage =
+                |peer: Usage, share: &SessionShare| (peer.items as u64, share.items.len() as u64);
+            let largest = self.largest_session(|_| true, usage);
+            taken.extend(largest.and_then(|session| self.pop(session)));
+        }
+        // The tails of all processes together fit the limit.
+        let tail = self.limits.max_bytes / (self.limits.max_items as u64).max(1);
+        for (step, keep) in [tail, 0].into_iter().enumerate() {
+            self.cut(step, keep, &mut limit_retention);
+        }
+        taken
     }
 
     /// When the oldest process expires.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
-        self.items.front().map(|oldest| oldest.expires)
+        let oldest = self.items.first_key_value();
+        oldest.map(|(_, oldest)| oldest.expires)
+    }
+
+    /// Cuts the output of processes to `keep` bytes while there are too many bytes.
+    fn cut(&mut self, step: usize, keep: u64, limit_retention: &mut impl FnMut(&T, u64) -> u64) {
+        while self.bytes > self.limits.max_bytes {
+            let uncut = |share: &SessionShare| share.cut[step] < share.items.len();
+            let usage = |peer: Usage, share: &SessionShare| (peer.bytes, share.bytes);
+            let Some(session) = self.largest_session(uncut, usage) else {
+                return;
+            };
+            let Some(share) = self.sessions.get_mut(&session) else {
+                return;
+            };
+            let key = share.items[share.cut[step]];
+            share.cut[step] += 1;
+            let Some(item) = self.items.get_mut(&key).filter(|item| item.bytes > keep) else {
+                continue;
+            };
+            let left = limit_retention(&item.process, keep).min(item.bytes);
+            let freed = item.bytes - left;
+            item.bytes = left;
+            share.bytes -= freed;
+            self.bytes -= freed;
+            if let Some(usage) = self.peers.get_mut(&share.peer) {
+                usage.bytes -= freed;
+            }
+        }
+    }
+
+    /// The session that uses most among those of the peer that does. Among equals, the one with the
+    /// oldest process.
+    fn largest_session(
+        &self,
+        eligible: impl Fn(&SessionShare) -> bool,
+        usage: impl Fn(Usage, &SessionShare) -> (u64, u64),
+    ) -> Option<usize> {
+        let eligible = self.sessions.iter().filter(|(_, share)| eligible(share));
+        let largest = eligible.max_by_key(|(_, share)| {
+            let peer = self.peers.get(&share.peer).copied().unwrap_or_default();
+            (usage(peer, share), Reverse(share.items.front()))
+        });
+        largest.map(|(session, _)| *session)
+    }
+
+    /// Removes the oldest process of a session.
+    fn pop(&mut self, session: usize) -> Option<T> {
+        let share = self.sessions.get_mut(&session)?;
+        let item = self.items.remove(&share.items.pop_front()?)?;
+        share.bytes -= item.bytes;
+        for cut in &mut share.cut {
+            *cut = cut.saturating_sub(1);
+        }
+        if share.items.is_empty() {
+            self.sessions.remove(&session);
+        }
+        self.bytes -= item.bytes;
+        if let Some(usage) = self.peers.get_mut(&item.owner.peer) {
+            usage.items -= 1;
+            usage.bytes -= item.bytes;
+            if usage.items == 0 {
+                self.peers.remove(&item.owner.peer);
+            }
+        }
+        Some(item.process)
     }
 }
 
@@ -69,29 +207,123 @@ impl<T> ClosedProcesses<T> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn longest_retention_never_expires() {
-        let now = Instant::now();
-        let mut closed = ClosedProcesses::new(Duration::MAX, 3, 100);
-        closed.push(now, 1, 10);
-        let later = now + Duration::from_secs(1_000_000_000);
-        assert!(closed.take_expired(later).is_empty());
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn closed(max_items: usize, max_bytes: u64) -> ClosedProcesses<u32> {
+        ClosedProcesses::new(ClosedLimits {
+            retention: 30 * SECOND,
+            max_items,
+            max_bytes,
+        })
+    }
+
+    fn owner(user: u32, session: usize) -> ClosedOwner {
+        let peer = Peer::User(user);
+        ClosedOwner { peer, session }
+    }
+
+    /// Takes expired processes, and records how output was cut, as (process, kept bytes).
+    fn take(closed: &mut ClosedProcesses<u32>, now: Instant) -> (Vec<u32>, Vec<(u32, u64)>) {
+        let mut cuts = Vec::new();
+        let taken = closed.take_expired(now, |process, keep| {
+            cuts.push((*process, keep));
+            keep
+        });
+        (taken, cuts)
     }
 
     #[test]
-    fn processes_expire_by_age_count_and_bytes() {
+    fn longest_retention_never_expires() {
         let now = Instant::now();
-        let second = Duration::from_secs(1);
-        let mut closed = ClosedProcesses::new(30 * second, 3, 100);
+        let mut closed = closed(3, 100);
+        closed.limits.retention = Duration::MAX;
+        closed.push(now, owner(1, 1), 1, 10);
+        let later = now + Duration::from_secs(1_000_000_000);
+        assert!(take(&mut closed, later).0.is_empty());
+    }
+
+    #[test]
+    fn processes_expire_by_age_and_count() {
+        let now = Instant::now();
+        let mut closed = closed(3, 1000);
         for process in 1..=4 {
-            closed.push(now, process, 10);
+            closed.push(now, owner(1, 1), process, 10);
         }
-        assert_eq!(closed.take_expired(now), [1], "by count");
-        closed.push(now + second, 5, 75);
-        assert_eq!(closed.take_expired(now + second), [2], "by bytes and count");
-        assert_eq!(closed.next_expiry(), Some(now + 30 * second));
-        assert_eq!(closed.take_expired(now + 30 * second), [3, 4], "by age");
-        assert_eq!(closed.take_expired(now + 31 * second), [5]);
+        assert_eq!(take(&mut closed, now), (vec![1], vec![]), "by count");
+        closed.push(now + SECOND, owner(1, 1), 5, 75);
+        assert_eq!(take(&mut closed, now + SECOND).0, [2]);
+        assert_eq!(closed.next_expiry(), Some(now + 30 * SECOND));
+        assert_eq!(take(&mut closed, now + 30 * SECOND).0, [3, 4], "by age");
+        assert_eq!(take(&mut closed, now + 31 * SECOND).0, [5]);
         assert_eq!(closed.next_expiry(), None);
+        assert_eq!(
+            (closed.bytes, closed.peers.len(), closed.sessions.len()),
+            (0, 0, 0)
+        );
+    }
+
+    #[test]
+    fn lack_of_bytes_costs_output_and_no_process() {
+        let now = Instant::now();
+        let mut closed = closed(10, 100);
+        // The small one is the oldest and keeps its output.
+        closed.push(now, owner(1, 1), 1, 5);
+        for process in 2..=4 {
+            closed.push(now, owner(1, 1), process, 40);
+        }
+        assert_eq!(
+            take(&mut closed, now),
+            (vec![], vec![(2, 10)]),
+            "the oldest large one"
+        );
+        closed.push(now, owner(1, 1), 5, 90);
+        assert_eq!(
+            take(&mut closed, now),
+            (vec![], vec![(3, 10), (4, 10), (5, 10)])
+        );
+        assert_eq!(closed.bytes, 45);
+        assert_eq!(closed.items.len(), 5);
+    }
+
+    #[test]
+    fn tails_are_dropped_last() {
+        let now = Instant::now();
+        let mut closed = closed(2, 10);
+        closed.push(now, owner(1, 1), 1, 8);
+        closed.push(now, owner(1, 1), 2, 8);
+        // Whole chunks are kept, which may be more than the tail.
+        let mut cuts = Vec::new();
+        let taken = closed.take_expired(now, |process, keep| {
+            cuts.push((*process, keep));
+            if keep == 0 { 0 } else { 7 }
+        });
+        assert_eq!((taken, cuts), (vec![], vec![(1, 5), (2, 5), (1, 0)]));
+    }
+
+    #[test]
+    fn one_session_neither_evicts_nor_cuts_another() {
+        let now = Instant::now();
+        let mut closed = closed(10, 1000);
+        // As much as its tail.
+        closed.push(now, owner(1, 1), 1, 100);
+        for process in 100..200 {
+            closed.push(now, owner(1, 2), process, 100);
+            let (taken, cuts) = take(&mut closed, now);
+            assert!(!taken.contains(&1), "{taken:?}");
+            assert!(cuts.iter().all(|(process, _)| *process != 1), "{cuts:?}");
+        }
+    }
+
+    #[test]
+    fn many_sessions_of_one_peer_do_not_evict_another_peer() {
+        let now = Instant::now();
+        let mut closed = closed(10, 1000);
+        closed.push(now, owner(1, 1), 1, 100);
+        for process in 100..200 {
+            closed.push(now, owner(2, process as usize), process, 100);
+            let (taken, cuts) = take(&mut closed, now);
+            assert!(!taken.contains(&1), "{taken:?}");
+            assert!(cuts.iter().all(|(process, _)| *process != 1), "{cuts:?}");
+        }
     }
 }

@@ -21,6 +21,7 @@
 //! - `engine`: sessions, limits, sandboxed starts, retention of closed processes
 //! - `session`: slots and lease of one session (`slots`, `lease`)
 //! - `process`: the handle on one process; `stdin`, its input; `actor`, its task
+//! - `shares`: places per peer, for processes, sessions and connections
 //! - `termination`, `closed_processes`: pure state machines
 
 mod actor;
@@ -35,6 +36,7 @@ mod idle;
 mod limits;
 mod process;
 mod session;
+mod shares;
 mod start;
 mod stdin;
 mod termination;
@@ -60,4 +62,5 @@ pub use process::{Process, Summary, Watcher};
 pub use session::{
     Epoch, Link, Reservation, ResumeError, Session, SessionId, SessionOptions, Terminated, Ttl,
 };
+pub use shares::{Peer, Place, Shares};
 pub use start::{About, InvalidStart, Start};

@@ -15,12 +15,17 @@ pub struct Limits {
     pub closed_retention: Duration,
     /// How many closed processes stay readable, over all sessions.
     pub closed_processes: usize,
-    /// How much output closed processes keep, over all sessions.
+    /// How much output closed processes keep, over all sessions. Beyond it only the tail of their output
+    /// is kept: `closed_bytes` divided by `closed_processes`.
     pub closed_bytes: u64,
     /// How many processes may be running, over all sessions.
     pub max_processes: usize,
     /// How many sessions there may be.
     pub max_sessions: usize,
+    /// How many further sessions there may be of the server's owner.
+    pub owner_sessions: usize,
+    /// The longest lease of a session without processes.
+    pub empty_session_ttl: Duration,
     /// How long nothing is evicted after a resume, so that the client can read
     /// the output that it missed.
     pub catch_up: Duration,
@@ -57,6 +62,8 @@ impl Default for Limits {
             closed_bytes: 256 * 1024 * 1024,
             max_processes: 4096,
             max_sessions: 4096,
+            owner_sessions: 8,
+            empty_session_ttl: Duration::from_secs(60),
             catch_up: Duration::from_secs(5),
             stdin_bytes: 1024 * 1024,
             write_ids: 4096,

@@ -275,6 +275,18 @@ impl Process {
         self.shared.room.notify_one();
     }
 
+    /// Reduces the retention of a closed process to `bytes`. Returns how many it still retains; output
+    /// that its owner has yet to receive does not count.
+    pub(crate) fn limit_retention(&self, bytes: u64) -> u64 {
+        let journal = &mut self.log().journal;
+        let before = journal.retained_bytes();
+        journal.limit_retention(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let after = journal.retained_bytes();
+        self.shared.freed.add(before - after);
+        let (unseen, _) = journal.ahead();
+        if unseen > 0 { after.min(bytes) } else { after }
+    }
+
     /// Waits until the owner has acknowledged the close.
     pub(crate) async fn delivered(&self) {
         let delivered = || self.log().journal.is_delivered().then_some(());

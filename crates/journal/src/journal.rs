@@ -263,6 +263,12 @@ impl Journal {
         self.evict();
     }
 
+    /// Reduces the retention. Output that an attached owner has not seen is dropped later, when it has.
+    pub fn limit_retention(&mut self, bytes: usize) {
+        self.limits.retain_bytes = self.limits.retain_bytes.min(bytes);
+        self.evict();
+    }
+
     /// Drops all output, when no reader is left.
     pub fn forget_output(&mut self) {
         self.kept = VecDeque::new();

@@ -1,6 +1,13 @@
 //! HTTP on accepted sockets: health probes, rejections and the WebSocket upgrade.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -14,10 +21,12 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf, ws};
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Peer, connection,
@@ -26,31 +35,56 @@ use crate::{
 
 type Reply = Response<Full<Bytes>>;
 
-/// Time to send the rejection of a connection over the limit.
-const REJECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Accepted sockets whose HTTP request is not yet answered. They are no connections, so that probes are
+/// answered while all connections are in use. The oldest one gives way to a new one.
+pub(crate) struct HttpSockets {
+    max: usize,
+    /// By the order in which they were accepted. Cancelling closes the socket.
+    open: Mutex<BTreeMap<u64, CancellationToken>>,
+    accepted: AtomicU64,
+}
+
+impl HttpSockets {
+    pub(crate) fn new(max: usize) -> Self {
+        HttpSockets {
+            max,
+            open: Mutex::default(),
+            accepted: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds a socket. Returns its number, and a token that is cancelled when it has to give way.
+    fn add(&self) -> (u64, CancellationToken) {
+        let number = self.accepted.fetch_add(1, Ordering::Relaxed);
+        let closed = CancellationToken::new();
+        let mut open = self.open.lock();
+        open.insert(number, closed.clone());
+        if open.len() > self.max
+            && let Some((_, oldest)) = open.pop_first()
+        {
+            oldest.cancel();
+        }
+        (number, closed)
+    }
+
+    fn remove(&self, number: u64) {
+        self.open.lock().remove(&number);
+    }
+}
 
 /// Serves an accepted socket in its own task.
-pub(crate) fn accept<S>(server: &Arc<ServerState>, socket: S)
+pub(crate) fn accept<S>(server: &Arc<ServerState>, socket: S, peer: Peer)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let slot = server.connection_slot().map(Arc::new);
-    let full = slot.is_none();
-    if full {
-        tracing::warn!(
-            limit = server.settings.max_connections,
-            "connection rejected: too many are open"
-        );
-    }
+    let active = server.engine.activity().track();
     let service_server = Arc::clone(server);
     let service = service_fn(move |request| {
-        let reply = match &slot {
-            Some(slot) => respond(&service_server, slot, request),
-            None => text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n"),
-        };
+        let reply = respond(&service_server, peer, request);
         async move { Ok::<_, Infallible>(reply) }
     });
-    let ending = server.ending.clone();
+    let running = Arc::clone(server);
+    let (number, gives_way) = server.http_sockets.add();
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(server.settings.request_head_timeout)
@@ -63,17 +97,15 @@ where
                     tracing::debug!(%error, "http connection failed");
                 }
             }
-            () = tokio::time::sleep(REJECT_TIMEOUT), if full => {}
-            () = ending.cancelled() => {}
+            () = gives_way.cancelled() => {}
+            () = running.ending.cancelled() => {}
         }
+        running.http_sockets.remove(number);
+        drop(active);
     });
 }
 
-fn respond(
-    server: &Arc<ServerState>,
-    slot: &Arc<ConnectionSlot>,
-    request: Request<Incoming>,
-) -> Reply {
+fn respond(server: &Arc<ServerState>, peer: Peer, request: Request<Incoming>) -> Reply {
     // A web page can connect to loopback addresses, but cannot forge its Origin.
     let allowed = &server.settings.allowed_origins;
     let mut origins = request.headers().get_all(header::ORIGIN).iter();
@@ -113,7 +145,12 @@ fn respond(
     };
     let accept = ws::accept_key(key.as_bytes());
     let protocol = first_protocol(request.headers());
-    upgrade(server, Arc::clone(slot), request);
+    let Some(slot) = server.connection_slot(peer) else {
+        let limit = server.settings.max_connections;
+        tracing::warn!(limit, ?peer, "connection rejected: too many are open");
+        return text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n");
+    };
+    upgrade(server, peer, slot, request);
     let mut reply = Response::new(Full::default());
     *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = reply.headers_mut();
@@ -129,7 +166,12 @@ fn respond(
 }
 
 /// Turns the socket into a connection once the reply was sent.
-fn upgrade(server: &Arc<ServerState>, slot: Arc<ConnectionSlot>, request: Request<Incoming>) {
+fn upgrade(
+    server: &Arc<ServerState>,
+    peer: Peer,
+    slot: ConnectionSlot,
+    request: Request<Incoming>,
+) {
     let running = Arc::clone(server);
     server.tasks.spawn(async move {
         let upgraded = tokio::select! {
@@ -138,7 +180,7 @@ fn upgrade(server: &Arc<ServerState>, slot: Arc<ConnectionSlot>, request: Reques
         };
         match upgraded
             .map_err(|error| error.to_string())
-            .and_then(into_transport)
+            .and_then(|upgraded| into_transport(upgraded, peer))
         {
             Ok(transport) => {
                 connection::run(running, transport).await;
@@ -150,25 +192,19 @@ fn upgrade(server: &Arc<ServerState>, slot: Arc<ConnectionSlot>, request: Reques
 }
 
 /// Extracts the socket from the upgraded connection, so that frames bypass hyper.
-fn into_transport(upgraded: Upgraded) -> Result<Transport, String> {
-    let (read, write, early, peer): (ReadHalf, WriteHalf, _, _) =
+fn into_transport(upgraded: Upgraded, peer: Peer) -> Result<Transport, String> {
+    let (read, write, early): (ReadHalf, WriteHalf, _) =
         match upgraded.downcast::<TokioIo<TcpStream>>() {
             Ok(parts) => {
                 let (read, write) = parts.io.into_inner().into_split();
-                (
-                    Box::new(read),
-                    Box::new(write),
-                    parts.read_buf,
-                    Peer::Unverified,
-                )
+                (Box::new(read), Box::new(write), parts.read_buf)
             }
             Err(upgraded) => {
                 let parts = upgraded
                     .downcast::<TokioIo<UnixStream>>()
                     .map_err(|_| "not the socket that was accepted".to_owned())?;
                 let (read, write) = parts.io.into_inner().into_split();
-                // The listener checks the peer's uid.
-                (Box::new(read), Box::new(write), parts.read_buf, Peer::Owner)
+                (Box::new(read), Box::new(write), parts.read_buf)
             }
         };
     Ok(Transport {

@@ -24,9 +24,11 @@ mod settings;
 
 pub use host::Host;
 pub use listen::{Listen, ListenError, Listener, ParseListenError};
+/// The identity of the peer of a connection.
+pub use outpost_engine::Peer;
 /// The wire protocol as JSON Schema.
 pub use outpost_protocol::schema;
 /// The types of [`Host::configuration`].
 pub use outpost_protocol::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource};
-pub use server::{ConnectionEnd, Peer, Server};
+pub use server::{ConnectionEnd, Server};
 pub use settings::Settings;

@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outpost_engine::{ActivityGuard, Engine};
+use outpost_engine::{ActivityGuard, Engine, Peer, Place, Shares};
 use outpost_fetch::Fetcher;
 use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Host, Settings, connection};
+use crate::{Host, Settings, connection, http::HttpSockets};
 
 /// A running server. Clones share it.
 #[derive(Clone)]
@@ -23,8 +23,10 @@ pub(crate) struct ServerState {
     pub(crate) host: Host,
     /// Performs `http/request`.
     pub(crate) fetcher: Fetcher,
-    /// One permit per open connection.
-    connection_slots: Arc<Semaphore>,
+    /// One place per open connection.
+    connection_places: Shares,
+    /// Accepted sockets whose HTTP request is not yet answered.
+    pub(crate) http_sockets: HttpSockets,
     /// One permit per running file operation. Keeps file operations from using up the
     /// runtime's blocking threads.
     pub(crate) file_threads: Semaphore,
@@ -34,9 +36,9 @@ pub(crate) struct ServerState {
     pub(crate) ending: CancellationToken,
 }
 
-/// Permit of one open connection. Keeps the server counted as active.
+/// The place of one open connection. Keeps the server counted as active.
 pub(crate) struct ConnectionSlot {
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
     _active: ActivityGuard,
 }
 
@@ -58,24 +60,17 @@ pub enum ConnectionEnd {
     Replaced,
 }
 
-/// Identity of the peer of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// The user that the server runs as, verified by peer credentials.
-    Owner,
-    /// Any process that can reach the listener.
-    Unverified,
-}
-
 impl Server {
     /// Creates a server without listeners.
     #[must_use]
     pub fn new(engine: Engine, host: Host, settings: Settings) -> Self {
         Server {
             state: Arc::new(ServerState {
-                connection_slots: Arc::new(Semaphore::new(
-                    settings.max_connections.min(Semaphore::MAX_PERMITS),
-                )),
+                connection_places: Shares::new(
+                    settings.max_connections,
+                    settings.owner_connections,
+                ),
+                http_sockets: HttpSockets::new(settings.max_http_sockets),
                 file_threads: Semaphore::new(settings.file_threads),
                 engine,
                 settings,
@@ -150,13 +145,10 @@ impl Server {
 }
 
 impl ServerState {
-    /// Reserves a slot for one more connection, unless all are taken.
-    pub(crate) fn connection_slot(&self) -> Option<ConnectionSlot> {
-        let permit = Arc::clone(&self.connection_slots)
-            .try_acquire_owned()
-            .ok()?;
+    /// Takes a place for one more connection of a peer, if it may have one.
+    pub(crate) fn connection_slot(&self, peer: Peer) -> Option<ConnectionSlot> {
         Some(ConnectionSlot {
-            _permit: permit,
+            _place: self.connection_places.take(peer)?,
             _active: self.engine.activity().track(),
         })
     }

@@ -14,6 +14,10 @@ const RESPONSE_OVERHEAD_BYTES: u64 = 64 * 1024;
 pub struct Settings {
     /// Open connections.
     pub max_connections: usize,
+    /// Further open connections of the server's owner.
+    pub owner_connections: usize,
+    /// Sockets whose HTTP request is not yet answered. Beyond it the oldest one is closed.
+    pub max_http_sockets: usize,
     /// Process starts per connection that run at once.
     pub concurrent_requests: usize,
     /// Unanswered requests per connection.
@@ -87,6 +91,8 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             max_connections: 4096,
+            owner_connections: 8,
+            max_http_sockets: 1024,
             concurrent_requests: 128,
             max_in_flight: 1024,
             // The largest message, plus small requests that only wait.

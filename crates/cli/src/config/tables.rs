@@ -226,6 +226,7 @@ impl Config {
             window_bytes: self.window_bytes.max(1),
             closed_retention: self.closed_retention,
             max_sessions: self.max_sessions,
+            empty_session_ttl: self.session_ttl.max(Limits::default().empty_session_ttl),
             max_processes: self.max_processes,
             ..Limits::default()
         }

@@ -12,8 +12,9 @@ use std::{
 
 use outpost_engine as engine;
 use outpost_engine::{
-    Delivery, Engine, Epoch, Link, ProcessState, Seq, ServerEnvironment, Session, SessionOptions,
-    Spawner, SpawnerOptions, StartError, Ttl, Watcher as _, WorkerExit, sandbox::WorkerAccess,
+    Delivery, Engine, Epoch, Link, Peer, ProcessState, Seq, ServerEnvironment, Session,
+    SessionOptions, Spawner, SpawnerOptions, StartError, Ttl, Watcher as _, WorkerExit,
+    sandbox::WorkerAccess,
 };
 use outpost_fetch::Fetcher;
 use outpost_files::FileExecutor;
@@ -115,6 +116,7 @@ impl LocalExecutor {
             options.limits,
         );
         let session = SessionOptions {
+            peer: Peer::Owner,
             ttl: Ttl::Unlimited,
             label: None,
             // The engine retains events until the forwarder has taken them.
@@ -211,9 +213,9 @@ impl Inner {
     ) -> Result<(FileExecutor, WorkerExit), RpcError> {
         let policy = sandbox.and_then(|sandbox| sandbox.into_policy(&self.cwd));
         let environment = &self.environment;
-        let executor = self
-            .engine
-            .file_executor(policy, environment, access, files);
+        let executor =
+            self.engine
+                .file_executor((Peer::Owner, 0), policy, environment, access, files);
         executor.await.map_err(start_error)
     }
 

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, start_retries::retry_transient};
-use crate::{ServerEnvironment, StartError, process::KILL_TIMEOUT};
+use crate::{Peer, ServerEnvironment, StartError, process::KILL_TIMEOUT};
 
 /// How long an unneeded worker may take to exit by itself. It removes unfinished files on the way.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,13 +40,15 @@ impl Engine {
     /// Returns an executor of file operations.
     ///
     /// Without a policy it works in this process, unconfined, and placeholders of confined processes
-    /// count as missing. With one it is a new file worker, which counts as a process and exits when
-    /// the executor is dropped; `environment` has the `TMPDIR` that a process would have.
+    /// count as missing. With one it is a new file worker, which counts as a process of the peer and
+    /// exits when the executor is dropped; `environment` has the `TMPDIR` that a process would have.
+    /// Starts of workers take turns by the number of the client.
     ///
     /// # Errors
     /// If a worker can't be confined as requested, or there are too many processes.
     pub async fn file_executor(
         &self,
+        (peer, client): (Peer, usize),
         policy: Option<Policy>,
         environment: &ServerEnvironment,
         access: WorkerAccess,
@@ -64,9 +66,13 @@ impl Engine {
         if shared.ending.is_cancelled() {
             return Err(StartError::SessionEnded);
         }
-        let permit = self.acquire_permit()?;
+        let place = self.process_place(peer)?;
         let tmpdir = environment.get("TMPDIR").map(ToOwned::to_owned);
-        let request = SandboxRequest { policy, tmpdir };
+        let request = SandboxRequest {
+            policy,
+            tmpdir,
+            client,
+        };
         let limit = shared.limits.sandbox_start_timeout;
         let worker = retry_transient(limit, || self.spawn_file_worker(request.clone(), access));
         let worker = worker.await?;
@@ -75,7 +81,7 @@ impl Engine {
         let (unneeded, ending) = (exit.unneeded.clone(), shared.ending.clone());
         shared.tasks.spawn(async move {
             watch_worker(worker.child, worker.resources, unneeded, ending).await;
-            drop((permit, exited));
+            drop((place, exited));
         });
         let socket = WorkerSocket::client(
             worker.socket,

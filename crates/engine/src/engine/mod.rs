@@ -17,12 +17,16 @@ use outpost_sandbox::{
 };
 use outpost_types::EndedProcess;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    About, ActivityTracker, Delivery, Limits, Process, Reservation, Session, SessionId, Start,
-    StartError, actor::Actor, clock, closed_processes::ClosedProcesses, freed_bytes::FreedBytes,
+    About, ActivityTracker, Delivery, Limits, Peer, Place, Process, Reservation, Session,
+    SessionId, Shares, Start, StartError,
+    actor::Actor,
+    clock,
+    closed_processes::{ClosedLimits, ClosedOwner, ClosedProcesses},
+    freed_bytes::FreedBytes,
     stdin::Stdin,
 };
 
@@ -42,8 +46,10 @@ struct Shared {
     private_sessions: Mutex<HashMap<SessionId, Session>>,
     /// All processes whose tree may be alive, even if their session is gone.
     alive: Mutex<HashMap<usize, Process>>,
-    /// One permit for each process that may run concurrently.
-    process_permits: Arc<Semaphore>,
+    /// One place per session, except private ones.
+    session_places: Shares,
+    /// One place per process that runs, or has leftover processes or unacknowledged output.
+    process_places: Shares,
     closed: Mutex<ClosedProcesses<(Session, Process)>>,
     /// Wakes [`Engine::expire_closed`]: a process was added to `closed`.
     closed_added: Notify,
@@ -68,16 +74,15 @@ impl Engine {
     /// policy fail.
     #[must_use]
     pub fn with_sandbox(spawner: Spawner, sandbox: Option<Sandbox>, limits: Limits) -> Self {
-        let closed = ClosedProcesses::new(
-            limits.closed_retention,
-            limits.closed_processes,
-            limits.closed_bytes,
-        );
+        let closed = ClosedProcesses::new(ClosedLimits {
+            retention: limits.closed_retention,
+            max_items: limits.closed_processes,
+            max_bytes: limits.closed_bytes,
+        });
         let engine = Engine {
             shared: Arc::new(Shared {
-                process_permits: Arc::new(Semaphore::new(
-                    limits.max_processes.min(Semaphore::MAX_PERMITS),
-                )),
+                session_places: Shares::new(limits.max_sessions, limits.owner_sessions),
+                process_places: Shares::new(limits.max_processes, 0),
                 limits,
                 spawner,
                 sandbox,
@@ -144,12 +149,13 @@ impl Engine {
         reservation: Reservation,
         start: Start,
     ) -> Result<Process, StartError> {
-        let (child, permit) = match self.spawn_within_limits(&reservation, &start).await {
+        let spawned = self.spawn_within_limits(session.peer(), &reservation, &start);
+        let (child, place) = match spawned.await {
             Ok(spawned) => spawned,
             Err(error) => return Err(reservation.fail(error)),
         };
         let about = Arc::clone(&reservation.about);
-        let process = self.register(session, about, &start, child, permit);
+        let process = self.register(session, about, &start, child, place);
         if let Err(error) = reservation.fill(&process) {
             process.detach(Delivery::Push);
             process.terminate(Some(Duration::ZERO));
@@ -161,19 +167,20 @@ impl Engine {
     /// Spawns the child, with retries, if the limit on processes allows it.
     async fn spawn_within_limits(
         &self,
+        peer: Peer,
         reservation: &Reservation,
         start: &Start,
-    ) -> Result<((Child, Option<HostResources>), OwnedSemaphorePermit), StartError> {
+    ) -> Result<((Child, Option<HostResources>), Place), StartError> {
         reservation.check()?;
-        let permit = self.acquire_permit()?;
+        let place = self.process_place(peer)?;
         let limit = self.shared.limits.sandbox_start_timeout;
         let spawned = retry_transient(limit, || self.spawn(reservation, start)).await?;
-        Ok((spawned, permit))
+        Ok((spawned, place))
     }
 
-    fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, StartError> {
-        let permits = Arc::clone(&self.shared.process_permits);
-        permits.try_acquire_owned().map_err(|_| StartError::TooMany)
+    fn process_place(&self, peer: Peer) -> Result<Place, StartError> {
+        let place = self.shared.process_places.take(peer);
+        place.ok_or(StartError::TooMany)
     }
 
     /// Makes one attempt to spawn the child.
@@ -188,7 +195,11 @@ impl Engine {
         };
         let tmpdir = start.env.iter().rev().find(|(name, _)| name == "TMPDIR");
         let tmpdir = tmpdir.map(|(_, value)| value.clone());
-        let request = SandboxRequest { policy, tmpdir };
+        let request = SandboxRequest {
+            policy,
+            tmpdir,
+            client: reservation.session_key(),
+        };
         let limit = self.shared.limits.sandbox_start_timeout;
         let sandbox = self.sandbox()?;
         // Preparation may take long and there is nothing to undo yet, so a cancelled start doesn't
@@ -209,7 +220,7 @@ impl Engine {
         about: Arc<About>,
         start: &Start,
         (child, resources): (Child, Option<HostResources>),
-        permit: OwnedSemaphorePermit,
+        place: Place,
     ) -> Process {
         let limits = &self.shared.limits;
         let mut journal = Journal::new(outpost_journal::Limits {
@@ -244,9 +255,9 @@ impl Engine {
         alive.insert(process.key(), process.clone());
         drop(alive);
         self.shared.tasks.spawn(async move {
-            // Leftover processes of a sandbox keep the permit and the process id. Each
+            // Leftover processes of a sandbox keep the place and the process id. Each
             // holds resources here without another limit, and a client that wants the
-            // permit back must be able to terminate them.
+            // place back must be able to terminate them.
             if let Some(leftovers) = actor.run().await {
                 leftovers.wait().await;
             }
@@ -257,7 +268,7 @@ impl Engine {
             if session.is_private() || session.delivery() == Delivery::Acked {
                 closed.delivered().await;
             }
-            drop(permit);
+            drop(place);
             if session.is_private() {
                 // The owner has received everything and frees the id itself.
                 engine.remove_without_leftovers();
@@ -307,8 +318,12 @@ impl Engine {
     /// Keeps a closed process readable until its retention is over.
     fn retain_closed(&self, session: Session, process: Process) {
         let bytes = process.log().journal.retained_bytes();
+        let owner = ClosedOwner {
+            peer: session.peer(),
+            session: session.key(),
+        };
         let mut closed = self.shared.closed.lock();
-        closed.push(clock::now(), (session, process), bytes);
+        closed.push(clock::now(), owner, (session, process), bytes);
         drop(closed);
         self.shared.closed_added.notify_one();
     }
@@ -316,13 +331,15 @@ impl Engine {
     /// Forgets closed processes when they expire, until the engine shuts down.
     async fn expire_closed(self) {
         loop {
-            let expired = self.shared.closed.lock().take_expired(clock::now());
+            let limit_retention =
+                |(_, process): &(Session, Process), keep| process.limit_retention(keep);
+            let expired = {
+                let mut closed = self.shared.closed.lock();
+                closed.take_expired(clock::now(), limit_retention)
+            };
             if !expired.is_empty() {
                 self.remove_without_leftovers();
-                for (session, process) in expired {
-                    session.forget(&process);
-                }
-                self.end_forgotten_sessions();
+                self.forget_closed(expired);
             }
             let next = self.shared.closed.lock().next_expiry();
             tokio::select! {

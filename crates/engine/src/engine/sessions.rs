@@ -1,13 +1,16 @@
 //! Opens, resumes, detaches and ends sessions.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::time::timeout_at;
 
 use super::Engine;
 use crate::{
-    Delivery, Epoch, Link, Process, ResumeError, Session, SessionId, SessionOptions, Ttl, clock,
-    session::Detached,
+    Delivery, Epoch, Link, Peer, Place, Process, ResumeError, Session, SessionId, SessionOptions,
+    Ttl, clock, session::Detached,
 };
 
 /// Options of resuming a session.
@@ -22,36 +25,60 @@ pub struct Resume {
 }
 
 impl Engine {
-    /// Opens a session, attached to the caller. Returns `None` if there are too many.
+    /// Opens a session, attached to the caller. If there are too many, ends a detached one without
+    /// processes; returns `None` if there is none.
     #[must_use]
     pub fn open_session(
         &self,
         options: SessionOptions,
         link: Arc<dyn Link>,
     ) -> Option<(Session, Epoch)> {
+        let place = self.session_place(options.peer)?;
         let mut sessions = self.shared.sessions.lock();
-        if sessions.len() >= self.shared.limits.max_sessions || self.shared.ending.is_cancelled() {
+        if self.shared.ending.is_cancelled() {
             return None;
         }
-        let (session, epoch) = self.create_session(options, Some(link));
+        let (session, epoch) = self.create_session(options, Some(link), Some(place));
         sessions.insert(session.id().clone(), session.clone());
         Some((session, epoch))
+    }
+
+    fn session_place(&self, peer: Peer) -> Option<Place> {
+        let places = &self.shared.session_places;
+        loop {
+            if let Some(place) = places.take(peer) {
+                return Some(place);
+            }
+            // The oldest one of the peer that has most, but of no peer that has less than the caller.
+            let unused = self.list_sessions().into_iter().filter(Session::is_unused);
+            let counted = unused.map(|session| (places.held_by(session.peer()), session));
+            let oldest = counted.reduce(|most, next| if next.0 > most.0 { next } else { most });
+            let (held, oldest) = oldest?;
+            if held < places.held_by(peer) {
+                return None;
+            }
+            if oldest.end_if_unused() {
+                tracing::info!(session = %oldest.id(), "session without processes ended: too many sessions");
+                self.shared.sessions.lock().remove(oldest.id());
+            }
+        }
     }
 
     /// Opens a session for a single connection, invisible to others. The connection ends
     /// it with [`Engine::end_private_session`]. Returns `None` during shutdown.
     #[must_use]
-    pub fn open_private_session(&self) -> Option<(Session, Epoch)> {
+    pub fn open_private_session(&self, peer: Peer) -> Option<(Session, Epoch)> {
         let mut private = self.shared.private_sessions.lock();
         if self.shared.ending.is_cancelled() {
             return None;
         }
         let options = SessionOptions {
+            peer,
             ttl: Ttl::For(Duration::ZERO),
             label: None,
             delivery: Delivery::Push,
         };
-        let (session, epoch) = self.create_session(options, None);
+        let (session, epoch) = self.create_session(options, None, None);
         private.insert(session.id().clone(), session.clone());
         Some((session, epoch))
     }
@@ -60,9 +87,10 @@ impl Engine {
         &self,
         options: SessionOptions,
         link: Option<Arc<dyn Link>>,
+        place: Option<Place>,
     ) -> (Session, Epoch) {
-        let shared = &self.shared;
-        Session::new(options, link, shared.activity.clone(), shared.tasks.clone())
+        let (activity, tasks) = (self.shared.activity.clone(), self.shared.tasks.clone());
+        Session::new(options, link, place, activity, tasks)
     }
 
     /// Kills all processes of a private session without a grace period.
@@ -118,14 +146,19 @@ impl Engine {
 
     /// Detaches the caller's connection. The session stays for its lease.
     pub fn detach(&self, session: &Session, epoch: Epoch) {
-        let Some(detached) = session.detach(epoch, clock::now()) else {
+        let empty_ttl = self.shared.limits.empty_session_ttl;
+        let Some(detached) = session.detach(epoch, clock::now(), empty_ttl) else {
             return;
         };
         tracing::debug!(session = %session.id(), "session detached");
         self.end_if_forgotten(session);
-        let Detached::Until(expires) = detached else {
-            return;
-        };
+        if let Detached::Until(expires) = detached {
+            self.end_when_expired(session, expires);
+        }
+    }
+
+    /// Starts the task that ends a session when it expires.
+    fn end_when_expired(&self, session: &Session, expires: Instant) {
         let engine = self.clone();
         let waiting = session.clone();
         let timer = self.shared.tasks.spawn(async move {
@@ -142,10 +175,23 @@ impl Engine {
         session.set_timer(timer.abort_handle());
     }
 
-    /// Ends detached sessions without processes.
-    pub(super) fn end_forgotten_sessions(&self) {
-        for session in self.list_sessions() {
-            self.end_if_forgotten(&session);
+    /// Forgets closed processes. A detached session whose last process is forgotten ends or gets the
+    /// lease of a session without processes.
+    pub(super) fn forget_closed(&self, closed: Vec<(Session, Process)>) {
+        for (session, process) in &closed {
+            session.forget(process);
+        }
+        if self.shared.limits.end_forgotten_sessions {
+            // All of them: the leftover processes of another one may have ended.
+            self.list_sessions()
+                .iter()
+                .for_each(|session| self.end_if_forgotten(session));
+        }
+        for (session, _) in closed {
+            let empty_ttl = self.shared.limits.empty_session_ttl;
+            if let Some(expires) = session.shorten_empty_lease(clock::now(), empty_ttl) {
+                self.end_when_expired(&session, expires);
+            }
         }
     }
 

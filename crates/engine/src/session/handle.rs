@@ -11,8 +11,8 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, task::AbortHandle};
 use tokio_util::task::TaskTracker;
 
-use super::{Detached, Epoch, ResumeError, Ttl, lease::Lease, slots::ProcessSlots};
-use crate::{ActivityTracker, Process, ReadError, Resume, Watcher};
+use super::{Epoch, Ttl, lease::Lease, slots::ProcessSlots};
+use crate::{ActivityTracker, Peer, Place, Process, ReadError, Watcher};
 
 /// An unguessable session id. `Debug` and `Display` show only its prefix, because the whole
 /// id grants access to the session.
@@ -65,6 +65,8 @@ pub trait Link: Send + Sync {
 /// Options of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
+    /// The client that opens it.
+    pub peer: Peer,
     /// How long it lives while detached.
     pub ttl: Ttl,
     /// A human-readable label.
@@ -82,6 +84,7 @@ pub struct Session {
 pub(super) struct Shared {
     id: SessionId,
     created_at: SystemTime,
+    peer: Peer,
     /// Whether it belongs to one connection and is invisible to others.
     private: bool,
     state: Mutex<State>,
@@ -99,13 +102,15 @@ pub(super) struct State {
     pub(super) delivery: Delivery,
     pub(super) slots: ProcessSlots,
     /// Forgotten processes with leftover processes.
-    leftovers: Vec<Process>,
+    pub(super) leftovers: Vec<Process>,
     /// Whether a process was ever forgotten.
-    has_forgotten: bool,
+    pub(super) has_forgotten: bool,
     /// The attached connection.
-    link: Option<Arc<dyn Link>>,
+    pub(super) link: Option<Arc<dyn Link>>,
     /// The task that ends the session when it expires.
-    timer: Option<AbortHandle>,
+    pub(super) timer: Option<AbortHandle>,
+    /// Its place among the sessions of all peers, until it ends.
+    pub(super) place: Option<Place>,
 }
 
 impl Session {
@@ -114,6 +119,7 @@ impl Session {
     pub(crate) fn new(
         options: SessionOptions,
         link: Option<Arc<dyn Link>>,
+        place: Option<Place>,
         activity: ActivityTracker,
         tasks: TaskTracker,
     ) -> (Session, Epoch) {
@@ -123,6 +129,7 @@ impl Session {
             shared: Arc::new(Shared {
                 id: SessionId::random(),
                 created_at: SystemTime::now(),
+                peer: options.peer,
                 private: link.is_none(),
                 state: Mutex::new(State {
                     lease,
@@ -133,6 +140,7 @@ impl Session {
                     has_forgotten: false,
                     link,
                     timer: None,
+                    place,
                 }),
                 activity,
                 tasks,
@@ -146,6 +154,16 @@ impl Session {
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.shared.id
+    }
+
+    /// The client that opened it.
+    pub(crate) fn peer(&self) -> Peer {
+        self.shared.peer
+    }
+
+    /// A key that is unique among all sessions.
+    pub(crate) fn key(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
     }
 
     /// Whether it belongs to one connection and is invisible to others.
@@ -241,99 +259,6 @@ impl Session {
         }
     }
 
-    /// Attaches another connection. Stops eviction; the caller resumes it after the new owner had
-    /// time to read.
-    pub(crate) fn resume(
-        &self,
-        now: Instant,
-        options: Resume,
-        link: Arc<dyn Link>,
-    ) -> Result<Epoch, ResumeError> {
-        let mut state = self.state();
-        let resumed = state.lease.resume(now, options.takeover);
-        let replaced = match resumed {
-            Ok(_) => state.link.replace(link),
-            Err(_) => state.link.clone(),
-        };
-        if resumed.is_ok() {
-            if let Some(timer) = state.timer.take() {
-                timer.abort();
-            }
-            if let Some(delivery) = options.delivery {
-                state.delivery = delivery;
-            }
-            if let Some(ttl) = options.ttl {
-                state.lease.set_ttl(ttl);
-            }
-            // Acked delivery needs no extra time: unacknowledged events are never evicted.
-            if state.delivery == Delivery::Push {
-                for process in state.slots.live() {
-                    process.log().journal.hold();
-                }
-            }
-        }
-        drop(state);
-        match (resumed, replaced) {
-            (Ok(_), Some(old)) => old.replaced(),
-            (Err(ResumeError::Attached), Some(current)) => current.probe(),
-            _ => {}
-        }
-        resumed
-    }
-
-    /// Detaches the connection. Returns how long the session stays, or `None` if the connection
-    /// was not the current one.
-    pub(crate) fn detach(&self, epoch: Epoch, now: Instant) -> Option<Detached> {
-        let mut state = self.state();
-        let detached = state.lease.detach(epoch, now)?;
-        state.link = None;
-        for process in state.slots.live() {
-            process.detach(state.delivery);
-        }
-        Some(detached)
-    }
-
-    /// Stores the task that ends the session when it expires.
-    pub(crate) fn set_timer(&self, timer: AbortHandle) {
-        let mut state = self.state();
-        if state.lease.expires().is_some() {
-            state.timer = Some(timer);
-        } else {
-            timer.abort();
-        }
-    }
-
-    /// Ends the session if it has expired. The caller terminates the returned processes.
-    pub(crate) fn expire(&self, now: Instant) -> Option<Vec<Process>> {
-        self.end_if(|lease| lease.expire(now))
-    }
-
-    /// Ends the session, once. The caller terminates the returned processes.
-    pub(crate) fn end(&self) -> Option<Vec<Process>> {
-        self.end_if(Lease::end)
-    }
-
-    fn end_if(&self, ends: impl FnOnce(&mut Lease) -> bool) -> Option<Vec<Process>> {
-        let mut state = self.state();
-        let taken = ends(&mut state.lease).then(|| state.take_all());
-        drop(state);
-        // Cancel pending starts.
-        self.shared.start_finished.notify_waiters();
-        taken
-    }
-
-    /// Ends the session if it is detached and all its processes are forgotten and gone. Returns
-    /// whether it did.
-    pub(crate) fn end_if_forgotten(&self) -> bool {
-        let mut state = self.state();
-        state.leftovers.retain(Process::has_leftovers);
-        let forgotten = state.has_forgotten
-            && state.slots.is_empty()
-            && state.leftovers.is_empty()
-            && !state.lease.has_owner();
-        forgotten && state.lease.end() && state.take_all().is_empty()
-    }
-
     /// Forgets a process. Its leftover processes stay with the session.
     pub fn forget(&self, process: &Process) {
         let mut state = self.state();
@@ -353,20 +278,6 @@ impl Session {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock()
-    }
-}
-
-impl State {
-    /// Takes all processes of an ended session.
-    fn take_all(&mut self) -> Vec<Process> {
-        self.link = None;
-        if let Some(timer) = self.timer.take() {
-            timer.abort();
-        }
-        let slots = std::mem::take(&mut self.slots);
-        let mut processes = std::mem::take(&mut self.leftovers);
-        processes.extend(slots.live().cloned());
-        processes
     }
 }
 

@@ -90,17 +90,43 @@ impl Lease {
         }
     }
 
-    /// Detaches a connection, if it is the current one.
-    pub(crate) fn detach(&mut self, epoch: Epoch, now: Instant) -> Option<Detached> {
+    /// Detaches a connection, if it is the current one. The lease is `longest` at most.
+    pub(crate) fn detach(
+        &mut self,
+        epoch: Epoch,
+        now: Instant,
+        longest: Option<Duration>,
+    ) -> Option<Detached> {
         if !self.is_attached(epoch) {
             return None;
         }
-        let detached = match self.ttl {
-            Ttl::For(ttl) => Detached::Until(clock::after(now, ttl)),
-            Ttl::Unlimited => Detached::Forever,
+        let detached = match (self.ttl, longest) {
+            (Ttl::For(ttl), longest) => {
+                let ttl = longest.map_or(ttl, |longest| longest.min(ttl));
+                Detached::Until(clock::after(now, ttl))
+            }
+            (Ttl::Unlimited, Some(longest)) => Detached::Until(clock::after(now, longest)),
+            (Ttl::Unlimited, None) => Detached::Forever,
         };
         self.state = State::Detached(detached);
         Some(detached)
+    }
+
+    /// Lets a detached session expire after `longest` at the latest. Returns when it expires if that has
+    /// changed.
+    pub(crate) fn shorten(&mut self, now: Instant, longest: Duration) -> Option<Instant> {
+        let State::Detached(detached) = self.state else {
+            return None;
+        };
+        let latest = clock::after(now, longest);
+        let longer = match detached {
+            Detached::Until(expires) => latest < expires,
+            Detached::Forever => true,
+        };
+        longer.then(|| {
+            self.state = State::Detached(Detached::Until(latest));
+            latest
+        })
     }
 
     /// Attaches another connection. Fails at the exact time of expiry.
@@ -178,7 +204,7 @@ mod tests {
                     Operation::Detach(back) => {
                         let epoch = epochs[epochs.len().saturating_sub(1 + back)];
                         let newest = epoch == *epochs.last().unwrap();
-                        let counted = lease.detach(epoch, now).is_some();
+                        let counted = lease.detach(epoch, now, None).is_some();
                         prop_assert_eq!(counted, newest && left.is_none() && !ended, "only the current attachment detaches");
                         if counted { left = Some(now); }
                     }
@@ -213,15 +239,44 @@ mod tests {
     fn longest_lease_never_expires() {
         let now = Instant::now();
         let mut lease = Lease::new(Ttl::For(Duration::MAX));
-        lease.detach(lease.epoch(), now);
+        lease.detach(lease.epoch(), now, None);
         assert!(!lease.expire(now + Duration::from_secs(1_000_000_000)));
+    }
+
+    #[test]
+    fn lease_is_limited_when_detached_or_later() {
+        let now = Instant::now();
+        let second = Duration::from_secs(1);
+        let until = |seconds| Some(Detached::Until(now + seconds * second));
+        for (ttl, longest, expected) in [
+            (Ttl::For(90 * second), None, until(90)),
+            (Ttl::For(90 * second), Some(60 * second), until(60)),
+            (Ttl::For(30 * second), Some(60 * second), until(30)),
+            (Ttl::Unlimited, Some(60 * second), until(60)),
+            (Ttl::Unlimited, None, Some(Detached::Forever)),
+        ] {
+            let mut lease = Lease::new(ttl);
+            assert_eq!(lease.shorten(now, second), None, "attached");
+            assert_eq!(lease.detach(lease.epoch(), now, longest), expected);
+            let later = now + 20 * second;
+            let shortened = lease
+                .expires()
+                .is_none_or(|expires| expires > now + 45 * second);
+            let latest = shortened.then_some(later + 25 * second);
+            assert_eq!(
+                lease.shorten(later, 25 * second),
+                latest,
+                "{ttl:?} {longest:?}"
+            );
+            assert_eq!(lease.shorten(later, 25 * second), None, "shortened already");
+        }
     }
 
     #[test]
     fn resume_at_expiry_fails() {
         let now = Instant::now();
         let mut lease = Lease::new(Ttl::For(Duration::from_secs(30)));
-        lease.detach(lease.epoch(), now);
+        lease.detach(lease.epoch(), now, None);
         let just_before = now + Duration::from_millis(29_999);
         assert!(!lease.expire(just_before));
         assert_eq!(

@@ -2,6 +2,7 @@
 
 mod handle;
 mod lease;
+mod lifetime;
 mod operations;
 mod slots;
 

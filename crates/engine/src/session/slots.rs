@@ -149,6 +149,11 @@ impl Reservation {
         }
     }
 
+    /// A key of its session, unique among all sessions.
+    pub(crate) fn session_key(&self) -> usize {
+        self.session.key()
+    }
+
     /// Fails if the start was cancelled or the session has ended.
     pub(crate) fn check(&self) -> Result<(), StartError> {
         let slots = &mut self.session.state().slots;

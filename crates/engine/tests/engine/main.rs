@@ -5,4 +5,5 @@ mod owner;
 mod private;
 mod sandboxed;
 mod sessions;
+mod shares;
 mod writes;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use outpost_engine::{
-    Delivery, Engine, Epoch, Event, Limits, Link, Process, Resume, ResumeError, Seq, Session,
+    Delivery, Engine, Epoch, Event, Limits, Link, Peer, Process, Resume, ResumeError, Seq, Session,
     SessionOptions, Spawner, SpawnerOptions, Start, StartError, Stdio, Ttl, Watcher,
 };
 use tokio::sync::Notify;
@@ -58,14 +58,22 @@ impl Link for UnnotifiedLink {
 }
 
 pub(crate) fn open(engine: &Engine, ttl: Duration, delivery: Delivery) -> (Session, Epoch) {
+    try_open(engine, Peer::Unverified, ttl, delivery).expect("there is room")
+}
+
+pub(crate) fn try_open(
+    engine: &Engine,
+    peer: Peer,
+    ttl: Duration,
+    delivery: Delivery,
+) -> Option<(Session, Epoch)> {
     let options = SessionOptions {
+        peer,
         ttl: Ttl::For(ttl),
         label: None,
         delivery,
     };
-    engine
-        .open_session(options, Arc::new(UnnotifiedLink))
-        .expect("there is room")
+    engine.open_session(options, Arc::new(UnnotifiedLink))
 }
 
 pub(crate) fn resume(engine: &Engine, session: &Session) -> Result<Epoch, ResumeError> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outpost_engine::{
-    Delivery, End, Event, Limits, Process, ReadError, ResumeError, Start, StartError,
+    Delivery, End, Event, Limits, Peer, Process, ReadError, ResumeError, Start, StartError,
 };
 
 use crate::owner::{Cursor, TIMEOUT, engine, is_alive, open, resume, shell, until};
@@ -31,7 +31,9 @@ async fn private_session_is_invisible_to_others() {
         max_sessions: 1,
         ..Limits::default()
     });
-    let (private, _) = engine.open_private_session().expect("the engine runs");
+    let (private, _) = engine
+        .open_private_session(Peer::Unverified)
+        .expect("the engine runs");
     assert!(engine.list_sessions().is_empty());
     assert_eq!(resume(&engine, &private), Err(ResumeError::Gone));
     // It does not count against the limit on sessions.
@@ -40,7 +42,7 @@ async fn private_session_is_invisible_to_others() {
     engine.end_private_session(&private);
     assert!(session.is_attached());
     assert!(engine.shutdown(Duration::from_secs(5)).await);
-    assert!(engine.open_private_session().is_none());
+    assert!(engine.open_private_session(Peer::Unverified).is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +52,9 @@ async fn end_of_private_session_kills_processes_and_leftovers() {
         termination_grace: Duration::from_secs(600),
         ..Limits::default()
     });
-    let (session, epoch) = engine.open_private_session().expect("the engine runs");
+    let (session, epoch) = engine
+        .open_private_session(Peer::Unverified)
+        .expect("the engine runs");
     let start = shell("left", "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!");
     let reservation = session.reserve(&start).unwrap();
     let left = engine.start(&session, reservation, start).await.unwrap();
@@ -80,7 +84,9 @@ async fn unacknowledged_exit_still_counts_as_process() {
         max_processes: 2,
         ..Limits::default()
     });
-    let (session, epoch) = engine.open_private_session().expect("the engine runs");
+    let (session, epoch) = engine
+        .open_private_session(Peer::Unverified)
+        .expect("the engine runs");
     let run = async |id: &str, script: &str| {
         let start = shell(id, script);
         let reservation = session.reserve(&start)?;
@@ -100,7 +106,9 @@ async fn unacknowledged_exit_still_counts_as_process() {
     until_started(async || run("untold", "true").await).await;
     // The end of the connection ends the wait too.
     engine.end_private_session(&session);
-    let (next, _) = engine.open_private_session().expect("the engine runs");
+    let (next, _) = engine
+        .open_private_session(Peer::Unverified)
+        .expect("the engine runs");
     for id in ["next", "another"] {
         until_started(async || {
             let start = shell(id, "exec sleep 1000");
@@ -131,7 +139,9 @@ async fn until_started(start: impl AsyncFn() -> Result<Process, StartError>) -> 
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_ends_private_sessions() {
     let engine = engine(Limits::default());
-    let (session, _) = engine.open_private_session().expect("the engine runs");
+    let (session, _) = engine
+        .open_private_session(Peer::Unverified)
+        .expect("the engine runs");
     let start = shell("p", "exec sleep 1000");
     let reservation = session.reserve(&start).unwrap();
     let process = engine.start(&session, reservation, start).await.unwrap();

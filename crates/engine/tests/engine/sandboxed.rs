@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use outpost_engine::{
-    Engine, Limits, Spawner, SpawnerOptions, StartError, Terminated,
+    Engine, Limits, Peer, Spawner, SpawnerOptions, StartError, Terminated,
     sandbox::{HelperCommand, Level, Sandbox, policy::Policy},
 };
 use tokio::time::timeout;
@@ -24,7 +24,9 @@ async fn cancelled_start_does_not_wait_for_its_preparation() {
     let sandbox = Sandbox::new(helper, Level::Landlock);
     let spawner = Spawner::new(SpawnerOptions::default()).expect("start threads");
     let engine = Engine::with_sandbox(spawner, Some(sandbox), Limits::default());
-    let (session, _) = engine.open_private_session().expect("open session");
+    let (session, _) = engine
+        .open_private_session(Peer::Unverified)
+        .expect("open session");
     let mut start = shell("p", "true");
     start.sandbox = Some(Policy::read_only("/".as_ref()));
 

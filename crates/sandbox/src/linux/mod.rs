@@ -25,6 +25,7 @@ mod preflight;
 mod sandbox;
 mod seccomp;
 mod sys;
+mod turns;
 
 pub use bubblewrap::Mounter;
 pub use helper::{HelperCommand, Program, Step, main as run_helper};

@@ -13,7 +13,6 @@ use outpost_process::{Command, SpawnError, Stdio, Wrapper, WrapperStdio};
 use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use rustix::pipe::PipeFlags;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::bubblewrap::{self, Mounter};
@@ -23,6 +22,7 @@ use super::mounts::{self, Layout, LocalHostPaths};
 use super::placeholder::{Placeholders, is_placeholder};
 use super::plan_check;
 use super::preflight::{self, HostSupport, Unenforceable};
+use super::turns::Turns;
 use crate::error::{MAX_ARGUMENTS, PrepareError, SandboxError};
 use crate::planning::{self, HostFileSystem};
 use crate::policy::Policy;
@@ -38,6 +38,8 @@ pub struct SandboxRequest {
     pub policy: Policy,
     /// The `TMPDIR` of the process, for policies that grant it.
     pub tmpdir: Option<OsString>,
+    /// The client that asks, by which preparations take turns.
+    pub client: usize,
 }
 
 /// The access of a helper that serves file operations.
@@ -67,7 +69,7 @@ pub(super) struct Shared {
     placeholders: Placeholders,
     /// The shared libraries of this program, which the helper needs too.
     libraries: OnceLock<Vec<PathBuf>>,
-    preparations: Arc<Semaphore>,
+    preparations: Turns,
 }
 
 impl Sandbox {
@@ -89,7 +91,7 @@ impl Sandbox {
                 support: Mutex::default(),
                 placeholders: Placeholders::default(),
                 libraries: OnceLock::new(),
-                preparations: Arc::new(Semaphore::new(MAX_PREPARATIONS)),
+                preparations: Turns::new(MAX_PREPARATIONS),
             }),
         }
     }
@@ -167,7 +169,7 @@ impl Sandbox {
         prepared.await.map(PreparedHelper)
     }
 
-    /// Waits for a free preparation slot, then plans and prepares on a blocking thread.
+    /// Waits for the client's turn, then plans and prepares on a blocking thread.
     async fn prepare_within(
         &self,
         limit: Duration,
@@ -177,10 +179,9 @@ impl Sandbox {
     ) -> Result<PreparedProcess, LaunchError> {
         let sandbox = self.clone();
         let preparation = async {
-            let slot = Arc::clone(&self.shared.preparations).acquire_owned().await;
-            let slot = slot.map_err(|_| SandboxError::PlanningPanicked)?;
+            let turn = self.shared.preparations.take(request.client).await;
             let preparation = tokio::task::spawn_blocking(move || {
-                let _slot = slot;
+                let _turn = turn;
                 sandbox.prepare_request(&request, access, program)
             });
             // The task is never cancelled, so it fails only by a panic.
@@ -394,9 +395,10 @@ mod tests {
             args: Vec::new(),
         };
         let sandbox = Sandbox::new(command, Level::default());
-        let _all = Arc::clone(&sandbox.shared.preparations)
-            .try_acquire_many_owned(MAX_PREPARATIONS as u32)
-            .expect("all slots are free");
+        let mut all = Vec::new();
+        for _ in 0..MAX_PREPARATIONS {
+            all.push(sandbox.shared.preparations.take(1).await);
+        }
         let request = SandboxRequest {
             policy: Policy {
                 file_system: FileSystem::restricted(Vec::new()),
@@ -405,6 +407,7 @@ mod tests {
                 workspace_roots: Vec::new(),
             },
             tmpdir: None,
+            client: 2,
         };
         let limit = Duration::from_secs(20);
         let started = tokio::time::Instant::now();

@@ -48,6 +48,7 @@ pub(crate) fn initialize(
         }
         None => {
             let options = SessionOptions {
+                peer: connection.peer,
                 ttl: ttl.unwrap_or(Ttl::For(server.settings.session_ttl)),
                 label: params.session_label.clone(),
                 delivery: delivery.unwrap_or_default(),

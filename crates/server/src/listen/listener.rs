@@ -16,7 +16,7 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::Listen;
-use crate::{Server, http, server::ServerState};
+use crate::{Peer, Server, http, server::ServerState};
 
 /// Delay after a failed accept. Without descriptors or memory the next accept would fail at
 /// once, in a busy loop.
@@ -117,14 +117,14 @@ impl Listener {
     async fn accept(&self, server: &Arc<ServerState>) -> io::Result<()> {
         match &self.endpoint {
             Endpoint::Tcp(listener, _) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, from) = listener.accept().await?;
                 tune(&stream, server.settings.unsent_bytes);
-                http::accept(server, stream);
+                http::accept(server, stream, Peer::Address(from.ip()));
             }
             Endpoint::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
                 if is_same_user(&stream) {
-                    http::accept(server, stream);
+                    http::accept(server, stream, Peer::Owner);
                 } else {
                     tracing::warn!("connection rejected: peer is another user");
                 }

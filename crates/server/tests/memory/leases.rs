@@ -4,18 +4,38 @@ use std::time::Duration;
 
 use outpost_engine::Ttl;
 use outpost_rpc::Received;
-use outpost_server::{Peer as PeerKind, Settings};
+use outpost_server::{Peer as PeerKind, Server, Settings};
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, server};
+use crate::{
+    frozen_clock::FrozenClock,
+    peer::{Peer, server},
+};
 
+/// Whether a session with a process can be resumed after this time.
 async fn resumable_after(detached: Duration, settings: Settings, params: Value) -> bool {
+    // Real processes take real time.
+    let _clock = FrozenClock::new();
     let server = server(settings);
     let mut first = Peer::connect(&server);
     let session = first.initialize(params).await;
+    let sleeps = json!({"processId": "p", "argv": ["sleep", "1000"], "cwd": "file:///", "env": {}});
+    let started = first.call("process/start", sleeps).await;
+    assert_eq!(started["result"]["processId"], "p", "{started}");
+    let resumable = resumable_by_another(detached, &server, first, &session).await;
+    server.kill_all();
+    resumable
+}
+
+async fn resumable_by_another(
+    detached: Duration,
+    server: &Server,
+    first: Peer,
+    session: &str,
+) -> bool {
     drop(first);
     // Wait until the server has detached the session.
-    let mut watcher = Peer::connect_as(&server, PeerKind::Owner);
+    let mut watcher = Peer::connect_as(server, PeerKind::Owner);
     watcher.initialize(json!({"clientName": "w"})).await;
     loop {
         let list = watcher.call("session/list", json!({})).await;
@@ -23,9 +43,7 @@ async fn resumable_after(detached: Duration, settings: Settings, params: Value) 
             .as_array()
             .expect("a list")
             .clone();
-        let entry = sessions
-            .iter()
-            .find(|entry| entry["sessionId"] == session.as_str());
+        let entry = sessions.iter().find(|entry| entry["sessionId"] == session);
         if entry.expect("it is there")["attached"] == false {
             break;
         }
@@ -39,7 +57,7 @@ async fn resumable_after(detached: Duration, settings: Settings, params: Value) 
         watcher.call("environment/status", json!({})).await;
         left -= step;
     }
-    let mut second = Peer::connect(&server);
+    let mut second = Peer::connect(server);
     let response = second
         .call("initialize", json!({"resumeSessionId": session}))
         .await;
@@ -50,7 +68,7 @@ async fn resumable_after(detached: Duration, settings: Settings, params: Value) 
             format!("unknown session id {session}")
         );
     }
-    response["result"]["sessionId"] == session.as_str()
+    response["result"]["sessionId"] == session
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,6 +98,28 @@ async fn unlimited_lease_lasts_if_allowed() {
     };
     let days = Duration::from_secs(5 * 24 * 3600);
     assert!(resumable_after(days, settings, json!({"detachedTtlMs": null})).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_of_a_session_without_processes_is_a_minute() {
+    let settings = Settings {
+        max_session_ttl: Ttl::Unlimited,
+        ..Settings::default()
+    };
+    for (params, seconds) in [
+        (json!({"detachedTtlMs": null}), 60),
+        (json!({"detachedTtlMs": 3_600_000}), 60),
+        (json!({"detachedTtlMs": 20_000}), 20),
+    ] {
+        for (detached, resumable) in [(seconds - 1, true), (seconds, false)] {
+            let server = server(settings.clone());
+            let mut first = Peer::connect(&server);
+            let session = first.initialize(params.clone()).await;
+            let detached = Duration::from_secs(detached);
+            let resumed = resumable_by_another(detached, &server, first, &session).await;
+            assert_eq!(resumed, resumable, "{params} after {detached:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

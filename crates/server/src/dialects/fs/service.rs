@@ -76,7 +76,8 @@ impl FileService {
         let permit = self.running.acquire().await;
         let (host, engine) = (&self.connection.server.host, &self.connection.server.engine);
         let policy = sandbox.and_then(|sandbox| sandbox.into_policy(host.info.cwd.as_path()));
-        let executor = engine.file_executor(policy, &host.environment, access, self.files);
+        let client = (self.connection.peer, Arc::as_ptr(&self.connection).addr());
+        let executor = engine.file_executor(client, policy, &host.environment, access, self.files);
         let executor = executor.await;
         let (executor, exit) = executor.map_err(|error| convert::start_error(&error))?;
         let result = self.on_thread(move || operation(executor)).await;

@@ -77,7 +77,10 @@ impl Scopes {
 impl Scope {
     /// Opens a scope. Returns `None` if the server is shutting down.
     fn open(connection: &Arc<Connection>) -> Option<Arc<Self>> {
-        let (session, epoch) = connection.server.engine.open_private_session()?;
+        let (session, epoch) = connection
+            .server
+            .engine
+            .open_private_session(connection.peer)?;
         Some(Arc::new(Scope {
             session,
             epoch,
