@@ -1,10 +1,13 @@
 //! Tests `outpost run --detach` on a server named with `--on`.
 
-use outpost_testkit::{Server, Transport, deadline};
-use serde_json::json;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use outpost_testkit::{Server, TestUser, Transport, deadline};
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use super::{command, finish, text};
+use super::{command, finish, new_user, text};
 use crate::outpost;
 
 async fn server_on(transport: Transport) -> (Server, String) {
@@ -34,39 +37,108 @@ async fn unix_socket_server_works_like_the_per_user_server() {
     assert_eq!(output(&["logs", "--on", &url, "-f", id]).await, "hi\n");
 }
 
-#[tokio::test]
-async fn tcp_id_contains_the_session_id() {
-    let (server, url) = server_on(Transport::WebSocket).await;
-    let script = "echo hi; exec sleep 1000";
-    let id = output(&["run", "--detach", "--on", &url, "--", "sh", "-c", script]).await;
-    let id = id.trim_end();
-    let (session, process) = id.split_once('/').expect("SESSION/PROCESS");
-    assert_eq!((session.len(), process.len()), (36, 8), "{id}");
-    let kill = output(&["kill", "--on", &url, id]).await;
-    assert!(kill.starts_with(&format!("{process} has ended")), "{kill}");
-    assert_eq!(output(&["logs", "--on", &url, "-f", id]).await, "hi\n");
+/// Returns the session id that is stored for a process.
+fn stored_session(user: &TestUser, process: &str) -> String {
+    let stored = fs::read_to_string(user.key_file(process)).expect("a stored key");
+    let stored: Value = serde_json::from_str(&stored).expect("JSON");
+    stored["session"].as_str().expect("a session id").to_owned()
+}
 
-    let short = outpost().run(&["logs", "--on", &url, process]).await;
-    assert_eq!(short.code, Some(1));
-    assert!(short.stderr.contains("SESSION/PROCESS"), "{short:?}");
-    let unknown = outpost()
-        .run(&["logs", "--on", &url, &format!("{session}/nope")])
-        .await;
+#[tokio::test]
+async fn tcp_session_id_is_in_a_private_file_and_not_in_the_id() {
+    let (server, url) = server_on(Transport::WebSocket).await;
+    let user = new_user();
+    let script = "echo hi; exec sleep 1000";
+    let run = ["run", "--detach", "--on", &url, "--", "sh", "-c", script];
+    let id = user.output(&run).await;
+    let id = id.trim_end();
+    assert_eq!(id.len(), 8, "{id}");
+    let session = stored_session(&user, id);
+    let file = fs::metadata(user.key_file(id)).unwrap();
+    assert_eq!(file.mode() & 0o777, 0o600);
+    let folder = user.key_file("").metadata().unwrap();
+    assert_eq!(folder.mode() & 0o777, 0o700);
+
+    let kill = user.output(&["kill", "--on", &url, &id[..4]]).await;
+    assert!(kill.starts_with(&format!("{id} has ended")), "{kill}");
+    assert_eq!(user.output(&["logs", "--on", &url, "-f", id]).await, "hi\n");
+    // The form that contains the session id works without the file, as before.
+    let full = format!("{session}/{id}");
+    assert_eq!(output(&["logs", "--on", &url, "-f", &full]).await, "hi\n");
+
+    let other = new_user();
+    let stranger = other.run(&["logs", "--on", &url, id]).await;
+    assert_eq!(stranger.code, Some(1));
+    assert!(
+        stranger.stderr.contains("has no key of one with this id"),
+        "{stranger:?}"
+    );
+    let name = format!("{session}/nope");
+    let unknown = outpost().run(&["logs", "--on", &url, &name]).await;
     assert_eq!(unknown.code, Some(1));
     assert!(unknown.stderr.contains("no process nope"), "{unknown:?}");
-    assert!(!unknown.stderr.contains(session), "keys stay out of errors");
-    assert!(!server.stderr().contains(session), "and out of the log");
+    assert!(
+        !unknown.stderr.contains(&session),
+        "keys stay out of errors"
+    );
+    assert!(!server.stderr().contains(&session), "and out of the log");
+}
+
+#[tokio::test]
+async fn key_of_an_ended_session_is_removed() {
+    let (server, url) = server_on(Transport::WebSocket).await;
+    let user = new_user();
+    let run = ["run", "--detach", "--on", &url, "--", "sleep", "1000"];
+    let id = user.output(&run).await;
+    let id = id.trim_end();
+    let session = stored_session(&user, id);
+    let client = server.connect().await;
+    let resume = json!({"clientName": "t", "resumeSessionId": session});
+    client.call("initialize", resume).await;
+    client.notify("initialized", json!({})).await;
+    client.call("session/close", json!({})).await;
+    drop(client);
+    let gone = user.run(&["logs", "--on", &url, id]).await;
+    assert_eq!(gone.code, Some(1));
+    let message =
+        format!("outpost: no process {id}: it has ended, and its server has forgotten it\n");
+    assert_eq!(gone.stderr, message);
+    assert!(!user.key_file(id).exists());
+}
+
+#[tokio::test]
+async fn detached_work_needs_a_place_for_its_key() {
+    let (server, url) = server_on(Transport::WebSocket).await;
+    let user = new_user();
+    fs::write(user.dir().join("state"), "").unwrap();
+    let run = ["run", "--detach", "--on", &url, "--", "sleep", "1000"];
+    let rejected = user.run(&run).await;
+    assert_eq!((rejected.code, rejected.stdout.as_str()), (Some(1), ""));
+    assert!(
+        rejected.stderr.contains("cannot store the key"),
+        "{rejected:?}"
+    );
+    // The command isn't started, and its session is closed.
+    deadline::poll_until("the end of the session", || {
+        server.stderr().contains("session closed").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn logs_over_tcp_yield_to_kill_and_resume() {
-    let (server, url) = server_on(Transport::WebSocket).await;
+    let (_server, url) = server_on(Transport::WebSocket).await;
+    let user = new_user();
     let script = "trap 'echo bye; exit 3' TERM; trap 'echo again' USR1; echo hi
         while :; do sleep 1000 & wait; done";
-    let id = output(&["run", "--detach", "--on", &url, "--", "sh", "-c", script]).await;
+    let id = user
+        .output(&["run", "--detach", "--on", &url, "--", "sh", "-c", script])
+        .await;
     let id = id.trim_end();
     let follow = ["logs", "--on", &url, "-f", id];
-    let mut following = command(&follow, server.tag()).spawn().expect("spawn");
+    let mut following = command(&follow, user.tag());
+    following.env("XDG_STATE_HOME", user.dir().join("state"));
+    let mut following = following.spawn().expect("spawn");
     let stdout = following.stdout.take().expect("piped");
     let mut lines = BufReader::new(stdout).lines();
     let mut prints = async |printed: Option<&str>| {
@@ -75,10 +147,10 @@ async fn logs_over_tcp_yield_to_kill_and_resume() {
     };
     prints(Some("hi")).await;
     for _ in 0..3 {
-        output(&["kill", "-USR1", "--on", &url, id]).await;
+        user.output(&["kill", "-USR1", "--on", &url, id]).await;
         prints(Some("again")).await;
     }
-    let kill = output(&["kill", "--on", &url, id]).await;
+    let kill = user.output(&["kill", "--on", &url, id]).await;
     assert!(kill.ends_with(" has ended with 3\n"), "{kill}");
     prints(Some("bye")).await;
     prints(None).await;
@@ -90,20 +162,23 @@ async fn logs_over_tcp_yield_to_kill_and_resume() {
 #[tokio::test]
 async fn second_logs_over_tcp_explains_what_to_do() {
     let (server, url) = server_on(Transport::WebSocket).await;
+    let user = new_user();
     let script = "echo hi; exec sleep 1000";
-    let id = output(&["run", "--detach", "--on", &url, "--", "sh", "-c", script]).await;
+    let id = user
+        .output(&["run", "--detach", "--on", &url, "--", "sh", "-c", script])
+        .await;
     let id = id.trim_end();
     let client = server.connect().await;
-    let (session, process) = id.split_once('/').expect("SESSION/PROCESS");
+    let session = stored_session(&user, id);
     let resume = json!({"clientName": "t", "resumeSessionId": session});
     client.call("initialize", resume).await;
     client.notify("initialized", json!({})).await;
-    let second = outpost().run(&["logs", "--on", &url, id]).await;
+    let second = user.run(&["logs", "--on", &url, id]).await;
     assert_eq!(second.code, Some(1), "{second:?}");
-    let message = format!("cannot use {process}: another command is attached to its session, ");
+    let message = format!("cannot use {id}: another command is attached to its session, ");
     assert!(second.stderr.contains(&message), "{second:?}");
     assert!(second.stderr.contains("unix socket"), "{second:?}");
-    client.terminate(process).await;
+    client.terminate(id).await;
 }
 
 #[tokio::test]
@@ -125,9 +200,10 @@ async fn failed_start_leaves_no_session() {
 #[tokio::test]
 async fn default_server_keeps_a_session_for_a_day() {
     let server = outpost().start().await;
+    let user = new_user();
     let url = &server.urls()[0];
     let script = "echo hi; exec sleep 1000";
-    let started = outpost()
+    let started = user
         .run(&["run", "--detach", "--on", url, "--", "sh", "-c", script])
         .await;
     assert_eq!(started.code, Some(0), "{started:?}");
@@ -136,8 +212,8 @@ async fn default_server_keeps_a_session_for_a_day() {
         "outpost: the server keeps it for 24h without a connection\n"
     );
     let id = started.stdout.trim_end();
-    output(&["kill", "--on", url, id]).await;
-    assert_eq!(output(&["logs", "--on", url, "-f", id]).await, "hi\n");
+    user.output(&["kill", "--on", url, id]).await;
+    assert_eq!(user.output(&["logs", "--on", url, "-f", id]).await, "hi\n");
 }
 
 #[tokio::test]

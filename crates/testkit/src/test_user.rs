@@ -43,11 +43,17 @@ impl TestUser {
         self.dir().join("outpost/server.sock")
     }
 
+    /// The file with the key of a process on a server that doesn't list its sessions.
+    pub fn key_file(&self, process: &str) -> PathBuf {
+        self.dir().join("state/outpost/sessions").join(process)
+    }
+
     /// Builds a command of this user.
     pub fn command(&self) -> ServerCommand {
         let runtime_dir = self.dir().display().to_string();
         ServerCommand::new(&self.binary)
             .env("XDG_RUNTIME_DIR", &runtime_dir)
+            .env("XDG_STATE_HOME", &format!("{runtime_dir}/state"))
             .env(TestTag::VARIABLE, self.tag.as_str())
     }
 

@@ -56,7 +56,7 @@ pub(crate) async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
         Err(signal) => return Ok(exit::of_signal(signal)),
     };
     let outcome = attach_stdio(args, &found, &process, &remote, &mut signals).await?;
-    let code = report(&found, &process, &remote, outcome).await;
+    let code = report(on, &found, &process, &remote, outcome).await;
     drop(process);
     remote.close().await?;
     Ok(code)
@@ -64,6 +64,7 @@ pub(crate) async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
 
 /// Reports the outcome. The work continues in any case.
 async fn report(
+    on: Option<&str>,
     found: &Found,
     process: &Process,
     remote: &RemoteExecutor,
@@ -78,8 +79,9 @@ async fn report(
     };
     match outcome {
         Outcome::Detached => {
+            let again = detached::attach_command(on, found);
             print(&format!(
-                "detached from {id}, which continues; `outpost attach {id}` attaches again"
+                "detached from {id}, which continues; `{again}` attaches again"
             ));
             ExitCode::SUCCESS
         }

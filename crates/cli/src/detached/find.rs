@@ -5,12 +5,13 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use outpost_client::{
     ConnectionState, DeliveryMode, Error, ErrorKind, Executor, Lease, ProcessEntry, ProcessPeek,
-    ReconnectFailure, RemoteExecutor, SessionEntry,
+    ReconnectFailure, RemoteExecutor, SessionEntry, public_address,
 };
 use tokio::time::timeout;
 
 use super::{
     server::{brief_options, connect_if_running},
+    session_keys::{SessionKey, SessionKeys},
     sessions::{is_detached_work, list},
 };
 use crate::render::visible::visible;
@@ -85,32 +86,55 @@ pub(crate) fn has_been_taken_over(state: &ConnectionState) -> bool {
     *cause == ReconnectFailure::TakenOver
 }
 
-/// Finds a process by its name. If the name contains a session id, the session is attached to until
-/// the result is dropped.
+/// Finds a process by its name. If the server doesn't list its sessions, the session is attached to
+/// until the result is dropped.
 pub(crate) async fn open(on: Option<&str>, name: &str, claim: Claim) -> anyhow::Result<Opened> {
-    // SESSION/PROCESS, for servers that don't list their sessions.
+    // SESSION/PROCESS, which other users can read in /proc.
     if let Some((session, process)) = name.split_once('/') {
-        return resume(on, session, process, claim).await;
+        let key = SessionKey {
+            process: process.to_owned(),
+            session: session.to_owned(),
+        };
+        return resume(on, &key, claim).await;
+    }
+    if let Some(server) = on.filter(|on| !on.starts_with("unix:"))
+        && let Ok(keys) = SessionKeys::of_user()
+        && let Some(key) = keys.find(server, name)?
+    {
+        let opened = resume(on, &key, claim).await;
+        if opened.as_ref().is_err_and(is_gone) {
+            keys.remove(&key.process);
+        }
+        return opened;
     }
     let Some(remote) = connect_if_running(on, brief_options()).await? else {
         bail!("no process {name}: your server is not running");
     };
     if on.is_some() && !remote.capabilities().session_list {
+        let keys = SessionKeys::of_user()?.shown();
         bail!(
-            "no process {name}: this server doesn't list its processes, so the full name is needed: \
-             SESSION/PROCESS as `outpost run --detach` printed it"
+            "no process {name}: this server doesn't list its processes, and {keys} has no key of \
+             one with this id; use the account that started it"
         );
     }
     let found = pick(&list(&remote).await?, name)?;
     Ok(Opened { remote, found })
 }
 
-async fn resume(
-    on: Option<&str>,
-    session: &str,
-    process: &str,
-    claim: Claim,
-) -> anyhow::Result<Opened> {
+/// Returns whether a process or its session no longer exists.
+fn is_gone(error: &anyhow::Error) -> bool {
+    error.is::<Gone>()
+}
+
+/// A process that no longer exists.
+#[derive(Debug, thiserror::Error)]
+#[error("no process {process}: it has ended, and its server has forgotten it")]
+struct Gone {
+    process: String,
+}
+
+async fn resume(on: Option<&str>, key: &SessionKey, claim: Claim) -> anyhow::Result<Opened> {
+    let SessionKey { process, session } = key;
     let mut takeovers = 0;
     let (remote, processes) = loop {
         takeovers += usize::from(claim == Claim::Take);
@@ -125,10 +149,12 @@ async fn resume(
     let processes = processes.context("cannot list the session's processes")?;
     let entry = processes
         .into_iter()
-        .find(|entry| entry.process_id == process);
-    let entry = entry.with_context(|| unknown(process))?;
+        .find(|entry| entry.process_id == *process);
+    let entry = entry.ok_or_else(|| Gone {
+        process: process.clone(),
+    })?;
     let found = Found {
-        session_id: session.to_owned(),
+        session_id: session.clone(),
         attached: false,
         entry,
     };
@@ -148,14 +174,23 @@ async fn attach(
         .lease(Lease::ServerDefault)
         .delivery(DeliveryMode::Push);
     let remote = connect_if_running(on, options).await;
-    if let Err(error) = &remote
-        && let Some(Error::Rejected { kind, .. }) = error.downcast_ref()
-        && *kind == ErrorKind::SessionAttached
-    {
-        bail!(
-            "cannot use {process}: another command is attached to its session, and SESSION/PROCESS \
-             allows only one; end that command, or use the server's unix socket, which allows more"
-        );
+    let rejection = match &remote {
+        Err(error) => match error.downcast_ref() {
+            Some(Error::Rejected { kind, .. }) => Some(*kind),
+            _ => None,
+        },
+        Ok(_) => None,
+    };
+    match rejection {
+        Some(ErrorKind::SessionAttached) => bail!(
+            "cannot use {process}: another command is attached to its session, which allows only \
+             one over ws://; end that command, or use the server's unix socket, which allows more"
+        ),
+        // Its message contains the session id, which is a key.
+        Some(ErrorKind::UnknownSession) => bail!(Gone {
+            process: process.to_owned(),
+        }),
+        _ => {}
     }
     remote?.with_context(|| format!("no process {process}: your server is not running"))
 }
@@ -190,6 +225,15 @@ fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Found> {
         }
     }
     bail!(unknown(name))
+}
+
+/// The command that attaches to a process again.
+pub(crate) fn attach_command(on: Option<&str>, found: &Found) -> String {
+    let id = found.name();
+    match on {
+        Some(on) => format!("outpost attach --on {} {id}", public_address(on)),
+        None => format!("outpost attach {id}"),
+    }
 }
 
 fn unknown(name: &str) -> String {

@@ -4,13 +4,15 @@
 //! - [`server`]: connects to the user's own server, or to a URL
 //! - [`sessions`]: lists and labels of sessions
 //! - [`mod@start`], [`find`]: start a process, and find one by its name
+//! - [`session_keys`]: keys of sessions on servers that don't list them
 
 mod find;
 mod server;
+mod session_keys;
 mod sessions;
 mod start;
 
-pub(crate) use find::{Claim, Found, has_been_taken_over, open};
+pub(crate) use find::{Claim, Found, attach_command, has_been_taken_over, open};
 pub(crate) use server::{brief_options, connect, connect_if_running};
 pub(crate) use sessions::{command_of, label_of, list, processes};
 pub(crate) use start::start;

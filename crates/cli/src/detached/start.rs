@@ -6,7 +6,11 @@ use anyhow::Context;
 use outpost_client::{DeliveryMode, Error, Executor, Lease, RemoteExecutor, RemoteOptions, Start};
 use uuid::Uuid;
 
-use super::{connect, sessions::label_for};
+use super::{
+    connect,
+    session_keys::{SessionKey, SessionKeys},
+    sessions::label_for,
+};
 use crate::render::out::note;
 
 const ID_ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
@@ -16,7 +20,7 @@ const INVALID_PARAMS: i64 = -32602;
 /// The lease where an unlimited one is rejected: the default maximum of a server.
 const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Starts a process in a session of its own, and returns its name. `command` is its command line,
+/// Starts a process in a session of its own, and returns its id. `command` is its command line,
 /// for lists. The inner error is that of the command, the outer one that of the server.
 pub(crate) async fn start(
     on: Option<&str>,
@@ -24,16 +28,25 @@ pub(crate) async fn start(
     command: &str,
 ) -> anyhow::Result<Result<String, Error>> {
     let remote = create_session(on, command).await?;
-    let name = random_id();
-    match remote.start(start.id(&name)).await {
+    let id = random_id();
+    let keys = match store_key(on, &remote, &id) {
+        Ok(keys) => keys,
+        Err(error) => {
+            let _ = remote.close_session().await;
+            return Err(error);
+        }
+    };
+    match remote.start(start.id(&id)).await {
         Ok(process) => process.detach(),
         Err(error) => {
+            if let Some(keys) = keys {
+                keys.remove(&id);
+            }
             // An empty session would stay forever.
             let _ = remote.close_session().await;
             return Ok(Err(error));
         }
     }
-    let id = full_name(&remote, &name)?;
     remote.close().await?;
     Ok(Ok(id))
 }
@@ -67,14 +80,25 @@ async fn create_session(on: Option<&str>, command: &str) -> anyhow::Result<Remot
     Ok(remote)
 }
 
-/// The name of the process. It contains the session id if the server doesn't list its sessions.
-fn full_name(remote: &RemoteExecutor, name: &str) -> anyhow::Result<String> {
-    if remote.capabilities().session_list {
-        return Ok(name.to_owned());
-    }
+/// Stores the session id if the server doesn't list its sessions. Before the start, because work
+/// without a key would be out of reach.
+fn store_key(
+    on: Option<&str>,
+    remote: &RemoteExecutor,
+    id: &str,
+) -> anyhow::Result<Option<SessionKeys>> {
+    let (Some(server), false) = (on, remote.capabilities().session_list) else {
+        return Ok(None);
+    };
     let session = remote.session_id();
     let session = session.context("the server has no sessions, which detached work needs")?;
-    Ok(format!("{session}/{name}"))
+    let keys = SessionKeys::of_user()?;
+    let key = SessionKey {
+        process: id.to_owned(),
+        session: session.to_owned(),
+    };
+    keys.add(server, &key)?;
+    Ok(Some(keys))
 }
 
 /// Returns whether the server rejects the lease.
