@@ -1,4 +1,4 @@
-//! Starting and stopping a server process so that it can exit gracefully.
+//! Starts and terminates an MCP server or a command so that it can exit gracefully.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base64::{Base64Bytes, as_text};
-use crate::{NativePath, Setting, Stream, TerminalSize, parse_params};
+use crate::{NativePath, Override, Stream, TerminalSize, parse_params};
 
 /// Params of `process/spawn`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,13 +44,13 @@ pub struct SpawnParams {
     #[serde(default, deserialize_with = "optional_object")]
     pub size: Option<TerminalSize>,
     /// The cap of each output stream, in bytes; absent for 1 MiB, `null` for none.
-    #[serde(default, skip_serializing_if = "Setting::is_unspecified")]
+    #[serde(default, skip_serializing_if = "Override::is_unspecified")]
     #[schemars(with = "Option<u64>", extend("default" = 1_048_576))]
-    pub output_bytes_cap: Setting<u64>,
+    pub output_bytes_cap: Override<u64>,
     /// The timeout after which the process tree is killed; absent for 10 s, `null` for none.
-    #[serde(default, skip_serializing_if = "Setting::is_unspecified")]
+    #[serde(default, skip_serializing_if = "Override::is_unspecified")]
     #[schemars(with = "Option<i64>", range(min = 0), extend("default" = 10_000))]
-    pub timeout_ms: Setting<i64>,
+    pub timeout_ms: Override<i64>,
 }
 
 /// Params of `process/writeStdin`.

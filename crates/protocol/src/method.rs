@@ -143,20 +143,20 @@ macro_rules! methods {
 
 methods! {
     Initialize           "initialize"             Handshake         Handshake (InitializeParams) -> (InitializeResult);
-    ProcessStart         "process/start"          Exec              Process   (StartParams) -> (StartResult);
-    ProcessRead          "process/read"           Exec              Process   (ReadParams) -> (ReadResult);
-    ProcessWrite         "process/write"          Exec              Process   (WriteParams) -> (WriteResult);
+    ProcessStart         "process/start"          Exec              Keyed     (StartParams) -> (StartResult);
+    ProcessRead          "process/read"           Exec              Keyed     (ReadParams) -> (ReadResult);
+    ProcessWrite         "process/write"          Exec              Keyed     (WriteParams) -> (WriteResult);
     ProcessSignal        "process/signal"         Exec              Control   (SignalParams) -> (Empty);
     ProcessTerminate     "process/terminate"      Exec              Control   (TerminateParams) -> (TerminateResult);
     ProcessResize        "process/resize"         Exec              Control   (ResizeParams) -> (Empty);
     ProcessList          "process/list"           Exec              Free      (Empty) -> (ListResult);
-    ProcessSpawn         "process/spawn"          App               Process   (SpawnParams) -> (Empty);
-    ProcessWriteStdin    "process/writeStdin"     App               Process   (WriteStdinParams) -> (Empty);
+    ProcessSpawn         "process/spawn"          App               Keyed     (SpawnParams) -> (Empty);
+    ProcessWriteStdin    "process/writeStdin"     App               Keyed     (WriteStdinParams) -> (Empty);
     ProcessResizePty     "process/resizePty"      App               Control   (ResizePtyParams) -> (Empty);
     ProcessKill          "process/kill"           App               Control   (KillParams) -> (Empty);
-    CommandExec          "command/exec"           App               Process   (CommandParams) -> (CommandResult)
+    CommandExec          "command/exec"           App               Keyed     (CommandParams) -> (CommandResult)
                                                                               "v0" (V0ExecParams) -> (V0ExecResult);
-    CommandExecWrite     "command/exec/write"     App               Process   (CommandWriteParams) -> (Empty)
+    CommandExecWrite     "command/exec/write"     App               Keyed     (CommandWriteParams) -> (Empty)
                                                                               "v0" (V0WriteParams) -> (V0WriteResult);
     CommandExecResize    "command/exec/resize"    App               Control   (CommandResizeParams) -> (Empty);
     CommandExecTerminate "command/exec/terminate" App               Control   (CommandTerminateParams) -> (Empty)
@@ -166,21 +166,21 @@ methods! {
     SessionClose         "session/close"          Exec              Free      (SessionCloseParams) -> (SessionCloseResult);
     SessionList          "session/list"           Exec              Free      (Empty) -> (SessionListResult);
     ConfigRead           "config/read"            App               Free      (ConfigReadParams) -> (ConfigReadResult);
-    FsReadFile           "fs/readFile"            Filesystem        Process   (FsReadFileParams) -> (FsReadFileResult);
-    FsOpen               "fs/open"                Filesystem        Process   (FsOpenParams) -> (FsOpenResult);
-    FsReadBlock          "fs/readBlock"           Filesystem        Process   (FsReadBlockParams) -> (FsReadBlockResult);
+    FsReadFile           "fs/readFile"            Filesystem        Keyed     (FsReadFileParams) -> (FsReadFileResult);
+    FsOpen               "fs/open"                Filesystem        Keyed     (FsOpenParams) -> (FsOpenResult);
+    FsReadBlock          "fs/readBlock"           Filesystem        Keyed     (FsReadBlockParams) -> (FsReadBlockResult);
     FsClose              "fs/close"               Filesystem        Control   (FsCloseParams) -> (Empty);
-    FsWriteFile          "fs/writeFile"           Filesystem        Process   (FsWriteFileParams) -> (Empty);
-    FsCreateDirectory    "fs/createDirectory"     Filesystem        Process   (FsCreateDirectoryParams) -> (Empty) performs CreateDirectory;
-    FsGetMetadata        "fs/getMetadata"         Filesystem        Process   (FsGetMetadataParams) -> (FileMetadata) performs GetMetadata;
-    FsCanonicalize       "fs/canonicalize"        Filesystem        Process   (FsCanonicalizeParams) -> (FsCanonicalizeResult) performs Canonicalize;
-    FsReadDirectory      "fs/readDirectory"       Filesystem        Process   (FsReadDirectoryParams) -> (FsReadDirectoryResult) performs ReadDirectory;
-    FsWalk               "fs/walk"                Filesystem        Process   (FsWalkParams) -> (WalkResult) performs Walk;
-    FsRemove             "fs/remove"              Filesystem        Process   (FsRemoveParams) -> (Empty) performs Remove;
-    FsCopy               "fs/copy"                Filesystem        Process   (FsCopyParams) -> (Empty) performs Copy;
-    FsCreateStream       "fs/createStream"        Filesystem        Process   (FsCreateStreamParams) -> (Empty);
-    FsWriteBlock         "fs/writeBlock"          Filesystem        Process   (FsWriteBlockParams) -> (Empty);
-    FsCommit             "fs/commit"              Filesystem        Process   (FsCommitParams) -> (Empty);
+    FsWriteFile          "fs/writeFile"           Filesystem        Keyed     (FsWriteFileParams) -> (Empty);
+    FsCreateDirectory    "fs/createDirectory"     Filesystem        Keyed     (FsCreateDirectoryParams) -> (Empty) performs CreateDirectory;
+    FsGetMetadata        "fs/getMetadata"         Filesystem        Keyed     (FsGetMetadataParams) -> (FileMetadata) performs GetMetadata;
+    FsCanonicalize       "fs/canonicalize"        Filesystem        Keyed     (FsCanonicalizeParams) -> (FsCanonicalizeResult) performs Canonicalize;
+    FsReadDirectory      "fs/readDirectory"       Filesystem        Keyed     (FsReadDirectoryParams) -> (FsReadDirectoryResult) performs ReadDirectory;
+    FsWalk               "fs/walk"                Filesystem        Keyed     (FsWalkParams) -> (WalkResult) performs Walk;
+    FsRemove             "fs/remove"              Filesystem        Keyed     (FsRemoveParams) -> (Empty) performs Remove;
+    FsCopy               "fs/copy"                Filesystem        Keyed     (FsCopyParams) -> (Empty) performs Copy;
+    FsCreateStream       "fs/createStream"        Filesystem        Keyed     (FsCreateStreamParams) -> (Empty);
+    FsWriteBlock         "fs/writeBlock"          Filesystem        Keyed     (FsWriteBlockParams) -> (Empty);
+    FsCommit             "fs/commit"              Filesystem        Keyed     (FsCommitParams) -> (Empty);
     HttpRequest          "http/request"           Http              Free      (HttpRequestParams) -> (HttpRequestResult);
 }
 
@@ -211,7 +211,7 @@ pub enum Lane {
     /// Handled at once, even when other requests are rejected for overload.
     Control,
     /// In order among requests about the same process, handle or path.
-    Process,
+    Keyed,
     /// In any order.
     Free,
 }

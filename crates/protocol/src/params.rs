@@ -123,7 +123,7 @@ impl TryFrom<PathBuf> for NativePath {
 
 /// A setting that has a default and can be switched off. `null` and absent differ here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Setting<T> {
+pub enum Override<T> {
     /// Absent: the server's default.
     #[default]
     Unspecified,
@@ -133,7 +133,7 @@ pub enum Setting<T> {
     Value(T),
 }
 
-impl<T> Setting<T> {
+impl<T> Override<T> {
     /// Combines two members: a value, and a switch that turns it off.
     pub fn switched(value: Option<T>, off: bool) -> Self {
         match value {
@@ -158,7 +158,7 @@ impl<T> Setting<T> {
     }
 }
 
-impl<T: Serialize> Serialize for Setting<T> {
+impl<T: Serialize> Serialize for Override<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Unspecified | Self::Off => serializer.serialize_none(),
@@ -167,7 +167,7 @@ impl<T: Serialize> Serialize for Setting<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Setting<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Override<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Option::deserialize(deserializer)?.map_or(Self::Off, Self::Value))
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    Delivery, EndedProcess, EnvironmentInfo, HostInfo, ProcessEntry, Setting, parse_params,
+    Delivery, EndedProcess, EnvironmentInfo, HostInfo, Override, ProcessEntry, parse_params,
 };
 
 /// The `protocolVersion` of the result.
@@ -39,9 +39,9 @@ pub struct InitializeParams {
     /// The session to resume; absent for a new one.
     pub resume_session_id: Option<String>,
     /// The lifetime of the session without a connection; `null` is until it is closed.
-    #[serde(default, skip_serializing_if = "Setting::is_unspecified")]
+    #[serde(default, skip_serializing_if = "Override::is_unspecified")]
     #[schemars(with = "Option<u64>")]
-    pub detached_ttl_ms: Setting<u64>,
+    pub detached_ttl_ms: Override<u64>,
     /// A name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_label: Option<String>,

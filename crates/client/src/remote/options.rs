@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use outpost_protocol::Setting;
+use outpost_protocol::Override;
 
 use super::TlsConfig;
 
@@ -136,12 +136,12 @@ pub enum Lease {
     UntilClosed,
 }
 
-impl From<Lease> for Setting<u64> {
+impl From<Lease> for Override<u64> {
     fn from(lease: Lease) -> Self {
         match lease {
-            Lease::ServerDefault => Setting::Unspecified,
-            Lease::For(time) => Setting::Value(crate::start::millis(time)),
-            Lease::UntilClosed => Setting::Off,
+            Lease::ServerDefault => Override::Unspecified,
+            Lease::For(time) => Override::Value(crate::start::millis(time)),
+            Lease::UntilClosed => Override::Off,
         }
     }
 }

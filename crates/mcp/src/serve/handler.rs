@@ -132,7 +132,7 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(message, None));
         };
         let Ok(_permit) = self.server.call_permits.try_acquire() else {
-            let calls = self.server.limits().calls;
+            let calls = self.server.limits().concurrent_calls;
             let response = ToolError::TooManyCalls { calls }.into_response();
             return response.map(Into::into);
         };

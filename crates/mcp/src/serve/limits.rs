@@ -8,9 +8,9 @@ use super::OutputRetention;
 #[derive(Clone, Debug)]
 pub struct ToolLimits {
     /// Default timeout of `run_command`.
-    pub run: Duration,
+    pub run_timeout: Duration,
     /// Maximum timeout of `run_command`.
-    pub run_max: Duration,
+    pub run_timeout_max: Duration,
     /// Maximum time that a call waits for output.
     pub wait_max: Duration,
     /// Default time that `start_process` waits for the first output.
@@ -30,27 +30,27 @@ pub struct ToolLimits {
     /// Time for their responses to be written after that.
     pub write_drain: Duration,
     /// Default size of each output stream in a response.
-    pub output: usize,
+    pub output_bytes: usize,
     /// Maximum size of each output stream in a response.
-    pub output_max: usize,
+    pub output_bytes_max: usize,
     /// Output that is kept of each stream of a process.
     pub retention: OutputRetention,
     /// Maximum number of running processes.
-    pub running: usize,
+    pub running_processes: usize,
     /// Maximum number of exited processes whose output is kept.
-    pub exited: usize,
+    pub exited_processes: usize,
     /// Maximum total output of those.
     pub exited_bytes: usize,
     /// Maximum number of concurrent calls.
-    pub calls: usize,
+    pub concurrent_calls: usize,
     /// Maximum size of a message from the client.
     pub message_bytes: usize,
     /// Default size of file content in a response.
-    pub file: usize,
+    pub file_bytes: usize,
     /// Maximum size of file content in a response.
-    pub file_max: usize,
+    pub file_bytes_max: usize,
     /// Maximum size of a file that is edited or searched.
-    pub file_whole: u64,
+    pub whole_file_bytes: u64,
     /// Default number of file lines in a response.
     pub lines: u64,
     /// Maximum length of a line in a response.
@@ -71,8 +71,8 @@ pub struct ToolLimits {
     pub search_files: usize,
     /// Maximum number of bytes read per search.
     pub search_bytes: u64,
-    /// Timeout of a search or another file operation.
-    pub search: Duration,
+    /// Timeout of a search. Other file operations report their progress against it.
+    pub search_timeout: Duration,
     /// Number of concurrent file operations per call.
     pub concurrency: usize,
 }
@@ -80,8 +80,8 @@ pub struct ToolLimits {
 impl Default for ToolLimits {
     fn default() -> Self {
         ToolLimits {
-            run: Duration::from_secs(120),
-            run_max: Duration::from_secs(24 * 60 * 60),
+            run_timeout: Duration::from_secs(120),
+            run_timeout_max: Duration::from_secs(24 * 60 * 60),
             wait_max: Duration::from_secs(10 * 60),
             first_output: Duration::from_secs(1),
             drain: Duration::from_secs(1),
@@ -91,21 +91,21 @@ impl Default for ToolLimits {
             progress: Duration::from_secs(1),
             call_drain: Duration::from_secs(1),
             write_drain: Duration::from_secs(1),
-            output: 20_000,
-            output_max: 200_000,
+            output_bytes: 20_000,
+            output_bytes_max: 200_000,
             retention: OutputRetention {
                 head: 128 * 1024,
                 tail: 896 * 1024,
                 chunks: 4096,
             },
-            running: 64,
-            exited: 64,
+            running_processes: 64,
+            exited_processes: 64,
             exited_bytes: 64 * 1024 * 1024,
-            calls: 128,
+            concurrent_calls: 128,
             message_bytes: 48 * 1024 * 1024,
-            file: 50_000,
-            file_max: 400_000,
-            file_whole: 16 * 1024 * 1024,
+            file_bytes: 50_000,
+            file_bytes_max: 400_000,
+            whole_file_bytes: 16 * 1024 * 1024,
             lines: 1000,
             line_bytes: 2000,
             entries: 300,
@@ -116,7 +116,7 @@ impl Default for ToolLimits {
             search_directories: 10_000,
             search_files: 20_000,
             search_bytes: 512 * 1024 * 1024,
-            search: Duration::from_secs(60),
+            search_timeout: Duration::from_secs(60),
             concurrency: 16,
         }
     }

@@ -49,7 +49,7 @@ impl ProcessRegistry {
         ProcessRegistry {
             id_prefix,
             inner: Mutex::default(),
-            permits: Arc::new(Semaphore::new(limits.running)),
+            permits: Arc::new(Semaphore::new(limits.running_processes)),
             collectors: TaskTracker::new(),
             closed: CancellationToken::new(),
         }
@@ -65,7 +65,7 @@ impl ProcessRegistry {
         limits: &ToolLimits,
     ) -> Result<Arc<ToolProcess>, ToolError> {
         let permit = Arc::clone(&self.permits).try_acquire_owned();
-        let running = limits.running;
+        let running = limits.running_processes;
         let permit = permit.map_err(|_| ToolError::TooManyProcesses { running })?;
         let handle = executor.start(start).await?;
         let (sender, record) = watch::channel(ProcessRecord {
@@ -146,7 +146,7 @@ fn drop_oldest_exited(processes: &mut Vec<Arc<ToolProcess>>, limits: &ToolLimits
         }
         exited += 1;
         bytes += record.log.retained();
-        exited <= limits.exited && bytes <= limits.exited_bytes
+        exited <= limits.exited_processes && bytes <= limits.exited_bytes
     });
     processes.reverse();
 }

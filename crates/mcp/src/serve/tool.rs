@@ -133,7 +133,7 @@ impl CallContext<'_> {
         message: &str,
         work: impl Future<Output = Result<T, ToolError>>,
     ) -> Result<T, ToolError> {
-        let total = self.server.limits().search;
+        let total = self.server.limits().search_timeout;
         self.run(total, || message.to_owned(), work).await?
     }
 

@@ -81,7 +81,7 @@ impl ToolServer {
             workspace,
             processes: ProcessRegistry::new(id_prefix, &config.limits),
             file_locks: FileLocks::default(),
-            call_permits: Semaphore::new(config.limits.calls),
+            call_permits: Semaphore::new(config.limits.concurrent_calls),
             session_ended: CancellationToken::new(),
             config,
         })

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use outpost_protocol::{
     COMMAND_EXITED, COMMAND_OUTPUT_DELTA, CommandOutput, CommandParams, CommandResult,
-    CommandWriteParams, InvalidParams, KillParams, OutputDeltaEncoder, PROCESS_EXITED,
-    PROCESS_OUTPUT_DELTA, RequestId, ResizePtyParams, SandboxPolicy, Setting, SpawnExited,
-    SpawnOutput, SpawnParams, Stream, V0ExecParams, V0ExecResult, V0Exited, V0Output,
-    V0TerminateResult, V0WriteParams, V0WriteResult, WriteStdinParams, encode_notification,
-    encode_response, names_argv, parse_params,
+    CommandWriteParams, InvalidParams, KillParams, OutputDeltaEncoder, Override, PROCESS_EXITED,
+    PROCESS_OUTPUT_DELTA, RequestId, ResizePtyParams, SandboxPolicy, SpawnExited, SpawnOutput,
+    SpawnParams, Stream, V0ExecParams, V0ExecResult, V0Exited, V0Output, V0TerminateResult,
+    V0WriteParams, V0WriteResult, WriteStdinParams, encode_notification, encode_response,
+    names_argv, parse_params,
 };
 use outpost_types::sandbox::Network;
 use proptest::prelude::*;
@@ -34,8 +34,8 @@ fn spawn_needs_only_required_members() {
     assert_eq!(params.env, BTreeMap::new());
     assert!(!params.tty && !params.stream_stdin && !params.stream_stdout_stderr);
     assert_eq!(params.size, None);
-    assert_eq!(params.output_bytes_cap, Setting::Unspecified);
-    assert_eq!(params.timeout_ms, Setting::Unspecified);
+    assert_eq!(params.output_bytes_cap, Override::Unspecified);
+    assert_eq!(params.timeout_ms, Override::Unspecified);
     for missing in ["command", "processHandle", "cwd"] {
         let mut params = json!({"command": ["ls"], "processHandle": "h", "cwd": "/abs"});
         params.as_object_mut().unwrap().remove(missing);
@@ -51,11 +51,11 @@ fn null_disables_defaults() {
         "timeoutMs": null, "env": {"A": null, "B": "b"},
     }))
     .unwrap();
-    assert_eq!(params.output_bytes_cap, Setting::Off);
+    assert_eq!(params.output_bytes_cap, Override::Off);
     assert_eq!(params.output_bytes_cap.or(7), None);
     assert_eq!(params.timeout_ms.or(7), None);
-    assert_eq!(Setting::Unspecified.or(7), Some(7));
-    assert_eq!(Setting::Value(3).or(7), Some(3));
+    assert_eq!(Override::Unspecified.or(7), Some(7));
+    assert_eq!(Override::Value(3).or(7), Some(3));
     assert_eq!(params.env["A"], None);
     assert_eq!(params.env["B"].as_deref(), Some("b"));
     let again: SpawnParams = parse(&serde_json::to_value(&params).unwrap()).unwrap();
@@ -73,7 +73,7 @@ fn negative_timeouts_parse_and_relative_paths_fail() {
     };
     // They have their own error, which contains the number.
     let params = spawn(json!({"timeoutMs": -5})).unwrap();
-    assert_eq!(params.timeout_ms, Setting::Value(-5));
+    assert_eq!(params.timeout_ms, Override::Value(-5));
     for invalid in [
         json!({"cwd": "x/y"}),
         json!({"cwd": ""}),

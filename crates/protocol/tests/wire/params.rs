@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use outpost_protocol::{
-    Confinement, Delivery, Empty, EnvPolicy, Inherit, InitializeParams, InvalidParams, PathUri,
-    ReadParams, ResizeParams, SessionCloseParams, Setting, Signal, SignalParams, StartParams,
+    Confinement, Delivery, Empty, EnvPolicy, Inherit, InitializeParams, InvalidParams, Override,
+    PathUri, ReadParams, ResizeParams, SessionCloseParams, Signal, SignalParams, StartParams,
     TerminalSize, TerminateParams, WriteParams, parse_params,
 };
 use outpost_types::sandbox::{FileSystem, Network};
@@ -52,7 +52,7 @@ fn initialize_accepts_extensions() {
     assert_eq!(
         params,
         InitializeParams {
-            detached_ttl_ms: Setting::Value(5),
+            detached_ttl_ms: Override::Value(5),
             session_label: Some("l".to_owned()),
             takeover: true,
             delivery: Some(Delivery::Acked),
@@ -65,9 +65,9 @@ fn initialize_accepts_extensions() {
 #[test]
 fn detached_ttl_distinguishes_null_from_absent() {
     for (params, lease) in [
-        (json!({}), Setting::Unspecified),
-        (json!({"detachedTtlMs": null}), Setting::Off),
-        (json!({"detachedTtlMs": 0}), Setting::Value(0)),
+        (json!({}), Override::Unspecified),
+        (json!({"detachedTtlMs": null}), Override::Off),
+        (json!({"detachedTtlMs": 0}), Override::Value(0)),
     ] {
         let parsed: InitializeParams = parse(&params).unwrap();
         assert_eq!(parsed.detached_ttl_ms, lease);

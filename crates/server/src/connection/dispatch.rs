@@ -35,7 +35,7 @@ pub(super) struct Dispatch {
     session: Option<(Session, Epoch)>,
     admission: Admission,
     /// Lanes of the session's processes.
-    pub(super) order: ProcessLanes,
+    pub(super) lanes: ProcessLanes,
     /// The client has the capability `experimentalApi`.
     is_experimental: bool,
     /// The client wants every unknown member to be rejected.
@@ -118,7 +118,7 @@ impl Dispatch {
                 settings.in_flight_bytes,
                 settings.admission_timeout,
             ),
-            order: ProcessLanes::new(&connection.server.tasks),
+            lanes: ProcessLanes::new(&connection.server.tasks),
             is_experimental: false,
             is_strict: false,
             speaks_v0: false,
@@ -269,7 +269,7 @@ impl Dispatch {
         let (method, reply) = reply.accept(self.check(name, bytes))?;
         let reply = match method.lane() {
             Lane::Handshake | Lane::Control => reply,
-            Lane::Process | Lane::Free => self.admit(bytes, reply).await?,
+            Lane::Keyed | Lane::Free => self.admit(bytes, reply).await?,
         };
         let request = Request {
             method,

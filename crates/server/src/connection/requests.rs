@@ -55,7 +55,7 @@ impl Dispatch {
                 let reply = self.admit_control(waits, reply)?;
                 let key = lane(&params.process_id, params.session_id.as_deref());
                 let job = reply.send_outcome(exec::signal(caller.session, params));
-                self.order.run_control(key, waits, Box::pin(job)).await;
+                self.lanes.run_control(key, waits, Box::pin(job)).await;
                 Some(())
             }
             Method::ProcessResize => {
@@ -64,14 +64,14 @@ impl Dispatch {
                 let waits = caller.session.is_starting(&key);
                 let reply = self.admit_control(waits, reply)?;
                 let job = reply.send_outcome(exec::resize(caller.session, params));
-                self.order.run_control(key, waits, Box::pin(job)).await;
+                self.lanes.run_control(key, waits, Box::pin(job)).await;
                 Some(())
             }
             Method::ProcessStart => {
                 let (params, reply) = request.parse::<StartParams>()?;
                 let key = params.process_id.clone();
                 let job = exec::start(caller, params, reply);
-                self.order.run_start(key, Box::pin(job)).await;
+                self.lanes.run_start(key, Box::pin(job)).await;
                 Some(())
             }
             Method::ProcessRead => {
@@ -86,14 +86,14 @@ impl Dispatch {
                     exec::read(caller, params, reply).await;
                     drop(pending);
                 };
-                self.order.run_read(key, Box::pin(job)).await;
+                self.lanes.run_read(key, Box::pin(job)).await;
                 Some(())
             }
             Method::ProcessWrite => {
                 let (params, reply) = request.parse::<WriteParams>()?;
                 let key = params.process_id.clone();
                 let job = reply.send_outcome(exec::write(caller.session, params));
-                self.order.run(key, Box::pin(job)).await;
+                self.lanes.run(key, Box::pin(job)).await;
                 Some(())
             }
             Method::SessionList => request.respond_now(|Empty {}| session::list(&self.connection)),
@@ -190,7 +190,7 @@ impl Dispatch {
         };
         let (scope, reply) = reply.accept(self.scopes.get_or_open(space, &self.connection))?;
         let job = command::exec(Arc::clone(&scope), name.clone(), params, reply);
-        scope.order.run(name, Box::pin(job)).await;
+        scope.lanes.run(name, Box::pin(job)).await;
         Some(())
     }
 
@@ -233,10 +233,10 @@ impl Dispatch {
             let waits = scope.session.is_starting(&key);
             let reply = self.admit_control(waits, reply)?;
             let job = job(Arc::clone(&scope), params, reply);
-            scope.order.run_control(key, waits, Box::pin(job)).await;
+            scope.lanes.run_control(key, waits, Box::pin(job)).await;
         } else {
             let job = job(Arc::clone(&scope), params, reply);
-            scope.order.run(key, Box::pin(job)).await;
+            scope.lanes.run(key, Box::pin(job)).await;
         }
         Some(())
     }

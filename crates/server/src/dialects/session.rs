@@ -7,8 +7,8 @@ use std::{
 
 use outpost_engine::{Epoch, Link, Resume, Session, SessionOptions, Ttl};
 use outpost_protocol::{
-    ErrorKind, InitializeParams, InitializeResult, PROTOCOL_VERSION, RpcError, ServerCapabilities,
-    ServerInfo, SessionCloseResult, SessionEntry, SessionListResult, Setting,
+    ErrorKind, InitializeParams, InitializeResult, Override, PROTOCOL_VERSION, RpcError,
+    ServerCapabilities, ServerInfo, SessionCloseResult, SessionEntry, SessionListResult,
 };
 
 use crate::{
@@ -92,11 +92,11 @@ pub(crate) fn initialize(
 }
 
 /// Returns the requested lease, or `None` for the default.
-fn lease(settings: &Settings, requested: Setting<u64>) -> Result<Option<Ttl>, RpcError> {
+fn lease(settings: &Settings, requested: Override<u64>) -> Result<Option<Ttl>, RpcError> {
     let ttl = match requested {
-        Setting::Unspecified => return Ok(None),
-        Setting::Off => Ttl::Unlimited,
-        Setting::Value(millis) => Ttl::For(Duration::from_millis(millis)),
+        Override::Unspecified => return Ok(None),
+        Override::Off => Ttl::Unlimited,
+        Override::Value(millis) => Ttl::For(Duration::from_millis(millis)),
     };
     match (ttl, settings.max_session_ttl) {
         (_, Ttl::Unlimited) => Ok(Some(ttl)),

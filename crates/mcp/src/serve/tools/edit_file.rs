@@ -41,7 +41,7 @@ impl Tool for EditFile {
 
     async fn call(self, context: &CallContext<'_>) -> Result<Edited, ToolError> {
         let limits = context.server.limits();
-        let max = limits.file_whole;
+        let max = limits.whole_file_bytes;
         let (files, path) = context.server.locate(Some(&self.path)).await?;
         let work = async {
             let _lock = context.server.file_locks.lock(&files, path.clone()).await;

@@ -86,7 +86,7 @@ impl Tool for ListDirectory {
         let range = 1..=limits.entries_max;
         let max_entries = in_range("max_entries", self.max_entries, limits.entries, range)?;
         let (files, path) = context.server.locate(self.path.as_deref()).await?;
-        let deadline = Instant::now() + limits.search;
+        let deadline = Instant::now() + limits.search_timeout;
         let work = async {
             let metadata = files.metadata(&path).await?;
             if !metadata.is_directory {

@@ -86,8 +86,8 @@ where
 
 /// Returns the argument `max_output_bytes` or its default, if it is within the range.
 fn max_output(value: Option<u64>, limits: &ToolLimits) -> Result<usize, ToolError> {
-    let range = MIN_SIZE..=limits.output_max;
-    in_range("max_output_bytes", value, limits.output, range)
+    let range = MIN_SIZE..=limits.output_bytes_max;
+    in_range("max_output_bytes", value, limits.output_bytes, range)
 }
 
 /// Returns an argument in milliseconds or its default, if it is within the range.
@@ -120,20 +120,20 @@ mod tests {
             (
                 "run_command",
                 "timeout_ms",
-                millis(limits.run_max),
-                millis(limits.run),
+                millis(limits.run_timeout_max),
+                millis(limits.run_timeout),
             ),
             (
                 "run_command",
                 "max_output_bytes",
-                json!(limits.output_max),
-                json!(limits.output),
+                json!(limits.output_bytes_max),
+                json!(limits.output_bytes),
             ),
             (
                 "start_process",
                 "max_output_bytes",
-                json!(limits.output_max),
-                json!(limits.output),
+                json!(limits.output_bytes_max),
+                json!(limits.output_bytes),
             ),
             (
                 "start_process",
@@ -144,8 +144,8 @@ mod tests {
             (
                 "read_output",
                 "max_output_bytes",
-                json!(limits.output_max),
-                json!(limits.output),
+                json!(limits.output_bytes_max),
+                json!(limits.output_bytes),
             ),
             ("read_output", "wait_ms", millis(limits.wait_max), json!(0)),
             (
@@ -157,8 +157,8 @@ mod tests {
             (
                 "read_file",
                 "max_bytes",
-                json!(limits.file_max),
-                json!(limits.file),
+                json!(limits.file_bytes_max),
+                json!(limits.file_bytes),
             ),
             ("read_file", "max_lines", Value::Null, json!(limits.lines)),
             (

@@ -68,8 +68,8 @@ impl Tool for ReadFile {
 
     async fn call(self, context: &CallContext<'_>) -> Result<Content, ToolError> {
         let limits = context.server.limits();
-        let sizes = MIN_SIZE..=limits.file_max;
-        let max_bytes = in_range("max_bytes", self.max_bytes, limits.file, sizes)?;
+        let sizes = MIN_SIZE..=limits.file_bytes_max;
+        let max_bytes = in_range("max_bytes", self.max_bytes, limits.file_bytes, sizes)?;
         let (files, path) = context.server.locate(Some(&self.path)).await?;
         let by_lines = self.start_line.is_some() || self.max_lines.is_some();
         let range = LineRange {

@@ -78,8 +78,9 @@ impl Tool for RunCommand {
     async fn call(self, context: &CallContext<'_>) -> Result<CommandResult, ToolError> {
         let server = context.server;
         let limits = server.limits();
-        let range = (1, limits.run_max);
-        let time_limit = duration_in_range("timeout_ms", self.timeout_ms, limits.run, range)?;
+        let range = (1, limits.run_timeout_max);
+        let time_limit =
+            duration_in_range("timeout_ms", self.timeout_ms, limits.run_timeout, range)?;
         let max_output = max_output(self.max_output_bytes, limits)?;
         let request = StartRequest {
             command: self.command,

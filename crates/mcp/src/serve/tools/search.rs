@@ -85,7 +85,7 @@ impl Search {
     /// Collects candidates level by level, and then searches their content. Stops early at
     /// a limit or after the timeout.
     pub(super) async fn run(mut self, limits: &ToolLimits) -> Result<Found, ToolError> {
-        let deadline = Instant::now() + limits.search;
+        let deadline = Instant::now() + limits.search_timeout;
         let mut result = SearchResult::default();
         let metadata = self.files.metadata(&self.root).await?;
         if metadata.is_directory && metadata.is_symlink {
@@ -259,7 +259,7 @@ impl Search {
     ) -> Result<(), ToolError> {
         let mut bytes = 0;
         let reading = stream::iter(candidates).map(|Candidate { path, .. }| async move {
-            let content = self.read_file(&path, limits.file_whole).await;
+            let content = self.read_file(&path, limits.whole_file_bytes).await;
             (path, content)
         });
         let mut contents = reading.buffered(limits.concurrency);

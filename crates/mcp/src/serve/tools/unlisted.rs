@@ -13,7 +13,7 @@ use serde::Serialize;
 /// Concurrent inspections per directory. Several directories may be read concurrently.
 const INSPECTIONS: usize = 4;
 
-// No doc comments on these types: they would become part of the tool's schema.
+// Doc comments on these types become part of the tool's schema, so only unclear variants have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EntryKind {

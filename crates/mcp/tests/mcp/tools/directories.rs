@@ -156,7 +156,7 @@ async fn links_are_sorted_into_pages() {
 #[tokio::test]
 async fn timed_out_listing_is_incomplete() {
     let limits = ToolLimits {
-        search: Duration::ZERO,
+        search_timeout: Duration::ZERO,
         ..ToolLimits::default()
     };
     let options = TestOptions {

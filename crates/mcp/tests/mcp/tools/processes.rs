@@ -198,8 +198,8 @@ async fn wait_times_out_without_an_error() {
 async fn running_processes_are_limited_and_old_ones_dropped() {
     let options = TestOptions {
         limits: ToolLimits {
-            running: 2,
-            exited: 1,
+            running_processes: 2,
+            exited_processes: 1,
             ..ToolLimits::default()
         },
         ..TestOptions::default()

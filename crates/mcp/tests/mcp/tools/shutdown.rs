@@ -115,7 +115,7 @@ async fn lost_executor_is_reported_at_once() {
 async fn concurrent_calls_are_limited() {
     let options = TestOptions {
         limits: ToolLimits {
-            calls: 1,
+            concurrent_calls: 1,
             ..ToolLimits::default()
         },
         ..TestOptions::default()

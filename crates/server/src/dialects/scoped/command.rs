@@ -11,7 +11,7 @@ use outpost_engine::{
 };
 use outpost_protocol::{
     CommandParams, CommandResizeParams, CommandTerminateParams, CommandWriteParams, Empty,
-    ErrorKind, RpcError, SandboxPolicy, Setting,
+    ErrorKind, Override, RpcError, SandboxPolicy,
 };
 
 use super::{
@@ -39,9 +39,9 @@ async fn try_exec(
     let settings = &server.settings;
     check(&params)?;
     let stdio = COMMAND.stdio(params.tty, params.stream_stdin, params.size)?;
-    let millis = Setting::switched(params.timeout_ms, params.disable_timeout);
+    let millis = Override::switched(params.timeout_ms, params.disable_timeout);
     let timeout = COMMAND.timeout(millis, settings)?;
-    let cap = Setting::switched(params.output_bytes_cap, params.disable_output_cap);
+    let cap = Override::switched(params.output_bytes_cap, params.disable_output_cap);
     let output = Output {
         streamed: params.tty || params.stream_stdout_stderr,
         cap: cap.or(settings.output_bytes_cap),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outpost_engine::{StartError, Stdio, TerminalSize};
-use outpost_protocol::{ErrorKind, RpcError, Setting};
+use outpost_protocol::{ErrorKind, Override, RpcError};
 
 use crate::Settings;
 
@@ -118,13 +118,13 @@ impl Dialect {
     /// Returns the timeout; `None` if the client disabled it.
     pub(super) fn timeout(
         &self,
-        millis: Setting<i64>,
+        millis: Override<i64>,
         settings: &Settings,
     ) -> Result<Option<Duration>, RpcError> {
         match millis {
-            Setting::Unspecified => Ok(Some(settings.command_timeout)),
-            Setting::Off => Ok(None),
-            Setting::Value(millis) => match u64::try_from(millis) {
+            Override::Unspecified => Ok(Some(settings.command_timeout)),
+            Override::Off => Ok(None),
+            Override::Value(millis) => match u64::try_from(millis) {
                 Ok(millis) => Ok(Some(Duration::from_millis(millis))),
                 Err(_) => Err(RpcError::invalid_params(format!(
                     "{} timeoutMs must be non-negative, got {millis}",

@@ -21,7 +21,7 @@ pub(crate) struct Scope {
     pub(crate) session: Session,
     epoch: Epoch,
     /// Lanes of its processes.
-    pub(crate) order: ProcessLanes,
+    pub(crate) lanes: ProcessLanes,
 }
 
 /// A namespace of process ids on a connection.
@@ -84,7 +84,7 @@ impl Scope {
         Some(Arc::new(Scope {
             session,
             epoch,
-            order: ProcessLanes::new(&connection.server.tasks),
+            lanes: ProcessLanes::new(&connection.server.tasks),
             connection: Arc::clone(connection),
         }))
     }
