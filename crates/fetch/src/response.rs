@@ -56,13 +56,19 @@ impl Body {
         self.next().await.transpose()
     }
 
+    /// Returns the length of the body, if it was announced.
+    #[must_use]
+    pub fn announced_len(&self) -> Option<u64> {
+        self.inner.size_hint().exact()
+    }
+
     /// Reads the whole body of at most `most` bytes. After `few` bytes, waits for `room` before it
-    /// reads the rest.
+    /// reads the rest, and fails if there is none.
     pub async fn collect<R>(
         &mut self,
         most: usize,
         few: usize,
-        room: impl Future<Output = R>,
+        room: impl Future<Output = Option<R>>,
     ) -> Result<(Bytes, Option<R>), FetchError> {
         let mut whole = BytesMut::new();
         let mut room = Some(room);
@@ -74,7 +80,8 @@ impl Body {
             if whole.len() + chunk.len() > few
                 && let Some(room) = room.take()
             {
-                held = Some(self.in_time(room).await?);
+                let room = self.in_time(room).await?;
+                held = Some(room.ok_or(FetchError::NoRoom)?);
             }
             whole.extend_from_slice(&chunk);
         }

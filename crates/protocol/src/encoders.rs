@@ -212,7 +212,7 @@ fn response_head(id: &RequestId, member: &str) -> Vec<u8> {
 
 /// An incomplete response to `fs/readFile`, encoded while the file is read. It may be hundreds of
 /// megabytes long, so there is no copy of the file or its base64.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ReadFileAnswer {
     message: Vec<u8>,
 }
@@ -237,7 +237,12 @@ impl ReadFileAnswer {
         base64::encode_into(&mut self.message, block);
     }
 
-    /// Returns the message.
+    /// Takes what was encoded so far.
+    pub fn take_block(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.message)
+    }
+
+    /// Returns the message, without the blocks that were taken.
     pub fn finish(mut self) -> Vec<u8> {
         self.message.extend_from_slice(END);
         self.message

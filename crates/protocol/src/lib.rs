@@ -56,7 +56,7 @@ pub use from_server::FromServer;
 pub use fs::*;
 pub use http::*;
 pub use known_members::MemberNames;
-pub use malformed::{MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed};
+pub use malformed::{MAX_HANDSHAKE_BYTES, MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed};
 pub use method::*;
 pub use no_memory::NoMemory;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};

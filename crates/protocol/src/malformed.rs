@@ -5,6 +5,9 @@ use std::str::Utf8Error;
 /// The limit of an incoming message, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
+/// The limit of a message before the handshake, in bytes.
+pub const MAX_HANDSHAKE_BYTES: usize = 64 * 1024;
+
 /// The limit of JSON values in an incoming message. Each object, array and scalar counts, including
 /// the message itself; keys don't.
 ///
@@ -23,6 +26,9 @@ pub enum Malformed {
     /// More than [`MAX_MESSAGE_BYTES`].
     #[error("message is larger than {MAX_MESSAGE_BYTES} bytes")]
     TooLarge,
+    /// More than [`MAX_HANDSHAKE_BYTES`] before the handshake.
+    #[error("message before initialize is larger than {MAX_HANDSHAKE_BYTES} bytes")]
+    TooLargeForHandshake,
     /// The message was skipped for lack of memory.
     #[error("cannot allocate memory for the message: {}", crate::NoMemory)]
     NoMemory,

@@ -13,6 +13,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+use crate::MemoryCharge;
+
 /// A request counts as large from this fraction of the byte budget on.
 const LARGE_FRACTION: usize = 1024;
 
@@ -52,6 +54,7 @@ struct InFlight {
 #[derive(Debug)]
 pub struct Ticket {
     bytes: usize,
+    memory: Option<MemoryCharge>,
     in_flight: Arc<InFlight>,
 }
 
@@ -137,8 +140,21 @@ impl Admission {
         self.in_flight.bytes.fetch_add(bytes, Ordering::AcqRel);
         Ticket {
             bytes,
+            memory: None,
             in_flight: Arc::clone(&self.in_flight),
         }
+    }
+}
+
+impl Ticket {
+    /// Holds the memory of the request until the response is queued.
+    pub fn hold(&mut self, memory: MemoryCharge) {
+        self.memory = Some(memory);
+    }
+
+    /// Takes the memory of the request, for bytes that outlive it.
+    pub fn take_memory(&mut self) -> Option<MemoryCharge> {
+        self.memory.take()
     }
 }
 

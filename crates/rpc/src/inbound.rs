@@ -4,32 +4,26 @@ use std::{
     future::poll_fn,
     io,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    task::Poll,
+    task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
-use outpost_protocol::NoMemory;
-use tokio::{
-    sync::Notify,
-    time::{Instant, Sleep, sleep_until},
-};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::io::poll_read_buf;
 
-use crate::{Framing, ReadHalf, lines::Lines, ws::Messages};
+use crate::{
+    Framing, MemoryCharge, MemoryShare, PeerActivity, ReadHalf, lines::Lines,
+    receive_buffer::reserve, ws::Messages,
+};
 
 /// Read size when no large frame is expected.
 const READ_BYTES: usize = 8 * 1024;
 /// Read size within a large frame.
 const LARGE_READ_BYTES: usize = 256 * 1024;
 
-/// Size up to which a buffer grows without a check. Below it, reporting the failure
-/// would need more memory than the message.
-const UNCHECKED_BYTES: usize = 1024 * 1024;
+/// An incomplete message progresses if this many bytes arrive within its timeout.
+const PROGRESS_BYTES: usize = 64 * 1024;
 
 /// A received message or control frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +34,8 @@ pub enum Received {
     TooLong,
     /// A message that was skipped for lack of memory.
     NoMemory,
+    /// A message that was skipped because the memory of all connections is in use.
+    Overloaded,
     /// A ping; its payload goes back in the pong.
     Ping(Bytes),
     /// A pong.
@@ -60,6 +56,9 @@ pub enum InboundError {
     /// No byte was received for too long.
     #[error("nothing received for {0:?}")]
     Silent(Duration),
+    /// A message has begun and does not arrive.
+    #[error("less than {PROGRESS_BYTES} bytes of an incomplete message received in {0:?}")]
+    Stalled(Duration),
 }
 
 #[derive(Debug)]
@@ -68,50 +67,47 @@ enum Assembler {
     Lines(Lines),
 }
 
+impl Assembler {
+    /// Returns the size of the incomplete message, as far as it is known.
+    fn message_bytes(&self, received: usize) -> usize {
+        match self {
+            Assembler::Messages(messages) => messages.message_bytes(),
+            // The size of a line is unknown. Doubling avoids a charge for every read.
+            Assembler::Lines(_) => received.next_power_of_two(),
+        }
+    }
+
+    fn is_incomplete(&self, received: usize) -> bool {
+        received > 0
+            || match self {
+                Assembler::Messages(messages) => messages.is_incomplete(),
+                Assembler::Lines(lines) => lines.is_skipping(),
+            }
+    }
+
+    /// Discards the rest of the incomplete message.
+    fn skip(&mut self, reason: Received) {
+        match self {
+            Assembler::Messages(messages) => messages.skip_because(reason),
+            Assembler::Lines(lines) => lines.skip_because(reason),
+        }
+    }
+}
+
+/// Returns the memory of a message: its bytes, and what is decoded from them.
+fn message_cost(bytes: usize) -> usize {
+    match bytes {
+        0..=READ_BYTES => 0,
+        _ => bytes + bytes / 4 * 3,
+    }
+}
+
 /// Outcome of one read.
 enum Progress {
     /// Number of bytes read; 0 is the end of the input.
     Read(usize),
-    /// The current message is being skipped for lack of memory.
-    SkippedForMemory,
-}
-
-/// Counts successful reads, as evidence that the peer is alive. Clones share the counter.
-#[derive(Clone, Debug, Default)]
-pub struct PeerActivity {
-    shared: Arc<SharedCount>,
-}
-
-#[derive(Debug, Default)]
-struct SharedCount {
-    reads: AtomicU64,
-    /// Notified after each read.
-    changed: Notify,
-}
-
-impl PeerActivity {
-    /// Returns the number of reads so far.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.shared.reads.load(Ordering::Acquire)
-    }
-
-    /// Waits until the read count differs from `count`.
-    pub async fn changed_from(&self, count: u64) {
-        loop {
-            // Created before the check, so that a read in between still wakes it.
-            let changed = self.shared.changed.notified();
-            if self.count() != count {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    fn increment(&self) {
-        self.shared.reads.fetch_add(1, Ordering::AcqRel);
-        self.shared.changed.notify_waiters();
-    }
+    /// The current message is being skipped.
+    Skipped,
 }
 
 /// Reads messages from a transport. Its buffer is bounded by the message limit and grows
@@ -121,6 +117,9 @@ pub struct Inbound {
     received: BytesMut,
     assembler: Assembler,
     silence: Option<Silence>,
+    stall: Option<Stall>,
+    /// Memory of the incomplete message; `None` if it is not limited.
+    charge: Option<MemoryCharge>,
     read_counter: PeerActivity,
     ended: bool,
 }
@@ -129,6 +128,16 @@ pub struct Inbound {
 struct Silence {
     allowed: Duration,
     last: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+/// Timeout of an incomplete message. Only time in which the connection is read counts.
+struct Stall {
+    allowed: Duration,
+    /// The last progress; `None` while no message is incomplete.
+    since: Option<Instant>,
+    /// Bytes received since then.
+    bytes: usize,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -148,9 +157,46 @@ impl Inbound {
                 last: Instant::now(),
                 timer: Box::pin(sleep_until(Instant::now() + allowed)),
             }),
+            stall: None,
+            charge: None,
             read_counter: PeerActivity::default(),
             ended: false,
         }
+    }
+
+    /// Takes the memory of incomplete messages from `share`. A message that gets none in time
+    /// is skipped.
+    #[must_use]
+    pub fn with_memory(mut self, share: &MemoryShare) -> Self {
+        self.charge = Some(share.empty_charge());
+        self
+    }
+
+    /// Fails if a message has begun and less than 64 KiB of it arrive within `allowed`.
+    #[must_use]
+    pub fn with_message_timeout(mut self, allowed: Duration) -> Self {
+        self.stall = Some(Stall {
+            allowed,
+            since: None,
+            bytes: 0,
+            timer: Box::pin(sleep_until(Instant::now() + allowed)),
+        });
+        self
+    }
+
+    /// Raises the size limit of later messages.
+    pub fn raise_limit(&mut self, limit: usize) {
+        match &mut self.assembler {
+            Assembler::Messages(messages) => messages.raise_limit(limit),
+            Assembler::Lines(lines) => lines.raise_limit(limit),
+        }
+    }
+
+    /// Takes the memory charge of the message that was just returned. A small message has
+    /// none.
+    pub fn take_charge(&mut self) -> Option<MemoryCharge> {
+        let charge = self.charge.as_mut().map(|charge| charge.split_off(0));
+        charge.filter(|charge| charge.bytes() > 0)
     }
 
     /// Returns the counter of successful reads.
@@ -176,16 +222,58 @@ impl Inbound {
                     found => found,
                 },
             };
-            if found.is_some() {
-                return Ok(found);
+            if let Some(found) = found {
+                // Control frames may come within a message.
+                if !matches!(found, Received::Ping(_) | Received::Pong) {
+                    self.message_ended();
+                }
+                return Ok(Some(found));
             }
             if self.ended {
                 return Ok(None);
             }
+            if !self.charge_message().await {
+                self.skip(Received::Overloaded);
+                continue;
+            }
             match self.read_more().await? {
                 Progress::Read(0) => self.ended = true,
-                Progress::Read(_) | Progress::SkippedForMemory => {}
+                Progress::Read(_) | Progress::Skipped => {}
             }
+        }
+    }
+
+    /// Restarts the timeout of an incomplete message.
+    fn message_ended(&mut self) {
+        if let Some(stall) = &mut self.stall {
+            stall.since = None;
+        }
+    }
+
+    /// Waits for the memory of the incomplete message. Returns false if it gets none.
+    async fn charge_message(&mut self) -> bool {
+        let bytes = self.assembler.message_bytes(self.received.len());
+        let Some(charge) = &mut self.charge else {
+            return true;
+        };
+        let cost = message_cost(bytes);
+        if cost == 0 {
+            charge.shrink_to(0);
+        }
+        let missing = cost.saturating_sub(charge.bytes());
+        if missing == 0 || charge.try_grow(missing) {
+            return true;
+        }
+        let charged = charge.grow(missing).await;
+        // The connection was not read meanwhile.
+        self.message_ended();
+        charged
+    }
+
+    fn skip(&mut self, reason: Received) {
+        self.assembler.skip(reason);
+        if let Some(charge) = &mut self.charge {
+            charge.shrink_to(0);
         }
     }
 
@@ -200,16 +288,20 @@ impl Inbound {
             self.received = BytesMut::new();
         }
         if reserve(&mut self.received, wanted).is_err() {
-            match &mut self.assembler {
-                Assembler::Messages(messages) => messages.skip_for_memory(),
-                Assembler::Lines(lines) => lines.skip_for_memory(),
-            }
-            return Ok(Progress::SkippedForMemory);
+            self.skip(Received::NoMemory);
+            return Ok(Progress::Skipped);
+        }
+        if let Some(stall) = &mut self.stall
+            && stall.since.is_none()
+            && self.assembler.is_incomplete(self.received.len())
+        {
+            (stall.since, stall.bytes) = (Some(Instant::now()), 0);
         }
         let Inbound {
             io,
             received,
             silence,
+            stall,
             read_counter,
             ..
         } = self;
@@ -222,20 +314,35 @@ impl Inbound {
                 if let Some(silence) = silence {
                     silence.last = Instant::now();
                 }
+                if let (Some(stall), Ok(read)) = (&mut *stall, &read) {
+                    stall.bytes += read;
+                    if stall.bytes >= PROGRESS_BYTES {
+                        stall.since = None;
+                    }
+                }
                 return Poll::Ready(read.map(Progress::Read).map_err(InboundError::Io));
             }
             if received.is_empty() {
                 *received = BytesMut::new();
             }
-            let Some(silence) = silence else {
-                return Poll::Pending;
-            };
-            while silence.timer.as_mut().poll(cx).is_ready() {
-                let deadline = silence.last + silence.allowed;
-                if deadline <= Instant::now() {
-                    return Poll::Ready(Err(InboundError::Silent(silence.allowed)));
-                }
-                silence.timer.as_mut().reset(deadline);
+            if let Some(Silence {
+                allowed,
+                last,
+                timer,
+            }) = silence
+                && expired(timer, *last + *allowed, cx)
+            {
+                return Poll::Ready(Err(InboundError::Silent(*allowed)));
+            }
+            if let Some(Stall {
+                allowed,
+                since: Some(since),
+                timer,
+                ..
+            }) = stall
+                && expired(timer, *since + *allowed, cx)
+            {
+                return Poll::Ready(Err(InboundError::Stalled(*allowed)));
             }
             Poll::Pending
         })
@@ -243,49 +350,13 @@ impl Inbound {
     }
 }
 
-/// Reserves `more` bytes after the contents of `buffer`. The contents are unchanged if
-/// the allocation fails.
-pub(crate) fn reserve(buffer: &mut BytesMut, more: usize) -> Result<(), NoMemory> {
-    let needed = buffer.len() + more;
-    if needed <= UNCHECKED_BYTES || buffer.capacity() >= needed {
-        return Ok(());
+/// Returns whether the deadline has passed. The task is woken then otherwise.
+fn expired(timer: &mut Pin<Box<Sleep>>, deadline: Instant, cx: &mut Context<'_>) -> bool {
+    while timer.as_mut().poll(cx).is_ready() {
+        if deadline <= Instant::now() {
+            return true;
+        }
+        timer.as_mut().reset(deadline);
     }
-    // `BytesMut` has no fallible reserve; `Vec` has, and the conversions do not copy.
-    let mut bytes = Vec::from(std::mem::take(buffer));
-    // Amortized growth first, so that a message in many reads is moved only a few times.
-    let reserved = bytes
-        .try_reserve(more)
-        .or_else(|_| bytes.try_reserve_exact(more));
-    *buffer = BytesMut::from(Bytes::from(bytes));
-    Ok(reserved?)
-}
-
-/// Appends `bytes`, or fails if there is no memory for them.
-pub(crate) fn append(buffer: &mut BytesMut, bytes: &[u8]) -> Result<(), NoMemory> {
-    reserve(buffer, bytes.len())?;
-    buffer.extend_from_slice(bytes);
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reserve_keeps_contents_and_prevents_moves() {
-        let mut buffer = BytesMut::from(vec![7; UNCHECKED_BYTES].as_slice());
-        reserve(&mut buffer, UNCHECKED_BYTES).expect("a megabyte is available");
-        assert!(buffer.capacity() >= 2 * UNCHECKED_BYTES);
-        assert!(buffer.iter().all(|byte| *byte == 7));
-        let before = buffer.as_ptr();
-        buffer.extend_from_slice(&[8; 1024]);
-        assert_eq!(buffer.as_ptr(), before, "the capacity is really there");
-    }
-
-    #[test]
-    fn failed_reserve_keeps_contents() {
-        let mut buffer = BytesMut::from(&b"abc"[..]);
-        assert_eq!(reserve(&mut buffer, 1 << 60), Err(NoMemory));
-        assert_eq!(&buffer[..], b"abc");
-    }
+    false
 }

@@ -14,20 +14,27 @@
 //! - [`Lanes`] runs requests with the same key in order and all others
 //!   concurrently; [`ProcessLanes`] lets control requests about a process overtake;
 //!   [`Admission`] bounds the number of requests.
+//! - [`MemoryBudget`] bounds the memory of all connections. Each has a [`MemoryShare`] of
+//!   it, from which received messages and large answers take a [`MemoryCharge`].
 
 mod admission;
 mod frame_buffer;
 mod inbound;
 mod lanes;
 mod lines;
+mod memory_budget;
 pub mod outbox;
+mod peer_activity;
+mod receive_buffer;
 pub mod ws;
 
 pub use admission::{Admission, Ticket};
 pub use frame_buffer::{FrameBuffer, Framing, Role};
-pub use inbound::{Inbound, InboundError, PeerActivity, Received};
+pub use inbound::{Inbound, InboundError, Received};
 pub use lanes::{Job, Lanes, ProcessLanes};
+pub use memory_budget::{MemoryBudget, MemoryCharge, MemoryShare, charged_bytes};
 pub use outbox::{CloseReason, Feed, More, Outbox, OutgoingMessage};
+pub use peer_activity::PeerActivity;
 
 /// The reading half of a transport.
 pub type ReadHalf = Box<dyn tokio::io::AsyncRead + Send + Unpin>;

@@ -56,9 +56,17 @@ impl Lines {
         }
     }
 
-    /// Discards the current line for lack of memory.
-    pub(crate) fn skip_for_memory(&mut self) {
-        self.skipping.get_or_insert(Received::NoMemory);
+    /// Discards the current line.
+    pub(crate) fn skip_because(&mut self, reason: Received) {
+        self.skipping.get_or_insert(reason);
+    }
+
+    pub(crate) fn is_skipping(&self) -> bool {
+        self.skipping.is_some()
+    }
+
+    pub(crate) fn raise_limit(&mut self, limit: usize) {
+        self.limit = self.limit.max(limit);
     }
 
     /// Takes the last line, which needs no newline, at the end of the input.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use outpost_rpc::{
     Feed, FrameBuffer, Framing, Inbound, More, Outbox, OutgoingMessage, Received, Role,
-    outbox::{WriterOptions, deliver},
+    outbox::{MessageBlock, WriterOptions, deliver},
 };
 use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
@@ -320,4 +320,69 @@ async fn feed_announced_after_a_message_is_written_after_it() {
             assert!(message == expected, "{} bytes came first", message.len());
         }
     }
+}
+
+#[tokio::test]
+async fn message_in_blocks_arrives_whole_and_in_order() {
+    for there in [Framing::WebSocket(Role::Client), Framing::Lines] {
+        let here = match there {
+            Framing::Lines => Framing::Lines,
+            Framing::WebSocket(_) => Framing::WebSocket(Role::Server),
+        };
+        let (ours, theirs) = tokio::io::duplex(4 * 1024);
+        let outbox = Outbox::new(CancellationToken::new());
+        let (blocks, rest) = tokio::sync::mpsc::channel(1);
+        outbox.send(OutgoingMessage {
+            rest: Some(rest),
+            ..OutgoingMessage::new(b"first,".to_vec())
+        });
+        outbox.send(OutgoingMessage::new(b"next".to_vec()));
+        let options = WriterOptions::default();
+        tokio::spawn(deliver(outbox.clone(), Box::new(theirs), here, options));
+        let send = async {
+            for (bytes, last) in [(vec![b'x'; 300_000], false), (b",last".to_vec(), true)] {
+                let block = MessageBlock { bytes, last };
+                blocks.send(block).await.expect("the writer waits for it");
+            }
+        };
+        let mut inbound = Inbound::new(Box::new(ours), there, 1 << 20, None);
+        let receive = async {
+            let whole = [&b"first,"[..], &[b'x'; 300_000], b",last"].concat();
+            for message in [whole, b"next".to_vec()] {
+                let received = inbound.next().await.expect("frames");
+                assert!(
+                    received == Some(Received::Message(message.into())),
+                    "{there:?}"
+                );
+            }
+        };
+        tokio::join!(send, receive);
+    }
+}
+
+#[tokio::test]
+async fn message_without_its_last_block_ends_the_connection() {
+    let (mut ours, theirs) = tokio::io::duplex(4 * 1024);
+    let outbox = Outbox::new(CancellationToken::new());
+    let (blocks, rest) = tokio::sync::mpsc::channel(1);
+    outbox.send(OutgoingMessage {
+        rest: Some(rest),
+        ..OutgoingMessage::new(b"first".to_vec())
+    });
+    drop(blocks);
+    let framing = Framing::WebSocket(Role::Server);
+    deliver(
+        outbox.clone(),
+        Box::new(theirs),
+        framing,
+        WriterOptions::default(),
+    )
+    .await;
+    assert!(outbox.is_closed());
+    let mut received = Vec::new();
+    ours.read_to_end(&mut received).await.expect("the end");
+    assert!(
+        received.ends_with(b"first"),
+        "nothing pretends to be the end"
+    );
 }

@@ -35,6 +35,9 @@ use crate::{
 
 type Reply = Response<Full<Bytes>>;
 
+/// Size of the head of an HTTP request.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
 /// Accepted sockets whose HTTP request is not yet answered. They are no connections, so that probes are
 /// answered while all connections are in use. The oldest one gives way to a new one.
 pub(crate) struct HttpSockets {
@@ -87,6 +90,7 @@ where
     let (number, gives_way) = server.http_sockets.add();
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        .max_buf_size(MAX_HEAD_BYTES)
         .header_read_timeout(server.settings.request_head_timeout)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();

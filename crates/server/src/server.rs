@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use outpost_engine::{ActivityGuard, Engine, Peer, Place, Shares};
 use outpost_fetch::Fetcher;
-use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf};
+use outpost_rpc::{Framing, MemoryBudget, ReadHalf, Role, WriteHalf};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -27,6 +27,8 @@ pub(crate) struct ServerState {
     connection_places: Shares,
     /// Accepted sockets whose HTTP request is not yet answered.
     pub(crate) http_sockets: HttpSockets,
+    /// Memory of the messages of all connections.
+    pub(crate) memory: MemoryBudget,
     /// One permit per running file operation. Keeps file operations from using up the
     /// runtime's blocking threads.
     pub(crate) file_threads: Semaphore,
@@ -71,6 +73,10 @@ impl Server {
                     settings.owner_connections,
                 ),
                 http_sockets: HttpSockets::new(settings.max_http_sockets),
+                memory: MemoryBudget::new(
+                    settings.message_memory_bytes,
+                    settings.admission_timeout,
+                ),
                 file_threads: Semaphore::new(settings.file_threads),
                 engine,
                 settings,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outpost_engine::{EnvPolicy, Ttl, sandbox::policy::Profiles};
-use outpost_protocol::MAX_MESSAGE_BYTES;
+use outpost_protocol::{MAX_HANDSHAKE_BYTES, MAX_MESSAGE_BYTES};
 use outpost_rpc::outbox::WriterOptions;
 
 /// Size of a response without its output: names, numbers, the id.
@@ -29,6 +29,13 @@ pub struct Settings {
     pub admission_timeout: Duration,
     /// Size of a received message.
     pub max_message_bytes: usize,
+    /// Size of a message that is received before the handshake.
+    pub max_handshake_bytes: usize,
+    /// Time in which 64 KiB or the rest of a message must arrive once it has begun.
+    pub message_timeout: Duration,
+    /// Memory of the messages, answers and bodies of all connections. A request beyond that
+    /// waits for `admission_timeout`, and is rejected then.
+    pub message_memory_bytes: usize,
     /// Time without a received byte after which a WebSocket counts as lost.
     pub silence_timeout: Duration,
     /// Values of the `Origin` header that are accepted from browsers.
@@ -99,6 +106,10 @@ impl Default for Settings {
             in_flight_bytes: MAX_MESSAGE_BYTES + 1024 * 1024,
             admission_timeout: Duration::from_secs(5),
             max_message_bytes: MAX_MESSAGE_BYTES,
+            max_handshake_bytes: MAX_HANDSHAKE_BYTES,
+            message_timeout: Duration::from_secs(30),
+            // The largest message and what is decoded from it, and a reserve for small ones.
+            message_memory_bytes: 144 * 1024 * 1024,
             silence_timeout: Duration::from_secs(60),
             allowed_origins: Vec::new(),
             request_head_timeout: Duration::from_secs(10),

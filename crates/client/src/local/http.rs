@@ -30,7 +30,7 @@ pub(super) async fn request(
         let body = if is_streamed {
             stream_body(response.body, closed.clone())
         } else {
-            let room = std::future::ready(());
+            let room = std::future::ready(Some(()));
             let buffered = response
                 .body
                 .collect(MAX_BUFFERED_BODY_BYTES, usize::MAX, room);

@@ -44,6 +44,11 @@ const PART_BYTES: usize = 256 * 1024;
 /// Buffer capacity that is kept while the connection is idle.
 const MAX_IDLE_CAPACITY: usize = 4 * 1024;
 
+/// The error for a message whose rest could not be read.
+fn incomplete() -> io::Error {
+    io::Error::other("the rest of a message is not available")
+}
+
 /// Writes the outbox's messages and feeds until the connection is closed or fails.
 ///
 /// Cancels the outbox's token when it returns.
@@ -136,28 +141,60 @@ impl Writer {
         message: OutgoingMessage,
         pings: &mut Interval,
     ) -> io::Result<()> {
+        let OutgoingMessage {
+            bytes,
+            rest,
+            reservation,
+            ..
+        } = message;
         // Held until the last fragment: nothing else bounds this memory.
-        let mut held = message.reservation;
-        let mut parts = message.bytes.chunks(PART_BYTES).peekable();
+        let mut held = Some(reservation);
         let mut first = true;
+        let mut parts = bytes.chunks(PART_BYTES).peekable();
         while let Some(part) = parts.next() {
-            let last = parts.peek().is_none();
-            if let Some(payload) = self.outbox.state().pong.take() {
-                self.frames.control(Opcode::Pong, &payload);
-            }
-            if poll_fn(|cx| Poll::Ready(pings.poll_tick(cx).is_ready())).await {
-                self.frames.control(Opcode::Ping, b"");
-            }
-            self.frames.part(part, first, last);
+            let last = rest.is_none() && parts.peek().is_none();
+            self.write_part(io, part, (first, last), pings, &mut held)
+                .await?;
             first = false;
-            if last {
-                drop(held.take());
-                self.outbox.messages_written();
+        }
+        drop(bytes);
+        if let Some(mut rest) = rest {
+            loop {
+                let block = rest.recv().await.ok_or_else(incomplete)?;
+                self.write_part(io, &block.bytes, (first, block.last), pings, &mut held)
+                    .await?;
+                first = false;
+                if block.last {
+                    break;
+                }
             }
-            io.write_all(self.frames.as_bytes()).await?;
-            self.frames.clear();
         }
         io.flush().await
+    }
+
+    /// Writes one fragment, after control frames. Releases `held` with the last one.
+    async fn write_part(
+        &mut self,
+        io: &mut WriteHalf,
+        part: &[u8],
+        (first, last): (bool, bool),
+        pings: &mut Interval,
+        held: &mut Option<Option<Reservation>>,
+    ) -> io::Result<()> {
+        if let Some(payload) = self.outbox.state().pong.take() {
+            self.frames.control(Opcode::Pong, &payload);
+        }
+        if poll_fn(|cx| Poll::Ready(pings.poll_tick(cx).is_ready())).await {
+            self.frames.control(Opcode::Ping, b"");
+        }
+        self.frames.part(part, first, last);
+        if last {
+            drop(held.take());
+            self.outbox.messages_written();
+        }
+        io.write_all(self.frames.as_bytes()).await?;
+        self.frames.clear();
+        Ok(())
     }
 
     /// Notifies the feeds that their frames were written.
@@ -209,7 +246,7 @@ impl Writer {
         while self.frames.len() < self.options.write_bytes
             && let Some(message) = state.next_message()
         {
-            if message.bytes.len() > LARGE_BYTES {
+            if message.bytes.len() > LARGE_BYTES || message.rest.is_some() {
                 self.large = Some(message);
                 return;
             }

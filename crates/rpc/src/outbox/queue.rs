@@ -4,10 +4,10 @@ use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::{FrameBuffer, Ticket};
+use crate::{FrameBuffer, MemoryCharge, MemoryShare, Ticket};
 
 /// Budget for large messages that wait to be written, in KiB.
 const BULK_KIB: usize = 4 * 1024;
@@ -43,11 +43,23 @@ impl CloseReason {
     }
 }
 
+/// Part of a message that is too large to be buffered as a whole.
+#[derive(Debug)]
+pub struct MessageBlock {
+    /// The next bytes of the message.
+    pub bytes: Vec<u8>,
+    /// Whether the message ends with them.
+    pub last: bool,
+}
+
 /// An encoded message, with the resources that it holds until it is queued or written.
 #[derive(Debug)]
 pub struct OutgoingMessage {
     /// The encoded message, without framing.
     pub bytes: Vec<u8>,
+    /// The rest of the message. If the sender ends it without a last block, the connection is
+    /// closed, because the message cannot be completed.
+    pub rest: Option<mpsc::Receiver<MessageBlock>>,
     /// Admission of the request that this responds to. Released when the response is
     /// queued; queued messages have their own bound.
     pub ticket: Option<Ticket>,
@@ -61,6 +73,7 @@ impl OutgoingMessage {
     pub fn new(bytes: Vec<u8>) -> Self {
         OutgoingMessage {
             bytes,
+            rest: None,
             ticket: None,
             reservation: None,
         }
@@ -89,6 +102,8 @@ pub trait Feed: Send + Sync {
 #[derive(Debug)]
 pub struct Reservation {
     _room: OwnedSemaphorePermit,
+    /// `None` if the memory of the connection is not limited.
+    _memory: Option<MemoryCharge>,
 }
 
 /// The sending side of a connection. Clones share the queue.
@@ -104,6 +119,8 @@ struct Shared {
     /// Notified when queued messages were written.
     drained: Notify,
     bulk: Arc<Semaphore>,
+    /// Memory of the connection; `None` if it is not limited.
+    memory: Option<MemoryShare>,
     /// Cancelled when nothing can be sent any more. Ends the connection's tasks.
     closed: CancellationToken,
 }
@@ -114,6 +131,10 @@ pub(super) struct State {
     messages: VecDeque<OutgoingMessage>,
     /// Total size of `messages`.
     message_bytes: usize,
+    /// Size of the messages without a reservation.
+    unreserved_bytes: usize,
+    /// Memory of the messages without a reservation.
+    memory: Option<MemoryCharge>,
     /// Feeds with frames to send, in order of their turns.
     pub(super) ready: VecDeque<Arc<dyn Feed>>,
     /// Payload of the last unanswered ping. RFC 6455 requires a pong for the last one only.
@@ -128,7 +149,20 @@ impl State {
     pub(super) fn next_message(&mut self) -> Option<OutgoingMessage> {
         let message = self.messages.pop_front()?;
         self.message_bytes -= message.bytes.len();
+        if message.reservation.is_none() {
+            self.unreserved_bytes -= message.bytes.len();
+        }
+        if self.unreserved_bytes == 0 {
+            self.memory = None;
+        }
         Some(message)
+    }
+
+    /// Takes memory for the messages without a reservation. Returns false if there is none.
+    fn charge_messages(&mut self, share: &MemoryShare) -> bool {
+        let charge = self.memory.get_or_insert_with(|| share.empty_charge());
+        let missing = self.unreserved_bytes.saturating_sub(charge.bytes());
+        charge.try_grow(missing)
     }
 
     pub(super) fn has_messages(&self) -> bool {
@@ -148,12 +182,23 @@ impl Outbox {
     /// Creates an empty outbox. `closed` is cancelled when the writer ends.
     #[must_use]
     pub fn new(closed: CancellationToken) -> Self {
+        Self::create(closed, None)
+    }
+
+    /// Creates an empty outbox whose messages take their memory from `share`.
+    #[must_use]
+    pub fn with_memory(closed: CancellationToken, share: MemoryShare) -> Self {
+        Self::create(closed, Some(share))
+    }
+
+    fn create(closed: CancellationToken, memory: Option<MemoryShare>) -> Self {
         Outbox {
             shared: Arc::new(Shared {
                 state: Mutex::default(),
                 work: Notify::new(),
                 drained: Notify::new(),
                 bulk: Arc::new(Semaphore::new(BULK_KIB)),
+                memory,
                 closed,
             }),
         }
@@ -167,6 +212,9 @@ impl Outbox {
             // imply that all responses are queued.
             drop(message.ticket.take());
             state.message_bytes += message.bytes.len();
+            if message.reservation.is_none() {
+                state.unreserved_bytes += message.bytes.len();
+            }
             state.messages.push_back(message);
         });
     }
@@ -201,14 +249,36 @@ impl Outbox {
     }
 
     /// Waits until `bytes` fit into the budget for large messages. A message larger than
-    /// the budget takes all of it.
-    pub async fn reserve(&self, bytes: usize) -> Reservation {
+    /// the budget takes all of it. Returns `None` if the connection's share of memory has no
+    /// room in time.
+    pub async fn reserve(&self, bytes: usize) -> Option<Reservation> {
+        Some(self.reserve_or(bytes, bytes).await?.0)
+    }
+
+    /// Reserves `bytes` if the memory is free now, and waits for `least` bytes otherwise.
+    /// Returns whether all are reserved.
+    pub async fn reserve_or(&self, bytes: usize, least: usize) -> Option<(Reservation, bool)> {
         let kib = bytes.div_ceil(1024).clamp(1, BULK_KIB) as u32;
         let bulk = Arc::clone(&self.shared.bulk);
-        match bulk.acquire_many_owned(kib).await {
-            Ok(room) => Reservation { _room: room },
-            Err(_) => unreachable!("the semaphore is never closed"),
-        }
+        let Ok(room) = bulk.acquire_many_owned(kib).await else {
+            unreachable!("the semaphore is never closed");
+        };
+        let mut is_whole = true;
+        let memory = match &self.shared.memory {
+            None => None,
+            Some(share) => match share.try_charge(bytes) {
+                Some(charge) => Some(charge),
+                None => {
+                    is_whole = least >= bytes;
+                    Some(share.charge(least).await?)
+                }
+            },
+        };
+        let reservation = Reservation {
+            _room: room,
+            _memory: memory,
+        };
+        Some((reservation, is_whole))
     }
 
     /// Waits while too many messages are unwritten. Callers stop reading meanwhile, so that a
@@ -216,9 +286,11 @@ impl Outbox {
     pub async fn wait_below_limit(&self) {
         loop {
             let few = {
-                let state = self.state();
+                let mut state = self.state();
                 state.messages.len() <= MAX_UNWRITTEN_MESSAGES
                     && state.message_bytes <= MAX_UNWRITTEN_BYTES
+                    && (self.shared.memory.as_ref())
+                        .is_none_or(|share| state.charge_messages(share))
             };
             if few {
                 return;

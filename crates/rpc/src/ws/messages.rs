@@ -3,7 +3,7 @@
 use bytes::{Buf, BytesMut};
 
 use super::{Header, Opcode};
-use crate::{InboundError, Received, Role, inbound::append};
+use crate::{InboundError, Received, Role, receive_buffer::append};
 
 /// State of the frame parser.
 #[derive(Debug)]
@@ -122,11 +122,32 @@ impl Messages {
         Ok(())
     }
 
-    /// Discards the current message for lack of memory. Control frames are too small for
-    /// this to happen.
-    pub(crate) fn skip_for_memory(&mut self) {
+    /// Returns the size of the current message, as far as its frames announce it.
+    pub(crate) fn message_bytes(&self) -> usize {
+        let earlier = self.fragments.as_ref().map_or(0, BytesMut::len);
+        match self.state {
+            ReadState::Payload(header) if !header.opcode.is_control() => {
+                earlier + header.payload as usize
+            }
+            _ => earlier,
+        }
+    }
+
+    /// Returns whether a frame or a fragmented message has begun.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        !matches!(self.state, ReadState::Header)
+            || self.fragments.is_some()
+            || self.skipping.is_some()
+    }
+
+    pub(crate) fn raise_limit(&mut self, limit: usize) {
+        self.limit = self.limit.max(limit);
+    }
+
+    /// Discards the current message. Never needed for control frames, which are small.
+    pub(crate) fn skip_because(&mut self, reason: Received) {
         if let ReadState::Payload(header) = self.state {
-            self.skipping = Some(Received::NoMemory);
+            self.skipping = Some(reason);
             self.skip(header);
         }
     }

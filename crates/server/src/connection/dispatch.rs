@@ -5,16 +5,20 @@ use std::sync::{Arc, atomic::Ordering};
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
     AckParams, ErrorKind, Family, HTTP_ACK, HTTP_CANCEL, HttpAckParams, HttpCancelParams,
-    INITIALIZED, Incoming, InitializeParams, InvalidParams, Lane, Malformed, MemberNames, Method,
-    NoMemory, PROCESS_ACK, PathUriError, RequestId, RpcError, encode_error, family_of_name,
-    has_client_info, names_argv, parse_params,
+    INITIALIZED, Incoming, InitializeParams, Lane, Malformed, MemberNames, Method, NoMemory,
+    PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, has_client_info, names_argv,
+    parse_params,
 };
-use outpost_rpc::{Admission, Framing, OutgoingMessage, ProcessLanes};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use outpost_rpc::{Admission, Framing, MemoryCharge, OutgoingMessage, ProcessLanes};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
-use super::{Caller, Connection, Handshake, Reply, reply::no_memory};
+use super::{
+    Caller, Connection, Handshake, Reply,
+    reply::no_memory,
+    unparsed_request::{Request, params_cost, truncated},
+};
 use crate::dialects::{exec, fs::FileService, scoped::Scopes, session};
 
 /// Message size from which memory is checked before params are parsed.
@@ -22,9 +26,6 @@ const LARGE_BYTES: usize = 64 * 1024;
 /// Copies of a large request in memory: the parsed params, and the arguments or bytes made
 /// from them.
 const REQUEST_COPIES: usize = 2;
-
-/// Limit for client text that is echoed in an error message, in characters.
-const MAX_ECHOED_CHARS: usize = 300;
 
 /// The dispatcher of one connection. Owned by the task that reads it.
 pub(super) struct Dispatch {
@@ -46,67 +47,6 @@ pub(super) struct Dispatch {
     pub(super) scopes: Scopes,
     /// File handles and file operations of the connection.
     pub(super) files: Arc<FileService>,
-}
-
-/// A request whose params are not yet parsed.
-pub(super) struct Request<'a> {
-    pub(super) method: Method,
-    pub(super) params: Option<&'a RawValue>,
-    pub(super) members: MemberNames<'a>,
-    pub(super) reply: Reply,
-}
-
-impl<'a> Request<'a> {
-    /// Rejects the request if its params have misspelt members, or unknown ones if `strict`.
-    fn check_members(self, dialect: Option<&str>, strict: bool) -> Option<Self> {
-        let method = self.method;
-        let checked = self.members.check(method.name(), dialect, strict);
-        let checked = checked.map_err(|error| invalid_params(method, &error));
-        let ((), reply) = self.reply.accept(checked)?;
-        Some(Request { reply, ..self })
-    }
-
-    /// Parses the params. Rejects the request if they are invalid.
-    pub(super) fn parse<T: Deserialize<'a>>(self) -> Option<(T, Reply)> {
-        let method = self.method;
-        let parsed = parse_params(self.params).map_err(|error| invalid_params(method, &error));
-        self.reply.accept(parsed)
-    }
-
-    /// Serves the request and responds at once. Returns `None` if the params are invalid, but not if
-    /// `serve` fails.
-    pub(super) fn respond_now<T: Deserialize<'a>, R: Serialize>(
-        self,
-        serve: impl FnOnce(T) -> Result<R, RpcError>,
-    ) -> Option<()> {
-        let (params, reply) = self.parse()?;
-        reply.send(serve(params));
-        Some(())
-    }
-
-    pub(super) fn reject_method(self) -> Option<()> {
-        let error = RpcError::method_not_found(self.method.name());
-        self.reply.reject(error);
-        None
-    }
-}
-
-/// Returns the error for invalid params. The app-server has its own, and so has a file on another
-/// host.
-pub(super) fn invalid_params(method: Method, error: &InvalidParams) -> RpcError {
-    let text = truncated(&error.to_string());
-    match method.family() {
-        Family::App => RpcError::invalid_request(format!("Invalid request: {text}")),
-        Family::Filesystem if error.is_foreign_path() => {
-            RpcError::invalid_request(PathUriError::ForeignHost.to_string())
-        }
-        _ => RpcError::invalid_params(format!("invalid params: {text}")),
-    }
-}
-
-/// Truncates text that may echo megabytes of the request.
-fn truncated(text: &str) -> String {
-    text.chars().take(MAX_ECHOED_CHARS).collect()
 }
 
 impl Dispatch {
@@ -131,8 +71,8 @@ impl Dispatch {
         }
     }
 
-    /// Handles a message.
-    pub(super) async fn message(&mut self, message: &[u8]) {
+    /// Handles a message, which holds `charge` if it is large.
+    pub(super) async fn message(&mut self, message: &[u8], charge: Option<MemoryCharge>) {
         match Incoming::parse(message) {
             Err(malformed) => self.malformed(&malformed),
             Ok(Incoming::Request {
@@ -144,7 +84,7 @@ impl Dispatch {
             }) => {
                 let parent = trace.and_then(|trace| trace.traceparent);
                 let span = tracing::debug_span!("request", method = &*method, parent);
-                self.request(id, &method, (params, members), message.len())
+                self.request(id, &method, (params, members), (message, charge))
                     .instrument(span)
                     .await;
             }
@@ -186,6 +126,24 @@ impl Dispatch {
         self.admission.idle().await;
     }
 
+    /// Returns whether `initialize` was answered.
+    pub(super) fn is_initialized(&self) -> bool {
+        self.handshake != Handshake::New
+    }
+
+    /// Reports a message over the size limit.
+    pub(super) fn too_long(&self) {
+        self.malformed(match self.is_initialized() {
+            true => &Malformed::TooLarge,
+            false => &Malformed::TooLargeForHandshake,
+        });
+    }
+
+    /// Reports a message that was skipped because the server's memory is in use.
+    pub(super) fn overloaded(&self) {
+        self.send_unattributed(&RpcError::overloaded());
+    }
+
     /// Reports a malformed message.
     pub(super) fn malformed(&self, malformed: &Malformed) {
         let prefix = self.framing.malformed_prefix();
@@ -197,12 +155,12 @@ impl Dispatch {
 
     /// Sends an error that belongs to no request.
     fn reject_unattributed(&self, kind: ErrorKind, text: String) {
+        self.send_unattributed(&RpcError::invalid_request(text).with_kind(kind));
+    }
+
+    fn send_unattributed(&self, error: &RpcError) {
         let mut message = Vec::new();
-        encode_error(
-            &mut message,
-            &RequestId::UNATTRIBUTED,
-            &RpcError::invalid_request(text).with_kind(kind),
-        );
+        encode_error(&mut message, &RequestId::UNATTRIBUTED, error);
         self.connection.outbox.send(OutgoingMessage::new(message));
     }
 
@@ -263,13 +221,19 @@ impl Dispatch {
         id: RequestId,
         name: &str,
         (params, members): (Option<&RawValue>, MemberNames<'_>),
-        bytes: usize,
+        (message, mut charge): (&[u8], Option<MemoryCharge>),
     ) -> Option<()> {
         let reply = Reply::new(self.connection.outbox.clone(), id);
-        let (method, reply) = reply.accept(self.check(name, bytes))?;
+        let (method, reply) = reply.accept(self.check(name, message.len()))?;
         let reply = match method.lane() {
             Lane::Handshake | Lane::Control => reply,
-            Lane::Keyed | Lane::Free => self.admit(bytes, reply).await?,
+            Lane::Keyed | Lane::Free => {
+                // The message holds its own part of the charge until it was handled.
+                let params = charge
+                    .as_mut()
+                    .map(|charge| charge.split_off(message.len()));
+                self.admit(message, params, reply).await?
+            }
         };
         let request = Request {
             method,
@@ -304,14 +268,30 @@ impl Dispatch {
         Ok(method)
     }
 
-    /// Waits for the admission of a request of `bytes`.
-    async fn admit(&self, bytes: usize, reply: Reply) -> Option<Reply> {
+    /// Waits for the admission of a request, and for the memory of its params. `charge` is the
+    /// part of it that was taken already.
+    async fn admit(
+        &self,
+        message: &[u8],
+        charge: Option<MemoryCharge>,
+        reply: Reply,
+    ) -> Option<Reply> {
         let connection = &self.connection;
+        let admit = async {
+            let mut ticket = self.admission.admit(message.len()).await?;
+            let mut charge = charge.unwrap_or_else(|| connection.memory.empty_charge());
+            let missing = params_cost(message).saturating_sub(charge.bytes());
+            if !charge.grow(missing).await {
+                return None;
+            }
+            ticket.hold(charge);
+            Some(ticket)
+        };
         // While admission waits for room, the connection is not read.
         connection.reads_paused.store(true, Ordering::Release);
         let admitted = tokio::select! {
             biased;
-            admitted = self.admission.admit(bytes) => Some(admitted),
+            admitted = admit => Some(admitted),
             () = connection.gone.cancelled() => None,
             () = connection.replaced.cancelled() => None,
             () = connection.server.ending.cancelled() => None,

@@ -1,8 +1,12 @@
 //! The response to a request.
 
 use outpost_protocol::{ErrorKind, NoMemory, RequestId, RpcError, encode_error, encode_response};
-use outpost_rpc::{Outbox, OutgoingMessage, Ticket, outbox::Reservation};
+use outpost_rpc::{
+    MemoryCharge, Outbox, OutgoingMessage, Ticket,
+    outbox::{MessageBlock, Reservation},
+};
 use serde::Serialize;
+use tokio::sync::mpsc;
 
 /// Sends the response to one request. Dropped without a response only if the connection has
 /// ended.
@@ -32,6 +36,11 @@ impl Reply {
             ticket: Some(ticket),
             ..self
         }
+    }
+
+    /// Takes the memory of the request, for bytes that outlive the response.
+    pub(crate) fn take_memory(&mut self) -> Option<MemoryCharge> {
+        self.ticket.as_mut()?.take_memory()
     }
 
     /// Returns the value with the reply. Rejects the request if there is an error instead.
@@ -79,10 +88,28 @@ impl Reply {
         self.send_message(message, Some(reservation));
     }
 
+    /// Sends the beginning of an encoded response. The caller sends the rest, or the
+    /// connection is closed.
+    pub(crate) fn send_blocks(
+        self,
+        message: Vec<u8>,
+        reservation: Reservation,
+    ) -> mpsc::Sender<MessageBlock> {
+        let (blocks, rest) = mpsc::channel(1);
+        self.outbox.send(OutgoingMessage {
+            bytes: message,
+            rest: Some(rest),
+            ticket: self.ticket,
+            reservation: Some(reservation),
+        });
+        blocks
+    }
+
     /// Sends an encoded response, with its memory reservation if it is large.
     pub(crate) fn send_message(self, message: Vec<u8>, reservation: Option<Reservation>) {
         self.outbox.send(OutgoingMessage {
             bytes: message,
+            rest: None,
             ticket: self.ticket,
             reservation,
         });

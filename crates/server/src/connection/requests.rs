@@ -11,11 +11,13 @@ use outpost_protocol::{
     StartParams, StatusResult, TerminateParams, V0ExecParams, V0TerminateParams, V0WriteParams,
     WriteParams, WriteStdinParams,
 };
+use outpost_rpc::MemoryCharge;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     Reply,
-    dispatch::{Dispatch, Request, invalid_params},
+    dispatch::Dispatch,
+    unparsed_request::{Request, invalid_params},
 };
 use crate::dialects::{
     exec,
@@ -90,9 +92,10 @@ impl Dispatch {
                 Some(())
             }
             Method::ProcessWrite => {
-                let (params, reply) = request.parse::<WriteParams>()?;
+                let (params, mut reply) = request.parse::<WriteParams>()?;
                 let key = params.process_id.clone();
-                let job = reply.send_outcome(exec::write(caller.session, params));
+                let memory = reply.take_memory();
+                let job = reply.send_outcome(exec::write(caller.session, params, memory));
                 self.lanes.run(key, Box::pin(job)).await;
                 Some(())
             }
@@ -132,7 +135,7 @@ impl Dispatch {
             }
             Method::ProcessWriteStdin => {
                 let name = |params: &WriteStdinParams| params.process_handle.clone();
-                self.run_and_send(Spawn, request, name, spawn::write_stdin)
+                self.run_write(Spawn, request, name, spawn::write_stdin)
                     .await
             }
             Method::ProcessResizePty => {
@@ -150,7 +153,7 @@ impl Dispatch {
             }
             Method::CommandExecWrite if v0 => {
                 let name = |params: &V0WriteParams| params.process_id.clone();
-                self.run_and_send(V0, request, name, v0::write).await
+                self.run_write(V0, request, name, v0::write).await
             }
             Method::CommandExecTerminate if v0 => {
                 let name = |params: &V0TerminateParams| params.process_id.clone();
@@ -159,8 +162,7 @@ impl Dispatch {
             Method::CommandExec => self.exec_command(request).await,
             Method::CommandExecWrite => {
                 let name = |params: &CommandWriteParams| params.process_id.clone();
-                self.run_and_send(Command, request, name, command::write)
-                    .await
+                self.run_write(Command, request, name, command::write).await
             }
             Method::CommandExecResize if !v0 => {
                 let name = |params: &CommandResizeParams| params.process_id.clone();
@@ -208,6 +210,26 @@ impl Dispatch {
         J: Future<Output = Result<R, RpcError>> + Send + 'static,
     {
         let job = |scope, params, reply: Reply| reply.send_outcome(job(scope, params));
+        self.run(space, request, name, job).await
+    }
+
+    /// Runs a write to the stdin of a process, whose bytes keep the memory of the request.
+    async fn run_write<P, R, J>(
+        &mut self,
+        space: ProcessIdSpace,
+        request: Request<'_>,
+        name: fn(&P) -> String,
+        job: fn(Arc<Scope>, P, Option<MemoryCharge>) -> J,
+    ) -> Option<()>
+    where
+        P: DeserializeOwned,
+        R: Serialize + 'static,
+        J: Future<Output = Result<R, RpcError>> + Send + 'static,
+    {
+        let job = |scope, params, mut reply: Reply| {
+            let memory = reply.take_memory();
+            reply.send_outcome(job(scope, params, memory))
+        };
         self.run(space, request, name, job).await
     }
 

@@ -19,11 +19,18 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
     let settings = &server.settings;
     let framing = transport.framing;
     let silence = matches!(framing, Framing::WebSocket(_)).then_some(settings.silence_timeout);
-    let mut inbound = Inbound::new(transport.read, framing, settings.max_message_bytes, silence);
+    let memory = server.memory.share();
+    let handshake_limit = settings.max_handshake_bytes;
+    let mut inbound =
+        Inbound::new(transport.read, framing, handshake_limit, silence).with_memory(&memory);
+    if silence.is_some() {
+        inbound = inbound.with_message_timeout(settings.message_timeout);
+    }
     inbound.already_received(&transport.early);
     let connection = Connection::new(
         &server,
         transport.peer,
+        memory,
         inbound.read_counter(),
         silence.is_some(),
     );
@@ -65,8 +72,14 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
                 received = read => received,
             };
             match received {
-                Ok(Some(Received::Message(message))) => dispatch.message(&message).await,
-                Ok(Some(Received::TooLong)) => dispatch.malformed(&Malformed::TooLarge),
+                Ok(Some(Received::Message(message))) => {
+                    dispatch.message(&message, inbound.take_charge()).await;
+                    if dispatch.is_initialized() {
+                        inbound.raise_limit(settings.max_message_bytes);
+                    }
+                }
+                Ok(Some(Received::TooLong)) => dispatch.too_long(),
+                Ok(Some(Received::Overloaded)) => dispatch.overloaded(),
                 Ok(Some(Received::NoMemory)) => dispatch.malformed(&Malformed::NoMemory),
                 Ok(Some(Received::Ping(payload))) => outbox.pong(payload),
                 Ok(Some(Received::Pong)) => {}

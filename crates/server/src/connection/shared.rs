@@ -7,7 +7,7 @@ use std::sync::{
 
 use outpost_engine::{Epoch, Link, Process, ResumeError, Session, Start, StartError};
 use outpost_protocol::{ErrorKind, RpcError};
-use outpost_rpc::{Outbox, PeerActivity, outbox::Reservation};
+use outpost_rpc::{MemoryShare, Outbox, PeerActivity, outbox::Reservation};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     pub(crate) server: Arc<ServerState>,
     pub(crate) peer: Peer,
     pub(crate) outbox: Outbox,
+    /// Its share of the server's memory.
+    pub(crate) memory: MemoryShare,
     pub(crate) feeds: Arc<Feeds>,
     /// One permit per process start that may run at once.
     start_permits: Semaphore,
@@ -60,17 +62,19 @@ impl Connection {
     pub(super) fn new(
         server: &Arc<ServerState>,
         peer: Peer,
+        memory: MemoryShare,
         read_counter: PeerActivity,
         pingable: bool,
     ) -> Arc<Self> {
         let gone = CancellationToken::new();
-        let outbox = Outbox::new(gone.clone());
+        let outbox = Outbox::with_memory(gone.clone(), memory.clone());
         let starts = server.settings.concurrent_requests;
         Arc::new_cyclic(|me| Connection {
             me: me.clone(),
             peer,
             feeds: Feeds::new(&outbox),
             outbox,
+            memory,
             start_permits: Semaphore::new(starts.min(Semaphore::MAX_PERMITS)),
             exchanges: Exchanges::new(server.settings.http_requests),
             long_polls: TaskTracker::new(),
@@ -98,11 +102,23 @@ impl Connection {
     }
 
     /// Waits for space in the outbox for a response of `bytes`, so that large responses do
-    /// not pile up for a client that does not read. Fails if the connection ends, when no
-    /// response can be sent.
+    /// not pile up for a client that does not read. Fails if there is no memory for it, or if
+    /// the connection ends, when no response can be sent.
     pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reservation, RpcError> {
+        Ok(self.reserve_or(bytes, bytes).await?.0)
+    }
+
+    /// Reserves `bytes` if there is memory for them now, and `least` bytes otherwise. Returns
+    /// whether all are reserved.
+    pub(crate) async fn reserve_or(
+        &self,
+        bytes: usize,
+        least: usize,
+    ) -> Result<(Reservation, bool), RpcError> {
         tokio::select! {
-            reservation = self.outbox.reserve(bytes) => Ok(reservation),
+            reserved = self.outbox.reserve_or(bytes, least) => {
+                reserved.ok_or_else(RpcError::overloaded)
+            }
             () = self.gone.cancelled() => Err(RpcError::internal("the connection has ended")),
         }
     }

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use outpost_engine::{Event, Process, Seq, Session, Start, Terminated};
 use outpost_protocol::{
     Empty, ErrorKind, OutputEncoder, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited,
     ReadChunk, ReadParams, ReadResult, ResizeParams, RpcError, SandboxType, SignalParams,
     StartParams, StartResult, TerminateParams, TerminateResult, WriteParams, WriteResult, base64,
 };
-use outpost_rpc::FrameBuffer;
+use outpost_rpc::{FrameBuffer, MemoryCharge, charged_bytes};
 
 use super::feed::{EventEncoder, notify};
 use crate::{
@@ -53,8 +52,12 @@ async fn try_start(
     Ok((process, sandbox_type))
 }
 
-/// Queues bytes for stdin. Waits while the queue is full.
-pub(crate) async fn write(session: Session, params: WriteParams) -> Result<WriteResult, RpcError> {
+/// Queues bytes for stdin, which keep `memory`. Waits while the queue is full.
+pub(crate) async fn write(
+    session: Session,
+    params: WriteParams,
+    memory: Option<MemoryCharge>,
+) -> Result<WriteResult, RpcError> {
     if params.chunk.is_none() && !params.close_stdin {
         return Err(RpcError::invalid_params("chunk is missing"));
     }
@@ -65,7 +68,7 @@ pub(crate) async fn write(session: Session, params: WriteParams) -> Result<Write
         Some(id) => convert::check_length("writeId", id, MAX_NAME_BYTES)?,
         None => {}
     }
-    let bytes = params.chunk.map(|chunk| Bytes::from(chunk.0));
+    let bytes = params.chunk.map(|chunk| charged_bytes(chunk.0, memory));
     let status = session.write(
         &params.process_id,
         bytes.unwrap_or_default(),
@@ -144,13 +147,19 @@ async fn respond(
     max_bytes: Option<usize>,
     reply: Reply,
 ) {
+    let encoded = |bytes: usize| bytes / 3 * 4 + RESPONSE_OVERHEAD_BYTES;
     let bytes = process.page_bytes(after, page_limit(process, after, max_bytes));
-    let bytes = bytes / 3 * 4 + RESPONSE_OVERHEAD_BYTES;
-    let reserved = caller.connection.reserve(bytes).await;
-    let Some((reservation, reply)) = reply.accept(reserved) else {
+    // Without memory for the page, the answer has one chunk.
+    let least = encoded(process.page_bytes(after, Some(1)));
+    let reserved = caller.connection.reserve_or(encoded(bytes), least).await;
+    let Some(((reservation, is_whole), reply)) = reply.accept(reserved) else {
         return;
     };
-    let page = process.page(after, page_limit(process, after, max_bytes));
+    let limit = match is_whole {
+        true => page_limit(process, after, max_bytes),
+        false => Some(1),
+    };
+    let page = process.page(after, limit);
     let sizes = page.chunks.iter().map(|chunk| chunk.bytes.len());
     let expected = sizes.fold(RESPONSE_OVERHEAD_BYTES, |sum, bytes| {
         sum + base64::encoded_len(bytes) + CHUNK_OVERHEAD_BYTES

@@ -66,3 +66,22 @@ async fn errors_from_the_client_are_not_answered() {
     );
     assert_eq!(response["id"], -1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn large_message_is_accepted_only_after_initialize() {
+    let server = server(Settings::default());
+    let mut peer = Peer::connect(&server);
+    let pad = "x".repeat(64 * 1024);
+    let large = json!({"id": 1, "method": "environment/status", "params": {"pad": pad}});
+    peer.send(&large).await;
+    let skipped = peer.message().await;
+    assert_eq!(skipped["id"], -1, "{skipped}");
+    let message = skipped["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        message.ends_with("message before initialize is larger than 65536 bytes"),
+        "{message}"
+    );
+    peer.initialize(json!({"clientName": "t"})).await;
+    peer.send(&large).await;
+    assert_eq!(peer.message().await["result"]["status"], "ready");
+}

@@ -122,7 +122,8 @@ impl Receiver {
                 Ok(Some(Received::TooLong)) => {
                     Err("the server sent a message that is too large".to_owned())
                 }
-                Ok(Some(Received::NoMemory)) => {
+                // Overloaded: only with a limit on memory, which this side has not.
+                Ok(Some(Received::NoMemory | Received::Overloaded)) => {
                     Err(format!("failed to hold a message: {NoMemory}"))
                 }
                 Ok(Some(Received::Close(Some(TAKEN_OVER)))) => {

@@ -25,7 +25,7 @@ pub(crate) struct FileService {
     /// One permit for each operation that may run at once.
     running: Semaphore,
     /// One permit for a whole file that is large.
-    large: Semaphore,
+    pub(super) large: Semaphore,
     /// One permit for each listing that may be in memory.
     listings: Semaphore,
 }
@@ -176,12 +176,18 @@ pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, rep
     } else {
         WorkerAccess::Write
     };
+    let mut memory = service.connection.memory.empty_charge();
     let performed = service.execute(sandbox, access, move |executor| executor.perform(op));
     let Some(((result, _), reply)) = reply.accept(performed.await) else {
         return;
     };
     let Some(bytes) = result.listing_bytes() else {
         return reply.send(Ok(result));
+    };
+    // The entries, until they are encoded.
+    let held = memory.try_grow(bytes).then_some(());
+    let Some(((), reply)) = reply.accept(held.ok_or_else(RpcError::overloaded)) else {
+        return;
     };
     let reserved = service.connection.reserve(bytes).await;
     if let Some((reservation, reply)) = reply.accept(reserved) {

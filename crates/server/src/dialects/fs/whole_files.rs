@@ -7,32 +7,99 @@ use outpost_files::{FilesError, OpenFile};
 use outpost_protocol::{
     Empty, FsReadFileParams, FsWriteFileParams, ReadFileAnswer, RequestId, RpcError, base64,
 };
-use outpost_rpc::outbox::Reservation;
+use outpost_rpc::outbox::{MessageBlock, Reservation};
+use tokio::sync::SemaphorePermit;
 
 use super::FileService;
 use crate::connection::Reply;
 
-/// The size of a read: a multiple of the base64 unit, so that padding occurs only at the end.
-const STEP_BYTES: usize = 256 * 1024 * ReadFileAnswer::BLOCK_UNIT;
+/// The largest file that is encoded as a whole. Larger ones are sent while they are read.
+const WHOLE_BYTES: usize = 1024 * 1024 * ReadFileAnswer::BLOCK_UNIT;
+/// The size of a block: a multiple of the base64 unit, so that padding occurs only at the end.
+const BLOCK_BYTES: usize = 32 * 1024 * ReadFileAnswer::BLOCK_UNIT;
+/// The size of a block if there is little memory.
+const SMALL_BLOCK_BYTES: usize = 4 * 1024 * ReadFileAnswer::BLOCK_UNIT;
+/// Blocks in memory: one is read, one waits, and one is written.
+const BLOCKS: usize = 3;
 /// The smallest read, for files that do not report their size.
-const MIN_STEP_BYTES: usize = 16 * 1024;
+const MIN_READ_BYTES: usize = 16 * 1024;
 /// The size of a response without the file's content.
 const RESPONSE_BYTES: usize = 512;
 
-/// Responds with the content of a file. It may have hundreds of megabytes, so it is encoded into the
-/// response while it is read.
+/// Responds with the content of a file. It may have hundreds of megabytes, so a large one is read in
+/// blocks while the response is written. If that fails, the connection is closed.
 pub(crate) async fn read_file(service: Arc<FileService>, params: FsReadFileParams, reply: Reply) {
-    let response = response(&service, params, reply.id().clone()).await;
-    if let Some(((message, reservation), reply)) = reply.accept(response) {
-        reply.send_message(message, Some(reservation));
+    let begun = begin(&service, params, reply.id().clone()).await;
+    let Some((begun, reply)) = reply.accept(begun) else {
+        return;
+    };
+    let BegunResponse {
+        file,
+        mut answer,
+        mut offset,
+        block_bytes,
+        reservation,
+        is_complete,
+        _permit,
+    } = begun;
+    if is_complete {
+        return reply.send_message(answer.finish(), Some(reservation));
+    }
+    let limit = service.connection.server.settings.files.file_bytes;
+    let blocks = reply.send_blocks(answer.take_block(), reservation);
+    loop {
+        let file = Arc::clone(&file);
+        // A file that grows meanwhile is cut at the limit.
+        let len = usize::try_from(limit - offset).unwrap_or(usize::MAX);
+        let len = len.min(block_bytes);
+        let read = service.blocking(move || {
+            let read = push_block(&file, &mut answer, offset, len)?;
+            Ok((answer, read))
+        });
+        let read = match read.await {
+            Ok((returned, read)) => {
+                answer = returned;
+                read
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the rest of a file; closing the connection");
+                return;
+            }
+        };
+        offset += read as u64;
+        let last = read < block_bytes || offset >= limit;
+        let bytes = match last {
+            true => std::mem::take(&mut answer).finish(),
+            false => answer.take_block(),
+        };
+        // Fails if the connection has ended.
+        if blocks.send(MessageBlock { bytes, last }).await.is_err() || last {
+            return;
+        }
     }
 }
 
-async fn response(
+/// The beginning of a response.
+struct BegunResponse<'a> {
+    file: Arc<OpenFile>,
+    answer: ReadFileAnswer,
+    /// The number of bytes that were read.
+    offset: u64,
+    /// The size of further blocks.
+    block_bytes: usize,
+    reservation: Reservation,
+    /// Whether the end of the file was read.
+    is_complete: bool,
+    /// A connection sends one large file at a time.
+    _permit: Option<SemaphorePermit<'a>>,
+}
+
+/// Opens a file and reads the beginning, or all of it if it is small.
+async fn begin(
     service: &FileService,
     params: FsReadFileParams,
     id: RequestId,
-) -> Result<(Vec<u8>, Reservation), RpcError> {
+) -> Result<BegunResponse<'_>, RpcError> {
     let path = params.path;
     let symlinks = params.symlinks;
     let open = service.execute(params.sandbox, WorkerAccess::Read, move |executor| {
@@ -40,53 +107,60 @@ async fn response(
         let len = file.size()?;
         Ok((Arc::new(file), len))
     });
-    let ((file, mut len), _) = open.await?;
-    let large_bytes = service.connection.server.settings.large_file_bytes;
-    loop {
-        // A request that waits here holds only a descriptor.
-        let permit = service.whole_file_permit(len).await;
-        let expected = usize::try_from(len).unwrap_or(usize::MAX);
-        let bytes = base64::encoded_len(expected) + RESPONSE_BYTES;
-        let reservation = service.connection.reserve(bytes).await?;
-        let limit = match permit {
-            Some(_) => u64::MAX,
-            None => large_bytes,
-        };
-        let (file, id) = (Arc::clone(&file), id.clone());
-        let read = service.blocking(move || read(&file, &id, expected, limit));
-        match read.await? {
-            Some(message) => return Ok((message, reservation)),
-            // The file has grown since its size was read, and needs the permit for large files.
-            None => len = large_bytes + 1,
-        }
-    }
+    let ((file, len), _) = open.await?;
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    // A request that waits here holds only a descriptor.
+    let permit = match len > WHOLE_BYTES {
+        true => service.large.acquire().await.ok(),
+        false => None,
+    };
+    let memory = |bytes| base64::encoded_len(bytes) + RESPONSE_BYTES;
+    let wanted = match len > WHOLE_BYTES {
+        true => memory(BLOCK_BYTES) * BLOCKS,
+        false => memory(len),
+    };
+    let least = wanted.min(memory(SMALL_BLOCK_BYTES) * BLOCKS);
+    let (reservation, is_whole) = service.connection.reserve_or(wanted, least).await?;
+    let block_bytes = match is_whole {
+        true => BLOCK_BYTES,
+        false => SMALL_BLOCK_BYTES,
+    };
+    let first = match len > WHOLE_BYTES || !is_whole {
+        true => block_bytes,
+        // One byte more than expected, so that the first read reaches the end.
+        false => (len + 1).clamp(MIN_READ_BYTES, WHOLE_BYTES),
+    };
+    let first = first.next_multiple_of(ReadFileAnswer::BLOCK_UNIT);
+    let reading = Arc::clone(&file);
+    let read = service.blocking(move || {
+        let out_of_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
+        let mut answer = ReadFileAnswer::new(&id, first.min(len)).map_err(out_of_memory)?;
+        let read = push_block(&reading, &mut answer, 0, first)?;
+        Ok((answer, read))
+    });
+    let (answer, read) = read.await?;
+    Ok(BegunResponse {
+        file,
+        answer,
+        offset: read as u64,
+        block_bytes,
+        reservation,
+        is_complete: read < first,
+        _permit: permit,
+    })
 }
 
-/// The response; none if the file has more than `limit` bytes.
-fn read(
+/// Encodes up to `len` bytes at `offset`. Returns the number of bytes.
+fn push_block(
     file: &OpenFile,
-    id: &RequestId,
-    expected: usize,
-    limit: u64,
-) -> Result<Option<Vec<u8>>, FilesError> {
-    let out_of_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
-    let mut response = ReadFileAnswer::new(id, expected).map_err(out_of_memory)?;
-    // One byte more than expected, so that the first read reaches the end.
-    let wanted = (expected + 1).clamp(MIN_STEP_BYTES, STEP_BYTES);
-    let mut step = vec![0; wanted.next_multiple_of(ReadFileAnswer::BLOCK_UNIT)];
-    let mut offset = 0;
-    loop {
-        let filled = file.fill(offset, &mut step)?;
-        response.push(&step[..filled]);
-        offset += filled as u64;
-        file.check_len(offset)?;
-        if offset > limit {
-            return Ok(None);
-        }
-        if filled < step.len() {
-            return Ok(Some(response.finish()));
-        }
-    }
+    answer: &mut ReadFileAnswer,
+    offset: u64,
+    len: usize,
+) -> Result<usize, FilesError> {
+    let mut block = vec![0; len];
+    let read = file.fill(offset, &mut block)?;
+    answer.push(&block[..read]);
+    Ok(read)
 }
 
 /// Replaces the content of a file.

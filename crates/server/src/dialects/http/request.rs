@@ -8,11 +8,11 @@ use std::{
 
 use bytes::Bytes;
 use outpost_engine::ServerEnvironment;
-use outpost_fetch::{Request, RequestError, Response};
+use outpost_fetch::{FetchError, Request, RequestError, Response};
 use outpost_protocol::{
     HttpHeader, HttpRequestParams, HttpRequestResult, RedirectPolicy, RpcError, base64,
 };
-use outpost_rpc::outbox::Reservation;
+use outpost_rpc::{MemoryCharge, outbox::Reservation};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,8 @@ use crate::{
 
 /// The encoded size of a response without its body and headers, and of a header without its text.
 const RESPONSE_BYTES: usize = 512;
+/// The memory that is taken for a body of unknown length at first.
+const UNKNOWN_BODY_BYTES: usize = 64 * 1024;
 /// The error text of a cancelled response.
 const CANCELLED: &str = "it was cancelled";
 
@@ -194,6 +196,8 @@ struct Collected<'a> {
     result: HttpRequestResult<Bytes>,
     bytes: usize,
     reservation: Reservation,
+    /// The memory of the body, held until the response is queued.
+    _memory: MemoryCharge,
     /// The permit of a large body, held until the response is queued.
     _large: Option<SemaphorePermit<'a>>,
 }
@@ -204,12 +208,28 @@ async fn collect(
     mut response: Response,
 ) -> Result<Collected<'_>, RpcError> {
     let settings = &connection.server.settings;
-    let collected = response.body.collect(
-        settings.http_body_bytes,
-        settings.http_small_body_bytes,
-        async { connection.exchanges.large.acquire().await.ok() },
-    );
-    let (body, large) = collected.await.map_err(convert::fetch_error)?;
+    let (most, few) = (settings.http_body_bytes, settings.http_small_body_bytes);
+    let announced = response.body.announced_len();
+    let announced = announced.map(|len| usize::try_from(len).unwrap_or(usize::MAX));
+    let first = announced.unwrap_or(UNKNOWN_BODY_BYTES).min(few);
+    let memory = connection.memory.charge(first).await;
+    let mut memory = memory.ok_or_else(RpcError::overloaded)?;
+    let room = async {
+        let permit = connection.exchanges.large.acquire().await.ok()?;
+        let rest = announced
+            .map_or(most, |len| len.min(most))
+            .saturating_sub(first);
+        memory.grow(rest).await.then_some(permit)
+    };
+    let (body, large) =
+        response
+            .body
+            .collect(most, few, room)
+            .await
+            .map_err(|error| match error {
+                FetchError::NoRoom => RpcError::overloaded(),
+                other => convert::fetch_error(other),
+            })?;
     let headers = response.headers.iter();
     let headers: usize = headers
         .map(|(name, value)| name.len() + value.len() + RESPONSE_BYTES)
@@ -220,7 +240,8 @@ async fn collect(
         result: result_of(response.status, response.headers, body),
         bytes,
         reservation,
-        _large: large.flatten(),
+        _memory: memory,
+        _large: large,
     })
 }
 
@@ -236,6 +257,11 @@ async fn stream(
     let cancelled = registration.cancelled.clone();
     let number = registration.number;
     let window = connection.server.settings.http_window_bytes;
+    // Released when the last piece is sent.
+    let memory = connection.memory.charge(window).await;
+    let Some((_memory, reply)) = reply.accept(memory.ok_or_else(RpcError::overloaded)) else {
+        return;
+    };
     let feed = BodyFeed::new(&connection.outbox, registration, window, acked);
     let requests = &connection.exchanges.requests;
     if let Some(request) = requests.lock().in_progress.get_mut(&number) {

@@ -13,6 +13,7 @@ use outpost_protocol::{
     CommandParams, CommandResizeParams, CommandTerminateParams, CommandWriteParams, Empty,
     ErrorKind, Override, RpcError, SandboxPolicy,
 };
+use outpost_rpc::MemoryCharge;
 
 use super::{
     Scope,
@@ -138,13 +139,15 @@ fn policy_of(policy: &SandboxPolicy, cwd: &Path) -> Option<Policy> {
     }
 }
 
-/// Writes to stdin.
+/// Writes to stdin. The bytes keep `memory`.
 pub(crate) async fn write(
     scope: Arc<Scope>,
     params: CommandWriteParams,
+    memory: Option<MemoryCharge>,
 ) -> Result<Empty, RpcError> {
     let (name, delta) = (&params.process_id, params.delta_base64);
-    scope.write(&COMMAND, name, delta, params.close_stdin).await
+    let close = params.close_stdin;
+    scope.write(&COMMAND, name, delta, close, memory).await
 }
 
 /// Resizes the terminal.

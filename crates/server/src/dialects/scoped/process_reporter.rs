@@ -5,7 +5,7 @@ use outpost_protocol::{
     COMMAND_EXITED, CommandResult, NoMemory, OutputDeltaEncoder, PROCESS_EXITED, SpawnExited,
     V0Exited,
 };
-use outpost_rpc::FrameBuffer;
+use outpost_rpc::{FrameBuffer, MemoryCharge};
 
 use super::{
     Scope,
@@ -52,6 +52,8 @@ pub(super) struct ProcessReporter {
     stderr: StreamCap,
     /// Encoded size that buffered output of both streams may have.
     buffered_bytes: u64,
+    /// Memory of the buffered output, until the final message is written.
+    memory: MemoryCharge,
     exit_code: i32,
 }
 
@@ -74,6 +76,7 @@ impl ProcessReporter {
             stdout: StreamCap::new(output.streamed, output.cap),
             stderr: StreamCap::new(output.streamed, output.cap),
             buffered_bytes: scope.connection.server.settings.buffered_output_bytes,
+            memory: scope.connection.memory.empty_charge(),
             exit_code: 0,
         }
     }
@@ -94,7 +97,13 @@ impl ProcessReporter {
         };
         let reserved = RESERVED_PER_STREAM_BYTES.min(self.buffered_bytes / 2);
         let taken = other.encoded_bytes.max(reserved);
-        let room = self.buffered_bytes.saturating_sub(taken);
+        let mut room = self.buffered_bytes.saturating_sub(taken);
+        let cap = self.stream(stream).1;
+        let wanted = cap.buffered_len(bytes.len());
+        if wanted > 0 && !self.memory.try_grow(wanted) {
+            // No memory for more is handled like a full message.
+            room = 0;
+        }
         self.stream(stream).1.consume(bytes, room)
     }
 
@@ -105,7 +114,7 @@ impl ProcessReporter {
             tracing::warn!(
                 process = self.process.id(),
                 limit_bytes = self.buffered_bytes,
-                "buffered output truncated to the largest response"
+                "buffered output truncated to the largest response or the free memory"
             );
         }
         let (id, exit_code) = (self.process.id().to_owned(), self.exit_code);

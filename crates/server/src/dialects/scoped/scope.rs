@@ -3,10 +3,9 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use outpost_engine::{Epoch, Process, Session, Start, StartError, Stdio, WriteStatus};
 use outpost_protocol::{Empty, ErrorKind, RpcError, TerminalSize, base64};
-use outpost_rpc::ProcessLanes;
+use outpost_rpc::{MemoryCharge, ProcessLanes, charged_bytes};
 
 use super::{
     dialect::Dialect,
@@ -121,13 +120,14 @@ impl Scope {
         feeds.open(owner, process, None, reporter);
     }
 
-    /// Writes to stdin, and closes it if requested. Waits while the queue is full.
+    /// Writes to stdin, and closes it if requested. The bytes keep `memory`. Waits while the queue is full.
     pub(super) async fn write(
         &self,
         dialect: &Dialect,
         name: &str,
         delta: Option<String>,
         close: bool,
+        memory: Option<MemoryCharge>,
     ) -> Result<Empty, RpcError> {
         if delta.is_none() && !close {
             let message = format!("{} requires deltaBase64 or closeStdin", dialect.write);
@@ -144,7 +144,10 @@ impl Scope {
             return closed(format!("stdin streaming is not enabled for this {process}"));
         }
         let only_close = bytes.is_empty() && close;
-        match process.write(Bytes::from(bytes), None, close).await {
+        match process
+            .write(charged_bytes(bytes, memory), None, close)
+            .await
+        {
             WriteStatus::Accepted => Ok(Empty {}),
             // Closing a closed stdin succeeds.
             _ if only_close => Ok(Empty {}),

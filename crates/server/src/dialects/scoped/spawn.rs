@@ -7,6 +7,7 @@ use outpost_engine::{EnvPolicy, Process, Start};
 use outpost_protocol::{
     Empty, KillParams, ResizePtyParams, RpcError, SpawnParams, WriteStdinParams,
 };
+use outpost_rpc::MemoryCharge;
 
 use super::{
     Scope,
@@ -61,13 +62,15 @@ async fn try_spawn(scope: &Scope, params: SpawnParams) -> Result<(Process, Outpu
     Ok((process, output))
 }
 
-/// Writes to stdin.
+/// Writes to stdin. The bytes keep `memory`.
 pub(crate) async fn write_stdin(
     scope: Arc<Scope>,
     params: WriteStdinParams,
+    memory: Option<MemoryCharge>,
 ) -> Result<Empty, RpcError> {
     let (name, delta) = (&params.process_handle, params.delta_base64);
-    scope.write(&SPAWN, name, delta, params.close_stdin).await
+    let close = params.close_stdin;
+    scope.write(&SPAWN, name, delta, close, memory).await
 }
 
 /// Resizes the terminal.

@@ -82,6 +82,15 @@ impl StreamCap {
         true
     }
 
+    /// Returns how many of `len` bytes would be buffered, as far as the cap decides.
+    pub(super) fn buffered_len(&self, len: usize) -> usize {
+        if self.is_streamed() || self.reached {
+            return 0;
+        }
+        let left = self.cap.map_or(u64::MAX, |cap| cap - self.taken);
+        left.min(len as u64) as usize
+    }
+
     /// Returns whether all further output will be consumed.
     pub(super) fn streams_no_more(&self) -> bool {
         !self.is_streamed() || self.reached

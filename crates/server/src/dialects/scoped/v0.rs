@@ -3,12 +3,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use outpost_engine::{Process, Start, Stdio, TerminalSize, Terminated, WriteStatus};
 use outpost_protocol::{
     ErrorKind, RpcError, V0ExecParams, V0ExecResult, V0TerminateParams, V0TerminateResult,
     V0WriteParams, V0WriteResult,
 };
+use outpost_rpc::{MemoryCharge, charged_bytes};
 
 use super::{
     Scope,
@@ -68,13 +68,14 @@ async fn try_exec(scope: &Scope, params: V0ExecParams) -> Result<Process, RpcErr
     started.map_err(|error| convert::start_error(&error))
 }
 
-/// Queues bytes for stdin. Waits while the queue is full.
+/// Queues bytes for stdin, which keep `memory`. Waits while the queue is full.
 pub(crate) async fn write(
     scope: Arc<Scope>,
     params: V0WriteParams,
+    memory: Option<MemoryCharge>,
 ) -> Result<V0WriteResult, RpcError> {
     let id = &params.process_id;
-    let bytes = Bytes::from(params.chunk.0);
+    let bytes = charged_bytes(params.chunk.0, memory);
     let (kind, message) = match scope.session.write(id, bytes, None, false).await {
         WriteStatus::Accepted => return Ok(V0WriteResult { accepted: true }),
         WriteStatus::StdinClosed => (

@@ -1,0 +1,359 @@
+//! Bounds the memory of all connections together, and shares it among them.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
+
+/// Bytes of a connection that are not counted, so that small requests, and an answer with one
+/// chunk of output, never wait for others.
+const UNCOUNTED_BYTES: usize = 128 * 1024;
+/// Fraction of the budget that is kept for connections that hold little.
+const RESERVE_FRACTION: usize = 9;
+/// A connection may hold this many times the bytes that are free beyond the reserve.
+const LARGE_SHARE: usize = 8;
+/// A connection may hold this fraction of all free bytes, the reserve included.
+const SMALL_SHARE: usize = 64;
+
+/// Bytes for the messages, answers and bodies of all connections. Clones share it.
+///
+/// The limit of a connection depends on the bytes that are free (a dynamic threshold, as in
+/// shared-memory switches): a single one may use most of the budget, and many that want all
+/// of it leave something for the next one.
+#[derive(Clone, Debug)]
+pub struct MemoryBudget {
+    shared: Arc<Budget>,
+}
+
+#[derive(Debug)]
+struct Budget {
+    max_bytes: usize,
+    /// Time after which a request that waits for bytes is rejected.
+    timeout: Duration,
+    used: AtomicUsize,
+    /// Notified when bytes are released.
+    released: Notify,
+}
+
+impl Budget {
+    /// Returns whether a connection may hold `held` bytes while `free` bytes are left.
+    fn permits(&self, held: usize, free: usize) -> bool {
+        let beyond_reserve = free.saturating_sub(self.max_bytes / RESERVE_FRACTION);
+        held <= beyond_reserve.saturating_mul(LARGE_SHARE) || held <= free / SMALL_SHARE
+    }
+
+    /// Takes `bytes` for a connection that holds `held` afterwards.
+    fn take(&self, bytes: usize, held: usize) -> bool {
+        let take = |used: usize| {
+            let used = used.checked_add(bytes)?;
+            let free = self.max_bytes.checked_sub(used)?;
+            self.permits(held, free).then_some(used)
+        };
+        self.used
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take)
+            .is_ok()
+    }
+
+    fn release(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::AcqRel);
+        self.released.notify_waiters();
+    }
+}
+
+impl MemoryBudget {
+    /// Creates a budget. A request that finds no bytes waits for at most `timeout`.
+    #[must_use]
+    pub fn new(max_bytes: usize, timeout: Duration) -> Self {
+        MemoryBudget {
+            shared: Arc::new(Budget {
+                max_bytes,
+                timeout,
+                used: AtomicUsize::new(0),
+                released: Notify::new(),
+            }),
+        }
+    }
+
+    /// Creates the share of a new connection.
+    #[must_use]
+    pub fn share(&self) -> MemoryShare {
+        MemoryShare {
+            shared: Arc::new(Share {
+                budget: Arc::clone(&self.shared),
+                held: Mutex::new(0),
+            }),
+        }
+    }
+}
+
+/// The memory of one connection. Clones share it.
+#[derive(Clone, Debug)]
+pub struct MemoryShare {
+    shared: Arc<Share>,
+}
+
+#[derive(Debug)]
+struct Share {
+    budget: Arc<Budget>,
+    /// All bytes of the connection. Those over [`UNCOUNTED_BYTES`] are taken from the budget.
+    held: Mutex<usize>,
+}
+
+impl Share {
+    fn take(&self, bytes: usize) -> bool {
+        let mut held = self.held.lock();
+        let Some(after) = held.checked_add(bytes) else {
+            return false;
+        };
+        let more = counted(after) - counted(*held);
+        if more > 0 && !self.budget.take(more, counted(after)) {
+            return false;
+        }
+        *held = after;
+        true
+    }
+
+    fn release(&self, bytes: usize) {
+        let mut held = self.held.lock();
+        let less = counted(*held) - counted(*held - bytes);
+        *held -= bytes;
+        drop(held);
+        if less > 0 {
+            self.budget.release(less);
+        }
+    }
+
+    /// Returns whether the connection could get `bytes` if it were the only one.
+    fn can_ever_take(&self, bytes: usize) -> bool {
+        let most = counted(bytes);
+        let free = self.budget.max_bytes.checked_sub(most);
+        most == 0 || free.is_some_and(|free| self.budget.permits(most, free))
+    }
+}
+
+fn counted(held: usize) -> usize {
+    held.saturating_sub(UNCOUNTED_BYTES)
+}
+
+impl MemoryShare {
+    /// Takes `bytes` if they are free.
+    #[must_use]
+    pub fn try_charge(&self, bytes: usize) -> Option<MemoryCharge> {
+        let mut charge = self.empty_charge();
+        charge.try_grow(bytes).then_some(charge)
+    }
+
+    /// Waits for `bytes`. Returns `None` if they are not free in time, or never can be.
+    pub async fn charge(&self, bytes: usize) -> Option<MemoryCharge> {
+        let mut charge = self.empty_charge();
+        charge.grow(bytes).await.then_some(charge)
+    }
+
+    /// Returns a charge of no bytes, to be grown later.
+    #[must_use]
+    pub fn empty_charge(&self) -> MemoryCharge {
+        MemoryCharge {
+            bytes: 0,
+            share: Arc::clone(&self.shared),
+        }
+    }
+}
+
+/// Bytes taken from a connection's share. Released on drop.
+#[derive(Debug)]
+pub struct MemoryCharge {
+    bytes: usize,
+    share: Arc<Share>,
+}
+
+impl MemoryCharge {
+    /// Returns the number of bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes `more` bytes if they are free.
+    #[must_use]
+    pub fn try_grow(&mut self, more: usize) -> bool {
+        let taken = self.share.take(more);
+        if taken {
+            self.bytes += more;
+        }
+        taken
+    }
+
+    /// Waits for `more` bytes. Returns false if they are not free in time, or never can be.
+    pub async fn grow(&mut self, more: usize) -> bool {
+        let budget = Arc::clone(&self.share.budget);
+        let mut deadline = None;
+        loop {
+            // Created before the attempt, so that a release in between still wakes it.
+            let released = budget.released.notified();
+            if self.try_grow(more) {
+                return true;
+            }
+            if !self.share.can_ever_take(self.bytes.saturating_add(more)) {
+                return false;
+            }
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + budget.timeout);
+            if timeout_at(deadline, released).await.is_err() {
+                return false;
+            }
+        }
+    }
+
+    /// Releases all but `bytes`.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        drop(self.split_off(bytes));
+    }
+
+    /// Splits off all but `bytes`.
+    pub fn split_off(&mut self, bytes: usize) -> MemoryCharge {
+        let rest = self.bytes.saturating_sub(bytes);
+        self.bytes -= rest;
+        MemoryCharge {
+            bytes: rest,
+            share: Arc::clone(&self.share),
+        }
+    }
+}
+
+/// Bytes that hold their memory until the last reference is dropped.
+struct ChargedBytes {
+    bytes: Vec<u8>,
+    _charge: MemoryCharge,
+}
+
+impl AsRef<[u8]> for ChargedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Makes `bytes` hold their part of `charge`. The rest is released.
+#[must_use]
+pub fn charged_bytes(bytes: Vec<u8>, charge: Option<MemoryCharge>) -> Bytes {
+    match charge {
+        Some(mut charge) if !bytes.is_empty() => {
+            charge.shrink_to(bytes.capacity());
+            Bytes::from_owner(ChargedBytes {
+                bytes,
+                _charge: charge,
+            })
+        }
+        _ => Bytes::from(bytes),
+    }
+}
+
+impl Drop for MemoryCharge {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.share.release(self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    fn budget() -> MemoryBudget {
+        MemoryBudget::new(144 * MIB, TIMEOUT)
+    }
+
+    #[test]
+    fn single_connection_may_use_most_of_the_budget() {
+        let budget = budget();
+        let share = budget.share();
+        let charge = share.try_charge(112 * MIB).expect("most of it");
+        assert!(
+            share.try_charge(16 * MIB).is_none(),
+            "the rest is for others"
+        );
+        assert!(budget.share().try_charge(MIB / 4).is_some());
+        drop(charge);
+        assert_eq!(budget.shared.used.load(Ordering::Acquire), 0);
+    }
+
+    #[test]
+    fn greedy_connections_leave_bytes_for_the_next_one() {
+        for connections in [12, 100] {
+            let budget = budget();
+            let mut held = Vec::new();
+            for _ in 0..connections {
+                let share = budget.share();
+                while let Some(charge) = share.try_charge(64 * 1024) {
+                    held.push(charge);
+                }
+            }
+            let last = budget.share();
+            let bytes = UNCOUNTED_BYTES + 32 * 1024;
+            assert!(last.try_charge(bytes).is_some(), "{connections}");
+            drop(held);
+            assert_eq!(budget.shared.used.load(Ordering::Acquire), 0);
+        }
+    }
+
+    #[test]
+    fn small_requests_are_not_counted() {
+        let budget = MemoryBudget::new(0, TIMEOUT);
+        let share = budget.share();
+        let charge = share.try_charge(UNCOUNTED_BYTES).expect("it is small");
+        assert!(share.try_charge(1).is_none());
+        drop(charge);
+        assert!(share.try_charge(1).is_some());
+    }
+
+    #[test]
+    fn charge_can_be_split() {
+        let budget = budget();
+        let mut first = budget.share().try_charge(10 * MIB).expect("bytes");
+        let second = first.split_off(4 * MIB);
+        assert_eq!((first.bytes(), second.bytes()), (4 * MIB, 6 * MIB));
+        drop(first);
+        assert_eq!(
+            budget.shared.used.load(Ordering::Acquire),
+            6 * MIB - UNCOUNTED_BYTES
+        );
+        drop(second);
+        assert_eq!(budget.shared.used.load(Ordering::Acquire), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_request_waits_for_bytes_and_is_rejected_in_time() {
+        let budget = budget();
+        let held = budget.share().try_charge(100 * MIB).expect("bytes");
+        let other = budget.share();
+        let start = Instant::now();
+        assert!(other.charge(64 * MIB).await.is_none());
+        assert_eq!(start.elapsed(), TIMEOUT);
+        let release = async {
+            // sleep: virtual time, while the request waits
+            tokio::time::sleep(TIMEOUT / 2).await;
+            drop(held);
+        };
+        let (charge, ()) = tokio::join!(other.charge(64 * MIB), release);
+        assert!(charge.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn request_over_the_whole_budget_is_rejected_at_once() {
+        let start = Instant::now();
+        assert!(budget().share().charge(150 * MIB).await.is_none());
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,46 @@
+//! Evidence that the peer of a connection is alive.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::sync::Notify;
+
+/// Counts successful reads, as evidence that the peer is alive. Clones share the counter.
+#[derive(Clone, Debug, Default)]
+pub struct PeerActivity {
+    shared: Arc<SharedCount>,
+}
+
+#[derive(Debug, Default)]
+struct SharedCount {
+    reads: AtomicU64,
+    /// Notified after each read.
+    changed: Notify,
+}
+
+impl PeerActivity {
+    /// Returns the number of reads so far.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.shared.reads.load(Ordering::Acquire)
+    }
+
+    /// Waits until the read count differs from `count`.
+    pub async fn changed_from(&self, count: u64) {
+        loop {
+            // Created before the check, so that a read in between still wakes it.
+            let changed = self.shared.changed.notified();
+            if self.count() != count {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    pub(crate) fn increment(&self) {
+        self.shared.reads.fetch_add(1, Ordering::AcqRel);
+        self.shared.changed.notify_waiters();
+    }
+}
