@@ -50,7 +50,7 @@ enum Task {
     Bench(bench::Args),
     /// Helper programs of the benchmark
     #[command(hide = true)]
-    BenchProgram(bench::BareProgram),
+    BenchProgram(bench::BenchProgram),
     /// Run a chaos test with many clients and check for leaks
     Soak(soak::Args),
     /// Check repository rules that the compiler does not know

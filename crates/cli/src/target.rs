@@ -161,14 +161,14 @@ pub(crate) fn description(on: &str) -> String {
 /// can be reached; otherwise it ends with its lease. A launched server is ended too, and waited
 /// for.
 pub(crate) async fn disconnect(remote: &RemoteExecutor, leftovers: Leftovers) {
-    if is_connected(remote, leftovers).await && remote.capabilities().process_list {
+    if wait_connected(remote, leftovers).await && remote.capabilities().process_list {
         let _ = timeout(CLOSE_TIMEOUT, remote.close_session()).await;
     }
     let _ = remote.close().await;
 }
 
 /// Waits for a lost connection, depending on the leftovers.
-async fn is_connected(remote: &RemoteExecutor, leftovers: Leftovers) -> bool {
+async fn wait_connected(remote: &RemoteExecutor, leftovers: Leftovers) -> bool {
     match leftovers {
         Leftovers::None => *remote.connection_state().borrow() == ConnectionState::Connected,
         Leftovers::Processes => {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use outpost_journal::{End, Exit, Stream};
+use outpost_journal::{Exit, Stream, StreamEnd};
 use outpost_process::{ExitWatch, Output, ReadOutcome, ReadableFd};
 use outpost_sandbox::{HostResources, RemovedPlaceholders};
 use tokio::time::{sleep_until, timeout};
@@ -63,7 +63,7 @@ impl Actor {
         let mut exited = false;
         let mut timed_out = false;
         let mut give_up_at = None;
-        let mut end = End::Whole;
+        let mut end = StreamEnd::Whole;
         let mut cleanup = None;
         while !exited || !self.outputs.is_empty() {
             // A child that is always ready would otherwise starve other tasks:
@@ -113,7 +113,7 @@ impl Actor {
                 }
                 () = until(timeout) => {}
                 () = until(give_up_at) => {
-                    end = End::GivenUp;
+                    end = StreamEnd::GivenUp;
                     self.outputs.clear();
                 }
             }

@@ -47,7 +47,7 @@ pub use environment_info::{detect_environment, sandbox_support};
 pub use error::{ReadError, ResizeError, StartError};
 pub use idle::{ActivityGuard, ActivityTracker};
 pub use limits::Limits;
-pub use outpost_journal::{Chunk, End, Event, Exit, Page};
+pub use outpost_journal::{Chunk, Event, Exit, Page, StreamEnd};
 pub use outpost_process::{
     ReaperCommand, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, Stdio, TreeChoice,
     is_sigint_ignored, restore_sigchld, restore_sigint, subreaper, trim_heap,

@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::names::{Names, OmittedNames};
+use crate::names::{HiddenNames, Names};
 use crate::path_masks::PathMasks;
 use crate::regular::{NO_SIDE_EFFECTS, check_regular, check_size, max_size};
 use crate::resolve::{Identity, PATH_DIRECTORY, file_type, if_exists};
@@ -38,7 +38,7 @@ impl Files {
     }
 
     /// Copies all but the `omitted` names.
-    fn copy_without(&self, op: &FsCopyParams, omitted: &OmittedNames) -> Result<(), FilesError> {
+    fn copy_without(&self, op: &FsCopyParams, omitted: &HiddenNames) -> Result<(), FilesError> {
         let (source, destination) = (op.source_path.as_path(), op.destination_path.as_path());
         let to = (CWD, destination.as_os_str());
         let stat = statat(CWD, source, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -55,7 +55,7 @@ impl Files {
         &self,
         source: &Path,
         destination: &Path,
-        omitted: &OmittedNames,
+        omitted: &HiddenNames,
     ) -> Result<(), FilesError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let source = self.open_path(source, flags, Mode::empty(), Symlinks::Follow)?;
@@ -177,7 +177,7 @@ fn copy_tree(
     source: OwnedFd,
     to: EntryIn<'_>,
     max_depth: usize,
-    omitted: &OmittedNames,
+    omitted: &HiddenNames,
 ) -> Result<(), FilesError> {
     let first = PendingDirectory::open(source, to, OFlags::empty(), omitted)?;
     // Stop if a change of the tree leads into the copy.
@@ -216,7 +216,7 @@ impl PendingDirectory {
         source: OwnedFd,
         (directory, name): EntryIn<'_>,
         flags: OFlags,
-        omitted: &OmittedNames,
+        omitted: &HiddenNames,
     ) -> Result<Self, FilesError> {
         let mode = Mode::from_raw_mode(fstat(&source)?.st_mode & PERMISSIONS);
         let mode = match mkdirat(directory, name, mode | Mode::RWXU) {

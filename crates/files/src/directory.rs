@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::names::{sorted_names, target_of};
+use crate::names::{sorted_names, target_type};
 use crate::path_masks::PathMasks;
 use crate::resolve::{Identity, PATH_DIRECTORY, component_names, is_link, open_in, open_root};
 use crate::{Files, FilesError};
@@ -107,7 +107,7 @@ impl Files {
         let limit = self.limits.directory_entries;
         let names = sorted_names(&directory, limit, &masks.omitted_names())?;
         let entries = names.into_iter().map(|name| {
-            let target = target_of(&directory, &name);
+            let target = target_type(&directory, &name);
             DirectoryEntry {
                 // The wire has no form for other names, but they must show up.
                 file_name: name.text.to_string_lossy().into_owned(),

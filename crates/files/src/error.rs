@@ -76,8 +76,8 @@ pub enum FilesError {
     /// Another process moved the directory while it was being removed.
     #[error("directory was moved while it was being removed")]
     Moved,
-    /// The file worker ended without a reply.
-    #[error("the confined file operation ended without an answer")]
+    /// The file worker ended without a valid reply.
+    #[error("the confined file operation ended without a valid reply")]
     NoReply,
     /// The file worker did not reply in time.
     #[error("the confined file operation took too long")]

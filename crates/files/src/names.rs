@@ -28,7 +28,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn new(directory: impl AsFd, omitted: &OmittedNames) -> Result<Self, FilesError> {
+    pub(crate) fn new(directory: impl AsFd, omitted: &HiddenNames) -> Result<Self, FilesError> {
         Ok(Names {
             entries: Dir::read_from(&directory)?,
             omitted: omitted.in_directory(&directory)?,
@@ -66,7 +66,7 @@ impl Names {
 pub(crate) fn names_in(
     directory: impl AsFd,
     limit: usize,
-    omitted: &OmittedNames,
+    omitted: &HiddenNames,
 ) -> Result<Vec<Name>, FilesError> {
     let directory = directory.as_fd();
     let mut entries = Names::new(directory, omitted)?;
@@ -83,7 +83,7 @@ pub(crate) fn names_in(
 pub(crate) fn sorted_names(
     directory: impl AsFd,
     limit: usize,
-    omitted: &OmittedNames,
+    omitted: &HiddenNames,
 ) -> Result<Vec<Name>, FilesError> {
     let mut names = names_in(directory, limit.saturating_add(1), omitted)?;
     if names.len() > limit {
@@ -98,7 +98,7 @@ pub(crate) fn sorted_names(
 pub(crate) fn first_names(
     directory: impl AsFd,
     limit: usize,
-    omitted: &OmittedNames,
+    omitted: &HiddenNames,
 ) -> Result<Vec<Name>, FilesError> {
     let directory = directory.as_fd();
     let mut entries = Names::new(directory, omitted)?;
@@ -114,7 +114,7 @@ pub(crate) fn first_names(
 }
 
 /// The type of the entry's target; none for a symbolic link without a target.
-pub(crate) fn target_of(directory: impl AsFd, name: &Name) -> Option<FileType> {
+pub(crate) fn target_type(directory: impl AsFd, name: &Name) -> Option<FileType> {
     if name.kind != FileType::Symlink {
         return Some(name.kind);
     }
@@ -127,9 +127,9 @@ pub(crate) fn target_of(directory: impl AsFd, name: &Name) -> Option<FileType> {
 
 /// The omitted names by the identity of their directory, which may be reached by any path.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OmittedNames(HashMap<Identity, Vec<OsString>>);
+pub(crate) struct HiddenNames(HashMap<Identity, Vec<OsString>>);
 
-impl OmittedNames {
+impl HiddenNames {
     /// Omits these paths. A path whose parent is not accessible cannot be listed anyway.
     pub(crate) fn new<'a>(paths: impl Iterator<Item = &'a Path>) -> Self {
         let mut by_directory: HashMap<_, Vec<_>> = HashMap::new();
@@ -139,7 +139,7 @@ impl OmittedNames {
                 names.push(name.to_owned());
             }
         }
-        OmittedNames(by_directory)
+        HiddenNames(by_directory)
     }
 
     /// The names to leave out of a directory.

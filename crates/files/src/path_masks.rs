@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::FilesError;
-use crate::names::OmittedNames;
+use crate::names::HiddenNames;
 use crate::worker::Call;
 
 /// Paths, without symbolic links, that are mounted over or occupied by a placeholder.
@@ -28,8 +28,8 @@ pub struct PathMasks {
 }
 
 impl PathMasks {
-    /// Drops the placeholders that the call cannot meet or that are none any more. Only the former
-    /// are looked at: there may be many, anywhere.
+    /// Keeps the placeholders that the call can meet and that still are placeholders. Others are not
+    /// inspected: there may be many, anywhere.
     pub(crate) fn relevant_to(mut self, call: &Call, is_placeholder: fn(&Path) -> bool) -> Self {
         if self.placeholders.is_empty() {
             return self;
@@ -83,9 +83,9 @@ impl PathMasks {
     }
 
     /// The names that directory listings leave out.
-    pub(crate) fn omitted_names(&self) -> OmittedNames {
+    pub(crate) fn omitted_names(&self) -> HiddenNames {
         let missing = self.absent.iter().chain(&self.placeholders);
-        OmittedNames::new(missing.map(PathBuf::as_path))
+        HiddenNames::new(missing.map(PathBuf::as_path))
     }
 }
 

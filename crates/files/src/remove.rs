@@ -13,7 +13,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use crate::names::{OmittedNames, names_in};
+use crate::names::{HiddenNames, names_in};
 use crate::resolve::{Identity, file_type, if_exists, open_in};
 use crate::{Files, FilesError};
 
@@ -167,7 +167,7 @@ fn unlink(parent: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, FilesError>
 fn empty(directory: impl AsFd, progress: &mut Progress) -> Result<Emptied, FilesError> {
     let directory = directory.as_fd();
     loop {
-        let names = names_in(directory, BATCH, &OmittedNames::default())?;
+        let names = names_in(directory, BATCH, &HiddenNames::default())?;
         if names.is_empty() {
             return Ok(Emptied::All);
         }

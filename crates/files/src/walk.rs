@@ -8,7 +8,7 @@ use outpost_types::{EntryKind, FsWalkParams, WalkEntry, WalkError, WalkOptions, 
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 
-use crate::names::{Name, OmittedNames, first_names, target_of};
+use crate::names::{HiddenNames, Name, first_names, target_type};
 use crate::path_masks::PathMasks;
 use crate::resolve::{Identity, file_type};
 use crate::{Files, FilesError, Limits};
@@ -97,7 +97,7 @@ struct LimitReached;
 struct Walker {
     limits: Limits,
     options: WalkOptions,
-    omitted: OmittedNames,
+    omitted: HiddenNames,
     result: WalkResult,
     /// Directories that are listed but not read yet, with their depth.
     pending: VecDeque<(PathBuf, u64)>,
@@ -162,7 +162,7 @@ impl Walker {
             FileType::Directory => Some(EntryKind::Directory),
             FileType::RegularFile => Some(EntryKind::File),
             FileType::Symlink if self.options.follow_directory_symlinks => {
-                let target = target_of(directory, name)?;
+                let target = target_type(directory, name)?;
                 (target == FileType::Directory).then_some(EntryKind::Directory)
             }
             _ => None,

@@ -26,7 +26,7 @@ pub struct Exit {
 
 /// The way in which the streams of a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum StreamEnd {
     /// All writers have closed them.
     Whole,
     /// A descendant still held them open when the drain timeout expired.
@@ -50,7 +50,7 @@ pub enum Event {
         /// The event's number.
         seq: Seq,
         /// The way in which the streams ended.
-        end: End,
+        end: StreamEnd,
     },
 }
 

@@ -25,7 +25,7 @@ mod limits;
 mod owner;
 mod page;
 
-pub use event::{Chunk, End, Event, Exit};
+pub use event::{Chunk, Event, Exit, StreamEnd};
 pub use journal::Journal;
 pub use limits::Limits;
 pub use outpost_types::{Seq, Stream};

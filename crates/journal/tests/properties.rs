@@ -1,7 +1,7 @@
 //! Compares the log with a model, over any interleaving of operations.
 
 use bytes::Bytes;
-use outpost_journal::{End, Event, Exit, Journal, Limits, OwnerCursor, Seq, Stream};
+use outpost_journal::{Event, Exit, Journal, Limits, OwnerCursor, Seq, Stream, StreamEnd};
 use proptest::prelude::*;
 
 const LIMITS: Limits = Limits {
@@ -123,9 +123,9 @@ proptest! {
                 }
                 Operation::Close => {
                     if !model.exited || model.closed { continue; }
-                    journal.close(End::Whole);
+                    journal.close(StreamEnd::Whole);
                     let seq = model.next();
-                    model.events.push(Event::Closed { seq, end: End::Whole });
+                    model.events.push(Event::Closed { seq, end: StreamEnd::Whole });
                     model.closed = true;
                 }
                 Operation::Attach(cursor) => {
@@ -297,7 +297,7 @@ fn exit_keeps_its_position_among_late_output() {
         sandbox_denied: false,
     });
     journal.output(Stream::Stdout, Bytes::from_static(b"late"));
-    journal.close(End::Whole);
+    journal.close(StreamEnd::Whole);
     let kinds: Vec<_> = journal
         .events_after(Seq::START)
         .map(|event| match event {
@@ -325,7 +325,7 @@ fn reader_waits_only_without_news() {
     });
     assert!(journal.has_unseen_for(Seq(1)), "an exit not yet seen");
     assert!(!journal.has_unseen_for(Seq(2)), "an exit already seen");
-    journal.close(End::Whole);
+    journal.close(StreamEnd::Whole);
     assert!(journal.has_unseen_for(Seq(99)), "a close never waits");
 }
 

@@ -49,13 +49,13 @@ pub struct ServerDiagnostics {
 }
 
 impl ServerDiagnostics {
-    /// Returns why the server ended, or `None` while it is alive.
+    /// Returns why the transport ended, or `None` while it works.
     #[must_use]
     pub fn end_reason(&self) -> Option<EndReason> {
         self.end_reason.borrow().clone()
     }
 
-    /// Waits until the server has ended. Cancel safe.
+    /// Waits until the transport has ended. Cancel safe.
     pub async fn ended(&self) -> EndReason {
         let mut reason = self.end_reason.subscribe();
         // The wait can't fail: `self` holds the sender.

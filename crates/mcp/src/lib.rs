@@ -72,4 +72,4 @@ pub use rmcp::model;
 pub use server_pool::{ServerPool, ServerStatus};
 pub use session::Session;
 pub use streamable_http::RequestConfigError;
-pub use transport::{ProcessTransport, SendError};
+pub use transport::{ProcessTransport, TransportError};

@@ -63,7 +63,7 @@ pub struct ProcessTransport {
 
 /// Errors of sending a message or closing the transport.
 #[derive(Debug, thiserror::Error)]
-pub enum SendError {
+pub enum TransportError {
     /// The message can't be serialized.
     #[error("cannot encode the message as JSON")]
     Encode(#[from] serde_json::Error),
@@ -202,12 +202,12 @@ async fn sleep_until_some(deadline: Option<Instant>) {
 }
 
 impl Transport<RoleClient> for ProcessTransport {
-    type Error = SendError;
+    type Error = TransportError;
 
     fn send(
         &mut self,
         item: ClientJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), SendError>> + Send + 'static {
+    ) -> impl Future<Output = Result<(), TransportError>> + Send + 'static {
         self.discovery.on_send(&item, Instant::now());
         let process = self.process.clone();
         let stdin_closed = Arc::clone(&self.stdin_closed);
@@ -266,7 +266,7 @@ impl Transport<RoleClient> for ProcessTransport {
         }
     }
 
-    async fn close(&mut self) -> Result<(), SendError> {
+    async fn close(&mut self) -> Result<(), TransportError> {
         self.diagnostics.set_end_reason(EndReason::Closed);
         self.finished = true;
         if std::mem::replace(&mut self.ended, true) {

@@ -144,7 +144,7 @@ impl Control {
         }
         let exit = source.status(WaitIdOptions::empty())?;
         *reaped = true;
-        self.0.tree.leader_reaped(self.0.pid);
+        self.0.tree.reap_leader(self.0.pid);
         Some(exit)
     }
 }

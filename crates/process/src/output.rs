@@ -53,7 +53,7 @@ pub struct Output {
 
 /// Why reading stopped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Stop {
+enum StopReason {
     /// The buffer is full.
     Full,
     /// There is no more data at the moment.
@@ -96,21 +96,21 @@ impl Output {
             return ReadOutcome::Empty;
         }
         let mut data = Bytes::new();
-        let mut stop = Stop::Empty;
+        let mut stop = StopReason::Empty;
         // `WouldBlock` tells the runtime that the stream is empty; the bytes read before that are
         // returned through the variables above.
         let mut take = || {
             (data, stop) = self.read_available(limit);
             match stop {
-                Stop::Empty => Err(io::Error::from(io::ErrorKind::WouldBlock)),
-                Stop::Full | Stop::Ended => Ok(()),
+                StopReason::Empty => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+                StopReason::Full | StopReason::Ended => Ok(()),
             }
         };
         let _ = match &self.readiness {
             None => self.fd.try_io(Interest::READABLE, |_| take()),
             Some(readiness) => readiness.try_io(take),
         };
-        self.ended = stop == Stop::Ended;
+        self.ended = stop == StopReason::Ended;
         self.adapt(stop, data.len() == MAX_READ);
         match (data.is_empty(), self.ended) {
             (false, _) => ReadOutcome::Data(data),
@@ -132,18 +132,18 @@ impl Output {
         while left > 0 && !self.ended {
             let (data, stop) = self.read_available(left);
             left -= data.len();
-            self.ended = stop == Stop::Ended;
+            self.ended = stop == StopReason::Ended;
             if !data.is_empty() {
                 chunks.push(data);
             }
-            if stop != Stop::Full {
+            if stop != StopReason::Full {
                 break;
             }
         }
         chunks
     }
 
-    fn read_available(&self, limit: usize) -> (Bytes, Stop) {
+    fn read_available(&self, limit: usize) -> (Bytes, StopReason) {
         BUFFER.with_borrow_mut(|buffer| {
             let room = limit.min(buffer.len());
             let (filled, stop) = self.fill(&mut buffer[..room]);
@@ -151,31 +151,31 @@ impl Output {
         })
     }
 
-    fn fill(&self, buffer: &mut [u8]) -> (usize, Stop) {
+    fn fill(&self, buffer: &mut [u8]) -> (usize, StopReason) {
         let is_pty = self.stream == Stream::Pty;
         let mut filled = 0;
         while filled < buffer.len() {
             let read = || rustix::io::read(self.fd.get_ref(), &mut buffer[filled..]);
             match self.read_once(read) {
-                Ok(0) => return (filled, Stop::Ended),
+                Ok(0) => return (filled, StopReason::Ended),
                 Ok(count) => filled += count,
                 Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => return (filled, Stop::Empty),
+                Err(Errno::AGAIN) => return (filled, StopReason::Empty),
                 Err(error) => {
                     // On a terminal, the last slave was closed.
                     if error != Errno::IO || !is_pty {
                         tracing::warn!(stream = ?self.stream, %error, "reading child output failed");
                     }
-                    return (filled, Stop::Ended);
+                    return (filled, StopReason::Ended);
                 }
             }
             // A read from a pipe returns all data, so a short read has emptied it, and new data causes
             // a new event. A terminal returns one internal buffer at a time and has to be read again.
             if !is_pty && filled < buffer.len() {
-                return (filled, Stop::Empty);
+                return (filled, StopReason::Empty);
             }
         }
-        (filled, Stop::Full)
+        (filled, StopReason::Full)
     }
 
     /// Reads once. For a terminal the kernel checks for data first and for open slaves afterwards, so
@@ -188,7 +188,7 @@ impl Output {
     }
 
     /// Tunes the source after a read. `flooding`: the read was as large as possible.
-    fn adapt(&mut self, stop: Stop, flooding: bool) {
+    fn adapt(&mut self, stop: StopReason, flooding: bool) {
         match &mut self.readiness {
             // Fewer and larger reads and writes. Fails if the user has many large pipes already; then
             // the capacity stays as it is.
@@ -196,8 +196,8 @@ impl Output {
                 let _ = rustix::pipe::fcntl_setpipe_size(self.fd.get_ref(), GROWN_PIPE);
                 self.pipe_grown = true;
             }
-            Some(readiness) if stop == Stop::Empty || flooding => {
-                readiness.set_enabled(self.fd.get_ref(), stop == Stop::Empty);
+            Some(readiness) if stop == StopReason::Empty || flooding => {
+                readiness.set_enabled(self.fd.get_ref(), stop == StopReason::Empty);
             }
             _ => {}
         }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base64::{Base64Bytes, as_text};
-use crate::{NativePath, Override, Stream, TerminalSize, parse_params};
+use crate::{AbsolutePath, Override, Stream, TerminalSize, parse_params};
 
 /// Params of `process/spawn`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub struct SpawnParams {
     #[schemars(length(min = 1))]
     pub process_handle: String,
     /// The working directory.
-    pub cwd: NativePath,
+    pub cwd: AbsolutePath,
     /// Variables to set on top of the server's environment; `null` unsets.
     #[serde(default, deserialize_with = "or_default")]
     pub env: BTreeMap<String, Option<String>>,
@@ -244,7 +244,7 @@ pub enum SandboxPolicy {
     WorkspaceWrite {
         /// Writable directories besides the working directory.
         #[serde(default, deserialize_with = "or_default")]
-        writable_roots: Vec<NativePath>,
+        writable_roots: Vec<AbsolutePath>,
         /// Whether it may use the network.
         #[serde(default, deserialize_with = "or_default")]
         network_access: bool,
@@ -288,7 +288,7 @@ pub struct V0ExecParams {
     #[schemars(length(min = 1))]
     pub argv: Vec<String>,
     /// The working directory.
-    pub cwd: NativePath,
+    pub cwd: AbsolutePath,
     /// The whole environment.
     #[serde(default, deserialize_with = "or_default")]
     pub env: BTreeMap<String, String>,

@@ -95,9 +95,9 @@ fn is_foreign(text: &str, member: &str) -> bool {
     description = "An absolute path of the server's host, as the host writes it.",
     extend("pattern" = "^/")
 )]
-pub struct NativePath(PathBuf);
+pub struct AbsolutePath(PathBuf);
 
-impl NativePath {
+impl AbsolutePath {
     /// The path.
     pub fn as_path(&self) -> &Path {
         &self.0
@@ -109,7 +109,7 @@ impl NativePath {
     }
 }
 
-impl TryFrom<PathBuf> for NativePath {
+impl TryFrom<PathBuf> for AbsolutePath {
     type Error = &'static str;
 
     fn try_from(path: PathBuf) -> Result<Self, &'static str> {

@@ -168,9 +168,9 @@ pub struct ServerCapabilities {
     pub signals: bool,
     /// `timeoutMs` of `process/start`.
     pub timeouts: bool,
-    /// `process/list`.
+    /// `process/list`, and `session/close` of the own session.
     pub process_list: bool,
-    /// `session/list` and `session/close`.
+    /// `session/list`, and `session/close` of other sessions.
     pub session_list: bool,
     /// `takeover` of `initialize`.
     pub takeover: bool,

@@ -28,5 +28,5 @@ mod server;
 mod table;
 
 pub(crate) use args::Args;
-pub(crate) use programs::BareProgram;
+pub(crate) use programs::BenchProgram;
 pub(crate) use run::run;

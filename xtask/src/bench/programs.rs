@@ -30,7 +30,7 @@ const PIPE: usize = 256 * 1024;
 const MOVE: usize = 64 * 1024;
 
 #[derive(clap::Args)]
-pub(crate) struct BareProgram {
+pub(crate) struct BenchProgram {
     #[command(subcommand)]
     part: Part,
 }
@@ -46,7 +46,7 @@ enum Part {
     },
 }
 
-impl BareProgram {
+impl BenchProgram {
     pub(crate) fn run(self) -> Result<()> {
         match self.part {
             Part::WriteFlood { pattern, bytes } => write_flood(pattern, bytes),

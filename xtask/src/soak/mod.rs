@@ -2,13 +2,13 @@
 //!
 //! - [`client`]: one client with random tasks, whose output is verified
 //! - [`faults`]: random faults of its link, and a client that sends random bytes
-//! - [`gigabyte`]: one process over a thousand connection cuts
+//! - [`connection_cuts`]: one process over a thousand connection cuts
 //! - [`counters`]: work done, and resource usage
 
 mod client;
+mod connection_cuts;
 mod counters;
 mod faults;
-mod gigabyte;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ async fn soak(args: &Args) -> Result<()> {
     );
 
     if args.gigabyte {
-        gigabyte::run(&server, seed).await?;
+        connection_cuts::run(&server, seed).await?;
     }
 
     // Warm up, so that one-time allocations do not look like leaks.

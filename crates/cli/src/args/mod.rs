@@ -7,7 +7,7 @@ mod tests;
 mod variables;
 
 pub(crate) use location::Location;
-pub(crate) use on::{LAUNCHED, On, OnAny, server_or_launched};
+pub(crate) use on::{LAUNCHED, On, OnOrLaunch, server_or_launched};
 pub(crate) use variables::{Variable, env_args, text, variable};
 
 use clap::Parser as _;

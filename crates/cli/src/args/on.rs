@@ -13,7 +13,7 @@ pub(crate) struct On {
 
 /// The server to use, or a command that launches one.
 #[derive(clap::Args, Debug)]
-pub(crate) struct OnAny {
+pub(crate) struct OnOrLaunch {
     /// The server to use: ws://HOST:PORT, wss://HOST:PORT or unix:///PATH; or stdio:COMMAND to
     /// launch one and connect to its stdin and stdout
     #[arg(long, value_name = "URL", value_parser = server_or_launched)]

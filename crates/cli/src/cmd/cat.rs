@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::{
-    args::{Location, OnAny},
+    args::{Location, OnOrLaunch},
     transfer::{CopyProgress, file_to_stdout, for_each_file},
 };
 
@@ -14,7 +14,7 @@ use crate::{
   outpost cat --on unix:///run/outpost.sock /var/log/a /var/log/b | grep error")]
 pub(crate) struct Cat {
     #[command(flatten)]
-    pub(crate) on: OnAny,
+    pub(crate) on: OnOrLaunch,
 
     /// Files to print: URL:PATH on a server, or PATH on this host or the server of --on
     #[arg(value_name = "PATH", required = true, value_parser = Location::parser())]

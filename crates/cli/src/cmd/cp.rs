@@ -9,7 +9,7 @@ use std::{
 use outpost_client::ConnectionState;
 
 use crate::{
-    args::{Location, OnAny},
+    args::{Location, OnOrLaunch},
     console::Signals,
     exit,
     render::{errors, out::note},
@@ -41,7 +41,7 @@ pub(crate) struct Cp {
     pub(crate) quiet: bool,
 
     #[command(flatten)]
-    pub(crate) on: OnAny,
+    pub(crate) on: OnOrLaunch,
 
     /// Files to copy: PATH on this host, URL:PATH or, with --on, :PATH on a server, or - for stdin
     #[arg(value_name = "SOURCE", required = true, value_parser = Location::parser())]

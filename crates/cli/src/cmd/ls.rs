@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use tokio::task::JoinSet;
 
 use crate::{
-    args::{Location, OnAny},
+    args::{Location, OnOrLaunch},
     render::{
         out,
         screen::{Cell, Screen, Style},
@@ -39,7 +39,7 @@ pub(crate) struct Ls {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) on: OnAny,
+    pub(crate) on: OnOrLaunch,
 
     /// Paths to list: URL:PATH on a server, or PATH on this host or the server of --on
     #[arg(value_name = "PATH", default_value = ".", value_parser = Location::parser())]

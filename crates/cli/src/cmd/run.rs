@@ -12,7 +12,7 @@ use outpost_engine::sandbox::Level;
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    args::{LAUNCHED, OnAny, Variable, env_args, text, variable},
+    args::{LAUNCHED, OnOrLaunch, Variable, env_args, text, variable},
     console::{
         Attachment, EscapeKey, Key, Notice, OnLeave, Outcome, RawMode, Signals, StdinForwarder,
         attach, window_size,
@@ -71,7 +71,7 @@ pub(crate) struct Run {
     pub(crate) timeout: Option<Duration>,
 
     #[command(flatten)]
-    pub(crate) on: OnAny,
+    pub(crate) on: OnOrLaunch,
 
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]

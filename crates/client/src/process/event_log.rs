@@ -12,7 +12,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use outpost_journal::{self as journal, End, Exit, Journal, Limits, Seq};
+use outpost_journal::{self as journal, Exit, Journal, Limits, Seq, StreamEnd};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
@@ -129,7 +129,7 @@ impl ProcessLog {
                 journal::Event::Exited { exit, .. } => journal.exited(exit),
                 journal::Event::Closed { .. } => {
                     journal.had_exited(UNKNOWN_EXIT);
-                    journal.close(End::Whole);
+                    journal.close(StreamEnd::Whole);
                 }
             }
         }

@@ -26,7 +26,7 @@ use tokio::{sync::Notify, time::sleep_until};
 use self::{
     acks::Acks,
     entries::{Entries, Recipient, Unclaimed},
-    remote_process::{Progress, is_valid_seq},
+    remote_process::{ReceiveOutcome, is_valid_seq},
 };
 pub(super) use self::{
     remote_process::{RemoteProcess, read_after},
@@ -217,7 +217,7 @@ impl ProcessTable {
     }
 
     /// Acknowledges, removes or reads more after events were appended.
-    fn apply(self: &Arc<Self>, process: &Arc<RemoteProcess>, progress: &Progress) {
+    fn apply(self: &Arc<Self>, process: &Arc<RemoteProcess>, progress: &ReceiveOutcome) {
         if let Some((seq, bytes)) = progress.ackable {
             self.acknowledge(process.id(), seq, bytes, progress.closed);
         }

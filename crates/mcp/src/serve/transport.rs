@@ -54,7 +54,7 @@ enum Phase {
 
 /// Why a message could not be sent.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SendError {
+pub(super) enum TransportError {
     #[error("cannot encode the message as JSON")]
     Encode(#[from] serde_json::Error),
     #[error("the client closed the connection")]
@@ -165,18 +165,18 @@ impl<R> LineTransport<R> {
 }
 
 impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransport<R> {
-    type Error = SendError;
+    type Error = TransportError;
 
     fn send(
         &mut self,
         item: ServerJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), SendError>> + Send + 'static {
+    ) -> impl Future<Output = Result<(), TransportError>> + Send + 'static {
         let out = self.out.clone();
         async move {
             let mut line = serde_json::to_vec(&item)?;
             line.push(b'\n');
-            let out = out.ok_or(SendError::Closed)?;
-            out.send(line).await.map_err(|_| SendError::Closed)
+            let out = out.ok_or(TransportError::Closed)?;
+            out.send(line).await.map_err(|_| TransportError::Closed)
         }
     }
 
@@ -211,7 +211,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransp
         }
     }
 
-    async fn close(&mut self) -> Result<(), SendError> {
+    async fn close(&mut self) -> Result<(), TransportError> {
         self.out = None;
         Ok(())
     }

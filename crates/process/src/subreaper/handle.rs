@@ -233,6 +233,8 @@ impl SubreaperTree {
         Ok(())
     }
 
+    /// Whether a process of the tree is left. With `unreaped`, a leader that has exited alone does
+    /// not count.
     pub(crate) fn is_alive(&self, unreaped: bool) -> bool {
         self.release_if_empty();
         let slot = self.reaper.lock();
@@ -248,7 +250,7 @@ impl SubreaperTree {
     }
 
     /// Lets the subreaper reap the leader. If the tree is empty the subreaper can be reused.
-    pub(crate) fn leader_reaped(&self) {
+    pub(crate) fn reap_leader(&self) {
         let mut slot = self.reaper.lock();
         let Some(reaper) = &*slot else { return };
         if reaper.exited_alone() {

@@ -61,7 +61,7 @@ impl Group {
     }
 
     /// Opens pidfds of the processes left by a leader that was just reaped.
-    pub(super) fn leader_reaped(&self, leader: Pid) {
+    pub(super) fn reap_leader(&self, leader: Pid) {
         // Without such a group there is nothing to look for. The group cannot be an unrelated one:
         // pids are reused only after all others were used.
         if rustix::process::test_kill_process_group(leader) == Err(Errno::SRCH) {

@@ -105,11 +105,11 @@ impl Tree {
     }
 
     /// Records that the leader was just reaped, so its pid no longer identifies the tree.
-    pub(crate) fn leader_reaped(&self, leader: Pid) {
+    pub(crate) fn reap_leader(&self, leader: Pid) {
         match self {
             Tree::Cgroup(_) => {}
-            Tree::Subreaper(tree) => tree.leader_reaped(),
-            Tree::Group(group) => group.leader_reaped(leader),
+            Tree::Subreaper(tree) => tree.reap_leader(),
+            Tree::Group(group) => group.reap_leader(leader),
         }
     }
 

@@ -19,7 +19,7 @@ use tokio::{
 
 use super::stderr::StderrWriter;
 use crate::{
-    args::{OnAny, Variable, env_args, text, variable},
+    args::{OnOrLaunch, Variable, env_args, text, variable},
     console::{Signals, StdinForwarder},
     exit,
     render::visible::visible_json,
@@ -49,7 +49,7 @@ enum ProxyEnd {
   outpost mcp proxy --on 'stdio:ssh build outpost serve --listen stdio://' -- my-server")]
 pub(crate) struct Proxy {
     #[command(flatten)]
-    pub(crate) on: OnAny,
+    pub(crate) on: OnOrLaunch,
 
     /// The working directory; by default this directory, or the server's
     #[arg(long, value_name = "DIR", value_parser = text())]

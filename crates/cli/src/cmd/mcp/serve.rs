@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lazy_remote::LazyRemote;
 use crate::{
-    args::{OnAny, Variable, env_args, text, variable},
+    args::{OnOrLaunch, Variable, env_args, text, variable},
     cmd::sandbox,
     config,
     console::Signals,
@@ -34,7 +34,7 @@ type Closing = Pin<Box<dyn Future<Output = ()>>>;
   claude mcp add build -- outpost mcp serve --on wss://build.example:7777")]
 pub(crate) struct Serve {
     #[command(flatten)]
-    pub(crate) on: OnAny,
+    pub(crate) on: OnOrLaunch,
 
     /// The working directory of commands and base of relative paths; by default this directory, or
     /// the server's

@@ -10,7 +10,7 @@ use outpost_mcp::{
 
 use super::lazy_remote::LazyRemote;
 use crate::{
-    args::OnAny,
+    args::OnOrLaunch,
     config,
     console::Signals,
     exit,
@@ -25,7 +25,7 @@ const VERBOSE: &str = "outpost=debug,outpost_mcp=debug";
 #[derive(clap::Args, Debug)]
 pub(crate) struct ServersOptions {
     #[command(flatten)]
-    pub(crate) on: OnAny,
+    pub(crate) on: OnOrLaunch,
 
     /// The file to read instead of the user's outpost.toml [env: OUTPOST_CONFIG]
     #[arg(long, value_name = "FILE")]

@@ -8,7 +8,7 @@ use std::{path::PathBuf, process::ExitCode};
 pub(crate) use policy::profile_sandbox;
 
 use super::run::{self, Run};
-use crate::{args::OnAny, config};
+use crate::{args::OnOrLaunch, config};
 
 /// Arguments of `outpost sandbox`.
 #[derive(clap::Args, Debug)]
@@ -86,7 +86,7 @@ pub(crate) fn sandbox(args: Sandbox) -> anyhow::Result<ExitCode> {
         cwd: args.cwd,
         env: Vec::new(),
         timeout: None,
-        on: OnAny { on: None },
+        on: OnOrLaunch { on: None },
         command: args.command,
     };
     Ok(run::confined(&command, request.sandbox, level))

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use outpost_journal::{Chunk, End, Event, Exit, Seq};
+use outpost_journal::{Chunk, Event, Exit, Seq, StreamEnd};
 use outpost_protocol::{
     ErrorKind, FromServer, HTTP_BODY_DELTA, InvalidParams, MAX_MESSAGE_BYTES, Method, NoMemory,
     PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited, RequestId, RpcError,
@@ -208,7 +208,7 @@ impl Receiver {
             }
             PROCESS_CLOSED => {
                 let closed: ProcessClosed = parse_params(params)?;
-                let (seq, end) = (Seq(closed.seq), End::Whole);
+                let (seq, end) = (Seq(closed.seq), StreamEnd::Whole);
                 self.event(&closed.process_id, Event::Closed { seq, end }, false);
             }
             HTTP_BODY_DELTA => self.connection.bodies.receive(parse_params(params)?),

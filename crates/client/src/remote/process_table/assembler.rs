@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outpost_journal::{Chunk, End, Event, Exit, Seq};
+use outpost_journal::{Chunk, Event, Exit, Seq, StreamEnd};
 use outpost_protocol::ReadResult;
 
 use crate::process::output_len;
@@ -144,7 +144,7 @@ impl EventAssembler {
         if page.closed && end > self.next && !self.truncated {
             self.buffer(Event::Closed {
                 seq: end.previous(),
-                end: End::Whole,
+                end: StreamEnd::Whole,
             });
         }
         // The exit may be behind the end of a truncated page, unless the gap is between two of

@@ -42,7 +42,7 @@ pub(crate) struct RemoteProcess {
 
 /// The result of received events.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ReceiveOutcome {
     /// The event to acknowledge, and the number of new bytes.
     pub(super) ackable: Option<(Seq, usize)>,
     pub(super) closed: bool,
@@ -135,7 +135,7 @@ impl RemoteProcess {
         event: Event,
         incomplete: bool,
         acked: bool,
-    ) -> Result<Progress, Error> {
+    ) -> Result<ReceiveOutcome, Error> {
         let mut assembler = self.assembler.lock();
         if acked && self.log.exceeds_windows(MAX_WINDOWS) {
             return Err(self.failed("the server does not wait for acknowledgements".to_owned()));
@@ -147,7 +147,7 @@ impl RemoteProcess {
     }
 
     /// Handles the response to a read of missing events.
-    pub(super) fn receive_page(&self, page: ReadResult<Vec<u8>>) -> Result<Progress, Error> {
+    pub(super) fn receive_page(&self, page: ReadResult<Vec<u8>>) -> Result<ReceiveOutcome, Error> {
         let numbers = page.chunks.iter().map(|chunk| chunk.seq);
         if !numbers
             .chain([page.next_seq])
@@ -177,7 +177,7 @@ impl RemoteProcess {
     }
 
     /// Handles a failed read. Returns `None` if events are missing that only a read can supply.
-    pub(super) fn complete_without_read(&self) -> Option<Progress> {
+    pub(super) fn complete_without_read(&self) -> Option<ReceiveOutcome> {
         let mut assembler = self.assembler.lock();
         let mut events = Vec::new();
         let complete = assembler.accept_incomplete_exit(&mut events);
@@ -185,8 +185,13 @@ impl RemoteProcess {
         complete.then_some(progress)
     }
 
-    fn append(&self, assembler: &EventAssembler, events: Vec<Event>, has_room: bool) -> Progress {
-        let mut progress = Progress {
+    fn append(
+        &self,
+        assembler: &EventAssembler,
+        events: Vec<Event>,
+        has_room: bool,
+    ) -> ReceiveOutcome {
+        let mut progress = ReceiveOutcome {
             closed: assembler.closed,
             incomplete: has_room && assembler.missing_after().is_some(),
             ackable: None,

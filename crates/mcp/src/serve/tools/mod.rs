@@ -8,6 +8,7 @@
 
 mod edit_file;
 mod encoding;
+mod links;
 mod list_directory;
 mod process_control;
 mod process_io;
@@ -16,7 +17,6 @@ mod run_command;
 mod search;
 mod search_files;
 mod start_process;
-mod unlisted;
 mod write_file;
 
 use std::{ops::RangeInclusive, time::Duration};

@@ -12,8 +12,8 @@ use regex::bytes::Regex;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    search_files::{Found, FoundFile},
-    unlisted::{EntryKind, unlisted_links},
+    links::{EntryKind, unlisted_links},
+    search_files::{FoundFile, SearchResult},
 };
 use crate::serve::{
     ToolError, ToolLimits,
@@ -43,8 +43,8 @@ pub(super) struct Search {
 
 /// The matches of a search, and the reasons why it may be incomplete.
 #[derive(Default)]
-struct SearchResult {
-    found: Found,
+struct SearchState {
+    found: SearchResult,
     /// Total size of lines and names.
     bytes: usize,
     /// The last limit that was reached.
@@ -53,8 +53,8 @@ struct SearchResult {
     unreadable_files: u64,
 }
 
-impl SearchResult {
-    fn finish(mut self) -> Found {
+impl SearchState {
+    fn finish(mut self) -> SearchResult {
         let directories = text::count(self.unreadable_directories, "directory", "directories");
         let files = text::count(self.unreadable_files, "file", "files");
         let reasons = [
@@ -84,9 +84,9 @@ struct Candidate {
 impl Search {
     /// Collects candidates level by level, and then searches their content. Stops early at
     /// a limit or after the timeout.
-    pub(super) async fn run(mut self, limits: &ToolLimits) -> Result<Found, ToolError> {
+    pub(super) async fn run(mut self, limits: &ToolLimits) -> Result<SearchResult, ToolError> {
         let deadline = Instant::now() + limits.search_timeout;
-        let mut result = SearchResult::default();
+        let mut result = SearchState::default();
         let metadata = self.files.metadata(&self.root).await?;
         if metadata.is_directory && metadata.is_symlink {
             // A walk doesn't follow links, but a link given as the path stands for its target.
@@ -118,7 +118,7 @@ impl Search {
         &self,
         limits: &ToolLimits,
         deadline: Instant,
-        result: &mut SearchResult,
+        result: &mut SearchState,
     ) -> Result<Vec<Candidate>, ToolError> {
         let mut level = vec![(self.root.clone(), IgnoreRules::new(self.include_hidden))];
         let mut candidates = Vec::new();
@@ -236,7 +236,7 @@ impl Search {
         }
     }
 
-    fn add_files(&self, candidates: Vec<Candidate>, result: &mut SearchResult) {
+    fn add_files(&self, candidates: Vec<Candidate>, result: &mut SearchState) {
         result.found.searched_files = candidates.len();
         for Candidate { path, link } in candidates {
             let count = result.found.match_count;
@@ -255,7 +255,7 @@ impl Search {
         pattern: &Regex,
         limits: &ToolLimits,
         deadline: Instant,
-        result: &mut SearchResult,
+        result: &mut SearchState,
     ) -> Result<(), ToolError> {
         let mut bytes = 0;
         let reading = stream::iter(candidates).map(|Candidate { path, .. }| async move {
@@ -322,7 +322,7 @@ impl Search {
         path: &Path,
         content: &[u8],
         pattern: &Regex,
-        result: &mut SearchResult,
+        result: &mut SearchState,
     ) -> bool {
         let left = self.limits.matches - result.found.match_count;
         let limits = SearchLimits {
@@ -344,7 +344,7 @@ impl Search {
         full
     }
 
-    fn add(&self, path: &Path, link: bool, lines: Vec<FoundLine>, result: &mut SearchResult) {
+    fn add(&self, path: &Path, link: bool, lines: Vec<FoundLine>, result: &mut SearchState) {
         let path = self.relative(path).display().to_string();
         let lines_bytes: usize = lines.iter().map(|line| line.text.len()).sum();
         result.bytes += path.len() + lines_bytes;
@@ -358,12 +358,12 @@ mod tests {
 
     #[test]
     fn incomplete_lists_every_reason() {
-        assert_eq!(SearchResult::default().finish().incomplete, None);
-        let result = SearchResult {
+        assert_eq!(SearchState::default().finish().incomplete, None);
+        let result = SearchState {
             limit: Some("timed out"),
             unreadable_directories: 1,
             unreadable_files: 2,
-            ..SearchResult::default()
+            ..SearchState::default()
         };
         assert_eq!(
             result.finish().incomplete.as_deref(),

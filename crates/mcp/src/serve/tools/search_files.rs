@@ -52,7 +52,7 @@ pub(super) struct SearchFiles {
 }
 
 #[derive(Default, Serialize, JsonSchema)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     path: String,
     /// The files with matches, in the order they were found.
     pub(super) files: Vec<FoundFile>,
@@ -81,9 +81,9 @@ pub(super) struct FoundFile {
 }
 
 impl Tool for SearchFiles {
-    type Output = Found;
+    type Output = SearchResult;
 
-    async fn call(self, context: &CallContext<'_>) -> Result<Found, ToolError> {
+    async fn call(self, context: &CallContext<'_>) -> Result<SearchResult, ToolError> {
         let limits = context.server.limits();
         let range = 1..=limits.matches_max;
         let matches = in_range("max_matches", self.max_matches, limits.matches, range)?;
@@ -111,7 +111,7 @@ impl Tool for SearchFiles {
         };
         let search = search.run(limits);
         let found = context.run_file_operation("searching", search).await?;
-        Ok(Found {
+        Ok(SearchResult {
             path: path.display().to_string(),
             ..found
         })
@@ -152,7 +152,7 @@ impl SearchFiles {
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for SearchResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = if self.match_count == 0 {
             "no matches".to_owned()

@@ -43,10 +43,10 @@ pub(crate) struct Exchanges {
 #[derive(Default)]
 struct Requests {
     last: u64,
-    in_progress: HashMap<u64, InProgress>,
+    in_progress: HashMap<u64, RequestEntry>,
 }
 
-struct InProgress {
+struct RequestEntry {
     id: String,
     streamed: bool,
     /// Dangling until the response of a stream has arrived.
@@ -111,7 +111,7 @@ impl Exchanges {
         requests.last += 1;
         let number = requests.last;
         let cancelled = CancellationToken::new();
-        let request = InProgress {
+        let request = RequestEntry {
             id: id.clone(),
             streamed,
             body: Weak::new(),
@@ -129,7 +129,7 @@ impl Exchanges {
 }
 
 impl Requests {
-    fn stream(&mut self, id: &str) -> Option<&mut InProgress> {
+    fn stream(&mut self, id: &str) -> Option<&mut RequestEntry> {
         let mut requests = self.in_progress.values_mut();
         requests.find(|request| request.streamed && request.id == id)
     }

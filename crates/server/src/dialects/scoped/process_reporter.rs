@@ -1,6 +1,6 @@
 //! Reports the output and the end of a process that belongs to a connection.
 
-use outpost_engine::{End, Event, Process, Session, Stream};
+use outpost_engine::{Event, Process, Session, Stream, StreamEnd};
 use outpost_protocol::{
     COMMAND_EXITED, CommandResult, NoMemory, OutputDeltaEncoder, PROCESS_EXITED, SpawnExited,
     V0Exited,
@@ -107,7 +107,7 @@ impl ProcessReporter {
         self.stream(stream).1.consume(bytes, room)
     }
 
-    fn encode_exit(&mut self, frames: &mut FrameBuffer, end: End) {
+    fn encode_exit(&mut self, frames: &mut FrameBuffer, end: StreamEnd) {
         // The client may reuse the name as soon as it reads the exit message.
         self.session.forget(&self.process);
         if self.stdout.truncated || self.stderr.truncated {
@@ -128,7 +128,7 @@ impl ProcessReporter {
                     stdout_cap_reached: self.stdout.reached,
                     stderr,
                     stderr_cap_reached: self.stderr.reached,
-                    output_drain_timed_out: end == End::GivenUp,
+                    output_drain_timed_out: end == StreamEnd::GivenUp,
                 };
                 notify(frames, PROCESS_EXITED, &exited);
             }

@@ -26,7 +26,7 @@ impl History {
                 sandbox_denied: true,
             };
             events.insert(before.min(chunks), Event::Exited { seq, exit });
-            let end = End::Whole;
+            let end = StreamEnd::Whole;
             events.push(Event::Closed { seq, end });
         }
         for (number, event) in (1..).zip(&mut events) {
@@ -259,7 +259,7 @@ fn truncated_page_is_not_the_end() {
         let exited = Event::Exited { seq: Seq(4), exit };
         let closed = Event::Closed {
             seq: Seq(5),
-            end: End::Whole,
+            end: StreamEnd::Whole,
         };
         assert_eq!(out[2..], [output(3, "rest"), exited, closed]);
         assert_eq!(assembler.missing_after(), None);

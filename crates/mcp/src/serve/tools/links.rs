@@ -1,4 +1,4 @@
-//! Entries that `fs/walk` doesn't list: links, and what is neither a file nor a directory.
+//! Links and special files, which `fs/walk` doesn't list.
 
 use std::{
     collections::HashSet,
