@@ -122,6 +122,52 @@ async fn stale_socket_is_replaced() {
 }
 
 #[tokio::test]
+async fn server_is_reached_after_its_directory_was_removed() {
+    let user = new_user();
+    let id = user.detach("exec sleep 1000").await;
+    let dir = user.dir().join("outpost");
+    fs::remove_dir_all(&dir).unwrap();
+    let listed = user.output(&["ps"]).await;
+    assert!(listed.contains(&format!("{id}  running")), "{listed}");
+    let mode = fs::metadata(&dir).unwrap().mode();
+    assert_eq!(mode & 0o777, 0o700);
+
+    // Neither is another server started.
+    fs::remove_file(user.socket()).unwrap();
+    let second = user.detach("exec sleep 1000").await;
+    assert_eq!(servers(&user.tag().living()).len(), 1);
+
+    fs::remove_dir_all(&dir).unwrap();
+    let stopped = user.stop().await;
+    for id in [id, second] {
+        assert!(stopped.contains(&format!("ended {id}")), "{stopped}");
+    }
+    user.tag().gone().await;
+}
+
+#[tokio::test]
+async fn server_out_of_reach_is_reported() {
+    let user = new_user();
+    user.detach("exec sleep 1000").await;
+    let [server] = servers(&user.tag().living())[..] else {
+        panic!("one server");
+    };
+    fs::remove_file(user.socket()).unwrap();
+    // The server can't bind its socket here.
+    fs::create_dir(user.socket()).unwrap();
+    let commands = [&["ps"][..], &["stop"], &["run", "-d", "true"]];
+    let mut commands = commands.map(|args| user.spawn(args));
+    for command in &mut commands {
+        let output = command.wait().await;
+        assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+        let message = format!("your server is running as process {server}, ");
+        assert!(output.stderr.contains(&message), "{output:?}");
+    }
+    fs::remove_dir(user.socket()).unwrap();
+    user.stop().await;
+}
+
+#[tokio::test]
 async fn directory_open_to_others_is_rejected() {
     let user = new_user();
     let dir = user.dir().join("outpost");

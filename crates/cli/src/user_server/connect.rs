@@ -13,13 +13,17 @@ use rustix::{
     net::sockopt::socket_peercred,
     process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
-use super::{directory::RuntimeDirectory, launch::launch};
+use super::{directory::RuntimeDirectory, launch::launch, running::server_process};
 use crate::render::out::note;
 
 /// Maximum number of starts. An idle server may exit before it is used.
 const MAX_STARTS: usize = 3;
+/// Timeout for a server without a socket to bind it again, which it does within 2 s, or to exit.
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Poll interval of that.
+const RESTORE_INTERVAL: Duration = Duration::from_millis(50);
 /// Timeout for its list of sessions, before it is stopped.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout for its exit; its own limit is 5 s.
@@ -58,13 +62,28 @@ pub(crate) async fn connect(options: RemoteOptions) -> anyhow::Result<RemoteExec
     }
 }
 
-/// Connects to the user's server, if it is running.
+/// Connects to the user's server, if it is running. A server whose socket was removed is waited for,
+/// because it binds the socket again.
 pub(crate) async fn find(options: RemoteOptions) -> anyhow::Result<Option<RemoteExecutor>> {
     let directory = RuntimeDirectory::of_user();
-    if directory.exists()? {
-        try_connect(&directory, options).await
-    } else {
-        Ok(None)
+    let url = directory.url()?;
+    let deadline = Instant::now() + RESTORE_TIMEOUT;
+    loop {
+        if directory.exists()?
+            && let Some(remote) = try_connect(&directory, options.clone()).await?
+        {
+            return Ok(Some(remote));
+        }
+        let Some(process) = server_process(&url) else {
+            return Ok(None);
+        };
+        if Instant::now() >= deadline {
+            bail!(
+                "your server is running as process {process}, but nothing accepts connections at {url}; \
+                 `kill {process}` ends it with everything it runs"
+            );
+        }
+        sleep(RESTORE_INTERVAL).await;
     }
 }
 

@@ -24,6 +24,10 @@ const START_TIMEOUT: Duration = Duration::from_secs(15);
 const LOG_BYTES: u64 = 4 * 1024;
 const LOG_LINES: usize = 10;
 
+/// The name of the server in process lists.
+const NAME: &str = "outpost";
+/// The arguments before its URL.
+const SUBCOMMAND: [&str; 2] = ["serve", "--listen"];
 /// Options of the user's server. Processes run until they are ended, and stay readable for a while.
 const OPTIONS: [&str; 7] = [
     // A session stays until its processes have expired and no leftover process runs.
@@ -43,6 +47,18 @@ pub(crate) struct LaunchFailure {
     message: String,
     /// The last lines of the log.
     pub(crate) log: Vec<String>,
+}
+
+/// Returns whether a command line, with a NUL after each argument, is that of a server on this URL.
+pub(super) fn is_server(cmdline: &[u8], url: &str) -> bool {
+    let beginning = [NAME, SUBCOMMAND[0], SUBCOMMAND[1], url];
+    let mut args = cmdline.split(|byte| *byte == 0);
+    beginning
+        .iter()
+        .all(|arg| args.next() == Some(arg.as_bytes()))
+        && OPTIONS
+            .last()
+            .is_some_and(|last| args.any(|arg| arg == last.as_bytes()))
 }
 
 /// Starts the server, and waits until it listens.
@@ -75,8 +91,9 @@ fn spawn(directory: &RuntimeDirectory) -> anyhow::Result<Child> {
     let log = directory.new_log()?;
     let mut command = Command::new(this_program());
     command
-        .arg0("outpost")
-        .args(["serve", "--listen", &directory.url()?])
+        .arg0(NAME)
+        .args(SUBCOMMAND)
+        .arg(directory.url()?)
         .args(OPTIONS)
         .current_dir("/")
         .stdin(Stdio::null())
@@ -125,6 +142,22 @@ fn read_end(path: &Path) -> io::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn command_line_tells_the_server() {
+        let line = |url: &str| {
+            let args = [&[NAME, "serve", "--listen", url][..], &OPTIONS].concat();
+            args.join("\0") + "\0"
+        };
+        let url = "unix:///run/outpost/server.sock";
+        assert!(is_server(line(url).as_bytes(), url));
+        assert!(!is_server(line("unix:///other").as_bytes(), url));
+        assert!(!is_server(
+            b"outpost\0serve\0--listen\0unix:///run/outpost/server.sock\0",
+            url
+        ));
+        assert!(!is_server(b"", url));
+    }
 
     #[test]
     fn startup_error_shows_end_of_log() {

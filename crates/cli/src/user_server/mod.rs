@@ -3,11 +3,13 @@
 //!
 //! - [`directory`]: socket, log and lock, private to the user
 //! - [`launch`]: starts the server in the background
+//! - [`running`]: finds its process if the socket is gone
 //! - [`mod@connect`]: connects to it, starting it if necessary, and stops it
 
 mod connect;
 mod directory;
 mod launch;
+mod running;
 
 pub(crate) use connect::{connect, find, stop};
 pub(crate) use launch::LaunchFailure;

@@ -1,21 +1,14 @@
 //! Listeners: WebSocket over TCP and over unix sockets.
 
-use std::{
-    fs, io,
-    net::SocketAddr,
-    os::unix::{
-        fs::{FileTypeExt, MetadataExt, PermissionsExt},
-        net::UnixStream as StdUnixStream,
-    },
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use socket2::SockRef;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::MissedTickBehavior,
+};
 
-use super::Listen;
+use super::{Listen, unix_socket::UnixSocket};
 use crate::{Peer, Server, http, server::ServerState};
 
 /// Delay after a failed accept. Without descriptors or memory the next accept would fail at
@@ -65,13 +58,7 @@ pub struct Listener {
 
 enum Endpoint {
     Tcp(TcpListener, SocketAddr),
-    Unix(UnixListener, SocketFile),
-}
-
-/// The file of a unix socket. Removed on drop, unless another server replaced it.
-struct SocketFile {
-    path: PathBuf,
-    inode: u64,
+    Unix(UnixSocket),
 }
 
 impl Listener {
@@ -79,13 +66,7 @@ impl Listener {
     pub fn bind(listen: &Listen) -> Result<Option<Listener>, ListenError> {
         let endpoint = match listen {
             Listen::WebSocket(address) => bind_tcp(*address)?,
-            Listen::Unix(path) => {
-                remove_stale_socket(path)?;
-                bind_private(path).map_err(|os| ListenError::Unix {
-                    path: path.to_owned(),
-                    os,
-                })?
-            }
+            Listen::Unix(path) => Endpoint::Unix(UnixSocket::bind(path)?),
             Listen::Stdio => return Ok(None),
         };
         Ok(Some(Listener { endpoint }))
@@ -96,20 +77,49 @@ impl Listener {
     pub fn url(&self) -> String {
         match &self.endpoint {
             Endpoint::Tcp(_, address) => format!("ws://{address}"),
-            Endpoint::Unix(_, file) => format!("unix://{}", file.path.display()),
+            Endpoint::Unix(socket) => format!("unix://{}", socket.path().display()),
         }
     }
 
-    /// Accepts connections until the server shuts down.
-    pub async fn serve(self, server: Server) {
+    /// Accepts connections until the server shuts down. A unix socket whose file was removed is
+    /// bound again.
+    pub async fn serve(mut self, server: Server) {
+        let mut checks = tokio::time::interval(server.state.settings.socket_check_interval);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reachable = true;
         loop {
             let accepted = tokio::select! {
                 () = server.state.ending.cancelled() => return,
                 accepted = self.accept(&server.state) => accepted,
+                _ = checks.tick() => {
+                    reachable = self.restore(reachable);
+                    continue;
+                }
             };
             if let Err(error) = accepted {
                 tracing::warn!(%error, "accept failed");
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+            }
+        }
+    }
+
+    /// Binds a unix socket again whose file was removed. Returns whether it can be reached, and logs
+    /// each change.
+    fn restore(&mut self, reachable: bool) -> bool {
+        let Endpoint::Unix(socket) = &mut self.endpoint else {
+            return true;
+        };
+        match socket.restore() {
+            Ok(false) => true,
+            Ok(true) => {
+                tracing::warn!(path = %socket.path().display(), "bound the socket again: its file was removed");
+                true
+            }
+            Err(error) => {
+                if reachable {
+                    tracing::warn!(%error, "cannot bind the socket again, whose file was removed; retrying");
+                }
+                false
             }
         }
     }
@@ -121,14 +131,10 @@ impl Listener {
                 tune(&stream, server.settings.unsent_bytes);
                 http::accept(server, stream, Peer::Address(from.ip()));
             }
-            Endpoint::Unix(listener, _) => {
-                let (stream, _) = listener.accept().await?;
-                if is_same_user(&stream) {
-                    http::accept(server, stream, Peer::Owner);
-                } else {
-                    tracing::warn!("connection rejected: peer is another user");
-                }
-            }
+            Endpoint::Unix(socket) => match socket.accept().await? {
+                Some(stream) => http::accept(server, stream, Peer::Owner),
+                None => tracing::warn!("connection rejected: peer is another user"),
+            },
         }
         Ok(())
     }
@@ -157,61 +163,5 @@ fn tune(stream: &TcpStream, unsent_bytes: u32) {
         .and_then(|()| SockRef::from(stream).set_tcp_notsent_lowat(unsent_bytes));
     if let Err(error) = tuned {
         tracing::debug!(%error, "setting socket options failed");
-    }
-}
-
-/// Removes a socket file without a listener. Fails if the path is anything else.
-fn remove_stale_socket(path: &Path) -> Result<(), ListenError> {
-    let failed = |os| ListenError::Unix {
-        path: path.to_owned(),
-        os,
-    };
-    let metadata = match fs::symlink_metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(error)),
-    };
-    if !metadata.file_type().is_socket() {
-        return Err(ListenError::NotASocket(path.to_owned()));
-    }
-    match StdUnixStream::connect(path) {
-        Ok(_) => Err(ListenError::SocketInUse(path.to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(failed)
-        }
-        Err(error) => Err(failed(error)),
-    }
-}
-
-/// Binds with mode 0600 from the start: creates the socket under a temporary name, sets its
-/// mode, and renames it.
-fn bind_private(path: &Path) -> io::Result<Endpoint> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}", std::process::id()));
-    let temporary = PathBuf::from(temporary);
-    let listener = UnixListener::bind(&temporary)?;
-    let moved = fs::set_permissions(&temporary, fs::Permissions::from_mode(0o600))
-        .and_then(|()| fs::symlink_metadata(&temporary))
-        .and_then(|metadata| fs::rename(&temporary, path).map(|()| metadata.ino()));
-    let inode = moved.inspect_err(|_| {
-        let _ = fs::remove_file(&temporary);
-    })?;
-    let path = path.to_owned();
-    Ok(Endpoint::Unix(listener, SocketFile { path, inode }))
-}
-
-/// Returns whether the peer runs as the server's user.
-fn is_same_user(stream: &UnixStream) -> bool {
-    let own = rustix::process::geteuid().as_raw();
-    stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let is_ours =
-            fs::symlink_metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode);
-        if is_ours && let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "removing the socket failed");
-        }
     }
 }

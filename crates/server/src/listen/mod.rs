@@ -2,6 +2,7 @@
 
 mod address;
 mod listener;
+mod unix_socket;
 
 pub use address::{Listen, ParseListenError};
 pub use listener::{ListenError, Listener};
