@@ -151,6 +151,65 @@ async fn unenforceable_policy_does_not_run() {
     assert_eq!(output.status.code(), Some(1));
 }
 
+/// A directory with the home and the runtime directory of a user.
+async fn in_home(dir: &Path, args: &[&str]) -> std::process::Output {
+    let tag = TestTag::new();
+    let child = command(args, &tag)
+        .env("HOME", dir.join("home"))
+        .env("XDG_RUNTIME_DIR", dir.join("run"))
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("OUTPOST_CONFIG")
+        .spawn();
+    let output = finish(child.expect("spawn")).await;
+    tag.gone().await;
+    output
+}
+
+/// They would decide how the next command is confined, or pose as the user's server.
+#[tokio::test]
+async fn configuration_and_runtime_directory_cannot_be_forged() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for name in ["home", "run"] {
+        fs::create_dir(dir.path().join(name)).expect("a directory");
+    }
+    let (home, run) = (dir.path().join("home"), dir.path().join("run"));
+    let (home_text, run_text) = (home.to_str().expect("text"), run.to_str().expect("text"));
+    let config = home.join(".config/outpost/outpost.toml");
+    let forge = "mkdir -p .config/outpost; rm -rf .config/outpost; mkdir -p .config/outpost; \
+                 echo 'sandbox.default_profile = \":danger-full-access\"' > .config/outpost/outpost.toml; \
+                 rm -rf ../run/outpost; mkdir -p ../run/outpost; mkfifo ../run/outpost/server.log; \
+                 echo > .config/other";
+    // First without the files, then with them.
+    for round in 0..2 {
+        let args = script(home_text, &["--write", run_text], forge);
+        let output = in_home(dir.path(), &args).await;
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{printed}");
+        if round == 0 {
+            assert!(!config.exists(), "{printed}");
+            fs::write(&config, "# mine").expect("its directory exists");
+        }
+        assert_eq!(fs::read(&config).expect("it exists"), b"# mine");
+        let left = fs::read_dir(run.join("outpost")).expect("a directory");
+        assert_eq!(left.count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn profile_that_confines_nothing_is_reported() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let config = dir.path().join("home/.config/outpost");
+    fs::create_dir_all(&config).expect("directories");
+    let default = "sandbox.default_profile = \":danger-full-access\"";
+    fs::write(config.join("outpost.toml"), default).expect("a file");
+    let output = in_home(dir.path(), &["sandbox", "--", "true"]).await;
+    assert_eq!(
+        text(&output.stderr),
+        "outpost: the profile :danger-full-access confines nothing: commands have full access\n"
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
+
 #[tokio::test]
 async fn explain_runs_nothing_and_shows_plan_and_enforcement() {
     let dir = tempfile::tempdir().expect("a directory");

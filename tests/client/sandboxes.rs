@@ -15,6 +15,7 @@ fn local() -> LocalExecutor {
     let sandbox_helper = HelperCommand {
         program: outpost().binary().to_owned(),
         args: vec!["confine".to_owned()],
+        ..HelperCommand::default()
     };
     let options = LocalOptions {
         sandbox_helper: Some(sandbox_helper),

@@ -8,6 +8,7 @@ mod file_escapes;
 mod file_operations;
 mod file_streams;
 mod placeholders;
+mod planted_links;
 mod terminals;
 
 use std::path::{Path, PathBuf};

@@ -197,7 +197,7 @@ pub(crate) fn local(cwd: Option<PathBuf>, level: Level) -> anyhow::Result<LocalE
     let options = |trees| LocalOptions {
         trees,
         subreaper: Some(subreaper_command()),
-        sandbox_helper: Some(confine_command()),
+        sandbox_helper: Some(confine_command(None)),
         sandbox_level: level,
         child_open_files,
         cwd: Some(cwd.clone()),

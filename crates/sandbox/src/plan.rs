@@ -115,6 +115,8 @@ pub enum Origin {
     Minimal,
     /// A match of a pattern.
     Glob,
+    /// A path of Outpost itself, such as its configuration.
+    Own,
     /// A directory between a writable path and a rule below it. It becomes a mount point, so that it
     /// can't be renamed and replaced.
     Pinned,
@@ -157,6 +159,9 @@ pub enum Warning {
     /// A directory whose path is too long to scan it for patterns.
     #[error("{0:?} is denied: its path is too long to scan it for patterns")]
     LongPath(PathBuf),
+    /// A granted path that belongs to Outpost itself.
+    #[error("{0:?} is not granted as requested: it is Outpost's own")]
+    Own(PathBuf),
     /// A protected name is a symbolic link in a temporary directory, where any user may have put it.
     #[error("{0:?} is not protected: it is a symbolic link in a temporary directory")]
     TemporaryLink(PathBuf),

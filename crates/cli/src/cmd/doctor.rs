@@ -73,10 +73,10 @@ pub(crate) fn doctor(args: &Doctor) -> anyhow::Result<ExitCode> {
         ..SpawnerOptions::default()
     })
     .context("cannot set up process spawning")?;
-    let host = hidden::sandbox(Level::Namespaces).preflight();
+    let host = hidden::sandbox(Level::Namespaces, None).preflight();
     let works = match level {
         Level::Namespaces => host.is_ok(),
-        Level::Landlock => hidden::sandbox(level).preflight().is_ok(),
+        Level::Landlock => hidden::sandbox(level, None).preflight().is_ok(),
     };
     let landlock = outpost_engine::sandbox::landlock_version().unwrap_or(0);
     let findings = findings(&host, landlock, level, spawner.tree_kind());

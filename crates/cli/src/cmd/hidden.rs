@@ -1,12 +1,18 @@
 //! Hidden commands that the server runs: `outpost confine`, the helper inside a sandbox, and
 //! `outpost subreaper`, which supervises process trees on hosts without cgroups.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use outpost_engine::{
     ReaperCommand,
     sandbox::{self, HelperCommand, Level, Sandbox},
 };
+
+use crate::{config::ConfigFiles, user_server};
 
 /// The executable that is running now, even if its file was replaced.
 const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -27,11 +33,15 @@ pub(crate) fn confine(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     })
 }
 
-/// The command with which the server starts the sandbox helper.
-pub(crate) fn confine_command() -> HelperCommand {
+/// The command with which the server starts the sandbox helper. `config` is the value of `--config`.
+pub(crate) fn confine_command(config: Option<&Path>) -> HelperCommand {
+    let config = ConfigFiles::new(config.map(Path::to_owned), |name| std::env::var_os(name));
+    let mut own_paths = config.own_paths();
+    own_paths.extend(user_server::own_path());
     HelperCommand {
         program: PathBuf::from(THIS_PROGRAM),
         args: vec![CONFINE.to_owned()],
+        own_paths,
     }
 }
 
@@ -43,7 +53,7 @@ pub(crate) fn subreaper_command() -> ReaperCommand {
     }
 }
 
-/// Creates the sandbox of the given level.
-pub(crate) fn sandbox(level: Level) -> Sandbox {
-    Sandbox::new(confine_command(), level)
+/// Creates the sandbox of the given level. `config` is the value of `--config`.
+pub(crate) fn sandbox(level: Level, config: Option<&Path>) -> Sandbox {
+    Sandbox::new(confine_command(config), level)
 }

@@ -1,6 +1,12 @@
 //! `outpost serve`: runs the server until a signal, the end of stdin, or idleness.
 
-use std::{convert::Infallible, io::Write, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    convert::Infallible,
+    io::Write,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::Context;
 use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions};
@@ -58,14 +64,15 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
     if background {
         rustix::process::setsid().context("cannot detach from the terminal")?;
     }
-    let layers = config::load(args.settings.0, args.config)?;
+    let layers = config::load(args.settings.0, args.config.clone())?;
+    let config_file = args.config.as_deref();
     let config = layers.config()?;
     let log = logging::start(&config.log.level, config.log.format, background)?;
     let read_result = config::read_result(&layers);
     let code = runtime()
         .context("cannot start the runtime")
         .and_then(|runtime| {
-            let code = runtime.block_on(serve(config, read_result, background, &log));
+            let code = runtime.block_on(serve(config, read_result, config_file, background, &log));
             runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
             code
         });
@@ -91,6 +98,7 @@ fn runtime() -> std::io::Result<Runtime> {
 async fn serve(
     config: Config,
     read_result: ConfigReadResult,
+    config_file: Option<&Path>,
     background: bool,
     log: &Log,
 ) -> anyhow::Result<ExitCode> {
@@ -117,7 +125,7 @@ async fn serve(
         end_forgotten_sessions: background,
         ..config.limits()
     };
-    let sandbox = hidden::sandbox(config.sandbox.level);
+    let sandbox = hidden::sandbox(config.sandbox.level, config_file);
     let engine = Engine::with_sandbox(spawner, Some(sandbox), limits);
     // Before the first client, because `initialize` reports the result.
     let found = engine.sandbox_support().await;

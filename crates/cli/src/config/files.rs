@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use outpost_engine::sandbox::planning::OwnPath;
 use outpost_server::ConfigSource as Source;
 use rustix::{fs::OFlags, io::Errno};
 
@@ -54,6 +55,27 @@ impl ConfigFiles {
             user_is_named,
             system: PathBuf::from(SYSTEM_DIRECTORY).join(FILE),
         }
+    }
+}
+
+impl ConfigFiles {
+    /// The files that no confined process may change: they decide how the next one is confined.
+    pub(crate) fn own_paths(&self) -> Vec<OwnPath> {
+        let mut own = Vec::new();
+        let user = self.user.iter().map(|file| (file, true));
+        for (file, is_users) in user.chain([(&self.system, false)]) {
+            let Ok(file) = std::path::absolute(file) else {
+                continue;
+            };
+            // A named file may be in a project; otherwise the directory is ours.
+            let directory = file.parent().filter(|_| !(is_users && self.user_is_named));
+            own.extend(directory.map(|directory| OwnPath {
+                creates: is_users,
+                ..OwnPath::read_only(directory.to_owned())
+            }));
+            own.push(OwnPath::read_only(file));
+        }
+        own
     }
 }
 
@@ -137,6 +159,28 @@ mod tests {
         });
         assert_eq!(files.system, PathBuf::from("/etc/outpost/outpost.toml"));
         (files.user, files.user_is_named)
+    }
+
+    #[test]
+    fn own_paths_are_the_files_and_their_own_directories() {
+        let own = |named: Option<&str>| {
+            let named = named.map(PathBuf::from);
+            let files = ConfigFiles::new(named, |name| (name == "HOME").then(|| "/h".into()));
+            let own = files.own_paths().into_iter();
+            own.map(|own| (own.path.display().to_string(), own.creates))
+                .collect::<Vec<_>>()
+        };
+        let system = [
+            ("/etc/outpost".to_owned(), false),
+            ("/etc/outpost/outpost.toml".to_owned(), false),
+        ];
+        let user = [
+            ("/h/.config/outpost".to_owned(), true),
+            ("/h/.config/outpost/outpost.toml".to_owned(), false),
+        ];
+        assert_eq!(own(None), [&user[..], &system].concat());
+        let named = [("/p/o.toml".to_owned(), false)];
+        assert_eq!(own(Some("/p/o.toml")), [&named[..], &system].concat());
     }
 
     #[test]

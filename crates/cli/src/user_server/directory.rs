@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
+use outpost_engine::sandbox::{Access, planning::OwnPath};
 use tokio::time::{Instant, sleep};
 
 /// Timeout for another command to start the server.
@@ -140,6 +141,21 @@ impl RuntimeDirectory {
     fn cannot(&self, what: &str) -> String {
         format!("cannot {what} the directory {}", self.path.display())
     }
+}
+
+/// The runtime directory as a path that confined processes must not see: whoever can write it can pose
+/// as the user's server. None if the directory would be in another user's directory, which only that
+/// user can enter.
+pub(crate) fn own_path() -> Option<OwnPath> {
+    let path = RuntimeDirectory::of_user().path;
+    let above = fs::metadata(path.parent()?).ok()?;
+    let is_ours = above.uid() == rustix::process::geteuid().as_raw();
+    let is_shared = above.mode() & 0o002 != 0;
+    (is_ours || is_shared).then_some(OwnPath {
+        path,
+        access: Access::Deny,
+        creates: true,
+    })
 }
 
 fn private() -> OpenOptions {

@@ -12,4 +12,5 @@ mod launch;
 mod running;
 
 pub(crate) use connect::{connect, find, stop};
+pub(crate) use directory::own_path;
 pub(crate) use launch::LaunchFailure;

@@ -20,6 +20,7 @@ async fn cancelled_start_does_not_wait_for_its_preparation() {
     let helper = HelperCommand {
         program: "/bin/sh".into(),
         args: vec!["-c".to_owned(), format!("cat {}", fifo.display())],
+        ..HelperCommand::default()
     };
     let sandbox = Sandbox::new(helper, Level::Landlock);
     let spawner = Spawner::new(SpawnerOptions::default()).expect("start threads");

@@ -21,6 +21,7 @@ mod mounts;
 pub(crate) mod nofollow;
 pub(crate) mod placeholder;
 mod plan_check;
+mod plans;
 mod preflight;
 mod sandbox;
 mod seccomp;

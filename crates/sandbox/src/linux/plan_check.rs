@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::mounts::{self, LocalHostPaths};
-use crate::{Access, Plan, PrepareError, Rule, Warning};
+use crate::{Access, Origin, Plan, PrepareError, Rule, Warning};
 
 /// Checks that namespaces can enforce a plan and that it shows what the helper needs.
 pub(super) fn check_namespaces(plan: &Plan, libraries: &[PathBuf]) -> Result<(), PrepareError> {
@@ -40,10 +40,10 @@ pub(super) fn check_landlock(plan: &Plan) -> Result<(), PrepareError> {
     for (at, rule) in plan.rules.iter().enumerate() {
         let above = plan.covering(at, &rule.path);
         match (above.map(|above| above.access), rule.access) {
-            (Some(Access::Read | Access::Write), Access::Deny) => {
+            (Some(Access::Read | Access::Write), Access::Deny) if rule.origin != Origin::Own => {
                 return Err(PrepareError::DeniedBelowGrant(rule.path.clone()));
             }
-            (Some(Access::Write), Access::Read) => {
+            (Some(Access::Write), Access::Read | Access::Deny) => {
                 tracing::warn!(
                     path = ?rule.path,
                     "read-only path is writable: sandbox.level is landlock"

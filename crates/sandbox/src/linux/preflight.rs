@@ -305,6 +305,14 @@ fn exits_by(child: &Child, deadline: Instant) -> Result<bool, Errno> {
 /// The system's directories of programs.
 const SYSTEM_DIRECTORIES: [&str; 2] = ["/usr/bin", "/bin"];
 
+/// Returns whether a program is in one of the system's directories.
+pub(super) fn is_in_system_directory(program: &Path) -> bool {
+    let directory = program.parent();
+    SYSTEM_DIRECTORIES
+        .iter()
+        .any(|one| directory == Some(Path::new(one)))
+}
+
 /// Finds bwrap in absolute directories. Relative ones are ignored: the server's working directory may be a
 /// project.
 fn find_bubblewrap(directories: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {

@@ -24,7 +24,7 @@ use super::plan_check;
 use super::preflight::{self, HostSupport, Unenforceable};
 use super::turns::Turns;
 use crate::error::{MAX_ARGUMENTS, PrepareError, SandboxError};
-use crate::planning::{self, HostFileSystem};
+use crate::planning::{GrantedRoots, ProcessDirectories};
 use crate::policy::Policy;
 use crate::{Access, Level, Plan, Warning};
 
@@ -59,14 +59,18 @@ pub struct Sandbox {
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    command: HelperCommand,
+    pub(super) command: HelperCommand,
     pub(super) level: Level,
     /// The mounter, if it isn't to be probed.
     pub(super) mounter: Option<Mounter>,
     /// The result of a successful probe. A failed one is repeated: the operator may have installed
     /// what was missing.
-    support: Mutex<Option<HostSupport>>,
+    pub(super) support: Mutex<Option<HostSupport>>,
     placeholders: Placeholders,
+    /// Directories that were ever granted for writing. Shared with plans being made.
+    pub(super) granted: Mutex<Arc<GrantedRoots>>,
+    /// The helper's program, if it is known.
+    pub(super) program: Option<PathBuf>,
     /// The shared libraries of this program, which the helper needs too.
     libraries: OnceLock<Vec<PathBuf>>,
     preparations: Turns,
@@ -85,6 +89,8 @@ impl Sandbox {
     pub fn with_mounter(mounter: Option<Mounter>, command: HelperCommand, level: Level) -> Self {
         Self {
             shared: Arc::new(Shared {
+                granted: Mutex::default(),
+                program: command.program.canonicalize().ok(),
                 command,
                 level,
                 mounter,
@@ -208,13 +214,17 @@ impl Sandbox {
         // Before planning, which would report a missing directory as a missing grant.
         check_directory(&program.cwd)?;
         let tmpdir = request.tmpdir.as_deref().filter(|dir| !dir.is_empty());
-        let context = planning::ProcessDirectories {
+        let context = ProcessDirectories {
             cwd: &program.cwd,
             tmpdir: tmpdir.map(Path::new),
         };
-        let limits = planning::PlanLimits::default();
-        let plan = planning::plan(&request.policy, &context, &HostFileSystem, &limits);
+        let plan = self.plan(&request.policy, &context);
         let mut plan = plan.map_err(SandboxError::from)?;
+        if self.create_own_directories(&plan) {
+            plan = self
+                .plan(&request.policy, &context)
+                .map_err(SandboxError::from)?;
+        }
         if access == Some(WorkerAccess::Read) {
             plan = plan.read_only();
         }
@@ -244,6 +254,7 @@ impl Sandbox {
         plan: &Plan,
         program: Program,
     ) -> Result<PreparedProcess, PrepareError> {
+        self.record_grants(plan);
         let layout = match self.shared.level {
             Level::Namespaces => {
                 let libraries = self.shared.libraries.get_or_init(plan_check::libraries);
@@ -393,6 +404,7 @@ mod tests {
         let command = HelperCommand {
             program: "/nonexistent".into(),
             args: Vec::new(),
+            ..HelperCommand::default()
         };
         let sandbox = Sandbox::new(command, Level::default());
         let mut all = Vec::new();

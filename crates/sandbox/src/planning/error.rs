@@ -59,6 +59,29 @@ pub enum PlanError {
         /// The path of the entry.
         path: PathBuf,
     },
+    /// A path leads through a symbolic link that an earlier confined process could have created.
+    #[error(
+        "{} is a symbolic link where an earlier confined process could write, so {} can't be enforced; \
+         name the link's target instead",
+        link.display(), path.display()
+    )]
+    LinkInGranted {
+        /// The link.
+        link: PathBuf,
+        /// The path of the entry.
+        path: PathBuf,
+    },
+    /// A path leads through another user's symbolic link in a directory where everybody can write.
+    #[error(
+        "{} is another user's symbolic link in a shared directory, so {} can't be enforced",
+        link.display(), path.display()
+    )]
+    OtherUsersLink {
+        /// The link.
+        link: PathBuf,
+        /// The path of the entry.
+        path: PathBuf,
+    },
     /// A granted directory that the server's user can't enter, with a denied path in it.
     #[error(
         "the server's user can't enter {}, so the entries for paths in it can't be enforced",
@@ -115,6 +138,8 @@ impl PlanError {
             | PlanError::LongScan { .. }
             | PlanError::ManyRules { .. }
             | PlanError::LinkInWritable { .. }
+            | PlanError::LinkInGranted { .. }
+            | PlanError::OtherUsersLink { .. }
             | PlanError::Closed(_)
             | PlanError::LongPath(_)
             | PlanError::EmptyPattern

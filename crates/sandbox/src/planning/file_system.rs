@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use rustix::io::Errno;
+use rustix::{fs::Access, io::Errno};
 
 use crate::{Identity, linux::nofollow};
 
@@ -28,6 +28,9 @@ pub trait FileSystemView {
     /// Returns whether the server's user owns a directory, so that its processes can change its mode.
     fn is_ours(&self, directory: &Path) -> bool;
 
+    /// Returns who may have created the symbolic link at a path.
+    fn link_creator(&self, link: &Path) -> io::Result<LinkCreator>;
+
     /// Returns the current time, for the limit of a scan.
     fn now(&self) -> Instant;
 }
@@ -43,6 +46,17 @@ pub enum PathKind {
     File,
     /// Nothing.
     Absent,
+}
+
+/// The user who may have created a symbolic link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkCreator {
+    /// The server's user, whose processes can create or replace it.
+    OurUser,
+    /// Another user, in a directory where everybody can create links.
+    OtherUser,
+    /// The owner of a directory that the server's user can't change.
+    Owner,
 }
 
 /// The file system of this host, as the calling process sees it.
@@ -91,6 +105,26 @@ impl FileSystemView for HostFileSystem {
         let own = rustix::process::geteuid().as_raw();
         // A directory that was removed may be created again by our user.
         fs::symlink_metadata(directory).map_or(true, |found| found.uid() == own)
+    }
+
+    /// Another user's link is judged like the kernel does with `fs.protected_symlinks`, see proc(5).
+    fn link_creator(&self, link: &Path) -> io::Result<LinkCreator> {
+        let found = fs::symlink_metadata(link)?;
+        let directory = link.parent().unwrap_or(link);
+        let parent = fs::symlink_metadata(directory)?;
+        let own = rustix::process::geteuid().as_raw();
+        let is_shared = parent.mode() & 0o1002 == 0o1002;
+        if is_shared && found.uid() != own && found.uid() != parent.uid() {
+            return Ok(LinkCreator::OtherUser);
+        }
+        let is_sticky = parent.mode() & 0o1000 != 0 && own != 0;
+        let is_writable = rustix::fs::access(directory, Access::WRITE_OK).is_ok();
+        let is_replaceable = is_writable && (!is_sticky || found.uid() == own);
+        Ok(if parent.uid() == own || is_replaceable {
+            LinkCreator::OurUser
+        } else {
+            LinkCreator::Owner
+        })
     }
 
     fn now(&self) -> Instant {

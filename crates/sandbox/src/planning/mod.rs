@@ -7,6 +7,7 @@
 //! `pattern_matcher` and `scan` find the matches of patterns, and `planner` collects the rules in a
 //! `table`. The planner also adds rules that no entry asks for:
 //!
+//! - Outpost's own files become read-only or hidden (`own_paths`).
 //! - Protected names below writable roots become read-only, whether they exist or not.
 //! - A path that doesn't exist and isn't writable is masked at its first missing component.
 //! - An entry behind a directory that the server's user can't enter applies to that directory
@@ -15,10 +16,14 @@
 //!   rule of its own, which enforcement turns into a mount point, so that it can't be renamed.
 //!   Otherwise a process could rename the parent of a denied path, and the next process would find
 //!   another file at that path.
+//!
+//! A symbolic link on the way to a path is followed unless a confined process may have created it:
+//! one of this plan, an earlier one ([`GrantedRoots`]), or another user's.
 
 mod binding;
 mod error;
 mod file_system;
+mod granted_roots;
 mod pattern;
 mod pattern_matcher;
 mod planner;
@@ -31,5 +36,6 @@ mod unreachable;
 mod tests;
 
 pub use error::{FailureKind, PlanError};
-pub use file_system::{FileSystemView, HostFileSystem, PathKind};
-pub use planner::{PlanLimits, ProcessDirectories, plan};
+pub use file_system::{FileSystemView, HostFileSystem, LinkCreator, PathKind};
+pub use granted_roots::GrantedRoots;
+pub use planner::{OwnPath, PlanLimits, ProcessDirectories, ServerPaths, plan};

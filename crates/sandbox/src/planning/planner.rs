@@ -1,5 +1,9 @@
 //! Builds the plan.
 
+mod own_paths;
+
+pub use own_paths::OwnPath;
+
 use std::{
     collections::BTreeSet,
     io::ErrorKind,
@@ -7,7 +11,7 @@ use std::{
 };
 
 use super::{
-    FileSystemView, PlanError,
+    FileSystemView, GrantedRoots, LinkCreator, PlanError,
     binding::{Absence, Bound, BoundEntry, bind},
     resolve::{End, Resolved, resolve},
     scan::Scan,
@@ -31,6 +35,15 @@ pub struct ProcessDirectories<'a> {
     pub cwd: &'a Path,
     /// Its `$TMPDIR`, if it has one.
     pub tmpdir: Option<&'a Path>,
+}
+
+/// The properties of the server that matter for every plan.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerPaths<'a> {
+    /// Directories that earlier plans made writable.
+    pub granted: &'a GrantedRoots,
+    /// Paths of Outpost itself.
+    pub own: &'a [OwnPath],
 }
 
 /// The limits of a plan. The default is the one in production.
@@ -65,6 +78,7 @@ impl Default for PlanLimits {
 pub fn plan(
     policy: &Policy,
     context: &ProcessDirectories<'_>,
+    server: &ServerPaths<'_>,
     view: &dyn FileSystemView,
     limits: &PlanLimits,
 ) -> Result<Plan, PlanError> {
@@ -81,17 +95,23 @@ pub fn plan(
         warnings: Vec::new(),
     };
     match &policy.file_system {
-        FileSystem::Unrestricted => planner.table.add(Rule::new(
-            PathBuf::from("/"),
-            Access::Write,
-            Presence::Directory,
-            Origin::Entry,
-        )),
+        FileSystem::Unrestricted => {
+            let (root, presence) = (PathBuf::from("/"), Presence::Directory);
+            let all = Rule::new(root, Access::Write, presence, Origin::Entry);
+            planner.table.add(all);
+            planner.add_own_paths(server.own)?;
+        }
         FileSystem::Restricted(files) => {
             let bound = bind(policy, files, context, limits)?;
-            planner.restrict(files, bound, limits)?;
+            planner.restrict(files, bound, server, limits)?;
         }
     }
+    planner.check_links(server.granted)?;
+    planner.add_closed()?;
+    planner.add_masks();
+    planner.check_absent_grants()?;
+    planner.table = std::mem::take(&mut planner.table).without_redundant_denials();
+    planner.table.pin();
     if planner.table.rules.len() > limits.rules {
         let limit = limits.rules;
         return Err(PlanError::ManyRules { limit });
@@ -128,6 +148,7 @@ impl Planner<'_> {
         &mut self,
         files: &Restricted,
         bound: Bound,
+        server: &ServerPaths<'_>,
         limits: &PlanLimits,
     ) -> Result<(), PlanError> {
         let is_narrowed = !bound.patterns.is_empty()
@@ -142,6 +163,7 @@ impl Planner<'_> {
         if !is_everything_writable {
             self.protect()?;
         }
+        self.add_own_paths(server.own)?;
         let max_depth = files.glob_scan_max_depth;
         let max_depth = max_depth.map(|depth| usize::try_from(depth).unwrap_or(usize::MAX));
         let mut scan = Scan::new(self.view, max_depth, limits);
@@ -175,12 +197,7 @@ impl Planner<'_> {
             self.table
                 .add(Rule::new(path, Access::Deny, presence, Origin::Glob));
         }
-        self.check_links()?;
-        self.add_closed()?;
-        self.add_masks();
-        self.check_absent_grants()?;
-        self.table = std::mem::take(&mut self.table).without_redundant_denials();
-        self.table.pin();
+        self.checked_links.extend(scan.links);
         Ok(())
     }
 
@@ -285,11 +302,19 @@ impl Planner<'_> {
         (matched || is_unseen) && !self.table.has_below(path)
     }
 
-    /// Rejects links that the confined process could replace: the next process would be granted another path.
-    fn check_links(&mut self) -> Result<(), PlanError> {
-        for (link, path) in self.checked_links.drain(..) {
+    /// Rejects links that a confined process could replace, in this plan or an earlier one: the next process
+    /// would be granted another path.
+    fn check_links(&mut self, granted: &GrantedRoots) -> Result<(), PlanError> {
+        for (link, path) in std::mem::take(&mut self.checked_links) {
             if self.table.is_writable(&link) {
                 return Err(PlanError::LinkInWritable { link, path });
+            }
+            match self.creator(&link)? {
+                LinkCreator::OurUser if granted.has_above(&link) => {
+                    return Err(PlanError::LinkInGranted { link, path });
+                }
+                LinkCreator::OtherUser => return Err(PlanError::OtherUsersLink { link, path }),
+                LinkCreator::OurUser | LinkCreator::Owner => {}
             }
         }
         Ok(())

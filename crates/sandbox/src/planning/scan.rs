@@ -27,6 +27,8 @@ pub(super) struct Scan<'a> {
     max_path_bytes: usize,
     /// Directories that can't be read and may contain matches.
     pub(super) closed: Vec<PathBuf>,
+    /// Links on the way to where patterns start, each with that path.
+    pub(super) links: Vec<(PathBuf, PathBuf)>,
     /// Directories with paths that are too long to name what is in them.
     pub(super) too_long: Vec<PathBuf>,
 }
@@ -45,6 +47,7 @@ impl<'a> Scan<'a> {
             deadline: view.now() + TIME_LIMIT,
             max_path_bytes: limits.path_bytes,
             closed: Vec::new(),
+            links: Vec::new(),
             too_long: Vec::new(),
         }
     }
@@ -65,6 +68,9 @@ impl<'a> Scan<'a> {
         if pattern.is_literal() {
             return Ok(vec![base.path]);
         }
+        let links = base.links.into_iter().map(|link| link.path);
+        self.links
+            .extend(links.map(|link| (link, pattern.base.clone())));
         let mut walk = PatternMatcher::new(pattern);
         let mut found = Vec::new();
         let mut open = vec![(PathBuf::new(), 1_usize)];

@@ -62,6 +62,15 @@ impl Table {
         rules.take_while(move |rule| rule.path.starts_with(path))
     }
 
+    /// Removes the rules at and below a path whose access exceeds the allowed one. Returns whether there
+    /// were any.
+    pub(super) fn remove_below(&mut self, path: &Path, exceeds: impl Fn(Access) -> bool) -> bool {
+        let count = self.rules.len();
+        self.rules
+            .retain(|below, rule| !below.starts_with(path) || !exceeds(rule.access));
+        self.rules.len() < count
+    }
+
     /// Removes denials of paths that no rule grants.
     pub(super) fn without_redundant_denials(mut self) -> Self {
         let redundant: Vec<PathBuf> = self

@@ -9,7 +9,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use outpost_sandbox::planning::{self, PlanError, PlanLimits, ProcessDirectories};
+use outpost_sandbox::planning::{OwnPath, PlanError, ProcessDirectories};
 use outpost_sandbox::policy::{Entry, FileSystem, Policy};
 use outpost_sandbox::{
     Access, HelperCommand, HostResources, Identity, Level, Network, Origin, Plan, PrepareError,
@@ -97,10 +97,23 @@ impl Fixture {
             cwd: &self.plan.cwd,
             tmpdir: None,
         };
-        let host = planning::HostFileSystem;
-        let plan = planning::plan(&policy, &context, &host, &PlanLimits::default());
-        self.plan = plan?;
+        self.plan = self.sandbox.plan(&policy, &context)?;
         Ok(())
+    }
+
+    /// Protects these paths of the server.
+    pub(crate) fn with_own_paths(self, own_paths: Vec<OwnPath>) -> Self {
+        let sandbox = sandbox_with(Level::default(), program(), own_paths);
+        Self { sandbox, ..self }
+    }
+
+    /// Uses a copy of the helper in the workspace, `bin/escape`.
+    pub(crate) fn with_program_inside(self) -> Self {
+        let copy = self.inside("bin/escape");
+        std::fs::create_dir(self.inside("bin")).expect("create directory");
+        std::fs::copy(program(), &copy).expect("copy");
+        let sandbox = sandbox_with(Level::default(), copy, Vec::new());
+        Self { sandbox, ..self }
     }
 
     /// Uses Landlock without namespaces.
@@ -282,9 +295,14 @@ fn program() -> PathBuf {
 }
 
 fn sandbox(level: Level) -> Sandbox {
+    sandbox_with(level, program(), Vec::new())
+}
+
+fn sandbox_with(level: Level, program: PathBuf, own_paths: Vec<OwnPath>) -> Sandbox {
     let helper = HelperCommand {
-        program: program(),
+        program,
         args: vec!["confine".to_owned()],
+        own_paths,
     };
     Sandbox::with_mounter(Some(crate::MOUNTER), helper, level)
 }

@@ -133,6 +133,9 @@ fn confinement(args: &Serve) -> anyhow::Result<(Option<Confinement>, Level)> {
     // The working directory is set for each command.
     let sandbox = sandbox::profile_sandbox(&config.profiles(), profile, Path::new("/"))
         .with_context(|| format!("--sandbox {profile}"))?;
+    if sandbox.is_none() {
+        sandbox::note_unconfined(profile);
+    }
     let confinement = sandbox.map(|sandbox| Confinement {
         profile: profile.clone(),
         sandbox,

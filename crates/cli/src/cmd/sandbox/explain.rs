@@ -7,7 +7,7 @@ use std::{
 
 use outpost_engine::sandbox::{
     Access, HostSupport, Level, Mounter, Network, Origin, Plan, Presence, Rule,
-    planning::{HostFileSystem, PlanLimits, ProcessDirectories, plan},
+    planning::ProcessDirectories,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -34,21 +34,17 @@ pub(super) fn explain(
         cwd: &request.cwd,
         tmpdir: tmpdir.as_deref(),
     };
+    let host = hidden::sandbox(level, None);
+    // First, because the plan protects the bubblewrap that is found.
+    let support = host.preflight();
     let plan = match &request.sandbox {
         None => None,
-        Some(sandbox) => Some(plan(
-            sandbox.policy(),
-            &context,
-            &HostFileSystem,
-            &PlanLimits::default(),
-        )?),
+        Some(sandbox) => Some(host.plan(sandbox.policy(), &context)?),
     };
-    let (layers, unenforceable) = match &plan {
-        None => (Vec::new(), None),
-        Some(plan) => match hidden::sandbox(level).preflight() {
-            Ok(support) => (layers(plan, &support, level), None),
-            Err(reason) => (Vec::new(), Some(reason.to_string())),
-        },
+    let (layers, unenforceable) = match (&plan, support) {
+        (None, _) => (Vec::new(), None),
+        (Some(plan), Ok(support)) => (layers(plan, &support, level), None),
+        (Some(_), Err(reason)) => (Vec::new(), Some(reason.to_string())),
     };
     let explanation = Explanation {
         request,
@@ -243,6 +239,7 @@ fn why(rule: &Rule, plan: &Plan, level: Level) -> &'static str {
         (_, Origin::Minimal) => "minimal",
         (_, Origin::Glob) => "matches a pattern",
         (_, Origin::Pinned) => "can't be moved",
+        (_, Origin::Own) => "outpost's own",
         (_, Origin::Entry) => "",
     }
 }
@@ -272,6 +269,7 @@ fn rule_json(rule: &Rule) -> Value {
         Origin::Minimal => "minimal",
         Origin::Glob => "glob",
         Origin::Pinned => "pinned",
+        Origin::Own => "own",
     };
     let path = rule.path.to_string_lossy();
     json!({"path": path, "access": rule.access, "presence": presence, "why": why})

@@ -8,7 +8,7 @@ use std::{path::PathBuf, process::ExitCode};
 pub(crate) use policy::profile_sandbox;
 
 use super::run::{self, Run};
-use crate::{args::OnOrLaunch, config};
+use crate::{args::OnOrLaunch, config, render::out};
 
 /// Arguments of `outpost sandbox`.
 #[derive(clap::Args, Debug)]
@@ -79,6 +79,9 @@ pub(crate) fn sandbox(args: Sandbox) -> anyhow::Result<ExitCode> {
     if args.explain {
         return explain::explain(&args, &request, level);
     }
+    if request.sandbox.is_none() {
+        note_unconfined(&request.profile);
+    }
     let command = Run {
         tty: args.tty,
         interactive: false,
@@ -90,4 +93,11 @@ pub(crate) fn sandbox(args: Sandbox) -> anyhow::Result<ExitCode> {
         command: args.command,
     };
     Ok(run::confined(&command, request.sandbox, level))
+}
+
+/// Says on stderr that a profile confines nothing: a configuration may have chosen it.
+pub(crate) fn note_unconfined(profile: &str) {
+    out::note(&format!(
+        "the profile {profile} confines nothing: commands have full access"
+    ));
 }

@@ -31,6 +31,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::planning::OwnPath;
+
 pub use channel::Step;
 pub(super) use channel::{
     HelperChannel, MAX_FDS, Report, encode, send_fds, set_recv_timeout, socket_pair,
@@ -68,12 +70,15 @@ pub fn main(
 ///
 /// A server uses its own binary as `/proc/self/exe`, which still names the running version after an
 /// upgrade replaced the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HelperCommand {
     /// The path of the program. `PATH` is not searched.
     pub program: PathBuf,
     /// Leading arguments. They are text because bubblewrap passes them on.
     pub args: Vec<String>,
+    /// Paths of the server that no confined process may change, whatever its policy grants. The
+    /// helper's program need not be listed.
+    pub own_paths: Vec<OwnPath>,
 }
 
 impl HelperCommand {

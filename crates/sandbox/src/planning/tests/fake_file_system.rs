@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::super::{FileSystemView, PathKind};
+use super::super::{FileSystemView, LinkCreator, PathKind};
 use crate::Identity;
 
 /// Files by path. Other paths are absent.
@@ -24,6 +24,8 @@ pub(super) struct FakeFileSystem {
     vanishing: Vec<PathBuf>,
     /// Directories that the server's user owns.
     ours: Vec<PathBuf>,
+    /// Links that another user created.
+    foreign: Vec<PathBuf>,
     clock: Clock,
 }
 
@@ -79,6 +81,11 @@ impl FakeFileSystem {
 
     pub(super) fn vanishing(mut self, path: &str) -> Self {
         self.vanishing.push(path.into());
+        self
+    }
+
+    pub(super) fn foreign(mut self, link: &str) -> Self {
+        self.foreign.push(link.into());
         self
     }
 
@@ -142,6 +149,15 @@ impl FileSystemView for FakeFileSystem {
 
     fn is_ours(&self, directory: &Path) -> bool {
         self.ours.iter().any(|path| path == directory)
+    }
+
+    fn link_creator(&self, link: &Path) -> io::Result<LinkCreator> {
+        let is_foreign = self.foreign.iter().any(|foreign| foreign == link);
+        Ok(match (is_foreign, link.starts_with("/usr")) {
+            (true, _) => LinkCreator::OtherUser,
+            (false, true) => LinkCreator::Owner,
+            (false, false) => LinkCreator::OurUser,
+        })
     }
 
     fn now(&self) -> Instant {

@@ -72,3 +72,59 @@ fn dots_in_a_link_are_relative_to_its_directory() {
     assert_eq!(plan.rules[0].path, Path::new("/c/d/file"));
     assert_eq!(plan.rules[0].presence, Presence::File);
 }
+
+/// Plans after another plan of the same server.
+fn planned_after(
+    tree: &FakeFileSystem,
+    earlier: &Policy,
+    policy: &Policy,
+) -> Result<Plan, PlanError> {
+    let mut granted = GrantedRoots::default();
+    granted.record(&planned(tree, earlier));
+    let server = ServerPaths {
+        granted: &granted,
+        own: &[],
+    };
+    crate::planning::plan(policy, &context(), &server, tree, &PlanLimits::default())
+}
+
+#[test]
+fn link_in_an_earlier_grant_is_rejected() {
+    let tree =
+        FakeFileSystem::new("/ws/app>/users/me /users/me/ /usr/ws>/ws /srv/app>/users/me /tmp/");
+    let earlier = policy(vec![read("/"), write("/ws"), write("/usr")]);
+    for entry in [
+        write("/ws/app"),
+        read("/ws/app/x"),
+        deny("/ws/app/x"),
+        write("/usr/ws/app"),
+    ] {
+        let error = planned_after(&tree, &earlier, &policy(vec![entry])).unwrap_err();
+        assert_eq!(error.failure_kind(), FailureKind::Intent);
+        let message = error.to_string();
+        assert!(message.contains("/ws/app is a symbolic link"), "{message}");
+        assert!(message.contains("earlier confined process"), "{message}");
+    }
+    let mut elsewhere = policy(vec![read("/"), write("/tmp"), pattern("*/*.pem")]);
+    elsewhere.cwd = "/ws/app".into();
+    assert!(
+        planned_after(&tree, &earlier, &elsewhere).is_err(),
+        "pattern"
+    );
+    // Nothing could have replaced these links.
+    for path in ["/srv/app", "/usr/ws"] {
+        let granted = planned_after(&tree, &earlier, &policy(vec![write(path)]));
+        assert!(granted.is_ok(), "{granted:?}");
+    }
+}
+
+#[test]
+fn link_of_another_user_in_a_shared_directory_is_rejected() {
+    let tree = FakeFileSystem::new("/tmp/mine>/home /home/").foreign("/tmp/mine");
+    let (kind, message) = rejected(&tree, &policy(vec![write("/tmp/mine")]));
+    assert_eq!(kind, FailureKind::Intent);
+    assert!(
+        message.contains("another user's symbolic link"),
+        "{message}"
+    );
+}

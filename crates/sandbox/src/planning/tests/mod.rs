@@ -5,6 +5,7 @@ mod fake_file_system;
 mod globs;
 mod grants;
 mod links;
+mod own_paths;
 mod properties;
 mod protected;
 
@@ -39,6 +40,21 @@ fn context() -> ProcessDirectories<'static> {
         cwd: Path::new("/ws"),
         tmpdir: None,
     }
+}
+
+/// Plans on a server that has granted nothing before and has no paths of its own.
+fn plan(
+    policy: &Policy,
+    context: &ProcessDirectories<'_>,
+    view: &dyn FileSystemView,
+    limits: &PlanLimits,
+) -> Result<Plan, PlanError> {
+    let granted = GrantedRoots::default();
+    let server = ServerPaths {
+        granted: &granted,
+        own: &[],
+    };
+    super::plan(policy, context, &server, view, limits)
 }
 
 fn planned(tree: &FakeFileSystem, policy: &Policy) -> Plan {

@@ -1,0 +1,75 @@
+//! Makes plans with what this server knows: its own paths, and what it has granted before.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Sandbox, preflight};
+use crate::planning::{
+    self, HostFileSystem, OwnPath, PlanError, PlanLimits, ProcessDirectories, ServerPaths,
+};
+use crate::policy::Policy;
+use crate::{Origin, Plan, Presence};
+
+impl Sandbox {
+    /// Binds a policy to the paths of this host. Blocks on the file system.
+    ///
+    /// # Errors
+    /// If the policy can't be bound.
+    pub fn plan(
+        &self,
+        policy: &Policy,
+        context: &ProcessDirectories<'_>,
+    ) -> Result<Plan, PlanError> {
+        let own = self.own_paths();
+        let granted = Arc::clone(&self.shared.granted.lock());
+        let server = ServerPaths {
+            granted: &granted,
+            own: &own,
+        };
+        let limits = PlanLimits::default();
+        planning::plan(policy, context, &server, &HostFileSystem, &limits)
+    }
+
+    /// Returns our own paths: those of the program, and the programs that confine.
+    fn own_paths(&self) -> Vec<OwnPath> {
+        let support = self.shared.support.lock();
+        let bubblewrap = support.as_ref().map(|support| support.bubblewrap.clone());
+        let bubblewrap = bubblewrap
+            .filter(|path| path.is_absolute() && !preflight::is_in_system_directory(path));
+        let programs = self.shared.program.clone().into_iter().chain(bubblewrap);
+        let named = self.shared.command.own_paths.iter().cloned();
+        named.chain(programs.map(OwnPath::read_only)).collect()
+    }
+
+    /// Creates directories of our own where a process with this plan could create them. A placeholder there
+    /// would be in the way of the server that needs the directory. Returns whether one was created.
+    pub(super) fn create_own_directories(&self, plan: &Plan) -> bool {
+        let is_absent = |path: &Path| {
+            let mut rules = plan.rules.iter();
+            rules.any(|rule| {
+                let absent = rule.presence == Presence::Absent && rule.origin == Origin::Own;
+                absent && path.starts_with(&rule.path)
+            })
+        };
+        let mut created = false;
+        for own in &self.shared.command.own_paths {
+            if own.creates && is_absent(&own.path) {
+                let mut builder = DirBuilder::new();
+                // If it fails, a placeholder is used.
+                let result = builder.recursive(true).mode(0o700).create(&own.path);
+                created |= result.is_ok();
+            }
+        }
+        created
+    }
+
+    /// Records what a plan makes writable, before its process can use it.
+    pub(super) fn record_grants(&self, plan: &Plan) {
+        let mut granted = self.shared.granted.lock();
+        if !granted.has_all(plan) {
+            Arc::make_mut(&mut granted).record(plan);
+        }
+    }
+}

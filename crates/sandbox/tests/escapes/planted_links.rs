@@ -1,0 +1,66 @@
+//! A process plants a symbolic link where the next process is granted a directory.
+
+use std::path::PathBuf;
+
+use outpost_sandbox::Access;
+use outpost_sandbox::policy::{Entry, FileSystem};
+
+use crate::fixture::Fixture;
+
+/// Returns a fixture with a package in the workspace and a home directory beside it.
+fn with_package() -> (Fixture, PathBuf) {
+    let fixture = Fixture::new();
+    std::fs::create_dir_all(fixture.inside("packages/app")).expect("create directories");
+    let home = fixture.outside("home");
+    std::fs::create_dir_all(home.join(".ssh")).expect("create directories");
+    (fixture, home)
+}
+
+/// Replaces the package by a link to the home directory.
+const PLANT: &str = "mv packages/app packages/moved && ln -s ../../home packages/app";
+
+fn writable(path: PathBuf) -> FileSystem {
+    FileSystem::restricted(vec![
+        Entry::path("/", Access::Read),
+        Entry::path(path, Access::Write),
+    ])
+}
+
+#[test]
+fn planted_link_does_not_decide_what_is_writable() {
+    for namespaces in [true, false] {
+        let (fixture, home) = with_package();
+        let mut fixture = if namespaces {
+            fixture
+        } else {
+            fixture.landlock_only()
+        };
+        let (workspace, package) = (fixture.inside(""), fixture.inside("packages/app"));
+        fixture.plan_files(writable(workspace)).expect("plan");
+        fixture.script(PLANT).assert_success();
+        for path in [package.clone(), package.join(".ssh")] {
+            let refused = fixture.plan_files(writable(path)).expect_err("planted");
+            let message = refused.to_string();
+            assert!(message.contains("earlier confined process"), "{message}");
+        }
+        assert!(!home.join(".ssh/authorized_keys").exists());
+        // The target itself can be granted.
+        fixture.plan_files(writable(home)).expect("plan");
+    }
+}
+
+/// Shows that the link would be followed without the earlier grant.
+#[test]
+fn link_that_no_confined_process_could_plant_is_followed() {
+    let (mut fixture, home) = with_package();
+    let planted = std::process::Command::new("/bin/sh")
+        .args(["-c", PLANT])
+        .current_dir(fixture.inside(""))
+        .status();
+    assert!(planted.expect("run").success());
+    let package = fixture.inside("packages/app");
+    fixture.plan_files(writable(package)).expect("plan");
+    let script = "echo key > ../home/.ssh/authorized_keys";
+    fixture.script(script).assert_success();
+    assert!(home.join(".ssh/authorized_keys").exists());
+}
