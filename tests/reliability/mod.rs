@@ -2,6 +2,7 @@
 
 mod cuts;
 mod exhaustion;
+mod hung_mounts;
 mod killed_server;
 mod no_kernel_memory;
 mod no_memory;

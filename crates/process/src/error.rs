@@ -3,6 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
+use std::time::Duration;
+
+use crate::sys::child_setup::Stage;
 
 /// A failed start. It leaves no descriptor, process or cgroup behind.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +42,9 @@ pub enum SpawnErrorKind {
     Limits,
     /// The process could not be cloned.
     Clone,
+    /// The file system of the program or of the working directory does not answer, and it is unknown
+    /// which. Otherwise the kind is [`SpawnErrorKind::NotExecutable`] or [`SpawnErrorKind::Directory`].
+    Unresponsive,
     /// The spawner is shutting down.
     Stopped,
 }
@@ -58,6 +64,10 @@ pub(crate) enum Cause {
     Stopped,
     #[error("its subreaper was killed")]
     ReaperDied,
+    #[error("the file system did not answer within {0:?}")]
+    Unresponsive(Duration),
+    #[error("too many starts wait for file systems that do not answer")]
+    AllHung,
 }
 
 impl SpawnError {
@@ -83,6 +93,26 @@ impl SpawnError {
         Self::new(SpawnErrorKind::Directory, directory, Cause::Os(errno))
     }
 
+    /// The error for a start that was given up after `limit`, in this step if it is known.
+    pub(crate) fn unresponsive(
+        stage: Option<Stage>,
+        program: &OsStr,
+        directory: &OsStr,
+        limit: Duration,
+    ) -> Self {
+        let cause = Cause::Unresponsive(limit);
+        match stage {
+            Some(Stage::Directory) => Self::new(SpawnErrorKind::Directory, directory, cause),
+            Some(Stage::Execute) => Self::new(SpawnErrorKind::NotExecutable, program, cause),
+            _ => {
+                let mut both = program.to_owned();
+                both.push(" in ");
+                both.push(directory);
+                Self::new(SpawnErrorKind::Unresponsive, both, cause)
+            }
+        }
+    }
+
     /// The step that failed.
     pub fn kind(&self) -> SpawnErrorKind {
         self.kind
@@ -98,6 +128,7 @@ impl SpawnError {
     pub fn raw_os_error(&self) -> Option<i32> {
         match self.cause {
             Cause::Os(errno) => Some(errno),
+            Cause::Unresponsive(_) => Some(libc::ETIMEDOUT),
             _ => None,
         }
     }
@@ -121,7 +152,7 @@ impl fmt::Display for SpawnErrorKind {
             SpawnErrorKind::Tree => "create a process tree for",
             SpawnErrorKind::Limits => "set the limits of",
             SpawnErrorKind::Clone => "create a process for",
-            SpawnErrorKind::Stopped => "start",
+            SpawnErrorKind::Unresponsive | SpawnErrorKind::Stopped => "start",
         })
     }
 }

@@ -17,8 +17,10 @@ use crate::prepared::Prepared;
 use crate::queue::Queue;
 use crate::slots::Slots;
 use crate::spawner::SpawnContext;
+use crate::start_progress::StartProgress;
 use crate::subreaper::{ReaperHandle, StartFailure, StartRequest, SubreaperTree};
 use crate::sys::child_setup::{ChildSetup, Stage};
+use crate::sys::child_slot::ChildSlot;
 use crate::sys::clone::Cloned;
 use crate::sys::mask;
 use crate::sys::stack::ChildStack;
@@ -29,6 +31,7 @@ const STACK_SIZE: usize = 256 * 1024;
 
 /// Starts a thread that serves `queue` until it is closed.
 pub(crate) fn start_thread(
+    number: usize,
     context: Arc<SpawnContext>,
     queue: Arc<Queue>,
 ) -> io::Result<JoinHandle<()>> {
@@ -43,12 +46,14 @@ pub(crate) fn start_thread(
         if let Err(error) = masked {
             tracing::error!(%error, "cannot block signals in spawner thread");
         }
-        while let Some(job) = queue.next() {
-            if job.reply.is_closed() {
+        while let Some(job) = queue.next(number) {
+            if job.reply.is_closed() || !job.progress.begin() {
                 continue;
             }
+            let launched = worker.launch(&job.prepared, &job.progress);
+            job.progress.end();
             // If the receiver is gone, the returned child is dropped, which kills it.
-            let _ = job.reply.send(worker.launch(&job.prepared));
+            let _ = job.reply.send(launched);
             worker.prepare_next();
         }
     };
@@ -85,7 +90,11 @@ impl SpawnWorker {
     }
 
     /// Starts one program. On failure everything that was reserved is released.
-    fn launch(&mut self, prepared: &Prepared) -> Result<SpawnedChild, SpawnError> {
+    fn launch(
+        &mut self,
+        prepared: &Prepared,
+        progress: &StartProgress,
+    ) -> Result<SpawnedChild, SpawnError> {
         let kind = match prepared.stdio {
             Stdio::Pty { .. } => SpawnErrorKind::Terminal,
             Stdio::Pipes { .. } => SpawnErrorKind::Descriptors,
@@ -95,7 +104,7 @@ impl SpawnWorker {
         let context = Arc::clone(&self.context);
         let fds = prepared.child_fds(theirs.streams(context.null()), context.null());
         let started = match self.spare.take() {
-            Some(spare) => match self.start_in(spare, prepared, &fds) {
+            Some(spare) => match self.start_in(spare, prepared, progress, &fds) {
                 // Another process removed the cgroup after it was created.
                 Err(error) if error.is_tree_removed() => None,
                 started => Some(started?),
@@ -104,7 +113,7 @@ impl SpawnWorker {
         };
         let (pid, tree, exit_source) = match started {
             Some(started) => started,
-            None => self.start_in(self.create_tree(prepared)?, prepared, &fds)?,
+            None => self.start_in(self.create_tree(prepared)?, prepared, progress, &fds)?,
         };
         let is_pty = ours.stderr.is_none();
         let terminal = is_pty.then(|| Arc::downgrade(&ours.stdout));
@@ -120,11 +129,15 @@ impl SpawnWorker {
         &mut self,
         tree: NewTree,
         prepared: &Prepared,
+        progress: &StartProgress,
         fds: &[BorrowedFd<'_>],
     ) -> Result<Running, SpawnError> {
         match tree {
-            NewTree::Direct(tree, cgroup) => self.clone_child(prepared, fds, tree, cgroup),
-            NewTree::ViaSubreaper(reaper) => self.spawn_via_reaper(prepared, fds, reaper),
+            NewTree::Direct(tree, cgroup) => {
+                let (pid, pidfd) = self.clone_child(prepared, &progress.child, fds, cgroup)?;
+                Ok((pid, tree, ExitSource::Pidfd(pidfd)))
+            }
+            NewTree::ViaSubreaper(reaper) => self.spawn_via_reaper(prepared, progress, fds, reaper),
         }
     }
 
@@ -132,40 +145,44 @@ impl SpawnWorker {
     fn clone_child(
         &mut self,
         prepared: &Prepared,
+        slot: &ChildSlot,
         fds: &[BorrowedFd<'_>],
-        tree: Tree,
         cgroup: Option<OwnedFd>,
-    ) -> Result<Running, SpawnError> {
+    ) -> Result<(Pid, OwnedFd), SpawnError> {
         let context = &self.context;
         let filled = self.slots.fill(fds, context.null());
         let filled = filled.map_err(|error| prepared.failed(SpawnErrorKind::Descriptors, error))?;
-        let setup = ChildSetup::new(&prepared.program, filled.fds(), context.clone_mode);
+        let setup = ChildSetup::new(&prepared.program, filled.fds(), context.clone_mode, slot);
         let cloned = setup.start(cgroup.as_ref().map(AsFd::as_fd), &mut self.stack);
         let Cloned { pid, pidfd } =
             cloned.map_err(|(stage, errno)| prepared.child_failed(stage, errno))?;
-        Ok((pid, tree, ExitSource::Pidfd(pidfd)))
+        Ok((pid, pidfd))
     }
 
     /// Lets a subreaper start the child.
     fn spawn_via_reaper(
         &self,
         prepared: &Prepared,
+        progress: &StartProgress,
         fds: &[BorrowedFd<'_>],
-        mut reaper: ReaperHandle,
+        reaper: ReaperHandle,
     ) -> Result<Running, SpawnError> {
         let request = StartRequest::new(&prepared.program);
         let request = request.ok_or_else(|| prepared.child_failed(Stage::Execute, libc::E2BIG))?;
+        let mut reaper = Arc::new(reaper);
+        progress.via_reaper(&reaper);
         let mut result = reaper.start(&request, fds, None);
         if let Err(StartFailure::NotDelivered(_)) = result {
             // The spare subreaper was killed in the meantime, or could not be forked then.
             if let NewTree::ViaSubreaper(another) = self.create_tree(prepared)? {
-                reaper = another;
+                reaper = Arc::new(another);
             }
-            result = reaper.start(&request, fds, None);
+            if progress.via_reaper(&reaper) {
+                result = reaper.start(&request, fds, None);
+            }
         }
         match result {
             Ok(pid) => {
-                let reaper = Arc::new(reaper);
                 let tree = Tree::Subreaper(SubreaperTree::new(Arc::clone(&reaper)));
                 Ok((pid, tree, ExitSource::Subreaper(reaper)))
             }
@@ -229,7 +246,10 @@ mod tests {
             wrapper: None,
         });
         let mut spawned = launcher
-            .launch(&prepared.expect("the command is valid"))
+            .launch(
+                &prepared.expect("the command is valid"),
+                &StartProgress::new(),
+            )
             .expect("the program starts");
         drop(inherited);
 

@@ -15,7 +15,8 @@
 //! therefore does not depend on the size of the server, and a failure in the child is reported as a
 //! stage and an `errno` in a struct on the thread's stack (`sys::child_setup`). The threads are
 //! permanent because some properties of a child depend on the *thread* that cloned it. There are few
-//! of them because each start blocks one for the duration of `execve`.
+//! of them because each start blocks one for the duration of `execve`. A start that hangs in a file
+//! system is given up after a timeout, and its thread replaced (`start_progress`).
 //!
 //! **Spawning through a subreaper.** If process trees are supervised by subreaper processes
 //! (`subreaper`), the thread sends the prepared program to a subreaper that is already running and
@@ -59,6 +60,7 @@ mod program;
 mod queue;
 mod slots;
 mod spawner;
+mod start_progress;
 pub mod subreaper;
 mod sys;
 mod terminal;

@@ -18,8 +18,8 @@ const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 pub(crate) struct Prepared {
     /// The name of the program, for error messages.
     pub(crate) name: OsString,
-    /// For error messages.
-    directory: OsString,
+    /// The working directory, for error messages.
+    pub(crate) directory: OsString,
     pub(crate) program: Program,
     pub(crate) stdio: Stdio,
     /// Dropped when the child has its copies of the descriptors.

@@ -1,7 +1,8 @@
 //! The job queue of the spawner threads.
 
-use std::collections::VecDeque;
-use std::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -11,18 +12,31 @@ use crate::control::Control;
 use crate::error::SpawnError;
 use crate::exit::ExitSource;
 use crate::prepared::Prepared;
+use crate::start_progress::StartProgress;
 
 /// How often unwatched children are polled, while there are any.
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How many programs can be started concurrently. A thread whose start hangs does not count.
+pub(crate) const THREADS: usize = 2;
+
+/// How long a start usually takes at most. A thread that takes longer is replaced.
+pub(crate) const SLOW_AFTER: Duration = Duration::from_millis(500);
+
+/// How many threads with a hanging start are replaced. Beyond that, starts wait for one of them.
+const MAX_HUNG: usize = 64;
 
 /// One start. Its permit bounds the queue: callers without a permit wait in their own task.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) prepared: Prepared,
+    /// Shared with the task that awaits the spawn.
+    pub(crate) progress: Arc<StartProgress>,
     /// The task that awaits the spawn holds the receiver. If the task is gone, dropping the
     /// [`SpawnedChild`] kills the child.
     pub(crate) reply: oneshot::Sender<Result<SpawnedChild, SpawnError>>,
-    pub(crate) _permit: OwnedSemaphorePermit,
+    /// Released when a thread takes the job.
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A child whose [`ExitWatch`](crate::ExitWatch) was dropped. It is reaped when it exits.
@@ -45,6 +59,22 @@ struct State {
     jobs: VecDeque<Job>,
     unwatched: Vec<UnwatchedChild>,
     closed: bool,
+    threads: usize,
+    /// How many threads were ever added.
+    added: usize,
+    /// When each busy thread took its job, by its number.
+    busy: HashMap<usize, Instant>,
+}
+
+impl State {
+    /// How many threads are idle or have been busy for a short time only.
+    fn healthy(&self) -> usize {
+        let hung = self
+            .busy
+            .values()
+            .filter(|since| since.elapsed() > SLOW_AFTER);
+        self.threads.saturating_sub(hung.count())
+    }
 }
 
 impl Queue {
@@ -58,17 +88,53 @@ impl Queue {
         self.wake.notify_one();
     }
 
+    /// Registers a new thread if too few are healthy, and returns its number. The caller starts it.
+    pub(crate) fn add_thread(&self) -> Option<usize> {
+        let mut state = self.state.lock();
+        if state.healthy() >= THREADS || state.threads >= THREADS + MAX_HUNG {
+            return None;
+        }
+        state.threads += 1;
+        state.added += 1;
+        Some(state.added)
+    }
+
+    /// How long a thread has been busy with one job.
+    pub(crate) fn busy_for(&self, thread: usize) -> Option<Duration> {
+        let state = self.state.lock();
+        state.busy.get(&thread).map(Instant::elapsed)
+    }
+
+    /// Unregisters a thread that could not be started.
+    pub(crate) fn remove_thread(&self) {
+        self.state.lock().threads -= 1;
+    }
+
+    /// Whether all threads hang, and no more may be started.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let state = self.state.lock();
+        state.healthy() == 0 && state.threads >= THREADS + MAX_HUNG
+    }
+
     /// Ends the threads. No job can be pending: a task that waits for one holds a spawner handle.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.wake.notify_all();
     }
 
-    /// Waits for the next job. Returns `None` when the queue is closed.
-    pub(crate) fn next(&self) -> Option<Job> {
+    /// Waits for the next job of a thread. Returns `None` when the thread must end: the queue is closed,
+    /// or the thread was replaced while its last job took long.
+    pub(crate) fn next(&self, thread: usize) -> Option<Job> {
         let mut state = self.state.lock();
+        state.busy.remove(&thread);
+        if state.healthy() > THREADS {
+            state.threads -= 1;
+            return None;
+        }
         loop {
-            if let Some(job) = state.jobs.pop_front() {
+            if let Some(mut job) = state.jobs.pop_front() {
+                state.busy.insert(thread, Instant::now());
+                job.permit = None;
                 return Some(job);
             }
             let has_exited =

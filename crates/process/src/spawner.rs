@@ -3,20 +3,23 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use outpost_types::{EndedProcess, TreeKind};
+use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::WaitIdOptions;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::child::Child;
+use crate::child::{Child, SpawnedChild};
 use crate::command::Command;
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
 use crate::exit::{self, Exit};
 use crate::launch;
 use crate::prepared::Prepared;
-use crate::queue::{Job, Queue};
+use crate::queue::{Job, Queue, SLOW_AFTER, THREADS};
+use crate::start_progress::{AbandonOnDrop, StartProgress};
 use crate::subreaper::ReaperCommand;
 use crate::sys::child_setup::{CloneMode, CloseMode, ProbeTest};
 use crate::sys::clone::{self, CloneOptions};
@@ -24,11 +27,8 @@ use crate::sys::signal_reset::SignalReset;
 use crate::sys::stack::ChildStack;
 use crate::tree::{TreeChoice, TreeFactory};
 
-/// How many programs can be started concurrently.
-const THREADS: usize = 2;
-
 /// Options of a spawner.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SpawnerOptions {
     /// The kind of process tree.
     pub trees: TreeChoice,
@@ -37,9 +37,24 @@ pub struct SpawnerOptions {
     /// The soft and hard limit on open files for children; `None` to inherit the server's. For a
     /// server that has raised its own soft limit and restores the original for children.
     pub child_open_files: Option<(u64, u64)>,
+    /// How long a start may take before it is given up, because the file system of the program or of
+    /// the working directory does not answer.
+    pub start_timeout: Duration,
 }
 
-/// A handle on a few permanent threads that start programs. Dropping the last clone ends the threads
+impl Default for SpawnerOptions {
+    fn default() -> Self {
+        Self {
+            trees: TreeChoice::default(),
+            subreaper: None,
+            child_open_files: None,
+            start_timeout: Duration::from_secs(20),
+        }
+    }
+}
+
+/// A handle on a few threads that start programs. They are permanent, except that a thread whose start
+/// hangs is replaced. Dropping the last clone ends the threads
 /// and leaves children running; with subreapers, only children that still have a handle.
 #[derive(Clone, Debug)]
 pub struct Spawner(Arc<Shared>);
@@ -49,10 +64,12 @@ struct Shared {
     context: Arc<SpawnContext>,
     /// Also held by the threads and by every [`ExitWatch`](crate::ExitWatch).
     queue: Arc<Queue>,
-    /// Bounds the queue. A thread releases the permit after its reply. Callers without a permit wait
-    /// in FIFO order; dropping their future cancels the wait.
+    /// Bounds the queue. A thread releases the permit when it takes the job. Callers without a permit
+    /// wait in FIFO order; dropping their future cancels the wait.
     permits: Arc<Semaphore>,
-    threads: Vec<JoinHandle<()>>,
+    /// With their numbers in the queue.
+    threads: Mutex<Vec<(usize, JoinHandle<()>)>>,
+    start_timeout: Duration,
 }
 
 impl Spawner {
@@ -61,28 +78,69 @@ impl Spawner {
     pub fn new(options: SpawnerOptions) -> io::Result<Self> {
         let context = SpawnContext::detect(&options)?;
         // If a thread cannot be started, dropping this ends the others.
-        let mut shared = Shared {
+        let shared = Shared {
             context: Arc::new(context),
             queue: Arc::new(Queue::default()),
-            // Per thread one running and one queued job, so that no thread idles between jobs.
-            permits: Arc::new(Semaphore::new(2 * THREADS)),
-            threads: Vec::with_capacity(THREADS),
+            // One queued job per thread, so that no thread idles between jobs.
+            permits: Arc::new(Semaphore::new(THREADS)),
+            threads: Mutex::default(),
+            start_timeout: options.start_timeout,
         };
-        for _ in 0..THREADS {
-            let thread =
-                launch::start_thread(Arc::clone(&shared.context), Arc::clone(&shared.queue))?;
-            shared.threads.push(thread);
-        }
+        shared.start_missing_threads()?;
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Starts a program; resolves once it runs. Dropping the future undoes the start.
+    /// Starts a program; resolves once it runs. Dropping the future undoes the start. A start that takes
+    /// longer than [`SpawnerOptions::start_timeout`] fails, and does not delay others.
     ///
     /// # Panics
-    /// Outside a tokio runtime with I/O enabled.
+    /// Outside a tokio runtime with I/O and time enabled.
     pub async fn spawn(&self, command: Command) -> Result<Child, SpawnError> {
         let mut prepared = Prepared::new(command)?;
         prepared.program.open_files = self.0.context.open_files;
+        let name = prepared.name.clone();
+        let directory = prepared.directory.clone();
+        let progress = Arc::new(StartProgress::new());
+        let _abandon = AbandonOnDrop(Arc::clone(&progress));
+        let started = self.launch(prepared, Arc::clone(&progress));
+        tokio::pin!(started);
+        let waiting_since = Instant::now();
+        let spawned = loop {
+            match tokio::time::timeout(SLOW_AFTER, &mut started).await {
+                Ok(spawned) => break spawned?,
+                Err(_) => self.0.replace_hung_threads(),
+            }
+            let limit = self.0.start_timeout;
+            match progress.running_for() {
+                Some(running) if running > limit => {
+                    return Err(SpawnError::unresponsive(
+                        progress.stage(),
+                        &name,
+                        &directory,
+                        limit,
+                    ));
+                }
+                None if waiting_since.elapsed() > limit && self.0.queue.is_exhausted() => {
+                    return Err(SpawnError::new(
+                        SpawnErrorKind::Unresponsive,
+                        &name,
+                        Cause::AllHung,
+                    ));
+                }
+                _ => {}
+            }
+        };
+        spawned
+            .register()
+            .map_err(|error| SpawnError::new(SpawnErrorKind::Descriptors, &name, error.into()))
+    }
+
+    /// Queues a start and waits for its result.
+    async fn launch(
+        &self,
+        prepared: Prepared,
+        progress: Arc<StartProgress>,
+    ) -> Result<SpawnedChild, SpawnError> {
         let name = prepared.name.clone();
         let stopped = || SpawnError::new(SpawnErrorKind::Stopped, &name, Cause::Stopped);
         let permits = Arc::clone(&self.0.permits);
@@ -90,13 +148,11 @@ impl Spawner {
         let (reply, receiver) = oneshot::channel();
         self.0.queue.push(Job {
             prepared,
+            progress,
             reply,
-            _permit: permit,
+            permit: Some(permit),
         });
-        let spawned = receiver.await.map_err(|_| stopped())??;
-        spawned
-            .register()
-            .map_err(|error| SpawnError::new(SpawnErrorKind::Descriptors, &name, error.into()))
+        receiver.await.map_err(|_| stopped())?
     }
 
     /// The kind of process tree in use.
@@ -111,12 +167,41 @@ impl Spawner {
     }
 }
 
+impl Shared {
+    /// Starts threads until enough are healthy.
+    fn start_missing_threads(&self) -> io::Result<()> {
+        while let Some(number) = self.queue.add_thread() {
+            let (context, queue) = (Arc::clone(&self.context), Arc::clone(&self.queue));
+            let started = launch::start_thread(number, context, queue);
+            let thread = started.inspect_err(|_| self.queue.remove_thread())?;
+            let mut threads = self.threads.lock();
+            threads.retain(|(_, thread)| !thread.is_finished());
+            threads.push((number, thread));
+        }
+        Ok(())
+    }
+
+    /// Starts a thread for each that has been busy with one start for long.
+    fn replace_hung_threads(&self) {
+        if let Err(error) = self.start_missing_threads() {
+            tracing::warn!(%error, "cannot replace a spawner thread whose start hangs");
+        }
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
         self.queue.close();
-        // The threads are idle: a caller that waits for a start holds a handle.
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
+        // A caller that waits for a start holds a handle, so each thread is idle, about to be, or hangs
+        // in a start that was given up. Hanging threads end by themselves.
+        for (number, thread) in self.threads.get_mut().drain(..) {
+            let busy_for = || self.queue.busy_for(number);
+            while busy_for().is_some_and(|busy| busy <= SLOW_AFTER) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            if busy_for().is_none() {
+                let _ = thread.join();
+            }
         }
     }
 }

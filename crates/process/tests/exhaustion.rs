@@ -68,6 +68,7 @@ async fn descriptors_run_out(trees: TreeChoice) {
         child_open_files: Some((most(limit.current), most(limit.maximum))),
         trees,
         subreaper: (trees == TreeChoice::Subreaper).then(reaper_command),
+        ..SpawnerOptions::default()
     };
     let spawner = Spawner::new(options).expect("a spawner starts");
     for stdio in [PIPES, PIPES_AND_STDIN, PTY] {

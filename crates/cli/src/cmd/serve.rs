@@ -110,6 +110,7 @@ async fn serve(
         trees: config.trees,
         subreaper: Some(hidden::subreaper_command()),
         child_open_files: raise_open_files(),
+        ..SpawnerOptions::default()
     })
     .context("cannot set up process spawning")?;
     let mut listeners = Vec::new();

@@ -93,6 +93,7 @@ impl LocalExecutor {
             trees: options.trees,
             subreaper: options.subreaper,
             child_open_files: options.child_open_files,
+            ..SpawnerOptions::default()
         })
         .map_err(setup_error)?;
         let cwd = match options.cwd {

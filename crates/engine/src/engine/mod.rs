@@ -191,7 +191,12 @@ impl Engine {
     ) -> Result<(Child, Option<HostResources>), StartError> {
         let spawner = &self.shared.spawner;
         let Some(policy) = start.sandbox.clone() else {
-            return Ok((spawner.spawn(command_of(start)).await?, None));
+            // Dropping the spawn undoes it, so that a start that hangs can be cancelled.
+            let child = tokio::select! {
+                child = spawner.spawn(command_of(start)) => child?,
+                error = reservation.cancelled() => return Err(error),
+            };
+            return Ok((child, None));
         };
         let tmpdir = start.env.iter().rev().find(|(name, _)| name == "TMPDIR");
         let tmpdir = tmpdir.map(|(_, value)| value.clone());

@@ -1,16 +1,16 @@
 //! The server's handle on one subreaper, and the process tree that it supervises.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
-use rustix::process::Pid;
+use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::message::{self, ControlMessage, Report, StartRequest};
 use super::pool::ReaperPool;
@@ -22,12 +22,40 @@ use crate::sys::child_setup::Stage;
 /// has stopped it. If `execve` takes longer than this, the signal does no harm.
 const RESUME_AFTER: Duration = Duration::from_secs(1);
 
+/// The server's end of the socket of one subreaper, for all programs that it starts.
+#[derive(Debug)]
+pub(super) struct ReaperSocket {
+    /// The subreaper holds the other end.
+    fd: OwnedFd,
+    /// The subreaper's pid, once it has reported it.
+    pid: OnceLock<Pid>,
+}
+
+impl ReaperSocket {
+    pub(super) fn new(fd: OwnedFd) -> Self {
+        Self {
+            fd,
+            pid: OnceLock::new(),
+        }
+    }
+
+    /// Whether the subreaper is gone.
+    pub(super) fn is_closed(&self) -> bool {
+        socket::is_closed(&self.fd)
+    }
+}
+
+impl AsFd for ReaperSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 /// The connection to one subreaper, shared by the process tree and the
 /// [`ExitWatch`](crate::ExitWatch). When its socket closes the subreaper kills its tree.
 #[derive(Debug)]
 pub(crate) struct ReaperHandle {
-    /// The subreaper holds the other end.
-    socket: Arc<OwnedFd>,
+    socket: Arc<ReaperSocket>,
     /// Keeps the factory running while one of its subreapers is.
     pool: Arc<ReaperPool>,
     /// The subreaper is ready for another program.
@@ -53,7 +81,7 @@ impl From<Errno> for StartFailure {
 }
 
 impl ReaperHandle {
-    pub(super) fn new(socket: Arc<OwnedFd>, pool: Arc<ReaperPool>) -> Self {
+    pub(super) fn new(socket: Arc<ReaperSocket>, pool: Arc<ReaperPool>) -> Self {
         Self {
             socket,
             pool,
@@ -97,7 +125,24 @@ impl ReaperHandle {
                 Err(StartFailure::Child(stage, errno))
             }
             None if !delivered => Err(StartFailure::NotDelivered(None)),
-            Some(Report::Exited { .. }) | None => Err(StartFailure::ReaperDied),
+            Some(Report::Exited { .. } | Report::Ready { .. }) | None => {
+                Err(StartFailure::ReaperDied)
+            }
+        }
+    }
+
+    /// Kills the subreaper itself, whose child hangs before `execve`. The factory then kills the child.
+    pub(crate) fn kill(&self) {
+        // If it was not forked yet, it reads the end of the socket instead of the request.
+        let _ = rustix::net::shutdown(&*self.socket, Shutdown::Write);
+        let Some(pid) = self.socket.pid.get() else {
+            return;
+        };
+        if let Ok(pidfd) = rustix::process::pidfd_open(*pid, PidfdFlags::empty())
+            && !self.is_gone()
+        {
+            // It was alive after the pidfd was opened, so its pid was not reused before.
+            let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
         }
     }
 
@@ -119,7 +164,7 @@ impl ReaperHandle {
 
     /// Whether the subreaper is gone. Its tree is then gone too, or being killed by the factory.
     fn is_gone(&self) -> bool {
-        socket::is_closed(&self.socket)
+        self.socket.is_closed()
     }
 
     /// Marks the subreaper as reusable, after the leader exited alone and its pid is no longer
@@ -160,6 +205,11 @@ impl ReaperHandle {
     ) -> Result<Option<Report>, StartFailure> {
         loop {
             match message::receive(&*self.socket, RecvFlags::empty()) {
+                Ok(Some(Report::Ready { pid })) => {
+                    if let Some(pid) = Pid::from_raw(pid) {
+                        let _ = self.socket.pid.set(pid);
+                    }
+                }
                 Ok(report) => return Ok(report),
                 Err(Errno::PIPE) => return Ok(None),
                 Err(Errno::AGAIN) => self.wait(PollFlags::IN, deadline)?,
@@ -207,7 +257,7 @@ impl Drop for ReaperHandle {
 
 impl AsRawFd for ReaperHandle {
     fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
+        self.socket.fd.as_raw_fd()
     }
 }
 

@@ -41,8 +41,8 @@ pub(crate) enum ControlMessage {
     },
 }
 
-/// From a subreaper to the server: one of the first two for a start request, and [`Report::Exited`]
-/// after a successful one.
+/// From a subreaper to the server: [`Report::Ready`], then one of the first two for each start request,
+/// and [`Report::Exited`] after a successful one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
     Started {
@@ -54,6 +54,10 @@ pub(crate) enum Report {
     Exited {
         exit: Exit,
         alone: bool,
+    },
+    /// Sent once, before anything else: the subreaper's own pid.
+    Ready {
+        pid: i32,
     },
 }
 
@@ -184,6 +188,7 @@ mod tests {
             exited(Exit::Code(i32::MIN)),
             exited(Exit::Signal(9)),
             exited(Exit::Lost),
+            Report::Ready { pid: i32::MAX },
         ] {
             assert_eq!(round_trip(&report), Some(report));
         }

@@ -14,12 +14,13 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitIdOptions};
 
-use super::handle::{ReaperHandle, StartFailure};
+use super::handle::{ReaperHandle, ReaperSocket, StartFailure};
 use super::message::StartRequest;
 use super::socket;
 use crate::exit;
 use crate::program::Program;
 use crate::sys::child_setup::{ChildSetup, CloneMode, SessionMode, Stage};
+use crate::sys::child_slot::ChildSlot;
 use crate::sys::mask;
 use crate::sys::signal_reset::SignalReset;
 use crate::sys::stack::ChildStack;
@@ -56,9 +57,9 @@ pub(crate) struct ReaperPool {
     /// `None` until the first subreaper is requested.
     factory: Mutex<Option<FactoryProcess>>,
     /// Sockets of subreapers whose handle was dropped while their tree was alive.
-    pub(super) abandoned: Mutex<Vec<Arc<OwnedFd>>>,
+    pub(super) abandoned: Mutex<Vec<Arc<ReaperSocket>>>,
     /// Sockets of subreapers that are ready for another program.
-    idle: Mutex<Vec<Arc<OwnedFd>>>,
+    idle: Mutex<Vec<Arc<ReaperSocket>>>,
 }
 
 /// A running factory.
@@ -101,7 +102,7 @@ impl ReaperPool {
     /// Returns an idle subreaper, or requests a new one. A new one may not exist yet when this
     /// returns; if it cannot be created, its first use fails.
     pub(crate) fn get(self: &Arc<Self>) -> io::Result<ReaperHandle> {
-        let is_alive = |socket: &Arc<OwnedFd>| !socket::is_closed(socket);
+        let is_alive = |socket: &Arc<ReaperSocket>| !socket.is_closed();
         self.abandoned.lock().retain(is_alive);
         let mut idle = self.idle.lock();
         while let Some(socket) = idle.pop() {
@@ -128,11 +129,12 @@ impl ReaperPool {
             result => result?,
         }
         drop(factory);
-        Ok(ReaperHandle::new(Arc::new(ours), Arc::clone(self)))
+        let socket = Arc::new(ReaperSocket::new(ours));
+        Ok(ReaperHandle::new(socket, Arc::clone(self)))
     }
 
     /// Takes back a subreaper that is ready for another program, unless enough are idle.
-    pub(super) fn give_back(&self, socket: &Arc<OwnedFd>) {
+    pub(super) fn give_back(&self, socket: &Arc<ReaperSocket>) {
         let mut idle = self.idle.lock();
         if idle.len() < MAX_IDLE {
             idle.push(Arc::clone(socket));
@@ -152,7 +154,8 @@ impl ReaperPool {
         let theirs = rustix::io::fcntl_dupfd_cloexec(theirs, 3)?;
         let null = open_null()?;
         let streams = [theirs.as_raw_fd(), null.as_raw_fd(), null.as_raw_fd()];
-        let setup = ChildSetup::new(&self.program, streams.into(), self.clone_mode);
+        let slot = ChildSlot::new();
+        let setup = ChildSetup::new(&self.program, streams.into(), self.clone_mode, &slot);
         let mut stack = ChildStack::new()?;
         let started = mask::with_all_blocked(|| setup.start(None, &mut stack));
         let started = started.map_err(|(_, errno)| io::Error::from_raw_os_error(errno))?;

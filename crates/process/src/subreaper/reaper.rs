@@ -14,6 +14,7 @@ use super::socket;
 use super::tree_killer::{MAX_SCANS, TreeKiller};
 use crate::exit::Exit;
 use crate::sys::child_setup::{ChildSetup, Stage};
+use crate::sys::child_slot::ChildSlot;
 use crate::sys::children::{self, ChildEvent, ChildSignals};
 use crate::sys::stack::ChildStack;
 
@@ -48,6 +49,9 @@ pub(super) fn run(server: OwnedFd, features: HostFeatures) {
             return;
         }
     };
+    // The first message, so that the server can kill this process while a child hangs before `execve`.
+    let pid = own.as_raw_nonzero().get();
+    let _ = message::send(&server, &Report::Ready { pid });
     let mut reaper = Reaper {
         features,
         own,
@@ -88,7 +92,8 @@ fn start(request: &ReceivedRequest, features: HostFeatures) -> Report {
         Err(error) => return failed(&error),
     };
     let fds = request.fds.iter().map(OwnedFd::as_raw_fd).collect();
-    let setup = ChildSetup::new(&request.program, fds, features.clone_mode);
+    let slot = ChildSlot::new();
+    let setup = ChildSetup::new(&request.program, fds, features.clone_mode, &slot);
     match setup.start(None, &mut stack) {
         Ok(cloned) => Report::Started {
             pid: cloned.pid.as_raw_nonzero().get(),

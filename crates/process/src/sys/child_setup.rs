@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rustix::process::WaitIdOptions;
 use serde::{Deserialize, Serialize};
 
+use super::child_slot::ChildSlot;
 use super::clone::{self, CloneOptions, Cloned, Entry};
 use super::signal_reset::SignalReset;
 use super::stack::ChildStack;
@@ -24,8 +25,7 @@ use crate::program::Program;
 /// Everything one child needs, and where it reports a failure.
 pub(crate) struct ChildSetup<'a> {
     program: &'a Program,
-    /// Become descriptors 0 and up. Each source is above its target and all targets before it, so no
-    /// `dup3` overwrites a source that is still needed.
+    /// Become descriptors 0 and up. Each is above all targets, so no `dup3` overwrites a source.
     fds: Vec<RawFd>,
     limit: Option<libc::rlimit64>,
     /// Null to keep the working directory.
@@ -36,6 +36,8 @@ pub(crate) struct ChildSetup<'a> {
     mode: CloneMode,
     /// The highest open descriptor, for [`CloseMode::Each`].
     highest: RawFd,
+    /// Where other threads find the child and its step.
+    slot: &'a ChildSlot,
     /// Written by the child, read by the thread that cloned it: a [`Stage`], then an `errno`.
     failure: [AtomicI32; 2],
 }
@@ -102,7 +104,7 @@ pub(crate) enum Stage {
 
 impl Stage {
     /// Returns `None` for zero, which means success.
-    fn from_number(number: i32) -> Option<Self> {
+    pub(super) fn from_number(number: i32) -> Option<Self> {
         Some(match number {
             0 => return None,
             1 => Stage::Group,
@@ -119,9 +121,15 @@ type Step = Result<c_long, (Stage, i32)>;
 
 impl<'a> ChildSetup<'a> {
     /// Prepares a program that gets these descriptors, from 0 on.
-    pub(crate) fn new(program: &'a Program, fds: Vec<RawFd>, mode: CloneMode) -> Self {
+    pub(crate) fn new(
+        program: &'a Program,
+        fds: Vec<RawFd>,
+        mode: CloneMode,
+        slot: &'a ChildSlot,
+    ) -> Self {
         Self {
             program,
+            slot,
             fds,
             limit: program.open_files.map(|(soft, hard)| libc::rlimit64 {
                 rlim_cur: soft,
@@ -155,7 +163,7 @@ impl<'a> ChildSetup<'a> {
         };
         let argument = (&raw const *self).cast_mut().cast();
         // SAFETY: `enter` is made for this, and `self` is borrowed until the child no longer uses it.
-        let cloned = unsafe { clone::clone(options, stack, enter, argument) };
+        let cloned = unsafe { clone::clone(options, stack, enter, argument, self.slot) };
         let cloned =
             cloned.map_err(|error| (Stage::Clone, error.raw_os_error().unwrap_or(libc::EIO)))?;
         match self.failure() {
@@ -215,11 +223,13 @@ impl<'a> ChildSetup<'a> {
             check(Stage::Limits, result)?;
         }
         if !self.cwd.is_null() {
+            self.slot.enter(Stage::Directory);
             // SAFETY: a terminated string prepared before the clone.
             let result = unsafe { libc::syscall(libc::SYS_chdir, self.cwd) };
             check(Stage::Directory, result)?;
         }
         unblock_signals();
+        self.slot.enter(Stage::Execute);
         Err((Stage::Execute, self.execute()))
     }
 

@@ -6,11 +6,12 @@
 
 use std::ffi::{c_int, c_void};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::process::Pid;
 
 use super::child_setup::ProbeTest;
+use super::child_slot::ChildSlot;
 use super::stack::ChildStack;
 
 /// The function that runs in the child. It must not return.
@@ -56,7 +57,8 @@ pub(crate) struct CloneOptions<'a> {
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
 }
 
-/// Clones, and returns when the child has called `execve` or exited.
+/// Clones, and returns when the child has called `execve` or exited. Until then other threads find the
+/// child in `slot`, which must be new.
 ///
 /// # Safety
 /// `entry` with `argument` must be sound to run in a process that shares this memory while this thread
@@ -66,8 +68,9 @@ pub(crate) unsafe fn clone(
     stack: &mut ChildStack,
     entry: Entry,
     argument: *mut c_void,
+    slot: &ChildSlot,
 ) -> io::Result<Cloned> {
-    let mut pidfd: c_int = -1;
+    let pidfd: *mut c_int = slot.location();
     let files = if options.share_files {
         libc::CLONE_FILES
     } else {
@@ -77,7 +80,7 @@ pub(crate) unsafe fn clone(
         let flags = FLAGS | files | libc::SIGCHLD;
         // SAFETY: the stack is exclusively borrowed; the caller guarantees the entry; with
         // `CLONE_PIDFD` the only variadic argument read is the location of the pidfd.
-        match unsafe { libc::clone(entry, stack.top(), flags, argument, &raw mut pidfd) } {
+        match unsafe { libc::clone(entry, stack.top(), flags, argument, pidfd) } {
             -1 => return Err(io::Error::last_os_error()),
             pid => pid,
         }
@@ -90,7 +93,7 @@ pub(crate) unsafe fn clone(
         };
         let mut arguments = Arguments {
             flags: flags | cleared | options.cgroup.map_or(0, |_| INTO_CGROUP),
-            pidfd: (&raw mut pidfd).expose_provenance() as u64,
+            pidfd: pidfd.expose_provenance() as u64,
             exit_signal: libc::SIGCHLD as u64,
             stack: stack.bottom().expose_provenance() as u64,
             stack_size: stack.size() as u64,
@@ -107,7 +110,7 @@ pub(crate) unsafe fn clone(
     Ok(Cloned {
         pid: Pid::from_raw(pid).expect("the kernel returns the pid to the parent"),
         // SAFETY: the kernel has stored a new descriptor there.
-        pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
+        pidfd: unsafe { slot.take() },
     })
 }
 
@@ -118,7 +121,15 @@ pub(crate) fn probe(
     probe: ProbeTest,
 ) -> io::Result<Cloned> {
     // SAFETY: the probes are made for this and take no argument.
-    unsafe { clone(options, stack, probe.entry(), std::ptr::null_mut()) }
+    unsafe {
+        clone(
+            options,
+            stack,
+            probe.entry(),
+            std::ptr::null_mut(),
+            &ChildSlot::new(),
+        )
+    }
 }
 
 /// The kernel's `struct clone_args`, up to the last field that is needed.

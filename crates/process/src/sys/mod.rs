@@ -1,6 +1,7 @@
 //! The unsafe system interfaces, one per file.
 
 pub(crate) mod child_setup;
+pub(crate) mod child_slot;
 pub(crate) mod children;
 pub(crate) mod clone;
 pub(crate) mod fork;

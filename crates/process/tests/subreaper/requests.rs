@@ -48,6 +48,7 @@ async fn open_files_limit_reaches_the_child() {
         trees: outpost_process::TreeChoice::Subreaper,
         subreaper: Some(reaper_command()),
         child_open_files: Some((77, 88)),
+        ..outpost_process::SpawnerOptions::default()
     };
     let spawner = outpost_process::Spawner::new(options).expect("a spawner starts");
     let finished = run(&spawner, sh("ulimit -Sn; ulimit -Hn", PIPES)).await;
