@@ -4,6 +4,7 @@ mod cuts;
 mod exhaustion;
 mod hung_mounts;
 mod killed_server;
+mod memory_budget;
 mod no_kernel_memory;
 mod no_memory;
 mod sessions;

@@ -9,7 +9,7 @@ use tokio::time::{sleep_until, timeout};
 
 use crate::{
     clock::{self, until},
-    process::{KILL_TIMEOUT, Process},
+    process::{KILL_TIMEOUT, Process, Room},
 };
 
 /// The exit code of a process that was killed by its timeout.
@@ -17,6 +17,9 @@ const TIMED_OUT: i32 = 124;
 
 /// The maximum size of one read from a child.
 const READ_BYTES: usize = 64 * 1024;
+
+/// How long to wait for memory before output is read again.
+const MEMORY_RETRY: Duration = Duration::from_millis(50);
 
 /// The host resources of a sandboxed process that left processes running. They
 /// are released when the last of these has exited.
@@ -69,7 +72,7 @@ impl Actor {
             // A child that is always ready would otherwise starve other tasks:
             // readiness alone never makes a task yield.
             tokio::task::consume_budget().await;
-            let room = self.process.has_room();
+            let room = self.process.room();
             let shared = &self.process.shared;
             let deadline = self.process.termination().deadline();
             let timeout = self.timeout_at.filter(|_| !timed_out && !exited);
@@ -95,16 +98,17 @@ impl Actor {
                     // Usually the streams end now: then the close is delivered with
                     // the exit, in one wakeup.
                     for index in (0..self.outputs.len()).rev() {
-                        self.read(index);
+                        self.read(index, READ_BYTES);
                     }
                     if !self.outputs.is_empty() {
                         self.exit.reap();
                     }
                 }
-                index = readable(&self.outputs), if room && !self.outputs.is_empty() => {
-                    self.read(index);
+                (index, bytes) = readable_with(&self.outputs, room), if !self.outputs.is_empty() => {
+                    self.read(index, bytes);
                 }
-                () = shared.room.notified(), if !room => {}
+                () = shared.room.notified(), if !room.is_some() => {}
+                () = tokio::time::sleep(MEMORY_RETRY), if room == Room::NoMemory => {}
                 () = shared.stdin.work() => shared.stdin.flush(),
                 () = shared.termination_changed.notified() => {}
                 () = until(deadline) => {
@@ -137,9 +141,9 @@ impl Actor {
         self.leftovers
     }
 
-    fn read(&mut self, index: usize) {
+    fn read(&mut self, index: usize, bytes: usize) {
         let output = &mut self.outputs[index];
-        match output.read(READ_BYTES) {
+        match output.read(bytes.min(READ_BYTES)) {
             ReadOutcome::Data(bytes) => {
                 let stream = output.stream();
                 self.process.append(|journal| journal.output(stream, bytes));
@@ -207,7 +211,7 @@ impl Actor {
         let mut gone = first.is_none();
         while !gone || !self.outputs.is_empty() {
             tokio::select! {
-                index = readable(&self.outputs) => self.read(index),
+                index = readable(&self.outputs) => self.read(index, READ_BYTES),
                 () = ended(first), if !gone => gone = true,
                 () = sleep_until(until) => break,
             }
@@ -238,6 +242,14 @@ async fn readable(outputs: &[Output]) -> usize {
             _ = first.readable() => 0,
             _ = second.readable() => 1,
         },
+    }
+}
+
+/// Waits until one of the outputs is readable if there is room, and returns its index and the room.
+async fn readable_with(outputs: &[Output], room: Room) -> (usize, usize) {
+    match room {
+        Room::Bytes(bytes) => (readable(outputs).await, bytes),
+        Room::None | Room::NoMemory => std::future::pending().await,
     }
 }
 

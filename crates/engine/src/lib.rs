@@ -21,6 +21,7 @@
 //! - `engine`: sessions, limits, sandboxed starts, retention of closed processes
 //! - `session`: slots and lease of one session (`slots`, `lease`)
 //! - `process`: the handle on one process; `stdin`, its input; `actor`, its task
+//! - `output_budget`: the memory of the output that all processes keep
 //! - `shares`: places per peer, for processes, sessions and connections
 //! - `termination`, `closed_processes`: pure state machines
 
@@ -34,6 +35,7 @@ mod error;
 mod freed_bytes;
 mod idle;
 mod limits;
+mod output_budget;
 mod process;
 mod session;
 mod shares;

@@ -11,6 +11,9 @@ pub struct Limits {
     pub retain_chunks: usize,
     /// The flow-control window: unread output per process before reading pauses.
     pub window_bytes: usize,
+    /// The memory of the output that all processes keep, for their owners or as history. The
+    /// retention and the window of each are at most what is free of it.
+    pub kept_output_bytes: usize,
     /// How long a closed process stays readable.
     pub closed_retention: Duration,
     /// How many closed processes stay readable, over all sessions.
@@ -57,9 +60,10 @@ impl Default for Limits {
             retain_bytes: log.retain_bytes,
             retain_chunks: log.retain_chunks,
             window_bytes: log.window_bytes,
+            kept_output_bytes: 48 * 1024 * 1024,
             closed_retention: Duration::from_secs(30),
             closed_processes: 4096,
-            closed_bytes: 256 * 1024 * 1024,
+            closed_bytes: 24 * 1024 * 1024,
             max_processes: 4096,
             max_sessions: 4096,
             owner_sessions: 8,

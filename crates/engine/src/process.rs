@@ -6,14 +6,21 @@ use bytes::Bytes;
 use outpost_journal::{Event, Exit, Journal, Page, Seq, Stream};
 use outpost_process::Control;
 use outpost_types::{ProcessState, Signal, TerminalSize, WriteStatus};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{
-    About, Delivery, clock, freed_bytes::FreedBytes, stdin::Stdin, termination::Termination,
+    About, Delivery, clock,
+    freed_bytes::FreedBytes,
+    output_budget::{MIN_BYTES, OutputBudget},
+    stdin::Stdin,
+    termination::Termination,
 };
 
+mod log;
 mod terminate;
+pub(crate) use log::Room;
+use log::{Log, LogGuard};
 pub(crate) use terminate::KILL_TIMEOUT;
 
 /// Is notified about new events of a process.
@@ -59,20 +66,16 @@ pub(crate) struct Shared {
     pub(crate) termination_changed: Notify,
     /// Counts the retained bytes when this is dropped.
     freed: Arc<FreedBytes>,
+    /// Memory of the kept output of all processes.
+    budget: Arc<OutputBudget>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         let log = self.log.get_mut();
         self.freed.add(log.journal.retained_bytes());
+        self.budget.change(log.charged, 0);
     }
-}
-
-pub(crate) struct Log {
-    pub(crate) journal: Journal,
-    /// The feed of the connection that owns the process, while attached. Weak, because the
-    /// connection holds the process.
-    watcher: Option<Weak<dyn Watcher>>,
 }
 
 impl Process {
@@ -82,15 +85,18 @@ impl Process {
         journal: Journal,
         stdin: Stdin,
         freed: Arc<FreedBytes>,
+        budget: Arc<OutputBudget>,
     ) -> Self {
         Process {
             shared: Arc::new(Shared {
-                about,
                 control,
                 log: Mutex::new(Log {
                     journal,
                     watcher: None,
+                    about_bytes: about.bytes(),
+                    charged: 0,
                 }),
+                about,
                 stdin,
                 readers: Notify::new(),
                 room: Notify::new(),
@@ -99,6 +105,7 @@ impl Process {
                 termination: Mutex::default(),
                 termination_changed: Notify::new(),
                 freed,
+                budget,
             }),
         }
     }
@@ -217,14 +224,35 @@ impl Process {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    pub(crate) fn has_room(&self) -> bool {
-        self.log().journal.has_room()
+    /// How much output may be read now.
+    pub(crate) fn room(&self) -> Room {
+        self.log().room()
+    }
+
+    /// The history of the process: kept output that its owner has seen.
+    pub(crate) fn history(&self) -> usize {
+        let journal = &self.log().journal;
+        let (unseen, _) = journal.ahead();
+        (journal.retained_bytes() - unseen) as usize
+    }
+
+    /// Drops the oldest history beyond `bytes`.
+    pub(crate) fn trim_history(&self, bytes: usize) {
+        let mut log = self.log();
+        let before = log.journal.retained_bytes();
+        let (unseen, _) = log.journal.ahead();
+        log.journal.trim(bytes + unseen as usize);
+        self.shared.freed.add(before - log.journal.retained_bytes());
     }
 
     /// Appends events. Only the actor does.
     pub(crate) fn append(&self, event: impl FnOnce(&mut Journal)) {
         let mut log = self.log();
         event(&mut log.journal);
+        let free = self.shared.budget.free().max(MIN_BYTES);
+        if log.journal.retained_bytes() > free as u64 {
+            log.journal.trim(free);
+        }
         let watcher = log.watcher.as_ref().and_then(Weak::upgrade);
         drop(log);
         self.shared.readers.notify_waiters();
@@ -233,8 +261,8 @@ impl Process {
         }
     }
 
-    pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
-        self.shared.log.lock()
+    pub(crate) fn log(&self) -> LogGuard<'_> {
+        LogGuard::new(self.shared.log.lock(), &self.shared.budget)
     }
 
     /// Sets the owner, which has received everything up to `cursor`, or continues at the
@@ -278,7 +306,8 @@ impl Process {
     /// Reduces the retention of a closed process to `bytes`. Returns how many it still retains; output
     /// that its owner has yet to receive does not count.
     pub(crate) fn limit_retention(&self, bytes: u64) -> u64 {
-        let journal = &mut self.log().journal;
+        let mut log = self.log();
+        let journal = &mut log.journal;
         let before = journal.retained_bytes();
         journal.limit_retention(usize::try_from(bytes).unwrap_or(usize::MAX));
         let after = journal.retained_bytes();
@@ -296,9 +325,9 @@ impl Process {
     /// Advances the owner's cursor.
     pub fn advance(&self, cursor: Seq) {
         let mut log = self.log();
-        let was_full = !log.journal.has_room();
+        let was_full = !log.room().is_some();
         log.journal.advance(cursor);
-        let room = was_full && log.journal.has_room();
+        let room = was_full && log.room().is_some();
         let delivered = log.journal.is_delivered();
         drop(log);
         if room {

@@ -68,6 +68,9 @@ pub enum InvalidStart {
     ManagedNetwork,
 }
 
+/// Memory of a text besides its bytes.
+const TEXT_BYTES: usize = 48;
+
 /// The longest id of a process, in bytes.
 const MAX_ID_BYTES: usize = 256;
 
@@ -160,6 +163,14 @@ pub struct About {
 }
 
 impl About {
+    /// The approximate memory that the client's texts use.
+    pub(crate) fn bytes(&self) -> usize {
+        let argv = self.argv.iter().map(|text| text.len() + TEXT_BYTES);
+        let metadata = self.metadata.iter();
+        let metadata = metadata.map(|(name, value)| name.len() + value.len() + 2 * TEXT_BYTES);
+        argv.chain(metadata).sum()
+    }
+
     pub(crate) fn new(start: &Start, order: u64) -> Self {
         About {
             id: start.id.clone(),

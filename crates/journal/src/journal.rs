@@ -263,6 +263,20 @@ impl Journal {
         self.evict();
     }
 
+    /// The number of retained chunks.
+    #[must_use]
+    pub fn retained_chunks(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Drops the oldest output beyond `bytes` once, except output that an attached owner has not seen.
+    pub fn trim(&mut self, bytes: usize) {
+        let retained = self.limits.retain_bytes;
+        self.limits.retain_bytes = retained.min(bytes);
+        self.evict();
+        self.limits.retain_bytes = retained;
+    }
+
     /// Reduces the retention. Output that an attached owner has not seen is dropped later, when it has.
     pub fn limit_retention(&mut self, bytes: usize) {
         self.limits.retain_bytes = self.limits.retain_bytes.min(bytes);

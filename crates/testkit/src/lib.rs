@@ -14,6 +14,7 @@
 //!   output, often [`CountedLines`]
 //! - [`TestUser`] has its own runtime directory, for commands that use the per-user server
 //! - [`http_client`] sends plain HTTP requests, [`frames`] builds WebSocket frames
+//! - [`RawWebSocket`] is a connection for incomplete messages and unread answers
 //! - [`ScriptedServer`] answers requests as a test says; [`http_test_server`] is a scripted HTTP server
 //! - [`mcp_server`] has an MCP server with a cancellable tool, and a recorder of a server's input
 //! - [`deadline`] has the waits with their deadlines
@@ -32,6 +33,7 @@ pub mod http_test_server;
 pub mod mcp_server;
 mod proc_stats;
 pub mod programs;
+mod raw_websocket;
 pub mod reconnecting;
 mod scripted_server;
 mod server;
@@ -45,6 +47,7 @@ pub use counted_lines::CountedLines;
 pub use event_log::{Event, EventLog};
 pub use faulty_link::{Direction, FaultyLink};
 pub use proc_stats::ProcStats;
+pub use raw_websocket::RawWebSocket;
 pub use scripted_server::ScriptedServer;
 pub use server::Server;
 pub use server_command::{CommandOutput, RunningCommand, ServerCommand, Transport};

@@ -172,7 +172,7 @@ mod tests {
         listen                                           = ["stdio://"]  # --listen
         retain_bytes                                     = 3             # /u/o.toml:2
         window_bytes                                     = 4             # /etc/o.toml:2
-        closed_retention                                 = "30s"         # default
+        memory_budget                                    = "192MiB"      # default
         "#);
         assert_eq!(lines.len(), SETTINGS.len());
         let text = |origins, screen| table(&five(), origins, screen).concat();

@@ -32,6 +32,9 @@ use super::{
 };
 use crate::logging::LogFormat;
 
+/// The part of the memory budget that is for kept output; the rest is for messages.
+const KEPT_OUTPUT_PART: usize = 4;
+
 /// The server's configuration.
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -48,6 +51,10 @@ pub(crate) struct Config {
     #[arg(long, value_name = "SIZE")]
     #[serde(with = "size")]
     pub(crate) window_bytes: usize,
+    /// Memory for messages, answers, bodies and kept output of all clients together
+    #[arg(long, value_name = "SIZE")]
+    #[serde(with = "size")]
+    pub(crate) memory_budget: usize,
     /// How long a process stays readable after it has closed
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     #[serde(with = "time")]
@@ -179,6 +186,7 @@ impl Default for Config {
             listen: vec![Listen::WebSocket(loopback)],
             retain_bytes: limits.retain_bytes,
             window_bytes: limits.window_bytes,
+            memory_budget: limits.kept_output_bytes + settings.message_memory_bytes,
             closed_retention: limits.closed_retention,
             session_ttl: settings.session_ttl,
             max_session_ttl: settings.max_session_ttl,
@@ -220,7 +228,13 @@ impl Default for LogTable {
 impl Config {
     /// Limits of the engine.
     pub(crate) fn limits(&self) -> Limits {
+        // At least what one process may keep, which can use half of it.
+        let of_one_process = self.retain_bytes.saturating_add(self.window_bytes);
+        let kept_output_bytes =
+            (self.memory_budget / KEPT_OUTPUT_PART).max(of_one_process.saturating_mul(2));
         Limits {
+            kept_output_bytes,
+            closed_bytes: (kept_output_bytes / 2) as u64,
             retain_bytes: self.retain_bytes,
             // With an empty window no process could ever write.
             window_bytes: self.window_bytes.max(1),
@@ -239,6 +253,7 @@ impl Config {
             session_ttl: self.session_ttl,
             max_session_ttl: self.max_session_ttl,
             max_connections: self.max_connections,
+            message_memory_bytes: self.memory_budget - self.memory_budget / KEPT_OUTPUT_PART,
             concurrent_requests: self.concurrent_requests,
             allowed_origins: self.allowed_origins.clone(),
             profiles: self.profiles(),

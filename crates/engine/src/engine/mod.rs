@@ -1,6 +1,7 @@
 //! The engine: all sessions and processes of a server.
 
 mod file_workers;
+mod history;
 mod sessions;
 mod start_retries;
 
@@ -27,6 +28,7 @@ use crate::{
     clock,
     closed_processes::{ClosedLimits, ClosedOwner, ClosedProcesses},
     freed_bytes::FreedBytes,
+    output_budget::OutputBudget,
     stdin::Stdin,
 };
 
@@ -54,6 +56,7 @@ struct Shared {
     /// Wakes [`Engine::expire_closed`]: a process was added to `closed`.
     closed_added: Notify,
     freed: Arc<FreedBytes>,
+    output_budget: Arc<OutputBudget>,
     /// Counts processes that are starting, running or still readable, and
     /// connections.
     activity: ActivityTracker,
@@ -79,6 +82,7 @@ impl Engine {
             max_items: limits.closed_processes,
             max_bytes: limits.closed_bytes,
         });
+        let output_budget = Arc::new(OutputBudget::new(limits.kept_output_bytes));
         let engine = Engine {
             shared: Arc::new(Shared {
                 session_places: Shares::new(limits.max_sessions, limits.owner_sessions),
@@ -92,12 +96,14 @@ impl Engine {
                 closed: Mutex::new(closed),
                 closed_added: Notify::new(),
                 freed: Arc::default(),
+                output_budget,
                 activity: ActivityTracker::new(),
                 tasks: TaskTracker::new(),
                 ending: CancellationToken::new(),
             }),
         };
         engine.shared.tasks.spawn(engine.clone().expire_closed());
+        engine.shared.tasks.spawn(engine.clone().trim_history());
         engine
     }
 
@@ -172,6 +178,10 @@ impl Engine {
         start: &Start,
     ) -> Result<((Child, Option<HostResources>), Place), StartError> {
         reservation.check()?;
+        let about_bytes = reservation.about.bytes();
+        if !self.shared.output_budget.has_room_for(about_bytes) {
+            return Err(StartError::TooMany);
+        }
         let place = self.process_place(peer)?;
         let limit = self.shared.limits.sandbox_start_timeout;
         let spawned = retry_transient(limit, || self.spawn(reservation, start)).await?;
@@ -240,7 +250,8 @@ impl Engine {
         journal.attach(Seq::START);
         let stdin = Stdin::new(child.stdin, limits.stdin_bytes, limits.write_ids);
         let freed = Arc::clone(&self.shared.freed);
-        let process = Process::new(about, child.control, journal, stdin, freed);
+        let budget = Arc::clone(&self.shared.output_budget);
+        let process = Process::new(about, child.control, journal, stdin, freed, budget);
         let timeout = start.timeout;
         let actor = Actor {
             process: process.clone(),

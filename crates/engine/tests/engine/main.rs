@@ -1,6 +1,7 @@
 //! The engine with real processes, without a transport.
 
 mod delivery;
+mod kept_output;
 mod owner;
 mod private;
 mod sandboxed;

@@ -80,6 +80,17 @@ impl OutgoingMessage {
     }
 }
 
+impl OutgoingMessage {
+    /// The memory of the message if it has no reservation.
+    fn unreserved_bytes(&self) -> usize {
+        match self.reservation {
+            Some(_) => 0,
+            // The queue grows by doubling.
+            None => self.bytes.capacity() + 2 * size_of::<OutgoingMessage>(),
+        }
+    }
+}
+
 /// Whether a feed has frames left after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum More {
@@ -131,9 +142,9 @@ pub(super) struct State {
     messages: VecDeque<OutgoingMessage>,
     /// Total size of `messages`.
     message_bytes: usize,
-    /// Size of the messages without a reservation.
-    unreserved_bytes: usize,
     /// Memory of the messages without a reservation.
+    unreserved_bytes: usize,
+    /// The charge for `unreserved_bytes`.
     memory: Option<MemoryCharge>,
     /// Feeds with frames to send, in order of their turns.
     pub(super) ready: VecDeque<Arc<dyn Feed>>,
@@ -149,9 +160,7 @@ impl State {
     pub(super) fn next_message(&mut self) -> Option<OutgoingMessage> {
         let message = self.messages.pop_front()?;
         self.message_bytes -= message.bytes.len();
-        if message.reservation.is_none() {
-            self.unreserved_bytes -= message.bytes.len();
-        }
+        self.unreserved_bytes -= message.unreserved_bytes();
         if self.unreserved_bytes == 0 {
             self.memory = None;
         }
@@ -212,9 +221,7 @@ impl Outbox {
             // imply that all responses are queued.
             drop(message.ticket.take());
             state.message_bytes += message.bytes.len();
-            if message.reservation.is_none() {
-                state.unreserved_bytes += message.bytes.len();
-            }
+            state.unreserved_bytes += message.unreserved_bytes();
             state.messages.push_back(message);
         });
     }
