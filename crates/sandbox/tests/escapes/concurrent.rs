@@ -58,7 +58,10 @@ fn externally_removed_placeholder_does_not_block_starts() {
     let workspace = fixture.inside("");
     let entries = [(Access::Read, Path::new("/")), (Access::Write, &workspace)];
     fixture.plan_paths(&entries);
-    let (first, resources) = spawn(&fixture, "cat");
+    let (mut first, resources) = spawn(&fixture, "echo started; cat");
+    // Until then bubblewrap may not have mounted over the placeholder, and would create it again.
+    let stdout = first.stdout.as_mut().expect("is a pipe");
+    stdout.read_exact(&mut [0; 8]).expect("started");
     let git = fixture.inside(".git");
     std::fs::remove_dir(&git).expect("remove directory");
     fixture.plan_paths(&entries);

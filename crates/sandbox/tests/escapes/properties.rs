@@ -112,6 +112,35 @@ fn preflight_reports_bubblewrap_and_mounter() {
     assert_eq!(support.mounter, crate::MOUNTER);
 }
 
+/// Root owns these files, and most need no capability to be read.
+#[test]
+fn kernel_memory_and_keys_are_hidden() {
+    let fixture = Fixture::new();
+    let files = "kcore keys key-users kpagecgroup kpagecount kpageflags slabinfo timer_list \
+                 timer_stats sched_debug latency_stats vmallocinfo allocinfo pagetypeinfo interrupts";
+    let mut count = 0;
+    for name in files.split(' ') {
+        let path = format!("/proc/{name}");
+        if fixture.unconfined(&["read", &path]).code() == 0 {
+            count += 1;
+            fixture
+                .confined(&["read", &path])
+                .assert_fails("Permission denied");
+        }
+    }
+    assert!(count > 0, "every kernel has some of them");
+    for path in ["/proc/acpi", "/proc/scsi", "/sys/firmware"] {
+        if fixture.unconfined(&["list", path]).code() == 0 {
+            fixture
+                .confined(&["list", path])
+                .assert_fails("Permission denied");
+        }
+    }
+    fixture
+        .confined(&["read", "/proc/meminfo"])
+        .assert_success();
+}
+
 #[test]
 fn plan_that_hides_what_the_helper_needs_is_rejected() {
     let mut fixture = Fixture::new();

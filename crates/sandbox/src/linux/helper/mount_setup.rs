@@ -77,7 +77,9 @@ fn mount_all(mounts: &Mounts) -> Result<OwnedFd, MountError> {
         Some((first, others)) if first.path == Path::new("/") => (attributes(first.mount), others),
         _ => (None, &mounts.mounts[..]),
     };
-    let kept_root = root.filter(|_| others.len() <= MAX_CLONED_AHEAD);
+    let trees = others.iter().filter(|one| attributes(one.mount).is_some());
+    let tree_count = trees.count();
+    let kept_root = root.filter(|_| tree_count <= MAX_CLONED_AHEAD);
     let mut cloned = VecDeque::new();
     if kept_root.is_some() {
         for PlannedMount { path, mount, .. } in others {

@@ -14,6 +14,8 @@ use crate::linux::placeholder;
 pub(in crate::linux) trait HostView {
     /// Returns whether anything is at a path, including a dangling symbolic link.
     fn exists(&self, path: &Path) -> bool;
+    /// Returns whether our user can read a path.
+    fn is_readable(&self, path: &Path) -> bool;
     /// Returns whether our user could create something in a directory, after a `chmod` if it owns it.
     fn is_creatable_in(&self, directory: &Path) -> bool;
     /// Returns whether a placeholder is at a path.
@@ -49,6 +51,10 @@ pub(in crate::linux) struct LocalHostPaths;
 impl HostView for LocalHostPaths {
     fn exists(&self, path: &Path) -> bool {
         path.symlink_metadata().is_ok()
+    }
+
+    fn is_readable(&self, path: &Path) -> bool {
+        rustix::fs::access(path, Access::READ_OK).is_ok()
     }
 
     fn is_creatable_in(&self, directory: &Path) -> bool {

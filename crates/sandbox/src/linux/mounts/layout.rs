@@ -69,6 +69,36 @@ pub(in crate::linux) const DEVICES: [&str; 6] = [
     "/dev/tty",
 ];
 
+/// Files and directories of procfs and sysfs that show the host's kernel, its memory or its hardware
+/// to root, which owns them, or to everybody. Container runtimes mask most of them too. Everything
+/// else in procfs and sysfs is read-only.
+const KERNEL_SECRETS: [&str; 24] = [
+    "/proc/acpi",
+    "/proc/allocinfo",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/key-users",
+    "/proc/keys",
+    "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/latency_stats",
+    "/proc/pagetypeinfo",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/slabinfo",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/vmallocinfo",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+    "/sys/kernel/debug",
+    "/sys/kernel/tracing",
+];
+
 impl Mount {
     /// Returns the mode of the mounted tmpfs; none if the mount isn't one.
     pub(in crate::linux) fn mode(self) -> Option<u32> {
@@ -151,6 +181,20 @@ fn mounts(
         if is_elsewhere && !path.starts_with(DEV) && host.exists(&path) {
             mounts.insert(path, mount);
         }
+    }
+    // Each mount costs time, so paths that our user can't read are left alone. Inside, it is the same user
+    // without capabilities.
+    let secrets = KERNEL_SECRETS.map(Path::new).into_iter();
+    let secrets =
+        secrets.filter(|path| path.starts_with("/proc") || plan.access(path) != Access::Deny);
+    for path in secrets.filter(|path| host.is_readable(path)) {
+        let is_directory = host.is_directory(path);
+        let mask = if is_directory {
+            Mount::HiddenDirectory
+        } else {
+            Mount::HiddenFile
+        };
+        mounts.insert(path.to_owned(), mask);
     }
     // Last, so that an absent path is always masked, whatever other rules say.
     for (path, access) in absent {

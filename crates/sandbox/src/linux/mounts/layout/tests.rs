@@ -12,12 +12,18 @@ struct FakeHost {
     /// Directories in which our user can't create anything.
     closed: BTreeSet<PathBuf>,
     devices: BTreeSet<PathBuf>,
+    /// Paths of the kernel that our user can read.
+    readable: BTreeSet<PathBuf>,
     kernel: Vec<KernelMount>,
 }
 
 impl HostView for FakeHost {
     fn exists(&self, path: &Path) -> bool {
         !path.ancestors().any(|part| self.missing.contains(part))
+    }
+
+    fn is_readable(&self, path: &Path) -> bool {
+        self.readable.contains(path)
     }
 
     fn is_creatable_in(&self, directory: &Path) -> bool {
@@ -460,4 +466,26 @@ fn every_mount_is_expected_inside() {
         identity,
     });
     assert_eq!(layout.mounts.mounts, expected);
+}
+
+#[test]
+fn readable_kernel_secrets_are_hidden() {
+    let host = FakeHost {
+        readable: ["/proc/keys", "/proc/uptime", "/sys/firmware"]
+            .map(PathBuf::from)
+            .into(),
+        ..FakeHost::default()
+    };
+    let hidden = |plan: &Plan| {
+        let layout = lay_out(plan, &host, &[]);
+        let hidden = layout.mounts.mounts.into_iter();
+        hidden
+            .filter(|one| one.mount.mode() == Some(0) || one.mount == Mount::HiddenFile)
+            .map(|one| one.path)
+            .collect::<Vec<_>>()
+    };
+    let (keys, firmware) = (PathBuf::from("/proc/keys"), PathBuf::from("/sys/firmware"));
+    assert_eq!(hidden(&plan([read("/")])), [keys.clone(), firmware]);
+    // Without a grant there is no `/sys`.
+    assert_eq!(hidden(&plan([read("/usr")])), [keys]);
 }
