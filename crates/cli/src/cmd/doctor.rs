@@ -217,7 +217,8 @@ fn namespaces(host: &Result<HostSupport, Unenforceable>, lacking: State) -> Chec
 
 fn seccomp(host: &Result<HostSupport, Unenforceable>) -> Check {
     match host {
-        Ok(_) => works("system calls can be filtered"),
+        Ok(support) if support.unix_sockets => works("system calls can be filtered"),
+        Ok(_) => works("system calls can be filtered; no unix sockets without a network"),
         Err(Unenforceable::Seccomp { message }) => lacks(
             State::Missing,
             message,
@@ -280,6 +281,7 @@ mod tests {
             version: "bubblewrap 0.8.0".to_owned(),
             mounter: Mounter::Helper,
             landlock: 7,
+            unix_sockets: true,
         }
     }
 

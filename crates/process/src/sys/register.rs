@@ -38,7 +38,7 @@ pub(crate) fn exit_source(
         .map_err(|error| error.into_parts())
 }
 
-/// A descriptor registered with the runtime, for a caller that reads from a duplicate of it.
+/// A descriptor registered with the runtime, for a caller that reads from it or from a duplicate.
 #[derive(Debug)]
 pub struct ReadableFd(Registered);
 
@@ -47,7 +47,7 @@ impl ReadableFd {
     ///
     /// # Errors
     /// If the descriptor cannot be polled.
-    pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
+    pub fn new(descriptor: impl Into<Arc<OwnedFd>>) -> io::Result<Self> {
         self::descriptor(descriptor, Interest::READABLE).map(Self)
     }
 

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::helper::{HelperChannel, Report, Step};
 use super::placeholder::{PlaceholderSet, RemovedPlaceholders};
+use super::supervisor::Supervisor;
 use crate::Level;
 use crate::error::{PrepareError, SandboxError};
 
@@ -205,6 +206,9 @@ async fn wait_ready(
                 }
                 is_ready = true;
                 resources.set_init(received.init);
+                if let Some(listener) = received.listener {
+                    resources.supervise(listener);
+                }
                 if let Some(sender) = received.sender {
                     control.wraps(sender);
                 }
@@ -289,7 +293,7 @@ fn wrapper_error(error: SpawnError) -> LaunchError {
 }
 
 /// Resources on the host that a confined process needs while any of its processes lives: its
-/// placeholders, and a pidfd of process 1 of its PID namespace.
+/// placeholders, a pidfd of process 1 of its PID namespace, and the supervisor of its connections.
 ///
 /// Dropping it removes the placeholders.
 #[derive(Debug)]
@@ -298,9 +302,19 @@ pub struct HostResources {
     pub(super) level: Level,
     /// A pidfd of process 1 of the sandbox, which exits last. None until the helper sent it.
     pub(super) init: Option<OwnedFd>,
+    /// None if the sandbox has no unix sockets.
+    pub(super) supervisor: Option<Supervisor>,
 }
 
 impl HostResources {
+    /// Answers the system calls of the sandbox that need a supervisor. If that fails they fail too.
+    fn supervise(&mut self, listener: OwnedFd) {
+        match Supervisor::start(listener) {
+            Ok(supervisor) => self.supervisor = Some(supervisor),
+            Err(error) => tracing::warn!(%error, "confined process can't connect to sockets"),
+        }
+    }
+
     /// Sets the pidfd of process 1 of the sandbox.
     ///
     /// The helper opens and sends it because it is the child of that process. By the time the

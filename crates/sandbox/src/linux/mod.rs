@@ -10,6 +10,7 @@
 //! - [`plan_check`]: checks that a plan can be enforced
 //! - [`launch`]: starts the process, and holds what it needs on the host while it lives
 //! - [`mounts`]: derives the mounts from a plan, and verifies them inside
+//! - [`supervisor`]: makes the connections of confined processes that have unix sockets
 //! - [`placeholder`]: mount points at paths that must stay absent
 //! - [`nofollow`]: opens paths without following symbolic links
 
@@ -25,6 +26,7 @@ mod plans;
 mod preflight;
 mod sandbox;
 mod seccomp;
+mod supervisor;
 mod sys;
 mod turns;
 

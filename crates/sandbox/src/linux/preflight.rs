@@ -12,10 +12,13 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::bubblewrap::Mounter;
-use super::helper::{Program, Report, Step, set_recv_timeout, socket_pair};
+use super::helper::{
+    CHANNEL_FD, Program, ReceivedReport, Report, Step, set_recv_timeout, socket_pair,
+};
 use super::launch::{MAX_OUTPUT, PreparedProcess, first_line, read_available};
 use super::mounts::{Layout, Mount, PlannedMount};
 use super::sandbox::{Sandbox, stderr_pipe};
+use super::supervisor;
 use super::sys;
 use crate::error::{in_parentheses, or_no_message};
 use crate::{Access, Level, Network, Origin, Plan, Presence, Rule};
@@ -40,6 +43,9 @@ pub struct HostSupport {
     pub mounter: Mounter,
     /// The kernel's Landlock version; 0 if it has none.
     pub landlock: u32,
+    /// Whether confined processes without a network can have unix sockets: the server can make their
+    /// connections.
+    pub unix_sockets: bool,
 }
 
 /// The reason why this host can't confine processes.
@@ -148,6 +154,8 @@ pub(super) fn probe(sandbox: &Sandbox) -> Result<HostSupport, Unenforceable> {
         version: String::new(),
         mounter: Mounter::Bubblewrap,
         landlock: sys::landlock_version().unwrap_or_default(),
+        // Until a probe shows otherwise.
+        unix_sockets: sandbox.shared.level == Level::Namespaces,
     };
     if sandbox.shared.level == Level::Landlock {
         let found = support.landlock;
@@ -170,16 +178,16 @@ pub(super) fn probe(sandbox: &Sandbox) -> Result<HostSupport, Unenforceable> {
                 "the sandbox helper can't mount; falling back to mounts by bubblewrap"
             );
             support.mounter = Mounter::Bubblewrap;
-            attempt(sandbox, &support)?;
+            support.unix_sockets = attempt(sandbox, &support)?;
         }
         // Other errors may be transient and must not lead to the weaker mounts.
-        result => result?,
+        result => support.unix_sockets = result?,
     }
     Ok(support)
 }
 
-/// Starts a helper by these means.
-fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<(), Unenforceable> {
+/// Starts a helper by these means. Returns whether its connections can be supervised.
+fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<bool, Unenforceable> {
     let presence = Presence::Directory;
     let plan = Plan {
         rules: vec![Rule::new("/".into(), Access::Read, presence, Origin::Entry)],
@@ -207,6 +215,7 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<(), Unenforceable
     let deadline = Instant::now() + TIMEOUT;
     let mut child = spawn(command, helper_stderr).map_err(failed)?;
     let received = channel.recv_within(TIMEOUT);
+    let is_supervised = matches!(&received, Ok(Some(received)) if can_supervise(received));
     // The helper exits when the channel closes.
     drop(channel);
     let exits_by = received.is_ok().then_some(deadline);
@@ -218,12 +227,19 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<(), Unenforceable
         let _ = rustix::process::pidfd_send_signal(init, Signal::KILL);
     }
     let step = match received.map_err(failed)?.map(|received| received.report) {
-        Some(Report::Ready) => return Ok(()),
+        Some(Report::Ready { .. }) => return Ok(is_supervised),
         Some(Report::Failed(step, errno)) => Some((step, errno)),
         None => None,
     };
     let stderr = first_line(&read_available(&stderr));
     Err(explain(support, step, &stderr))
+}
+
+/// Returns whether the helper has a listener, and its descriptors and memory can be accessed. A security
+/// module may forbid that, and bubblewrap with a set-user-ID bit creates namespaces that aren't ours.
+fn can_supervise(helper: &ReceivedReport) -> bool {
+    let can_access = |pid| supervisor::is_accessible(pid, CHANNEL_FD);
+    helper.listener.is_some() && helper.sender.is_some_and(can_access)
 }
 
 fn failed(error: io::Error) -> Unenforceable {
@@ -276,7 +292,7 @@ fn bubblewrap_version(bubblewrap: &Path) -> io::Result<String> {
     let mut child = command.current_dir("/").stderr(Stdio::null()).spawn()?;
     drop(command);
     let mut version = [0; MAX_OUTPUT];
-    let length = rustix::io::read(&ours, &mut version);
+    let length = rustix::io::retry_on_intr(|| rustix::io::read(&ours, &mut version));
     finish(&mut child, length.is_ok().then_some(deadline))?;
     Ok(first_line(&version[..length?]))
 }
@@ -378,6 +394,7 @@ mod tests {
             version: "bubblewrap 0.4.0".to_owned(),
             mounter,
             landlock: 7,
+            unix_sockets: true,
         };
         explain(&support, step, stderr)
     }

@@ -210,7 +210,9 @@ impl Sandbox {
         program: Program,
     ) -> Result<(PreparedProcess, Vec<Warning>), LaunchError> {
         // First, because a missing prerequisite explains all other errors.
-        let support = self.preflight().map_err(PrepareError::from)?;
+        let mut support = self.preflight().map_err(PrepareError::from)?;
+        // A file worker connects to nothing.
+        support.unix_sockets &= access.is_none();
         // Before planning, which would report a missing directory as a missing grant.
         check_directory(&program.cwd)?;
         let tmpdir = request.tmpdir.as_deref().filter(|dir| !dir.is_empty());
@@ -305,6 +307,7 @@ impl Sandbox {
         let config = HelperConfig {
             network: plan.network,
             level,
+            supervised: support.unix_sockets,
             user_after_mounts,
             mounts,
             grants: grants.collect(),
@@ -346,6 +349,7 @@ impl Sandbox {
                 placeholders,
                 level,
                 init: None,
+                supervisor: None,
             },
             denied: denied.map(|rule| rule.path.clone()).collect(),
             absent,

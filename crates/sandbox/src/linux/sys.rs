@@ -4,7 +4,7 @@
 //! the kernel's version, which the crate doesn't expose, and the helper reports plain errno values.
 #![expect(unsafe_code, reason = "system calls on raw pointers")]
 
-use std::ffi::{CStr, c_char, c_int, c_long, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -16,6 +16,23 @@ use rustix::mount::MountAttrFlags;
 
 /// Installs a seccomp filter for this process and everything it executes.
 pub(super) fn set_filter(filter: &[sock_filter]) -> Result<(), Errno> {
+    install_filter(filter, 0).map(drop)
+}
+
+/// Installs a filter like [`set_filter`]. Returns the listener for the system calls that it reports.
+///
+/// Once the listener has received a call, only a fatal signal interrupts it: the supervisor may
+/// already have performed it. Kernels before 5.19 can't do that and fail with `EINVAL`.
+pub(super) fn set_filter_with_listener(filter: &[sock_filter]) -> Result<OwnedFd, Errno> {
+    let flags =
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let number = install_filter(filter, flags)?;
+    let number = c_int::try_from(number).map_err(|_| Errno::RANGE)?;
+    // SAFETY: the kernel has just created this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+fn install_filter(filter: &[sock_filter], flags: c_ulong) -> Result<c_long, Errno> {
     let length = u16::try_from(filter.len()).map_err(|_| Errno::INVAL)?;
     let program = libc::sock_fprog {
         len: length,
@@ -23,8 +40,40 @@ pub(super) fn set_filter(filter: &[sock_filter]) -> Result<(), Errno> {
     };
     let mode = libc::SECCOMP_SET_MODE_FILTER;
     // SAFETY: `program` points to `len` instructions, which the kernel copies.
-    let result = unsafe { libc::syscall(libc::SYS_seccomp, mode, 0, &raw const program) };
-    check(result).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) })
+}
+
+/// SIOCUNIXFILE, see unix(7). Missing in the `libc` crate.
+const SIOCUNIXFILE: libc::Ioctl = 0x89e0;
+
+/// SIOCGSKNS. Missing in the `libc` crate.
+const SIOCGSKNS: libc::Ioctl = 0x894c;
+
+/// Opens the file that a unix socket is bound to, with `O_PATH`. Fails with `ENOENT` if there is
+/// none. Needs CAP_NET_ADMIN over the socket's network namespace.
+pub(super) fn socket_file(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
+    open_by_ioctl(socket, SIOCUNIXFILE)
+}
+
+/// Opens the network namespace that a socket was created in. Needs CAP_NET_ADMIN over it.
+pub(super) fn network_namespace(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
+    open_by_ioctl(socket, SIOCGSKNS)
+}
+
+fn open_by_ioctl(socket: &OwnedFd, request: libc::Ioctl) -> Result<OwnedFd, Errno> {
+    // SAFETY: neither request takes an argument.
+    let number = check(unsafe { libc::ioctl(socket.as_raw_fd(), request) }.into())?;
+    let number = c_int::try_from(number).map_err(|_| Errno::RANGE)?;
+    // SAFETY: the kernel has just created this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Connects a socket to an address in the kernel's encoding.
+pub(super) fn connect(socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
+    let length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the address can be read for its length.
+    let result = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) };
+    check(result.into()).map(drop)
 }
 
 /// `struct mount_attr`, see mount_setattr(2).

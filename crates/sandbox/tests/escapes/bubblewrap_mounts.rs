@@ -13,5 +13,6 @@ mod properties;
 mod replaced_paths;
 mod sockets;
 mod syscalls;
+mod unix_sockets;
 
 const MOUNTER: outpost_sandbox::Mounter = outpost_sandbox::Mounter::Bubblewrap;

@@ -7,8 +7,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
 
+use outpost_process::{Exit, Spawner, SpawnerOptions, TreeChoice};
 use outpost_sandbox::planning::{OwnPath, PlanError, ProcessDirectories};
 use outpost_sandbox::policy::{Entry, FileSystem, Policy};
 use outpost_sandbox::{
@@ -22,6 +24,9 @@ pub(crate) struct Fixture {
     pub(crate) plan: Plan,
     sandbox: Sandbox,
 }
+
+/// Far longer than any start takes.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The outcome of an attempt.
 pub(crate) struct Outcome(Output);
@@ -160,6 +165,63 @@ impl Fixture {
         self.run(&argv)
     }
 
+    /// Runs an attempt inside the sandbox as a server does, which makes its connections.
+    pub(crate) fn supervised(&self, arguments: &[&str]) -> Outcome {
+        let program = program();
+        let argv: Vec<_> = [text(&program)]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
+        self.run_supervised(&argv)
+    }
+
+    /// Runs a program inside the sandbox as a server does.
+    pub(crate) fn run_supervised(&self, argv: &[&str]) -> Outcome {
+        let argv: Vec<_> = argv.iter().map(AsRef::as_ref).collect();
+        let prepared = self.prepare_process(&argv).expect("prepare");
+        let options = SpawnerOptions {
+            trees: TreeChoice::Group,
+            ..SpawnerOptions::default()
+        };
+        let spawner = Spawner::new(options).expect("spawner");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("runtime").block_on(async {
+            let started = prepared.start(&spawner, START_TIMEOUT).await;
+            let (mut child, resources) = started.expect("start");
+            let status = match child.exit.wait().await {
+                Exit::Code(code) => code << 8,
+                Exit::Signal(signal) => signal,
+                Exit::Lost => panic!("exit status is lost"),
+            };
+            let mut outputs = child.outputs.iter_mut().map(|one| one.drain().concat());
+            let outcome = Outcome(Output {
+                status: ExitStatus::from_raw(status),
+                stdout: outputs.next().unwrap_or_default(),
+                stderr: outputs.next().unwrap_or_default(),
+            });
+            drop(outputs);
+            child.exit.reap();
+            drop(resources.release());
+            outcome
+        })
+    }
+
+    /// Returns whether this host can have unix sockets in a sandbox without a network. Kernels before
+    /// 5.19 can't; docs/sandbox.md says so.
+    pub(crate) fn has_unix_sockets(&self) -> bool {
+        let support = self.sandbox.preflight().expect("host is supported");
+        let system = rustix::system::uname();
+        let release = system.release().to_string_lossy();
+        let mut numbers = release
+            .split(['.', '-'])
+            .map(|part| part.parse().unwrap_or(0));
+        let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        assert!(support.unix_sockets || version < (5, 19), "{support:?}");
+        support.unix_sockets
+    }
+
     /// Runs a shell script inside the sandbox.
     pub(crate) fn script(&self, script: &str) -> Outcome {
         self.run(&["/bin/sh", "-c", script].map(AsRef::as_ref))
@@ -183,12 +245,12 @@ impl Fixture {
         self.prepare(argv).expect("prepare")
     }
 
-    fn prepare(&self, argv: &[&OsStr]) -> Result<(Command, HostResources), PrepareError> {
+    fn prepare_process(&self, argv: &[&OsStr]) -> Result<PreparedProcess, PrepareError> {
         let nul_terminated = |strings: &[&OsStr]| {
             let terminated = strings.iter().map(|one| [one.as_bytes(), b"\0"].concat());
             OsString::from_vec(terminated.collect::<Vec<_>>().concat())
         };
-        let prepared = self.sandbox.prepare(
+        self.sandbox.prepare(
             &self.plan,
             Program {
                 candidates: nul_terminated(&argv[..1]),
@@ -196,12 +258,15 @@ impl Fixture {
                 env: nul_terminated(&["PATH=/usr/bin:/bin".as_ref()]),
                 cwd: self.plan.cwd.clone(),
             },
-        );
+        )
+    }
+
+    fn prepare(&self, argv: &[&OsStr]) -> Result<(Command, HostResources), PrepareError> {
         let PreparedProcess {
             command: prepared,
             resources,
             ..
-        } = prepared?;
+        } = self.prepare_process(argv)?;
         let (argv, arg0) = (prepared.argv, prepared.arg0.expect("has a name"));
         let mut command = Command::new(&argv[0]);
         command.arg0(arg0).args(&argv[1..]);

@@ -72,7 +72,12 @@ fn layers(plan: &Plan, support: &HostSupport, level: Level) -> Vec<Layer> {
     };
     let (spaces, sockets) = match (plan.network, level) {
         (Network::Restricted, Level::Namespaces) => {
-            ("user, mount, PID, IPC and network", "no unix sockets, ")
+            let sockets = if support.unix_sockets {
+                "unix sockets only among its own processes, "
+            } else {
+                "no unix sockets, "
+            };
+            ("user, mount, PID, IPC and network", sockets)
         }
         (Network::Restricted, Level::Landlock) => ("", "no sockets, "),
         (Network::Enabled, _) => ("user, mount, PID and IPC", ""),

@@ -1,11 +1,13 @@
 //! Escape attempts for the tests of this crate. Also serves as the sandbox helper. Exits with 0 if the attempt
 //! succeeded; otherwise prints the error.
 
+mod races;
 mod sockets;
 mod syscalls;
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::process::ExitCode;
 
@@ -14,7 +16,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags}
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "confine") {
-        return outpost_sandbox::run_helper(arguments.into_iter().skip(1), drop);
+        // A probe of the host ends its helper by closing the channel.
+        let serve = |channel: OwnedFd| drop(File::from(channel).read(&mut [0]));
+        return outpost_sandbox::run_helper(arguments.into_iter().skip(1), serve);
     }
     let arguments: Vec<_> = arguments.iter().filter_map(|one| one.to_str()).collect();
     match attempt(&arguments) {
@@ -56,6 +60,16 @@ fn attempt(arguments: &[&str]) -> io::Result<()> {
         ["unix-abstract", name] => sockets::unix_abstract(name),
         ["unix-datagram", path] => sockets::unix_datagram(path),
         ["unix-pair", path] => sockets::unix_pair(path),
+        ["unix-inside", path] => sockets::unix_inside(path),
+        ["unix-inside-abstract", name] => sockets::unix_inside_abstract(name),
+        ["unix-inside-packets", path] => sockets::unix_inside_packets(path),
+        ["unix-inside-waiting", path] => sockets::unix_inside_waiting(path),
+        ["unix-serve", path, fifo] => sockets::unix_serve(path, fifo),
+        ["unix-renamed", own, other] => sockets::unix_renamed(own, other),
+        ["unix-linked", own, other] => sockets::unix_linked(own, other),
+        ["unix-race-address", own, other] => races::address(own, other),
+        ["unix-race-descriptor", other] => races::descriptor(other),
+        ["tcp-inside"] => sockets::tcp_inside(),
         ["pair", domain] => sockets::pair(domain),
         ["tcp", port] => sockets::tcp(port),
         ["udp", port] => sockets::udp(port),

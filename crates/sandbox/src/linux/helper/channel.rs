@@ -20,7 +20,7 @@ use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 
 /// An upper bound for the length of an encoded report.
 const MAX_REPORT: usize = 16;
@@ -44,8 +44,13 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::linux) enum Report {
     /// Setup is complete and the program is executed next. The helper's end of the channel closes
-    /// when that succeeds.
-    Ready,
+    /// when that succeeds. These descriptors come with it, in this order.
+    Ready {
+        /// A pidfd of process 1 of the sandbox.
+        has_init: bool,
+        /// The listener for system calls that a supervisor answers.
+        has_listener: bool,
+    },
     /// This step failed with this errno.
     Failed(Step, i32),
 }
@@ -96,6 +101,8 @@ pub(in crate::linux) struct ReceivedReport {
     pub(in crate::linux) sender: Option<u32>,
     /// A pidfd of process 1 of the sandbox's PID namespace, if the helper sent one.
     pub(in crate::linux) init: Option<OwnedFd>,
+    /// The listener for system calls of the program, if the helper sent one.
+    pub(in crate::linux) listener: Option<OwnedFd>,
 }
 
 /// The server's end of the channel. Non-blocking until [`recv_within`](Self::recv_within).
@@ -138,36 +145,65 @@ impl HelperChannel {
     /// `WouldBlock` if nothing has arrived yet and the channel is non-blocking.
     pub(in crate::linux) fn recv(&self) -> io::Result<Option<ReceivedReport>> {
         let mut bytes = [0; MAX_REPORT];
-        let (length, sender, init) = match recv_fd(&self.0, &mut bytes) {
+        let (length, sender, files) = match recv_fds(&self.0, &mut bytes) {
             Ok((0, ..)) | Err(Errno::CONNRESET) => return Ok(None),
             received => received?,
         };
+        let report = decode(&bytes[..length])?;
+        let mut files = files.into_iter();
+        let (init, listener) = match report {
+            Report::Ready {
+                has_init,
+                has_listener,
+            } => {
+                let init = if has_init { files.next() } else { None };
+                (init, if has_listener { files.next() } else { None })
+            }
+            Report::Failed(..) => (None, None),
+        };
         Ok(Some(ReceivedReport {
-            report: decode(&bytes[..length])?,
+            report,
             sender: sender.map(|pid| pid.as_raw_nonzero().get().cast_unsigned()),
             init,
+            listener,
         }))
     }
 }
 
-/// Sends a report from the helper's end, with a pidfd of process 1 of the sandbox. Errors are
-/// ignored: they mean that the server no longer waits.
-pub(super) fn send(channel: BorrowedFd<'_>, report: Report, init: Option<BorrowedFd<'_>>) {
-    let Ok(bytes) = encode(&report) else {
-        return;
-    };
-    let sent = send_fds(channel, &bytes, init.as_slice());
-    // ETOOMANYREFS: the user's limit of descriptors in flight is reached. The server waits for the
-    // report and can do without the descriptor.
-    if sent == Err(Errno::TOOMANYREFS) {
+/// Sends a failure from the helper's end. Errors are ignored: they mean that the server no longer
+/// waits.
+pub(super) fn send_failure(channel: BorrowedFd<'_>, step: Step, errno: i32) {
+    if let Ok(bytes) = encode(&Report::Failed(step, errno)) {
         let _ = send_fds(channel, &bytes, &[]);
+    }
+}
+
+/// Reports from the helper's end that setup is complete. Errors are ignored as in [`send_failure`].
+pub(super) fn send_ready(
+    channel: BorrowedFd<'_>,
+    init: Option<BorrowedFd<'_>>,
+    listener: Option<BorrowedFd<'_>>,
+) {
+    let ready = |init: Option<_>, listener: Option<_>| {
+        let bytes = encode(&Report::Ready {
+            has_init: init.is_some(),
+            has_listener: listener.is_some(),
+        });
+        let bytes = bytes.map_err(|_| Errno::INVAL)?;
+        let files: Vec<_> = init.into_iter().chain(listener).collect();
+        send_fds(channel, &bytes, &files)
+    };
+    // ETOOMANYREFS: the user's limit of descriptors in flight is reached. The server waits for the
+    // report and can do without the descriptors.
+    if ready(init, listener) == Err(Errno::TOOMANYREFS) {
+        let _ = ready(None, None);
     }
 }
 
 /// Waits for the first message and returns the configuration file that comes with it.
 pub(super) fn recv_config(channel: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let (_, _, file) = recv_fd(channel, &mut [0; 8])?;
-    file.ok_or(Errno::PROTO)
+    let (_, _, files) = recv_fds(channel, &mut [0; 8])?;
+    files.into_iter().next().ok_or(Errno::PROTO)
 }
 
 pub(in crate::linux) fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
@@ -194,27 +230,27 @@ pub(in crate::linux) fn send_fds(
     rustix::net::sendmsg(socket, &[IoSlice::new(message)], &mut control, flags).map(drop)
 }
 
-/// Receives a message. Returns its length, its sender and its descriptor, if any.
-fn recv_fd(
+/// Receives a message. Returns its length, its sender and up to two descriptors.
+fn recv_fds(
     socket: impl AsFd,
     bytes: &mut [u8],
-) -> Result<(usize, Option<Pid>, Option<OwnedFd>), Errno> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1), ScmRights(1))];
+) -> Result<(usize, Option<Pid>, Vec<OwnedFd>), Errno> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1), ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut buffer = [IoSliceMut::new(bytes)];
     let message = rustix::io::retry_on_intr(|| {
         let flags = RecvFlags::CMSG_CLOEXEC;
         rustix::net::recvmsg(&socket, &mut buffer, &mut control, flags)
     })?;
-    let (mut sender, mut file) = (None, None);
+    let (mut sender, mut files) = (None, Vec::new());
     for ancillary in control.drain() {
         match ancillary {
             RecvAncillaryMessage::ScmCredentials(credentials) => sender = Some(credentials.pid),
-            RecvAncillaryMessage::ScmRights(mut files) => file = files.next(),
+            RecvAncillaryMessage::ScmRights(received) => files.extend(received),
             _ => {}
         }
     }
-    Ok((message.bytes, sender, file))
+    Ok((message.bytes, sender, files))
 }
 
 #[cfg(test)]
@@ -230,14 +266,25 @@ mod tests {
         let nothing_yet = ours.recv().expect_err("nothing was sent");
         assert_eq!(nothing_yet.kind(), io::ErrorKind::WouldBlock);
         recv_config(theirs.as_fd()).expect("receive");
-        let failed = Report::Failed(Step::Seccomp, 22);
-        send(theirs.as_fd(), failed, None);
-        send(theirs.as_fd(), Report::Ready, Some(file.as_fd()));
+        send_failure(theirs.as_fd(), Step::Seccomp, 22);
+        let cases = [(false, false), (true, false), (false, true), (true, true)];
+        for (has_init, has_listener) in cases {
+            let file = |has: bool| has.then_some(file.as_fd());
+            send_ready(theirs.as_fd(), file(has_init), file(has_listener));
+        }
         drop(theirs);
-        for (expected, has_file) in [(failed, false), (Report::Ready, true)] {
+        let received = ours.recv().expect("receive").expect("was sent");
+        assert_eq!(received.report, Report::Failed(Step::Seccomp, 22));
+        assert_eq!(received.sender, Some(std::process::id()));
+        for (has_init, has_listener) in cases {
             let received = ours.recv().expect("receive").expect("was sent");
-            let received = (received.report, received.sender, received.init.is_some());
-            assert_eq!(received, (expected, Some(std::process::id()), has_file));
+            let report = Report::Ready {
+                has_init,
+                has_listener,
+            };
+            assert_eq!(received.report, report);
+            assert_eq!(received.init.is_some(), has_init);
+            assert_eq!(received.listener.is_some(), has_listener);
         }
         assert!(ours.recv().expect("receive").is_none(), "closed");
     }
@@ -266,7 +313,11 @@ mod tests {
             Step::Execute,
         ];
         let all_steps = steps.map(|step| Report::Failed(step, i32::MIN));
-        for report in [Report::Ready, failed(13)].into_iter().chain(all_steps) {
+        let ready = Report::Ready {
+            has_init: true,
+            has_listener: true,
+        };
+        for report in [ready, failed(13)].into_iter().chain(all_steps) {
             let bytes = encode(&report).expect("encode");
             assert!(bytes.len() <= MAX_REPORT);
             assert_eq!(decode::<Report>(&bytes).ok(), Some(report));

@@ -14,6 +14,9 @@ pub(in crate::linux) struct HelperConfig {
     pub(in crate::linux) network: Network,
     /// Whether the helper runs inside bubblewrap's namespaces.
     pub(in crate::linux) level: Level,
+    /// Whether the server makes the connections of the program, so that it can have unix sockets.
+    /// Without a network only, and inside namespaces.
+    pub(in crate::linux) supervised: bool,
     /// If the helper makes the mounts, the user and group that it becomes afterwards. None if bubblewrap
     /// makes them or there are no namespaces.
     pub(in crate::linux) user_after_mounts: Option<(u32, u32)>,
@@ -98,6 +101,7 @@ mod tests {
         HelperConfig {
             network: Network::Enabled,
             level: Level::Landlock,
+            supervised: true,
             user_after_mounts: Some((1000, u32::MAX)),
             mounts: Mounts {
                 mounts: mounts

@@ -35,7 +35,7 @@ use crate::planning::OwnPath;
 
 pub use channel::Step;
 pub(super) use channel::{
-    HelperChannel, MAX_FDS, Report, encode, send_fds, set_recv_timeout, socket_pair,
+    HelperChannel, MAX_FDS, ReceivedReport, Report, encode, send_fds, set_recv_timeout, socket_pair,
 };
 pub use config::Program;
 pub(super) use config::{Grant, HelperConfig};
@@ -43,7 +43,8 @@ pub(super) use config::{Grant, HelperConfig};
 /// The first argument of the helper.
 const RUN: &str = "run";
 
-const CHANNEL_FD: i32 = 3;
+/// The helper's end of its channel.
+pub(super) const CHANNEL_FD: i32 = 3;
 const SELF_FD: i32 = 4;
 const BWRAP_ARGS_FD: i32 = 5;
 const STDIN_FD: i32 = 6;

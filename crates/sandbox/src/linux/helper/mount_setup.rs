@@ -77,9 +77,8 @@ fn mount_all(mounts: &Mounts) -> Result<OwnedFd, MountError> {
         Some((first, others)) if first.path == Path::new("/") => (attributes(first.mount), others),
         _ => (None, &mounts.mounts[..]),
     };
-    let trees = others.iter().filter(|one| attributes(one.mount).is_some());
-    let tree_count = trees.count();
-    let kept_root = root.filter(|_| tree_count <= MAX_CLONED_AHEAD);
+    let trees = others.iter().filter_map(|one| attributes(one.mount));
+    let kept_root = root.filter(|_| trees.count() <= MAX_CLONED_AHEAD);
     let mut cloned = VecDeque::new();
     if kept_root.is_some() {
         for PlannedMount { path, mount, .. } in others {

@@ -11,13 +11,13 @@ use rustix::io::{Errno, FdFlags};
 use rustix::process::{Pid, PidfdFlags};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::channel::{self, Report, Step};
+use super::channel::{self, Step};
 use super::config::{HelperConfig, Program};
 use super::{CHANNEL_FD, SELF_FD, STDIN_FD, inherited, mount_setup};
-use crate::Level;
 use crate::linux::landlock;
-use crate::linux::seccomp;
+use crate::linux::seccomp::{self, Sockets};
 use crate::linux::sys;
+use crate::{Level, Network};
 
 /// Returns if a step failed, after reporting it, or when `serve` has returned.
 pub(super) fn run(serve: impl FnOnce(OwnedFd)) {
@@ -50,8 +50,7 @@ impl Failure {
             let _ = writeln!(io::stderr(), "{}", path.display());
         }
         let errno = self.error.raw_os_error().unwrap_or(libc::EIO);
-        let report = Report::Failed(self.step, errno);
-        channel::send(inherited(CHANNEL_FD), report, None);
+        channel::send_failure(inherited(CHANNEL_FD), self.step, errno);
     }
 }
 
@@ -69,13 +68,14 @@ fn confine_and_execute() -> Result<OwnedFd, Failure> {
     let config = recv_config().map_err(Failure::of(Step::Config))?;
     // Before the seccomp filter is installed.
     let init = open_init(config.level);
-    confine(&config)?;
+    let listener = confine(&config)?;
     sys::reset_signal_handlers();
     sys::unblock_signals();
     let channel = inherited(CHANNEL_FD);
     let owned = channel.try_clone_to_owned();
     let owned = owned.map_err(Failure::of(Step::Execute))?;
-    channel::send(channel, Report::Ready, init.as_ref().map(AsFd::as_fd));
+    let (init, listener) = (init.as_ref(), listener.as_ref());
+    channel::send_ready(channel, init.map(AsFd::as_fd), listener.map(AsFd::as_fd));
     if config.program.argv.is_empty() {
         return Ok(owned);
     }
@@ -123,7 +123,8 @@ fn take_streams() -> Result<(), Errno> {
     Ok(())
 }
 
-fn confine(config: &HelperConfig) -> Result<(), Failure> {
+/// Returns the listener for system calls that a supervisor answers, if there is one.
+fn confine(config: &HelperConfig) -> Result<Option<OwnedFd>, Failure> {
     if let Some((user, group)) = config.user_after_mounts {
         let proc = mount_setup::apply(&config.mounts).map_err(|error| Failure {
             path: error.path,
@@ -147,8 +148,23 @@ fn confine(config: &HelperConfig) -> Result<(), Failure> {
     if !has_landlock && config.level == Level::Landlock {
         return Err(Failure::of(Step::Landlock)(Errno::NOSYS));
     }
-    let filter = seccomp::filter(config.network, config.level);
-    sys::set_filter(&filter).map_err(Failure::of(Step::Seccomp))
+    install_filter(config).map_err(Failure::of(Step::Seccomp))
+}
+
+/// Returns the listener if the filter has one. Without unix sockets if the kernel refuses it.
+fn install_filter(config: &HelperConfig) -> Result<Option<OwnedFd>, Errno> {
+    let sockets = match (config.network, config.level) {
+        (Network::Enabled, _) => Sockets::Host,
+        (Network::Restricted, Level::Landlock) => Sockets::Pairs,
+        (Network::Restricted, Level::Namespaces) => Sockets::Namespaced,
+    };
+    if config.supervised && sockets == Sockets::Namespaced {
+        let filter = seccomp::filter(Sockets::Supervised);
+        if let Ok(listener) = sys::set_filter_with_listener(&filter) {
+            return Ok(Some(listener));
+        }
+    }
+    sys::set_filter(&seccomp::filter(sockets)).map(|()| None)
 }
 
 /// Moves to a nested user namespace as `user` and `group`. The outer namespace owns the mounts, so

@@ -2,8 +2,8 @@
 
 use libc::sock_filter;
 
+use super::Sockets;
 use super::rules::{self, Condition};
-use crate::{Level, Network};
 
 const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -27,7 +27,7 @@ const X32: u32 = 0x4000_0000;
 
 /// Compiles the filter. System calls without a rule are allowed: namespaces decide what a call can
 /// reach. The forbidden ones bypass the namespaces or affect the whole host.
-pub(in crate::linux) fn filter(network: Network, level: Level) -> Vec<sock_filter> {
+pub(in crate::linux) fn filter(sockets: Sockets) -> Vec<sock_filter> {
     let mut filter = vec![
         load(ARCHITECTURE),
         jump(EQUAL, NATIVE, 1, 0),
@@ -39,7 +39,11 @@ pub(in crate::linux) fn filter(network: Network, level: Level) -> Vec<sock_filte
     for (call, errno) in rules::forbidden() {
         filter.extend([jump(EQUAL, number(call), 0, 1), ret(errno_result(errno))]);
     }
-    for (call, conditions) in rules::conditional(network, level) {
+    for call in rules::supervised(sockets) {
+        let notify = ret(libc::SECCOMP_RET_USER_NOTIF);
+        filter.extend([jump(EQUAL, number(*call), 0, 1), notify]);
+    }
+    for (call, conditions) in rules::conditional(sockets) {
         let mut body = Vec::new();
         for condition in conditions {
             body.extend(check(condition));
@@ -89,18 +93,35 @@ fn check(condition: Condition) -> Vec<sock_filter> {
             argument,
             mask,
             values,
+        } => one_of(argument, mask, values, reject),
+        Condition::OneOfIf {
+            if_argument,
+            if_value,
+            argument,
+            mask,
+            values,
         } => {
-            let mut body = vec![load(lower_half(argument)), statement(MASK, mask)];
-            let mut left = u8::try_from(values.len()).unwrap_or(u8::MAX);
-            for value in values {
-                // Skips the remaining comparisons and the rejection after them.
-                body.push(jump(EQUAL, *value, left, 0));
-                left -= 1;
-            }
-            body.push(reject);
-            body
+            let body = one_of(argument, mask, values, reject);
+            let past = u8::try_from(body.len()).unwrap_or(u8::MAX);
+            let start = [
+                load(lower_half(if_argument)),
+                jump(EQUAL, if_value, 0, past),
+            ];
+            start.into_iter().chain(body).collect()
         }
     }
+}
+
+fn one_of(argument: u32, mask: u32, values: &[u32], reject: sock_filter) -> Vec<sock_filter> {
+    let mut body = vec![load(lower_half(argument)), statement(MASK, mask)];
+    let mut left = u8::try_from(values.len()).unwrap_or(u8::MAX);
+    for value in values {
+        // Skips the remaining comparisons and the rejection after them.
+        body.push(jump(EQUAL, *value, left, 0));
+        left -= 1;
+    }
+    body.push(reject);
+    body
 }
 
 fn number(call: libc::c_long) -> u32 {
@@ -137,14 +158,14 @@ mod tests {
     use super::*;
 
     /// Runs the filter on a system call, like the kernel's interpreter.
-    fn run(network: Network, architecture: u32, number: u32, arguments: &[u64]) -> u32 {
+    fn run(sockets: Sockets, architecture: u32, number: u32, arguments: &[u64]) -> u32 {
         let mut data = [0_u8; 64];
         data[..4].copy_from_slice(&number.to_le_bytes());
         data[4..8].copy_from_slice(&architecture.to_le_bytes());
         for (index, argument) in arguments.iter().enumerate() {
             data[16 + 8 * index..][..8].copy_from_slice(&argument.to_le_bytes());
         }
-        let filter = filter(network, Level::Namespaces);
+        let filter = filter(sockets);
         interpret(&filter, &data)
     }
 
@@ -173,22 +194,28 @@ mod tests {
         }
     }
 
-    fn call(network: Network, call: libc::c_long, arguments: &[i64]) -> u32 {
+    fn call(sockets: Sockets, call: libc::c_long, arguments: &[i64]) -> u32 {
         let arguments: Vec<_> = arguments.iter().map(|one| one.cast_unsigned()).collect();
-        run(network, NATIVE, number(call), &arguments)
+        run(sockets, NATIVE, number(call), &arguments)
     }
 
     const REJECTED: u32 = libc::SECCOMP_RET_ERRNO | 1;
     const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
-    const BOTH: [Network; 2] = [Network::Restricted, Network::Enabled];
+    const NOTIFIED: u32 = libc::SECCOMP_RET_USER_NOTIF;
+    const ALL: [Sockets; 4] = [
+        Sockets::Pairs,
+        Sockets::Namespaced,
+        Sockets::Supervised,
+        Sockets::Host,
+    ];
 
     #[test]
     fn foreign_architecture_kills_the_process() {
-        for network in BOTH {
+        for sockets in ALL {
             let killed = libc::SECCOMP_RET_KILL_PROCESS;
-            assert_eq!(run(network, 0x4000_0003, 20, &[]), killed);
-            assert_eq!(run(network, NATIVE, X32 | 39, &[]), killed);
-            assert_eq!(call(network, libc::SYS_getpid, &[]), ALLOWED);
+            assert_eq!(run(sockets, 0x4000_0003, 20, &[]), killed);
+            assert_eq!(run(sockets, NATIVE, X32 | 39, &[]), killed);
+            assert_eq!(call(sockets, libc::SYS_getpid, &[]), ALLOWED);
         }
     }
 
@@ -196,11 +223,11 @@ mod tests {
     fn restricted_network_allows_only_sockets_inside_the_namespace() {
         let socket = |domain: i32, kind: i32| {
             let arguments = [domain.into(), kind.into(), 0];
-            call(Network::Restricted, libc::SYS_socket, &arguments)
+            call(Sockets::Namespaced, libc::SYS_socket, &arguments)
         };
         let pair = |kind: i32| {
             let arguments = [libc::AF_UNIX.into(), kind.into(), 0];
-            call(Network::Restricted, libc::SYS_socketpair, &arguments)
+            call(Sockets::Namespaced, libc::SYS_socketpair, &arguments)
         };
         assert_eq!(socket(libc::AF_UNIX, libc::SOCK_STREAM), REJECTED);
         assert_eq!(socket(libc::AF_UNIX, libc::SOCK_DGRAM), REJECTED);
@@ -213,8 +240,8 @@ mod tests {
         assert_eq!(pair(libc::SOCK_STREAM | flags), ALLOWED);
         assert_eq!(pair(libc::SOCK_SEQPACKET), ALLOWED);
         let other = [libc::AF_TIPC.into(), libc::SOCK_STREAM.into(), 0];
-        for network in BOTH {
-            assert_eq!(call(network, libc::SYS_socketpair, &other), REJECTED);
+        for sockets in ALL {
+            assert_eq!(call(sockets, libc::SYS_socketpair, &other), REJECTED);
         }
         // One end of a datagram pair can send to any address.
         assert_eq!(pair(libc::SOCK_DGRAM | flags), REJECTED);
@@ -223,7 +250,7 @@ mod tests {
 
     #[test]
     fn restricted_network_without_namespaces_allows_no_socket() {
-        let filter = filter(Network::Restricted, Level::Landlock);
+        let filter = filter(Sockets::Pairs);
         for domain in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6] {
             let mut data = [0_u8; 64];
             data[..4].copy_from_slice(&number(libc::SYS_socket).to_le_bytes());
@@ -234,10 +261,36 @@ mod tests {
     }
 
     #[test]
+    fn supervised_unix_sockets_have_no_datagrams_and_do_not_connect_by_themselves() {
+        let socket = |domain: i32, kind: i32| {
+            let arguments = [domain.into(), kind.into(), 0];
+            call(Sockets::Supervised, libc::SYS_socket, &arguments)
+        };
+        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        assert_eq!(socket(libc::AF_UNIX, libc::SOCK_STREAM | flags), ALLOWED);
+        assert_eq!(socket(libc::AF_UNIX, libc::SOCK_SEQPACKET), ALLOWED);
+        assert_eq!(socket(libc::AF_UNIX, libc::SOCK_DGRAM), REJECTED);
+        // The kernel makes a datagram socket of it.
+        assert_eq!(socket(libc::AF_UNIX, libc::SOCK_RAW), REJECTED);
+        assert_eq!(socket(libc::AF_INET, libc::SOCK_DGRAM), ALLOWED);
+        assert_eq!(socket(libc::AF_VSOCK, libc::SOCK_STREAM), REJECTED);
+        let option = [3, libc::SOL_SOCKET.into(), 77];
+        for sockets in ALL {
+            let is_supervised = sockets == Sockets::Supervised;
+            let notified = if is_supervised { NOTIFIED } else { ALLOWED };
+            for number in [libc::SYS_connect, libc::SYS_listen] {
+                assert_eq!(call(sockets, number, &[]), notified, "{sockets:?}");
+            }
+            let expected = if is_supervised { REJECTED } else { ALLOWED };
+            assert_eq!(call(sockets, libc::SYS_getsockopt, &option), expected);
+        }
+    }
+
+    #[test]
     fn enabled_network_allows_host_sockets() {
         let socket = |domain: i32| {
             let arguments = [domain.into(), libc::SOCK_STREAM.into(), 0];
-            call(Network::Enabled, libc::SYS_socket, &arguments)
+            call(Sockets::Host, libc::SYS_socket, &arguments)
         };
         assert_eq!(socket(libc::AF_UNIX), ALLOWED);
         assert_eq!(socket(libc::AF_INET), ALLOWED);
@@ -246,10 +299,10 @@ mod tests {
 
     #[test]
     fn terminal_input_injection_is_rejected_with_any_upper_half() {
-        for network in BOTH {
+        for sockets in ALL {
             let ioctl = |command: u64| {
                 let number = number(libc::SYS_ioctl);
-                run(network, NATIVE, number, &[0, command, 0])
+                run(sockets, NATIVE, number, &[0, command, 0])
             };
             assert_eq!(ioctl(libc::TIOCSTI), REJECTED);
             assert_eq!(ioctl(libc::TIOCLINUX), REJECTED);
@@ -260,27 +313,27 @@ mod tests {
 
     #[test]
     fn new_namespaces_are_rejected() {
-        for network in BOTH {
+        for sockets in ALL {
             let user = i64::from(libc::CLONE_NEWUSER | libc::SIGCHLD);
-            assert_eq!(call(network, libc::SYS_clone, &[user]), REJECTED);
+            assert_eq!(call(sockets, libc::SYS_clone, &[user]), REJECTED);
             let thread = i64::from(libc::CLONE_VM | libc::CLONE_THREAD);
-            assert_eq!(call(network, libc::SYS_clone, &[thread]), ALLOWED);
+            assert_eq!(call(sockets, libc::SYS_clone, &[thread]), ALLOWED);
             let mounts = i64::from(libc::CLONE_NEWNS);
-            assert_eq!(call(network, libc::SYS_unshare, &[mounts]), REJECTED);
+            assert_eq!(call(sockets, libc::SYS_unshare, &[mounts]), REJECTED);
             let files = i64::from(libc::CLONE_FILES);
-            assert_eq!(call(network, libc::SYS_unshare, &[files]), ALLOWED);
+            assert_eq!(call(sockets, libc::SYS_unshare, &[files]), ALLOWED);
             // libc falls back to `clone` on ENOSYS.
             let unsupported = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-            assert_eq!(call(network, libc::SYS_clone3, &[]), unsupported);
+            assert_eq!(call(sockets, libc::SYS_clone3, &[]), unsupported);
         }
     }
 
     #[test]
     fn file_mode_is_checked_only_where_the_kernel_uses_it() {
-        for network in BOTH {
+        for sockets in ALL {
             let open = |flags: i32, mode: i64| {
                 let arguments = [libc::AT_FDCWD.into(), 0, flags.into(), mode];
-                call(network, libc::SYS_openat, &arguments)
+                call(sockets, libc::SYS_openat, &arguments)
             };
             let made = libc::O_CREAT | libc::O_WRONLY;
             assert_eq!(open(made, 0o644), ALLOWED);
@@ -288,19 +341,19 @@ mod tests {
             assert_eq!(open(libc::O_TMPFILE | libc::O_RDWR, 0o2755), REJECTED);
             // Without O_CREAT the mode argument is undefined.
             assert_eq!(open(libc::O_RDONLY | libc::O_DIRECTORY, 0o6755), ALLOWED);
-            let chmod = |mode: i64| call(network, libc::SYS_fchmod, &[3, mode]);
+            let chmod = |mode: i64| call(sockets, libc::SYS_fchmod, &[3, mode]);
             assert_eq!(chmod(0o1777), ALLOWED);
             assert_eq!(chmod(0o4000), REJECTED);
             assert_eq!(chmod(0o2775), REJECTED);
             // A set-group-ID directory is allowed.
-            let made = call(network, libc::SYS_mkdirat, &[-100, 0, 0o2775]);
+            let made = call(sockets, libc::SYS_mkdirat, &[-100, 0, 0o2775]);
             assert_eq!(made, ALLOWED);
         }
     }
 
     #[test]
     fn io_uring_ptrace_and_keyrings_are_rejected() {
-        for network in BOTH {
+        for sockets in ALL {
             for number in [
                 libc::SYS_io_uring_setup,
                 libc::SYS_ptrace,
@@ -309,10 +362,10 @@ mod tests {
                 libc::SYS_mount,
                 libc::SYS_bpf,
             ] {
-                assert_eq!(call(network, number, &[]), REJECTED, "{number}");
+                assert_eq!(call(sockets, number, &[]), REJECTED, "{number}");
             }
-            for number in [libc::SYS_openat, libc::SYS_execve, libc::SYS_connect] {
-                assert_eq!(call(network, number, &[]), ALLOWED, "{number}");
+            for number in [libc::SYS_openat, libc::SYS_execve, libc::SYS_bind] {
+                assert_eq!(call(sockets, number, &[]), ALLOWED, "{number}");
             }
         }
     }

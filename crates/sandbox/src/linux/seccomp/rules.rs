@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_long};
 
-use crate::{Level, Network};
+use super::Sockets;
 
 /// A condition on the arguments of a system call.
 #[derive(Copy, Clone, Debug)]
@@ -24,6 +24,14 @@ pub(super) enum Condition {
     },
     /// The argument, masked, is one of these values.
     OneOf {
+        argument: u32,
+        mask: u32,
+        values: &'static [u32],
+    },
+    /// If `if_argument` is `if_value`, the argument, masked, is one of these values.
+    OneOfIf {
+        if_argument: u32,
+        if_value: u32,
         argument: u32,
         mask: u32,
         values: &'static [u32],
@@ -175,7 +183,7 @@ const NAMESPACED_FAMILIES: &[u32] = &[
     libc::AF_NETLINK as u32,
 ];
 
-/// Socket families that are allowed with network access.
+/// Socket families that are allowed with network access, or if unix sockets are supervised.
 const NETWORK_FAMILIES: &[u32] = &[
     libc::AF_UNIX as u32,
     libc::AF_INET as u32,
@@ -189,12 +197,24 @@ const PAIR_FAMILIES: &[u32] = &[libc::AF_UNIX as u32];
 /// Masks the socket type, without SOCK_CLOEXEC and SOCK_NONBLOCK.
 const TYPE_MASK: u32 = 0xf;
 
-/// Socket types of pairs that stay connected. Each message of a datagram socket may have an address of
-/// its own.
-const PAIR_TYPES: &[u32] = &[libc::SOCK_STREAM as u32, libc::SOCK_SEQPACKET as u32];
+/// Types of unix sockets that send to the peer of their connection only. Each message of a datagram
+/// socket may have an address of its own.
+const CONNECTED_TYPES: &[u32] = &[libc::SOCK_STREAM as u32, libc::SOCK_SEQPACKET as u32];
+
+/// A socket option that returns a pidfd of the process that connected, which is the supervisor.
+/// Missing in the `libc` crate.
+const SO_PEERPIDFD: u32 = 77;
+
+/// Returns the system calls that the supervisor performs or records.
+pub(super) fn supervised(sockets: Sockets) -> &'static [c_long] {
+    match sockets {
+        Sockets::Supervised => &[libc::SYS_connect, libc::SYS_listen],
+        Sockets::Pairs | Sockets::Namespaced | Sockets::Host => &[],
+    }
+}
 
 /// Returns the system calls that are allowed only if all their conditions hold.
-pub(super) fn conditional(network: Network, level: Level) -> Vec<(c_long, Vec<Condition>)> {
+pub(super) fn conditional(sockets: Sockets) -> Vec<(c_long, Vec<Condition>)> {
     let families = |values| Condition::OneOf {
         argument: 0,
         mask: u32::MAX,
@@ -236,19 +256,32 @@ pub(super) fn conditional(network: Network, level: Level) -> Vec<(c_long, Vec<Co
         };
         (*call, vec![mode])
     }));
-    let (allowed, types) = match (network, level) {
-        (Network::Restricted, Level::Namespaces) => (NAMESPACED_FAMILIES, Some(PAIR_TYPES)),
-        // Without a namespace, all of them reach the host's network.
-        (Network::Restricted, Level::Landlock) => (&[][..], Some(PAIR_TYPES)),
-        (Network::Enabled, _) => (NETWORK_FAMILIES, None),
+    let allowed = match sockets {
+        Sockets::Pairs => &[],
+        Sockets::Namespaced => NAMESPACED_FAMILIES,
+        Sockets::Supervised | Sockets::Host => NETWORK_FAMILIES,
     };
-    let types = types.map(|values| Condition::OneOf {
-        argument: 1,
-        mask: TYPE_MASK,
-        values,
-    });
-    let pairs = [Some(families(PAIR_FAMILIES)), types];
-    calls.push((libc::SYS_socket, vec![families(allowed)]));
-    calls.push((libc::SYS_socketpair, pairs.into_iter().flatten().collect()));
+    let mut socket = vec![families(allowed)];
+    let mut pair = vec![families(PAIR_FAMILIES)];
+    if sockets != Sockets::Host {
+        let connected_unix = Condition::OneOfIf {
+            if_argument: 0,
+            if_value: libc::AF_UNIX as u32,
+            argument: 1,
+            mask: TYPE_MASK,
+            values: CONNECTED_TYPES,
+        };
+        socket.push(connected_unix);
+        pair.push(connected_unix);
+    }
+    if sockets == Sockets::Supervised {
+        let option = Condition::NoneOf {
+            argument: 2,
+            values: &[SO_PEERPIDFD],
+        };
+        calls.push((libc::SYS_getsockopt, vec![option]));
+    }
+    calls.push((libc::SYS_socket, socket));
+    calls.push((libc::SYS_socketpair, pair));
     calls
 }
