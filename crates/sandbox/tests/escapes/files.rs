@@ -303,3 +303,31 @@ fn process_with_unmaskable_denial_does_not_start() {
     let rejected = fixture.confined(&["list", text(&secret)]);
     assert_eq!((rejected.code(), rejected.stdout().as_str()), (1, ""));
 }
+
+/// A read-only mount doesn't prevent writing to a FIFO; Landlock does.
+#[test]
+fn fifo_that_was_not_granted_cannot_be_written() {
+    let fixture = Fixture::new();
+    let fifo = fixture.outside("fifo");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).expect("create FIFO");
+    // Open for reading and writing, so that no attempt waits for a reader.
+    let reader = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&fifo);
+    let _reader = reader.expect("open");
+    fixture.unconfined(&["write", text(&fifo)]).assert_success();
+    let support = fixture.sandbox().preflight().expect("host is supported");
+    if support.landlock > 0 {
+        fixture
+            .confined(&["write", text(&fifo)])
+            .assert_fails("Permission denied");
+    }
+    // A denied one is hidden with or without Landlock.
+    let fixture = fixture.and(Access::Deny, &fifo);
+    fixture
+        .confined(&["write", text(&fifo)])
+        .assert_fails("Permission denied");
+}

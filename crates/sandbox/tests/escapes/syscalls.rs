@@ -118,6 +118,18 @@ fn newer_mount_calls_are_rejected() {
     }
 }
 
+/// A lease delays `open` in every other process for up to 45 seconds.
+#[test]
+fn leases_are_rejected() {
+    for fixture in [Fixture::new(), Fixture::new().landlock_only()] {
+        let file = fixture.file(fixture.inside("file"));
+        fixture.unconfined(&["lease", text(&file)]).assert_success();
+        fixture
+            .confined(&["lease", text(&file)])
+            .assert_fails("not permitted");
+    }
+}
+
 #[test]
 fn terminal_input_injection_is_rejected() {
     let fixture = Fixture::new();

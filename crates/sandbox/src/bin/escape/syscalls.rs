@@ -44,6 +44,12 @@ pub(crate) fn attempt(arguments: &[&str]) -> io::Result<()> {
         ["by-handle", path] => open_by_handle(path),
         // Looks up a shared memory segment of the host.
         ["shared-memory", key] => call_plain(libc::SYS_shmget, &[number(key)?, 0, 0]),
+        // Delays every process that opens the file for writing.
+        ["lease", path] => {
+            let file = File::open(path)?;
+            let (number, read) = (file.as_raw_fd().into(), libc::F_RDLCK.into());
+            call_plain(libc::SYS_fcntl, &[number, libc::F_SETLEASE.into(), read])
+        }
         ["foreign"] => call_foreign(),
         ["mode", name, mode, path] => set_mode(name, mode, path),
         ["type"] => inject(libc::TIOCSTI as i64),

@@ -287,6 +287,17 @@ mod tests {
     }
 
     #[test]
+    fn leases_are_rejected() {
+        for sockets in ALL {
+            let fcntl = |request: i32| call(sockets, libc::SYS_fcntl, &[3, request.into()]);
+            assert_eq!(fcntl(libc::F_SETLEASE), REJECTED);
+            assert_eq!(fcntl(1040), REJECTED);
+            assert_eq!(fcntl(libc::F_GETLEASE), ALLOWED);
+            assert_eq!(fcntl(libc::F_DUPFD_CLOEXEC), ALLOWED);
+        }
+    }
+
+    #[test]
     fn enabled_network_allows_host_sockets() {
         let socket = |domain: i32| {
             let arguments = [domain.into(), libc::SOCK_STREAM.into(), 0];

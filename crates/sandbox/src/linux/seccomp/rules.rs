@@ -175,6 +175,13 @@ const OPENS: &[(c_long, u32)] = &[
 /// Terminal requests that inject input, which another reader of the terminal would execute.
 const INPUT_INJECTION: &[u32] = &[libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
 
+/// Requests of `fcntl` that make `open` in other processes wait: a lease on a readable file delays
+/// conflicting opens everywhere on the host for up to `/proc/sys/fs/lease-break-time`, 45 seconds.
+const LEASES: &[u32] = &[libc::F_SETLEASE as u32, F_SETDELEG];
+
+/// Linux 6.19. Missing in the `libc` crate.
+const F_SETDELEG: u32 = 1024 + 16;
+
 /// Socket families that are confined by a network namespace. `AF_UNIX` isn't: it reaches every socket
 /// file that is visible, even on a read-only mount. Other families have no namespaces.
 const NAMESPACED_FAMILIES: &[u32] = &[
@@ -226,6 +233,13 @@ pub(super) fn conditional(sockets: Sockets) -> Vec<(c_long, Vec<Condition>)> {
             vec![Condition::NoneOf {
                 argument: 1,
                 values: INPUT_INJECTION,
+            }],
+        ),
+        (
+            libc::SYS_fcntl,
+            vec![Condition::NoneOf {
+                argument: 1,
+                values: LEASES,
             }],
         ),
         (
