@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use outpost_testkit::{Client, Direction, EventLog, FaultyLink, Transport, programs, sh};
+use outpost_testkit::{Client, Direction, EventLog, FaultyLink, Transport, deadline, programs, sh};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::outpost;
@@ -47,6 +48,40 @@ async fn expired_session_leaves_no_daemon() {
     client.cut().await;
     // Only the server itself is left.
     server.tag().alive(1).await;
+}
+
+#[tokio::test]
+async fn lease_does_not_run_while_the_server_is_stopped() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = format!("unix://{}", directory.path().join("s").display());
+    let command = outpost().listen(&socket).args(&["--session-ttl", "4s"]);
+    let server = command.start().await;
+    let owner = server.connect_to(&socket).await;
+    owner.handshake().await;
+    let client = server.connect().await;
+    let hello = client.handshake().await;
+    let session = hello["sessionId"].clone();
+    client.start(sh("p", "exec sleep 1000")).await;
+    client.cut().await;
+    let detached = async {
+        loop {
+            let list = owner.call("session/list", json!({})).await;
+            let mut sessions = list["sessions"].as_array().expect("a list").iter();
+            let found = sessions.find(|entry| entry["sessionId"] == session);
+            if found.expect("the session")["attached"] == false {
+                break;
+            }
+        }
+    };
+    deadline::expect_soon("the end of the connection", detached).await;
+    server.signal(Signal::STOP);
+    // sleep: the server is stopped for longer than the lease
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    server.signal(Signal::CONT);
+    owner.check_alive().await;
+    let back = server.connect().await;
+    resume(&back, json!({"resumeSessionId": session})).await;
+    assert!(back.terminate("p").await, "it still runs");
 }
 
 #[tokio::test]

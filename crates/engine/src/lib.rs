@@ -23,7 +23,7 @@
 //! - `process`: the handle on one process; `stdin`, its input; `actor`, its task
 //! - `output_budget`: the memory of the output that all processes keep
 //! - `shares`: places per peer, for processes, sessions and connections
-//! - `termination`, `closed_processes`: pure state machines
+//! - `termination`, `closed_processes`, `stops`: pure state machines
 
 mod actor;
 mod clock;
@@ -41,6 +41,7 @@ mod session;
 mod shares;
 mod start;
 mod stdin;
+mod stops;
 mod termination;
 
 pub use engine::{Engine, Resume, WorkerExit};

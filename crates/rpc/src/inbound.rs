@@ -205,6 +205,15 @@ impl Inbound {
         self.read_counter.clone()
     }
 
+    /// Starts the time of the silence timeout again.
+    pub fn restart_silence(&mut self) {
+        if let Some(silence) = &mut self.silence {
+            silence.last = Instant::now();
+            let deadline = silence.last + silence.allowed;
+            silence.timer.as_mut().reset(deadline);
+        }
+    }
+
     /// Adds bytes that were read together with the opening handshake.
     pub fn already_received(&mut self, bytes: &[u8]) {
         self.received.extend_from_slice(bytes);

@@ -94,6 +94,12 @@ impl Server {
         self.state.engine.activity().idle_for(span).await;
     }
 
+    /// Measures the time that the server does not run, until it shuts down, so that leases and silent peers
+    /// are not held to it.
+    pub async fn measure_stops(&self) {
+        self.state.engine.measure_stops().await;
+    }
+
     /// Serves one stream of lines until its input ends, or until another connection takes
     /// over its session.
     pub async fn serve_lines(&self, read: ReadHalf, write: WriteHalf) -> ConnectionEnd {

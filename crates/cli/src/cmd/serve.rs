@@ -150,6 +150,7 @@ async fn serve(
         () = server.idle_for(idle_timeout), if config.exit_when_idle.is_some() => tracing::info!("idle timeout; shutting down"),
         name = signals.next() => tracing::info!(signal = name, "shutting down"),
         never = return_freed_memory(&engine) => match never {},
+        () = server.measure_stops() => {}
     }
     tokio::select! {
         all_gone = server.shutdown() => {

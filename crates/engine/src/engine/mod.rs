@@ -2,6 +2,7 @@
 
 mod file_workers;
 mod history;
+mod running_time;
 mod sessions;
 mod start_retries;
 
@@ -30,6 +31,7 @@ use crate::{
     freed_bytes::FreedBytes,
     output_budget::OutputBudget,
     stdin::Stdin,
+    stops::StopMeter,
 };
 
 /// Processes and sessions of one server. Clones share one engine.
@@ -60,6 +62,8 @@ struct Shared {
     /// Counts processes that are starting, running or still readable, and
     /// connections.
     activity: ActivityTracker,
+    /// Leases and retention do not count the time that the server did not run.
+    stops: Mutex<StopMeter>,
     /// All tasks of the engine.
     tasks: TaskTracker,
     /// Cancelled at shutdown, for tasks that only wait for a timer.
@@ -98,6 +102,7 @@ impl Engine {
                 freed: Arc::default(),
                 output_budget,
                 activity: ActivityTracker::new(),
+                stops: Mutex::default(),
                 tasks: TaskTracker::new(),
                 ending: CancellationToken::new(),
             }),
@@ -339,7 +344,7 @@ impl Engine {
             session: session.key(),
         };
         let mut closed = self.shared.closed.lock();
-        closed.push(clock::now(), owner, (session, process), bytes);
+        closed.push(self.now(), owner, (session, process), bytes);
         drop(closed);
         self.shared.closed_added.notify_one();
     }
@@ -351,7 +356,7 @@ impl Engine {
                 |(_, process): &(Session, Process), keep| process.limit_retention(keep);
             let expired = {
                 let mut closed = self.shared.closed.lock();
-                closed.take_expired(clock::now(), limit_retention)
+                closed.take_expired(self.now(), limit_retention)
             };
             if !expired.is_empty() {
                 self.remove_without_leftovers();
@@ -361,7 +366,7 @@ impl Engine {
             tokio::select! {
                 () = self.shared.closed_added.notified() => {}
                 () = self.shared.ending.cancelled() => return,
-                () = clock::until(next) => {}
+                () = self.sleep_until(next) => {}
             }
         }
     }

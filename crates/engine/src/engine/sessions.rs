@@ -5,12 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::time::timeout_at;
-
 use super::Engine;
 use crate::{
     Delivery, Epoch, Link, Peer, Place, Process, ResumeError, Session, SessionId, SessionOptions,
-    Ttl, clock, session::Detached,
+    Ttl, session::Detached,
 };
 
 /// Options of resuming a session.
@@ -106,7 +104,7 @@ impl Engine {
         link: Arc<dyn Link>,
     ) -> Result<(Session, Epoch), ResumeError> {
         let session = self.session(id).ok_or(ResumeError::Gone)?;
-        let epoch = session.resume(clock::now(), resume, link)?;
+        let epoch = session.resume(self.now(), resume, link)?;
         // Keep the retained output for a while, so that the client can read what it missed.
         let processes = session.processes();
         let catch_up = self.shared.limits.catch_up;
@@ -132,7 +130,7 @@ impl Engine {
         let session = self.session(id)?;
         let expires = session.expires();
         expires
-            .is_none_or(|expires| clock::now() < expires)
+            .is_none_or(|expires| self.now() < expires)
             .then_some(session)
     }
 
@@ -147,7 +145,7 @@ impl Engine {
     /// Detaches the caller's connection. The session stays for its lease.
     pub fn detach(&self, session: &Session, epoch: Epoch) {
         let empty_ttl = self.shared.limits.empty_session_ttl;
-        let Some(detached) = session.detach(epoch, clock::now(), empty_ttl) else {
+        let Some(detached) = session.detach(epoch, self.now(), empty_ttl) else {
             return;
         };
         tracing::debug!(session = %session.id(), "session detached");
@@ -162,11 +160,11 @@ impl Engine {
         let engine = self.clone();
         let waiting = session.clone();
         let timer = self.shared.tasks.spawn(async move {
-            let ending = engine.shared.ending.cancelled();
-            if timeout_at(expires.into(), ending).await.is_ok() {
-                return;
+            tokio::select! {
+                () = engine.shared.ending.cancelled() => return,
+                () = engine.sleep_until(Some(expires)) => {}
             }
-            if let Some(ended) = waiting.expire(clock::now()) {
+            if let Some(ended) = waiting.expire(engine.now()) {
                 tracing::info!(session = %waiting.id(), "session expired");
                 engine.shared.sessions.lock().remove(waiting.id());
                 engine.end_all(ended, engine.shared.limits.termination_grace);
@@ -189,7 +187,7 @@ impl Engine {
         }
         for (session, _) in closed {
             let empty_ttl = self.shared.limits.empty_session_ttl;
-            if let Some(expires) = session.shorten_empty_lease(clock::now(), empty_ttl) {
+            if let Some(expires) = session.shorten_empty_lease(self.now(), empty_ttl) {
                 self.end_when_expired(&session, expires);
             }
         }

@@ -165,7 +165,7 @@ impl Link for Connection {
                 // nothing for later: the next rejected resume probes again.
                 () = me.read_counter.changed_from(reads) => {}
                 // The pong may be there, unread, while reads are paused.
-                () = tokio::time::sleep(timeout) => if !me.reads_paused.load(Ordering::Acquire) {
+                () = me.server.engine.sleep(timeout) => if !me.reads_paused.load(Ordering::Acquire) {
                     tracing::debug!(?timeout, "probe failed; dropping the connection");
                     // Treat the session as taken over, so that pending long polls return.
                     me.probe_failed.store(true, Ordering::Release);

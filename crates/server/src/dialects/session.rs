@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use outpost_engine::{Epoch, Link, Resume, Session, SessionOptions, Ttl};
@@ -129,17 +129,18 @@ pub(crate) fn list(connection: &Connection) -> Result<SessionListResult, RpcErro
         )
         .with_kind(ErrorKind::Forbidden));
     }
-    let sessions = connection.server.engine.list_sessions();
+    let engine = &connection.server.engine;
+    let (sessions, now) = (engine.list_sessions(), engine.now());
     Ok(SessionListResult {
-        sessions: sessions.iter().map(entry).collect(),
-        ended_at_start: connection.server.engine.ended_at_start().to_vec(),
+        sessions: sessions.iter().map(|session| entry(session, now)).collect(),
+        ended_at_start: engine.ended_at_start().to_vec(),
     })
 }
 
-fn entry(session: &Session) -> SessionEntry {
+fn entry(session: &Session, now: Instant) -> SessionEntry {
     let left = session
         .expires()
-        .map(|expires| expires.saturating_duration_since(tokio::time::Instant::now().into_std()));
+        .map(|expires| expires.saturating_duration_since(now));
     SessionEntry {
         session_id: session.id().reveal().to_owned(),
         label: session.label(),

@@ -11,3 +11,4 @@ mod leases;
 mod liveness;
 mod peer;
 mod push;
+mod stops;
