@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use outpost_client::{
-    ConnectionState, DeliveryMode, Event, Executor as _, RemoteExecutor, RemoteOptions,
+    ConnectionState, DeliveryMode, Event, Executor as _, ReconnectFailure, RemoteExecutor,
+    RemoteOptions,
 };
 use outpost_testkit::{CountedLines, Direction, FaultyLink, deadline};
 
@@ -127,8 +128,7 @@ async fn pushed_output_is_completed_by_reads() {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_server_fails_every_process() {
     let mut server = outpost().start().await;
-    let mut options = RemoteOptions::default();
-    options.limits.reconnect_timeout = std::time::Duration::from_millis(300);
+    let options = RemoteOptions::default();
     let remote = RemoteExecutor::connect(&server.urls()[0], options)
         .await
         .unwrap();
@@ -153,7 +153,15 @@ async fn killed_server_fails_every_process() {
     }
     let mut state = remote.connection_state();
     let failed = state.wait_for(|now| matches!(now, ConnectionState::Failed { .. }));
-    drop(deadline::expect_soon("the failure", failed).await.unwrap());
+    let failed = deadline::expect_soon("the failure", failed)
+        .await
+        .unwrap()
+        .clone();
+    let ConnectionState::Failed { reason, cause } = failed else {
+        unreachable!("it has failed");
+    };
+    assert_eq!(&*reason, "the server is shutting down");
+    assert_eq!(cause, ReconnectFailure::ShutDown);
     let rejected = remote.start(script(&server, "true")).await.unwrap_err();
     assert!(
         rejected

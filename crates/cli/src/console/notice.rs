@@ -42,21 +42,24 @@ impl Notice {
         let mut state = remote.connection_state();
         // Report a connection that was lost before this call.
         state.mark_changed();
-        let mut lost = false;
+        let escape_key = self.escape_key;
+        let escape_key = escape_key.map_or(String::new(), |key| format!(" ({key})"));
+        let mut before = ConnectionState::Connected;
         while state.changed().await.is_ok() {
             let now = state.borrow_and_update().clone();
-            match now {
-                ConnectionState::Recovering if !lost => {
-                    let escape_key = self
-                        .escape_key
-                        .map_or(String::new(), |key| format!(" ({key})"));
+            match &now {
+                now if *now == before => {}
+                ConnectionState::Unresponsive => {
+                    self.print(&format!("the server does not answer, waiting…{escape_key}"));
+                }
+                ConnectionState::Recovering => {
                     self.print(&format!("connection lost, reconnecting…{escape_key}"));
                 }
-                ConnectionState::Connected if lost => self.print("connected again"),
+                ConnectionState::Connected => self.print("connected again"),
                 // The process fails with the same message.
-                _ => {}
+                ConnectionState::Failed { .. } => {}
             }
-            lost = now == ConnectionState::Recovering;
+            before = now;
         }
         std::future::pending::<()>().await;
     }

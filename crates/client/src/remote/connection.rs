@@ -252,6 +252,11 @@ impl Connection {
         loss.unwrap_or_else(|| Loss::temporary("the connection was lost"))
     }
 
+    /// Returns why the connection was lost, if it was.
+    pub(super) fn loss(&self) -> Option<Loss> {
+        self.loss.get().cloned()
+    }
+
     pub(super) fn is_lost(&self) -> bool {
         self.loss.get().is_some()
     }

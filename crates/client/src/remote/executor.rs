@@ -8,7 +8,7 @@ use outpost_protocol::{
     ServerInfo, SessionCloseParams, SessionCloseResult, SessionEntry, SessionListResult,
     StartParams,
 };
-use tokio::{runtime::Handle as Runtime, sync::watch, time::timeout};
+use tokio::{runtime::Handle as Runtime, sync::watch};
 
 use super::{
     ConnectionState, Dialer, ProcessPeek, RemoteOptions,
@@ -62,17 +62,12 @@ impl RemoteExecutor {
         dialer: Arc<dyn Dialer>,
         options: RemoteOptions,
     ) -> Result<Self, Error> {
-        let within = options.limits.connect_timeout;
         let session = Arc::new(Session::new(dialer, options));
         let table = Arc::new(ProcessTable::new(Arc::clone(&session)));
         // Dropping the future drops the guard, which ends all tasks.
         let guard = Arc::new(SessionGuard { session });
         let reconnector = Reconnector::new(Arc::clone(&table));
-        let connected = timeout(within, reconnector.connect()).await;
-        connected.map_err(|_| Error::TimedOut {
-            attempt: "connecting",
-            within,
-        })??;
+        reconnector.connect().await?;
         Ok(RemoteExecutor { guard, table })
     }
 

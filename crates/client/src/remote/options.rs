@@ -174,6 +174,10 @@ pub struct RemoteLimits {
     pub child_exit_timeout: Duration,
     /// Time without any byte from the server after which a WebSocket counts as lost.
     pub silence_timeout: Duration,
+    /// Time without any byte after which a WebSocket is
+    /// [`Unresponsive`](crate::ConnectionState::Unresponsive), at most twice that. It is pinged in two thirds
+    /// of this time.
+    pub silence_notice: Duration,
     /// Bytes of output retained per process for late readers.
     pub retain_bytes: usize,
     /// Bytes that a process may be ahead of its slowest reader, with acknowledged delivery.
@@ -201,6 +205,7 @@ impl Default for RemoteLimits {
             close_timeout: Duration::from_secs(1),
             child_exit_timeout: Duration::from_secs(7),
             silence_timeout: Duration::from_secs(60),
+            silence_notice: Duration::from_secs(15),
             retain_bytes: 1024 * 1024,
             window_bytes: 1024 * 1024,
             push_window_bytes: 16 * 1024 * 1024,

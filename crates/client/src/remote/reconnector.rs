@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use outpost_protocol::{
-    Delivery, Empty, INITIALIZED, InitializeParams, Method, ReceivedInitializeResult,
+    Delivery, Empty, INITIALIZED, InitializeParams, Method, ReceivedInitializeResult, RpcError,
     TerminateResult, code,
 };
 use tokio::{
@@ -40,11 +40,38 @@ impl Reconnector {
         }
     }
 
-    /// Makes the first connection and starts the tasks that maintain it.
+    /// Makes the first connection within the connect timeout, and starts the tasks that maintain it.
     pub(super) async fn connect(self) -> Result<(), Error> {
         let session = &self.session;
+        let within = session.options.limits.connect_timeout;
+        let mut attached = None;
+        let opened = timeout(within, self.open(&mut attached)).await;
+        let (connection, initialize_result) = opened.unwrap_or_else(|_| {
+            // The server has answered all the time: the session is what is missing.
+            Err(attached.map_or_else(
+                || Error::TimedOut {
+                    attempt: "connecting",
+                    within,
+                },
+                |error| CallError::Rejected(error).into(),
+            ))
+        })?;
+        session.opened(initialize_result);
+        let table = Arc::clone(&self.table);
+        session.tasks.spawn(table.run_acks());
+        let tasks = session.tasks.clone();
+        tasks.spawn(self.run(connection));
+        Ok(())
+    }
+
+    /// Makes a connection and opens or resumes the session on it. Stores the rejection in `attached` while
+    /// another connection has the session.
+    async fn open(
+        &self,
+        attached: &mut Option<RpcError>,
+    ) -> Result<(Arc<Connection>, ReceivedInitializeResult), Error> {
+        let session = &self.session;
         let options = &session.options;
-        let deadline = now() + options.limits.connect_timeout;
         let transport = session.dialer.dial().await;
         let transport = transport.map_err(|source| Error::Unreachable {
             address: session.dialer.name(),
@@ -52,26 +79,18 @@ impl Reconnector {
         })?;
         let connection = session.next_connection();
         receiver::spawn(&self.table, &connection, transport);
-        let initialize_result = loop {
+        loop {
             let resume = options.resume.as_deref();
             let handshake = self.initialize(&connection, resume, options.takeover, BTreeMap::new());
             match handshake.await {
                 // The server may not have noticed yet that the previous connection is gone.
-                Err(CallError::Rejected(error))
-                    if error.code == code::SESSION_ATTACHED
-                        && now() + ATTACHED_DELAY < deadline =>
-                {
+                Err(CallError::Rejected(error)) if error.code == code::SESSION_ATTACHED => {
+                    *attached = Some(error);
                     sleep(ATTACHED_DELAY).await;
                 }
-                response => break response?,
+                response => return Ok((connection, response?)),
             }
-        };
-        session.opened(initialize_result);
-        let table = Arc::clone(&self.table);
-        session.tasks.spawn(table.run_acks());
-        let tasks = session.tasks.clone();
-        tasks.spawn(self.run(connection));
-        Ok(())
+        }
     }
 
     async fn run(self, connection: Arc<Connection>) {
@@ -179,7 +198,8 @@ impl Reconnector {
         // Processes that close from here on are not in the request; they are acknowledged later.
         let from = self.table.resume_from();
         let handshake = self.initialize(connection, Some(id), false, from.clone());
-        handshake.await.map_err(attempt_error)?;
+        let answer = handshake.await;
+        answer.map_err(|error| attempt_error(error, connection.loss()))?;
         self.table.resumed(&from);
         Ok(())
     }
@@ -284,8 +304,8 @@ impl Reconnector {
     }
 }
 
-/// Classifies a failed handshake for the recovery.
-fn attempt_error(error: CallError) -> AttemptError {
+/// Classifies a failed handshake for the recovery, on a connection that may be lost.
+fn attempt_error(error: CallError, loss: Option<Loss>) -> AttemptError {
     AttemptError::Lost(match error {
         CallError::Rejected(error) if error.code == code::SESSION_ATTACHED => {
             return AttemptError::StillAttached;
@@ -293,7 +313,7 @@ fn attempt_error(error: CallError) -> AttemptError {
         CallError::Rejected(error) if error.code == code::OVERLOADED => {
             return AttemptError::Overloaded;
         }
-        CallError::Lost(reason) => Loss::temporary(reason),
+        CallError::Lost(reason) => loss.unwrap_or_else(|| Loss::temporary(reason)),
         CallError::Rejected(error) => Loss::permanent(error.to_string()),
         CallError::InvalidResponse(method, error) => {
             Loss::permanent(format!("invalid response to {method}: {error}"))

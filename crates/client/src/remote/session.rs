@@ -4,7 +4,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -29,6 +29,9 @@ use crate::Error;
 pub enum ConnectionState {
     /// The connection works.
     Connected,
+    /// Nothing was received for a while, although the server was pinged. Calls are still sent. The
+    /// connection either works again, or is replaced when it has been silent for too long.
+    Unresponsive,
     /// The connection is lost and is being replaced. Calls wait.
     Recovering,
     /// The connection can't be replaced. Every call fails.
@@ -48,6 +51,8 @@ pub enum ReconnectFailure {
     Lost,
     /// Another connection has taken over the session.
     TakenOver,
+    /// The server has announced that it shuts down, which ends its sessions.
+    ShutDown,
 }
 
 /// A session and its current connection. Tasks that hold it end when `closing` is cancelled.
@@ -65,8 +70,8 @@ pub(super) struct Session {
     /// Makes generated ids differ from those of other clients of the same session.
     id_prefix: String,
     last_id: AtomicU64,
-    /// Whether another connection has taken over the session.
-    pub(super) taken_over: AtomicBool,
+    /// Why the server ended the session, if it has said so.
+    pub(super) ended_by_server: OnceLock<ReconnectFailure>,
     pub(super) tasks: TaskTracker,
     pub(super) closing: CancellationToken,
 }
@@ -84,7 +89,7 @@ impl Session {
             host_info: OnceCell::new(),
             id_prefix: random[..8].to_owned(),
             last_id: AtomicU64::new(0),
-            taken_over: AtomicBool::new(false),
+            ended_by_server: OnceLock::new(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
         }
@@ -108,7 +113,7 @@ impl Session {
         loop {
             let now = state.borrow_and_update().clone();
             match now {
-                ConnectionState::Connected => {
+                ConnectionState::Connected | ConnectionState::Unresponsive => {
                     let current = self.current.lock().clone();
                     // A lost connection is about to be replaced.
                     if let Some(connection) = current.filter(|current| !current.is_lost()) {
@@ -128,17 +133,33 @@ impl Session {
 
     /// Returns the current connection if the session is connected.
     pub(super) fn connection_now(&self) -> Option<Arc<Connection>> {
-        let connected = *self.state.borrow() == ConnectionState::Connected;
+        let connected = matches!(
+            *self.state.borrow(),
+            ConnectionState::Connected | ConnectionState::Unresponsive
+        );
         self.current.lock().clone().filter(|_| connected)
+    }
+
+    /// Reports whether the current connection receives anything.
+    pub(super) fn set_responsive(&self, connection: &Connection, responsive: bool) {
+        let (before, after) = if responsive {
+            (ConnectionState::Unresponsive, ConnectionState::Connected)
+        } else {
+            (ConnectionState::Connected, ConnectionState::Unresponsive)
+        };
+        self.state.send_if_modified(|state| {
+            let changes = *state == before && self.is_current(connection);
+            if changes {
+                *state = after;
+            }
+            changes
+        });
     }
 
     /// Marks the session as failed.
     pub(super) fn fail(&self, reason: &Arc<str>) {
-        let cause = if self.taken_over.load(Ordering::Acquire) {
-            ReconnectFailure::TakenOver
-        } else {
-            ReconnectFailure::Lost
-        };
+        let cause = self.ended_by_server.get().copied();
+        let cause = cause.unwrap_or(ReconnectFailure::Lost);
         self.state.send_replace(ConnectionState::Failed {
             reason: Arc::clone(reason),
             cause,

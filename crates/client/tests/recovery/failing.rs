@@ -102,6 +102,77 @@ async fn taken_over_client_does_not_reconnect() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn shutdown_of_the_server_fails_at_once() {
+    let mut sim = Sim::new();
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let process = started(&remote, &mut connection, "p").await;
+    let before = Instant::now();
+    connection.close(1001).await;
+    assert_eq!(
+        summarize(&process).await,
+        ["exec-server transport disconnected: the server is shutting down"]
+    );
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    assert_eq!(sim.dialer().dials.load(Ordering::SeqCst), 1);
+    let cause = match &*remote.connection_state().borrow() {
+        ConnectionState::Failed { cause, .. } => *cause,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(cause, ReconnectFailure::ShutDown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_during_a_resume_fails_at_once() {
+    let mut sim = Sim::new();
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let process = started(&remote, &mut connection, "p").await;
+    drop(connection);
+    let mut connection = sim.accept().await;
+    connection.expect_request("initialize").await;
+    connection.close(1001).await;
+    let text =
+        "exec-server transport disconnected: the connection ended; the server is shutting down";
+    assert_eq!(summarize(&process).await, [text]);
+    assert_eq!(sim.dialer().dials.load(Ordering::SeqCst), 2);
+    drop(remote);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_server_is_reported_before_the_connection_is_lost() {
+    let mut sim = Sim::new();
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let mut state = remote.connection_state();
+    let before = Instant::now();
+    let silent = state.wait_for(|now| *now == ConnectionState::Unresponsive);
+    drop(soon("the notice", silent).await.unwrap());
+    let took = before.elapsed();
+    assert!(took <= Duration::from_secs(30), "{took:?}");
+    // Any byte shows that it is alive.
+    connection
+        .send(serde_json::json!({"method": "anything"}))
+        .await;
+    let alive = state.wait_for(|now| *now == ConnectionState::Connected);
+    drop(soon("the byte", alive).await.unwrap());
+    let before = Instant::now();
+    let lost = state.wait_for(|now| *now == ConnectionState::Recovering);
+    drop(soon("the loss", lost).await.unwrap());
+    assert_eq!(before.elapsed().as_secs(), 60);
+    drop(connection);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_answers_pings_is_not_reported() {
+    let mut sim = Sim::new();
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let state = remote.connection_state();
+    let answering = connection.answer_pings();
+    let waited = tokio::time::timeout(Duration::from_secs(300), answering).await;
+    assert!(waited.is_err(), "the connection stays");
+    assert_eq!(*state.borrow(), ConnectionState::Connected);
+    assert!(!state.has_changed().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
 async fn connection_without_session_fails_at_once() {
     let reached_once = Sim::once();
     let without_session = Sim::new();

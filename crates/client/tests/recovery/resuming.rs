@@ -2,7 +2,9 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use outpost_client::{ConnectionState, Error, Executor as _, Lease, RemoteOptions, Signal};
+use outpost_client::{
+    ConnectionState, Error, Executor as _, Lease, RemoteExecutor, RemoteOptions, Signal,
+};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -101,11 +103,41 @@ async fn attached_session_is_requested_again_on_the_same_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rejection_wins_over_the_connect_timeout() {
+    for round_trip in [0, 200, 1000, 4000, 9000] {
+        let mut sim = Sim::new();
+        let options = RemoteOptions::default().resume(SESSION);
+        let connecting = RemoteExecutor::with_dialer(sim.shared_dialer(), options);
+        let rejecting = async {
+            let mut connection = sim.accept().await;
+            loop {
+                let hello = connection.expect_request("initialize").await;
+                // sleep: the delay of the link, in paused time
+                tokio::time::sleep(Duration::from_millis(round_trip)).await;
+                let text = format!("session {SESSION} is already attached to another connection");
+                connection.reject(&hello, -32010, &text).await;
+            }
+        };
+        let before = Instant::now();
+        let connected = tokio::select! {
+            connected = connecting => connected,
+            () = rejecting => unreachable!("it ends with the test"),
+        };
+        let error = connected.map(drop).unwrap_err();
+        assert!(
+            matches!(error, Error::Rejected { code: -32010, .. }),
+            "{round_trip} ms: {error}"
+        );
+        assert!(before.elapsed() <= Duration::from_secs(11));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn events_of_older_connections_are_ignored() {
     let mut sim = Sim::new();
     let (remote, mut old) = sim.connect(full_server()).await;
     let process = started(&remote, &mut old, "p").await;
-    old.close(1001).await;
+    old.close(1011).await;
     old.output("p", 1, b"late").await;
     // A connection that never becomes current, because its handshake times out.
     let mut silent = sim.accept().await;

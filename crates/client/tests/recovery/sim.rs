@@ -222,6 +222,17 @@ impl SimConnection {
         }
     }
 
+    /// Answers pings until the connection ends.
+    pub(crate) async fn answer_pings(&mut self) {
+        while let Ok(Some(received)) = self.inbound.next().await {
+            if let Received::Ping(payload) = received {
+                let length = u8::try_from(payload.len()).expect("a short payload");
+                let frame = [&[0x8a, length], &payload[..]].concat();
+                let _ = self.outgoing.write_all(&frame).await;
+            }
+        }
+    }
+
     /// Waits until the client has closed the connection.
     pub(crate) async fn wait_closed(&mut self) {
         soon("the end of the connection", async {

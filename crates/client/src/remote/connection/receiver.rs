@@ -1,9 +1,6 @@
 //! The task that reads a connection: completes requests, dispatches notifications.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use outpost_journal::{Chunk, Event, Exit, Seq, StreamEnd};
@@ -12,15 +9,20 @@ use outpost_protocol::{
     PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited, RequestId, RpcError,
     encode_error, parse_params,
 };
-use outpost_rpc::{CloseReason, Framing, Inbound, InboundError, OutgoingMessage, Received, outbox};
+use outpost_rpc::{
+    CloseReason, Framing, Inbound, InboundError, OutgoingMessage, PeerActivity, Received, outbox,
+};
 use serde_json::value::RawValue;
 use tokio::{process::Child, task::JoinSet};
 
 use super::{CallError, Connection, PendingRequest, dial::Transport};
 use crate::{
     error::error_data,
-    remote::{process_table::ProcessTable, recovery::Loss},
+    remote::{ReconnectFailure, process_table::ProcessTable, recovery::Loss, session::Session},
 };
+
+/// WebSocket close code of a server that shuts down.
+const GOING_AWAY: u16 = 1001;
 
 /// WebSocket close code of a server whose session another connection has taken over.
 const TAKEN_OVER: u16 = 4001;
@@ -49,6 +51,8 @@ pub(crate) fn spawn(table: &Arc<ProcessTable>, connection: &Arc<Connection>, tra
     inbound.already_received(&early);
     let options = outbox::WriterOptions {
         close_timeout: limits.close_timeout,
+        // A healthy server answers within the time of the notice.
+        ping_interval: limits.silence_notice * 2 / 3,
         ..outbox::WriterOptions::default()
     };
     let outbox = connection.outbox.clone();
@@ -59,6 +63,7 @@ pub(crate) fn spawn(table: &Arc<ProcessTable>, connection: &Arc<Connection>, tra
         table: Arc::clone(table),
         connection: Arc::clone(connection),
         inbound,
+        pinged: silence_timeout.is_some(),
         writer,
         child,
     };
@@ -69,6 +74,8 @@ struct Receiver {
     table: Arc<ProcessTable>,
     connection: Arc<Connection>,
     inbound: Inbound,
+    /// The server answers pings; not on stdio.
+    pinged: bool,
     /// The task that writes. Empty once it has been joined.
     writer: JoinSet<()>,
     /// The server, if it was launched for this connection.
@@ -80,8 +87,11 @@ impl Receiver {
         let table = Arc::clone(&self.table);
         let session = &table.session;
         let limits = &session.options.limits;
+        let activity = self.pinged.then(|| self.inbound.read_counter());
+        let connection = Arc::clone(&self.connection);
         let loss = tokio::select! {
             loss = self.receive() => loss,
+            never = watch_silence(session, &connection, activity) => match never {},
             () = session.closing.cancelled() => {
                 // Sends a close frame after everything that is queued.
                 self.connection.outbox.close(CloseReason::Normal);
@@ -127,8 +137,21 @@ impl Receiver {
                     Err(format!("failed to hold a message: {NoMemory}"))
                 }
                 Ok(Some(Received::Close(Some(TAKEN_OVER)))) => {
-                    self.table.session.taken_over.store(true, Ordering::Release);
+                    let _ = self
+                        .table
+                        .session
+                        .ended_by_server
+                        .set(ReconnectFailure::TakenOver);
                     return Loss::permanent("the session was taken over by another connection");
+                }
+                Ok(Some(Received::Close(Some(GOING_AWAY)))) => {
+                    // Its sessions end with it, so that there is nothing to come back to.
+                    let _ = self
+                        .table
+                        .session
+                        .ended_by_server
+                        .set(ReconnectFailure::ShutDown);
+                    return Loss::permanent("the server is shutting down");
                 }
                 Ok(Some(Received::Close(code))) => {
                     let code = code.map_or_else(String::new, |code| format!(" with code {code}"));
@@ -297,6 +320,26 @@ impl Receiver {
             }
             PendingRequest::Terminate(id) => self.table.termination_confirmed(&id),
             PendingRequest::Ignored => {}
+        }
+    }
+}
+
+/// Reports a server that sends nothing although it is pinged, and when it sends again.
+async fn watch_silence(
+    session: &Session,
+    connection: &Connection,
+    activity: Option<PeerActivity>,
+) -> Infallible {
+    let Some(activity) = activity else {
+        return std::future::pending().await;
+    };
+    loop {
+        let count = activity.count();
+        tokio::time::sleep(session.options.limits.silence_notice).await;
+        if activity.count() == count {
+            session.set_responsive(connection, false);
+            activity.changed_from(count).await;
+            session.set_responsive(connection, true);
         }
     }
 }
