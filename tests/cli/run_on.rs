@@ -1,10 +1,15 @@
 //! Tests `outpost run --on`.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
-use outpost_testkit::{CountedLines, Direction, FaultyLink, TestTag, Transport, deadline};
+use outpost_testkit::{
+    CountedLines, Direction, FaultyLink, Server, TestTag, Transport, deadline, sh,
+};
 use rustix::process::Signal;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, ChildStdout};
 
 use super::{command, finish, outcome, send, text};
 use crate::outpost;
@@ -175,4 +180,84 @@ async fn exit_code_names_the_signal_that_ended_a_reconnect() {
         }
         assert_eq!(finish(child).await.status.code(), Some(code));
     }
+}
+
+/// Starts a command on a server that waits for the file `go`. Returns once it runs.
+async fn waiting(url: &str, go: &Path, tag: &TestTag) -> (Child, BufReader<ChildStdout>) {
+    let go = go.display();
+    let script =
+        format!("echo ready; while [ ! -e {go} ]; do sleep 0.02; done; echo done; exec sleep 1000");
+    let args = ["run", "--on", url, "--", "sh", "-c", &script];
+    let mut child = command(&args, tag).spawn().expect("spawn");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    assert_eq!(line(&mut stdout).await, "ready\n");
+    (child, stdout)
+}
+
+async fn line(stream: &mut (impl AsyncBufRead + Unpin)) -> String {
+    let mut line = String::new();
+    let read = stream.read_line(&mut line);
+    deadline::expect_soon("a line", read).await.expect("UTF-8");
+    line
+}
+
+/// Waits until a line is in the server's log so many times.
+async fn logged(server: &Server, text: &str, times: usize) {
+    deadline::poll_until(text, || {
+        let count = server.stderr().matches(text).count();
+        (count >= times).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn stopped_program_keeps_its_command() {
+    let args = ["--session-ttl", "200ms", "--log-level", "debug"];
+    let server = outpost().args(&args).start().await;
+    let link = FaultyLink::to(server.address()).await;
+    let dir = tempfile::tempdir().unwrap();
+    let (go, tag) = (dir.path().join("go"), TestTag::new());
+    let (mut child, mut stdout) = waiting(link.url(), &go, &tag).await;
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    send(&child, Signal::TSTP);
+    let message = "outpost: stopped; the server keeps the command for 24 h\n";
+    assert_eq!(line(&mut stderr).await, message);
+    let pid = child.id().expect("it runs");
+    deadline::poll_until("the stop", || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.starts_with(" T").then_some(())
+    })
+    .await;
+    // The server does so after a minute of silence.
+    link.cut().await;
+    let other = server.client().await;
+    other.start(sh("p", "exec sleep 1000")).await;
+    other.cut().await;
+    logged(&server, "session expired", 1).await;
+    send(&child, Signal::CONT);
+    fs::write(&go, "").unwrap();
+    assert_eq!(line(&mut stdout).await, "done\n");
+    // The lease is short again.
+    logged(&server, "session lease changed", 2).await;
+    child.kill().await.expect("it runs");
+    server.tag().alive(1).await;
+    tag.gone().await;
+}
+
+#[tokio::test]
+async fn program_is_not_stopped_if_the_server_would_end_the_command() {
+    let server = outpost().args(&["--max-session-ttl", "1h"]).start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let (go, tag) = (dir.path().join("go"), TestTag::new());
+    let (mut child, mut stdout) = waiting(&server.urls()[0], &go, &tag).await;
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    send(&child, Signal::TSTP);
+    let message = line(&mut stderr).await;
+    let expected = "outpost: not stopped, because the server would end the command: ";
+    assert!(message.starts_with(expected), "{message}");
+    fs::write(&go, "").unwrap();
+    assert_eq!(line(&mut stdout).await, "done\n");
+    send(&child, Signal::TERM);
+    assert_eq!(finish(child).await.status.code(), Some(143));
+    tag.gone().await;
 }

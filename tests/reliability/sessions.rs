@@ -85,6 +85,29 @@ async fn lease_does_not_run_while_the_server_is_stopped() {
 }
 
 #[tokio::test]
+async fn lease_can_be_changed() {
+    let server = outpost().args(&["--session-ttl", "1h"]).start().await;
+    let client = server.client().await;
+    let lease = async |params| client.call("session/lease", params).await;
+    let hour = json!({"detachedTtlMs": 3_600_000});
+    assert_eq!(lease(json!({})).await, hour);
+    assert_eq!(lease(json!({"detachedTtlMs": 200})).await, hour);
+    let short = json!({"detachedTtlMs": 200});
+    assert_eq!(lease(json!({})).await, short);
+    for too_long in [Value::Null, json!(86_400_001)] {
+        let params = json!({"detachedTtlMs": too_long});
+        let error = client.call_fails("session/lease", params).await;
+        assert_eq!(error.code, -32602, "{error:?}");
+    }
+    assert_eq!(lease(json!({})).await, short);
+    client.start(sh("p", programs::DAEMON)).await;
+    client.wait_output("p", "ready").await;
+    client.cut().await;
+    // Only the server itself is left.
+    server.tag().alive(1).await;
+}
+
+#[tokio::test]
 async fn closed_session_leaves_nothing_when_answered() {
     let server = outpost().start().await;
     let client = server.client().await;

@@ -165,6 +165,7 @@ methods! {
     EnvironmentStatus    "environment/status"     EnvironmentStatus Control   (Empty) -> (StatusResult);
     SessionClose         "session/close"          Exec              Free      (SessionCloseParams) -> (SessionCloseResult);
     SessionList          "session/list"           Exec              Free      (Empty) -> (SessionListResult);
+    SessionLease         "session/lease"          Exec              Control   (SessionLeaseParams) -> (SessionLeaseResult);
     ConfigRead           "config/read"            App               Free      (ConfigReadParams) -> (ConfigReadResult);
     FsReadFile           "fs/readFile"            Filesystem        Keyed     (FsReadFileParams) -> (FsReadFileResult);
     FsOpen               "fs/open"                Filesystem        Keyed     (FsOpenParams) -> (FsOpenResult);

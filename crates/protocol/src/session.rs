@@ -168,7 +168,7 @@ pub struct ServerCapabilities {
     pub signals: bool,
     /// `timeoutMs` of `process/start`.
     pub timeouts: bool,
-    /// `process/list`, and `session/close` of the own session.
+    /// `process/list`, and `session/close` and `session/lease` of the own session.
     pub process_list: bool,
     /// `session/list`, and `session/close` of other sessions.
     pub session_list: bool,
@@ -203,6 +203,25 @@ pub struct SessionCloseResult {
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub still_alive: Vec<String>,
+}
+
+/// Params of `session/lease`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionLeaseParams {
+    /// The lifetime of the caller's session without a connection, from now on; `null` is until it is
+    /// closed. Absent: it stays as it is.
+    #[serde(default, skip_serializing_if = "Override::is_unspecified")]
+    #[schemars(with = "Option<u64>")]
+    pub detached_ttl_ms: Override<u64>,
+}
+
+/// Result of `session/lease`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionLeaseResult {
+    /// The lifetime before the request; `null` is until the session is closed.
+    pub detached_ttl_ms: Option<u64>,
 }
 
 /// Result of `session/list`.

@@ -154,6 +154,8 @@ async fn attach_stdio(
         stdin: (terminal && running)
             .then(|| StdinForwarder::read(Some(EscapeKey::Detach(args.detach_key)))),
         since: found.entry.next_seq,
+        // Its lease is long already.
+        held_while_stopped: false,
         on_leave: OnLeave::Detach,
         until: None,
         notice: Notice::next_to(raw_mode.as_ref(), None),

@@ -323,6 +323,7 @@ async fn attach_stdio(
     signals: &mut Signals,
 ) -> anyhow::Result<Outcome> {
     let remote = target.remote.as_ref();
+    let on = args.on.on.as_deref();
     // In raw mode the output must be shown on this terminal.
     let raw_mode = if args.tty && stdout().is_terminal() {
         RawMode::set()?
@@ -345,6 +346,7 @@ async fn attach_stdio(
         tty: args.tty,
         stdin: wanted.then(|| StdinForwarder::read(escape_key)),
         since: 0,
+        held_while_stopped: on.is_some_and(|on| !on.starts_with(LAUNCHED)),
         on_leave: OnLeave::Terminate,
         until,
         notice: Notice::next_to(raw_mode.as_ref(), hint),

@@ -20,6 +20,8 @@ pub(crate) struct Attachment<'a> {
     pub(crate) stdin: Option<StdinForwarder>,
     /// Events with a lower number happened before attaching.
     pub(crate) since: u64,
+    /// Whether the session must outlast a stop of this program by SIGTSTP.
+    pub(crate) held_while_stopped: bool,
     /// Fate of the process when this program is asked to exit.
     pub(crate) on_leave: OnLeave,
     /// Deadline of the process, in case the server doesn't enforce it.

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use anyhow::Context;
-use outpost_client::{ConnectionState, Process, Signal, Terminate};
+use outpost_client::{ConnectionState, Lease, Process, Signal, Terminate};
 use tokio::{
     signal::unix::{Signal as UnixSignal, SignalKind, signal},
     sync::watch,
@@ -12,11 +12,16 @@ use tokio::{
 };
 
 use super::{Attachment, Outcome, window_size};
+use crate::render::errors;
 
 /// Grace period of a termination.
 const GRACE: Duration = Duration::from_secs(2);
 /// Timeout for writing the last output of a killed process.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+/// Lease of the session while this program is stopped: the default maximum of a server.
+const STOPPED_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Timeout for the server to change the lease.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of signals in flight; more would carry no information.
 const MAX_IN_FLIGHT: usize = 16;
 
@@ -94,6 +99,7 @@ impl Signals {
         tokio::select! {
             outcome = self.end_signals.forward(to, exited, &mut self.interrupted) => outcome,
             never = forward_size(&mut self.window, to) => match never {},
+            never = stop_on_request(to) => match never {},
         }
     }
 }
@@ -173,6 +179,44 @@ async fn forward_size(window: &mut UnixSignal, to: &Attachment<'_>) -> Infallibl
             let _ = to.process.resize(rows, cols).await;
         }
     }
+}
+
+/// Stops this program on Ctrl-Z. Stopped, it doesn't answer the server, which would drop the
+/// connection after a minute and end the command with the session's lease. So the server is asked to
+/// keep the session for longer; if it can't, this program continues.
+///
+/// A launched server is stopped by the same Ctrl-Z and needs none of this. SIGSTOP can't be handled.
+async fn stop_on_request(to: &Attachment<'_>) -> Infallible {
+    let stop_signal = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
+    let (Some(remote), true) = (to.remote, to.held_while_stopped) else {
+        return std::future::pending().await;
+    };
+    let Ok(mut stop) = signal(stop_signal) else {
+        return std::future::pending().await;
+    };
+    while stop.recv().await.is_some() {
+        match timeout(LEASE_TIMEOUT, remote.set_lease(Lease::For(STOPPED_LEASE))).await {
+            Ok(Ok(before)) => {
+                let hours = STOPPED_LEASE.as_secs() / 3600;
+                to.notice.print(&format!(
+                    "stopped; the server keeps the command for {hours} h"
+                ));
+                let own = rustix::process::getpid();
+                // Returns after SIGCONT.
+                let _ = rustix::process::kill_process(own, rustix::process::Signal::STOP);
+                // If the session is gone, the process fails with the reason.
+                let _ = remote.set_lease(before).await;
+            }
+            Ok(Err(error)) => to.notice.print(&format!(
+                "not stopped, because the server would end the command: {}",
+                errors::client_message(&error)
+            )),
+            Err(_) => to
+                .notice
+                .print("not stopped, because the server doesn't respond and would end the command"),
+        }
+    }
+    std::future::pending().await
 }
 
 /// Kills the process, and waits a moment for its last output. The exit arrives earlier unless the

@@ -1,17 +1,17 @@
 //! The remote executor.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use outpost_journal::Seq;
 use outpost_protocol::{
     Empty, EndedProcess, HostInfo, ListResult, Method, ProcessEntry, ServerCapabilities,
-    ServerInfo, SessionCloseParams, SessionCloseResult, SessionEntry, SessionListResult,
-    StartParams,
+    ServerInfo, SessionCloseParams, SessionCloseResult, SessionEntry, SessionLeaseParams,
+    SessionLeaseResult, SessionListResult, StartParams,
 };
 use tokio::{runtime::Handle as Runtime, sync::watch};
 
 use super::{
-    ConnectionState, Dialer, ProcessPeek, RemoteOptions,
+    ConnectionState, Dialer, Lease, ProcessPeek, RemoteOptions,
     connection::dial::{LaunchDialer, UrlDialer},
     http,
     process::RemoteBackend,
@@ -133,6 +133,22 @@ impl RemoteExecutor {
         self.table
             .fail_all(&Error::disconnected("the session was closed"));
         all_gone(closed)
+    }
+
+    /// Sets how long the session lasts without a connection, and returns its previous lease.
+    /// `ServerDefault` changes nothing. A lease of the options is set again by each reconnect. The
+    /// server must announce `processList`.
+    pub async fn set_lease(&self, lease: Lease) -> Result<Lease, Error> {
+        require(self.capabilities().process_list, "processList")?;
+        let params = SessionLeaseParams {
+            detached_ttl_ms: lease.into(),
+        };
+        let session = self.session();
+        let before: SessionLeaseResult = session.call(Method::SessionLease, &params).await?;
+        Ok(match before.detached_ttl_ms {
+            Some(millis) => Lease::For(Duration::from_millis(millis)),
+            None => Lease::UntilClosed,
+        })
     }
 
     /// Closes another session, terminates its processes and waits until they have ended. Only for

@@ -64,6 +64,10 @@ impl Lease {
         self.epoch
     }
 
+    pub(crate) fn ttl(&self) -> Ttl {
+        self.ttl
+    }
+
     pub(crate) fn set_ttl(&mut self, ttl: Ttl) {
         self.ttl = ttl;
     }

@@ -8,7 +8,7 @@ use std::{
 use outpost_types::Delivery;
 use tokio::task::AbortHandle;
 
-use super::{Detached, Epoch, Link, ResumeError, Session, handle::State, lease::Lease};
+use super::{Detached, Epoch, Link, ResumeError, Session, Ttl, handle::State, lease::Lease};
 use crate::{Process, Resume};
 
 impl Session {
@@ -50,6 +50,17 @@ impl Session {
             _ => {}
         }
         resumed
+    }
+
+    /// Sets how long the session stays without a connection, from the next time it is detached.
+    /// Returns the previous value; without a new one, nothing changes.
+    pub fn set_ttl(&self, ttl: Option<Ttl>) -> Ttl {
+        let mut state = self.state();
+        let previous = state.lease.ttl();
+        if let Some(ttl) = ttl {
+            state.lease.set_ttl(ttl);
+        }
+        previous
     }
 
     /// Detaches the connection. Returns how long the session stays, or `None` if the connection

@@ -17,41 +17,42 @@ fn table() {
         .collect();
     insta::assert_snapshot!(rows, @r#"
     Initialize initialize family="handshake" lane=Handshake
-    ProcessStart process/start family="exec" lane=Process
-    ProcessRead process/read family="exec" lane=Process
-    ProcessWrite process/write family="exec" lane=Process
+    ProcessStart process/start family="exec" lane=Keyed
+    ProcessRead process/read family="exec" lane=Keyed
+    ProcessWrite process/write family="exec" lane=Keyed
     ProcessSignal process/signal family="exec" lane=Control
     ProcessTerminate process/terminate family="exec" lane=Control
     ProcessResize process/resize family="exec" lane=Control
     ProcessList process/list family="exec" lane=Free
-    ProcessSpawn process/spawn family="app-server" lane=Process
-    ProcessWriteStdin process/writeStdin family="app-server" lane=Process
+    ProcessSpawn process/spawn family="app-server" lane=Keyed
+    ProcessWriteStdin process/writeStdin family="app-server" lane=Keyed
     ProcessResizePty process/resizePty family="app-server" lane=Control
     ProcessKill process/kill family="app-server" lane=Control
-    CommandExec command/exec family="app-server" lane=Process
-    CommandExecWrite command/exec/write family="app-server" lane=Process
+    CommandExec command/exec family="app-server" lane=Keyed
+    CommandExecWrite command/exec/write family="app-server" lane=Keyed
     CommandExecResize command/exec/resize family="app-server" lane=Control
     CommandExecTerminate command/exec/terminate family="app-server" lane=Control
     EnvironmentInfo environment/info family="environment info" lane=Control
     EnvironmentStatus environment/status family="environment status" lane=Control
     SessionClose session/close family="exec" lane=Free
     SessionList session/list family="exec" lane=Free
+    SessionLease session/lease family="exec" lane=Control
     ConfigRead config/read family="app-server" lane=Free
-    FsReadFile fs/readFile family="filesystem" lane=Process
-    FsOpen fs/open family="filesystem" lane=Process
-    FsReadBlock fs/readBlock family="filesystem" lane=Process
+    FsReadFile fs/readFile family="filesystem" lane=Keyed
+    FsOpen fs/open family="filesystem" lane=Keyed
+    FsReadBlock fs/readBlock family="filesystem" lane=Keyed
     FsClose fs/close family="filesystem" lane=Control
-    FsWriteFile fs/writeFile family="filesystem" lane=Process
-    FsCreateDirectory fs/createDirectory family="filesystem" lane=Process
-    FsGetMetadata fs/getMetadata family="filesystem" lane=Process
-    FsCanonicalize fs/canonicalize family="filesystem" lane=Process
-    FsReadDirectory fs/readDirectory family="filesystem" lane=Process
-    FsWalk fs/walk family="filesystem" lane=Process
-    FsRemove fs/remove family="filesystem" lane=Process
-    FsCopy fs/copy family="filesystem" lane=Process
-    FsCreateStream fs/createStream family="filesystem" lane=Process
-    FsWriteBlock fs/writeBlock family="filesystem" lane=Process
-    FsCommit fs/commit family="filesystem" lane=Process
+    FsWriteFile fs/writeFile family="filesystem" lane=Keyed
+    FsCreateDirectory fs/createDirectory family="filesystem" lane=Keyed
+    FsGetMetadata fs/getMetadata family="filesystem" lane=Keyed
+    FsCanonicalize fs/canonicalize family="filesystem" lane=Keyed
+    FsReadDirectory fs/readDirectory family="filesystem" lane=Keyed
+    FsWalk fs/walk family="filesystem" lane=Keyed
+    FsRemove fs/remove family="filesystem" lane=Keyed
+    FsCopy fs/copy family="filesystem" lane=Keyed
+    FsCreateStream fs/createStream family="filesystem" lane=Keyed
+    FsWriteBlock fs/writeBlock family="filesystem" lane=Keyed
+    FsCommit fs/commit family="filesystem" lane=Keyed
     HttpRequest http/request family="http" lane=Free
     "#);
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use outpost_protocol::{
     Confinement, Delivery, Empty, EnvPolicy, Inherit, InitializeParams, InvalidParams, Override,
-    PathUri, ReadParams, ResizeParams, SessionCloseParams, Signal, SignalParams, StartParams,
-    TerminalSize, TerminateParams, WriteParams, parse_params,
+    PathUri, ReadParams, ResizeParams, SessionCloseParams, SessionLeaseParams, Signal,
+    SignalParams, StartParams, TerminalSize, TerminateParams, WriteParams, parse_params,
 };
 use outpost_types::sandbox::{FileSystem, Network};
 use serde::de::DeserializeOwned;
@@ -213,6 +213,8 @@ fn null_is_allowed_exactly_for_optional_members() {
     check::<WriteParams>(&process, &["chunk", "writeId", "closeStdin"]);
     check::<SignalParams>(&json!({"processId": "p", "signal": "kill"}), &["sessionId"]);
     check::<SessionCloseParams>(&json!({}), &["sessionId"]);
+    // Here `null` isn't the same as nothing.
+    check::<SessionLeaseParams>(&json!({}), &[]);
     check::<TerminateParams>(&process, &["graceMs", "tree", "sessionId"]);
     check::<ResizeParams>(
         &json!({"processId": "p", "size": {"rows": 1, "cols": 1}}),

@@ -100,6 +100,9 @@ impl Dispatch {
                 Some(())
             }
             Method::SessionList => request.respond_now(|Empty {}| session::list(&self.connection)),
+            Method::SessionLease => {
+                request.respond_now(|params| session::set_lease(&caller, params))
+            }
             Method::SessionClose => {
                 let (params, reply) = request.parse::<SessionCloseParams>()?;
                 let caller = caller.for_session(params.session_id.as_deref());

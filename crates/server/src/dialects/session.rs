@@ -1,4 +1,4 @@
-//! `initialize`, `session/close` and `session/list`.
+//! `initialize`, `session/close`, `session/lease` and `session/list`.
 
 use std::{
     sync::Arc,
@@ -8,7 +8,8 @@ use std::{
 use outpost_engine::{Epoch, Link, Resume, Session, SessionOptions, Ttl};
 use outpost_protocol::{
     ErrorKind, InitializeParams, InitializeResult, Override, PROTOCOL_VERSION, RpcError,
-    ServerCapabilities, ServerInfo, SessionCloseResult, SessionEntry, SessionListResult,
+    ServerCapabilities, ServerInfo, SessionCloseResult, SessionEntry, SessionLeaseParams,
+    SessionLeaseResult, SessionListResult,
 };
 
 use crate::{
@@ -106,6 +107,21 @@ fn lease(settings: &Settings, requested: Override<u64>) -> Result<Option<Ttl>, R
             max.as_millis()
         ))),
     }
+}
+
+/// Changes the lease of the caller's session.
+pub(crate) fn set_lease(
+    caller: &Caller,
+    params: SessionLeaseParams,
+) -> Result<SessionLeaseResult, RpcError> {
+    let settings = &caller.connection.server.settings;
+    let ttl = lease(settings, params.detached_ttl_ms)?;
+    tracing::debug!(session = %caller.session.id(), ?ttl, "session lease changed");
+    let detached_ttl_ms = match caller.session.set_ttl(ttl) {
+        Ttl::For(time) => Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        Ttl::Unlimited => None,
+    };
+    Ok(SessionLeaseResult { detached_ttl_ms })
 }
 
 /// Ends a session. Responds when all its processes have ended, or names those that were killed and
