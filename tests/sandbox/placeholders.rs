@@ -233,6 +233,32 @@ async fn placeholders_of_a_killed_server_are_removed() {
     assert_eq!(left.count(), 0);
 }
 
+/// Without another start: an empty `.git` would be taken for a repository.
+#[tokio::test]
+async fn placeholders_of_a_killed_server_end_with_its_processes() {
+    for trees in ["auto", "subreaper", "group"] {
+        let mut server = outpost().args(&["--trees", trees]).start().await;
+        let client = server.client().await;
+        let dirs = SandboxDirs::new();
+        let go = dirs.outside("go");
+        let script = format!("while [ ! -e {} ]; do sleep 0.01; done", go.display());
+        client.start(dirs.script("p", &script)).await;
+        assert!(dirs.workspace().join(".git").exists(), "{trees}");
+        server.signal(Signal::KILL);
+        server.wait().await;
+        std::fs::write(&go, "").expect("written");
+        let left = || {
+            let names = std::fs::read_dir(dirs.workspace()).expect("a directory");
+            names.count()
+        };
+        deadline::poll_until("the removal of all placeholders", || {
+            (left() == 0).then_some(())
+        })
+        .await;
+        drop(client);
+    }
+}
+
 /// With some kinds of trees they live on until the next server starts. Their confinement depends on
 /// the mount over a placeholder, which must not be removed.
 #[tokio::test]

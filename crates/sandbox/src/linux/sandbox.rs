@@ -90,12 +90,12 @@ impl Sandbox {
         Self {
             shared: Arc::new(Shared {
                 granted: Mutex::default(),
+                placeholders: Placeholders::new(command.clone()),
                 program: command.program.canonicalize().ok(),
                 command,
                 level,
                 mounter,
                 support: Mutex::default(),
-                placeholders: Placeholders::default(),
                 libraries: OnceLock::new(),
                 preparations: Turns::new(MAX_PREPARATIONS),
             }),

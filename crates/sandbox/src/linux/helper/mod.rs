@@ -31,6 +31,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::placeholder;
 use crate::planning::OwnPath;
 
 pub use channel::Step;
@@ -42,6 +43,8 @@ pub(super) use config::{Grant, HelperConfig};
 
 /// The first argument of the helper.
 const RUN: &str = "run";
+/// The first argument of a watcher, which removes placeholders after the server's end.
+pub(super) const WATCH: &str = "watch";
 
 /// The helper's end of its channel.
 pub(super) const CHANNEL_FD: i32 = 3;
@@ -60,8 +63,12 @@ pub fn main(
     arguments: impl IntoIterator<Item = OsString>,
     serve: impl FnOnce(OwnedFd),
 ) -> ExitCode {
-    if arguments.into_iter().eq([RUN]) {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    if arguments == [RUN] {
         run::run(serve);
+    } else if arguments == [WATCH] {
+        placeholder::run_watcher();
+        return ExitCode::SUCCESS;
     }
     ExitCode::FAILURE
 }
@@ -86,9 +93,14 @@ impl HelperCommand {
     /// Returns the command line of the helper, starting with our own `argv[0]`, which process lists
     /// show.
     pub(super) fn argv(&self) -> Vec<OsString> {
+        self.argv_for(RUN)
+    }
+
+    /// Returns the command line with another first argument than the helper's.
+    pub(super) fn argv_for(&self, first: &str) -> Vec<OsString> {
         let name = std::env::args_os().next();
         let name = name.unwrap_or_else(|| self.program.clone().into_os_string());
-        self.append_to([name])
+        self.append_to([name], first)
     }
 
     /// Returns the command line of bubblewrap. It reads its options from [`BWRAP_ARGS_FD`] and
@@ -96,12 +108,17 @@ impl HelperCommand {
     pub(super) fn bubblewrap_argv(&self) -> Vec<OsString> {
         let helper = format!("/proc/self/fd/{SELF_FD}");
         let options = BWRAP_ARGS_FD.to_string();
-        self.append_to(["bwrap", "--args", &options, "--", &helper].map(OsString::from))
+        let start = ["bwrap", "--args", &options, "--", &helper].map(OsString::from);
+        self.append_to(start, RUN)
     }
 
-    fn append_to(&self, start: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    fn append_to(&self, start: impl IntoIterator<Item = OsString>, first: &str) -> Vec<OsString> {
         let args = self.args.iter().map(OsString::from);
-        start.into_iter().chain(args).chain([RUN.into()]).collect()
+        start
+            .into_iter()
+            .chain(args)
+            .chain([first.into()])
+            .collect()
     }
 
     /// Returns the environment of the helper and of bubblewrap: only the variables that the dynamic

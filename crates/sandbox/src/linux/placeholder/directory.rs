@@ -134,6 +134,29 @@ pub(super) fn is_at(directory: &OwnedFd, parent: &OwnedFd, name: impl AsRef<Path
     opened.st_dev == found.st_dev && opened.st_ino == found.st_ino
 }
 
+/// The result of an attempt to remove a placeholder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// Another server or a living sandbox holds it.
+    Held,
+    /// It is gone, or it isn't a placeholder any more.
+    Done,
+}
+
+/// Removes a placeholder if nobody else holds it and it is still empty.
+pub(super) fn remove(directory: &OwnedFd, parent: &OwnedFd, name: impl AsRef<Path>) -> Removal {
+    let exclusive = FlockOperation::NonBlockingLockExclusive;
+    if rustix::fs::flock(directory, exclusive) == Err(Errno::WOULDBLOCK) {
+        return Removal::Held;
+    }
+    let name = name.as_ref();
+    if is_at(directory, parent, name) && is_marked_and_empty(directory) == Ok(true) {
+        // Fails if something was created in it just now; then it stays.
+        let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+    }
+    Removal::Done
+}
+
 /// Makes a directory of our own user writable until dropped, then restores its mode. A confined process
 /// may have removed the write permission of a directory that contains a placeholder.
 #[derive(Debug)]

@@ -22,10 +22,12 @@
 //!
 //! - [`directory`]: creates, marks and recognizes a placeholder
 //! - [`set`]: the placeholders of this server, shared by its processes
+//! - [`watcher`]: a process that removes them if the server is killed
 
 mod directory;
 mod lock_carrier;
 mod set;
+mod watcher;
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,7 @@ mod tests;
 pub use directory::is_placeholder;
 pub use set::RemovedPlaceholders;
 pub(super) use set::{PlaceholderSet, Placeholders};
+pub(super) use watcher::run as run_watcher;
 
 use std::io;
 use std::path::PathBuf;

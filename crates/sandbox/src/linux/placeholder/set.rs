@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, FlockOperation, Mode};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::PlaceholderError;
 use super::directory::{self, OPEN_FLAGS, WritableGuard};
 use super::lock_carrier::{LockCarrier, LockCarriers, max_in_flight};
+use super::watcher::Watcher;
+use crate::linux::helper::HelperCommand;
 use crate::linux::nofollow;
 
 /// How often creation is retried when another server removes the placeholder at the same time.
@@ -30,6 +32,7 @@ struct Shared {
     /// lookups, because every file operation of a confined worker reads it.
     users: Mutex<HashMap<PathBuf, usize>>,
     lock_carriers: LockCarriers,
+    watcher: Watcher,
 }
 
 /// One placeholder. The last reference is dropped while the table is locked.
@@ -56,6 +59,15 @@ pub(in crate::linux) struct PlaceholderSet {
 }
 
 impl Placeholders {
+    /// Creates an empty set of placeholders that are removed even if the server is killed, by a process with
+    /// this program.
+    pub(in crate::linux) fn new(command: HelperCommand) -> Self {
+        Placeholders(Arc::new(Shared {
+            watcher: Watcher::new(command),
+            ..Shared::default()
+        }))
+    }
+
     /// Creates placeholders at `paths`, or shares existing ones. On failure none is left.
     pub(in crate::linux) fn acquire(
         &self,
@@ -63,7 +75,11 @@ impl Placeholders {
     ) -> Result<PlaceholderSet, PlaceholderError> {
         let mut users = self.0.users.lock();
         for path in paths {
-            *users.entry(path.clone()).or_default() += 1;
+            let count = users.entry(path.clone()).or_default();
+            *count += 1;
+            if *count == 1 {
+                self.0.watcher.add(path, &users);
+            }
         }
         drop(users);
         let mut set = PlaceholderSet {
@@ -182,6 +198,7 @@ impl Drop for PlaceholderSet {
                 *count -= 1;
                 if *count == 0 {
                     users.remove(path);
+                    self.all.0.watcher.remove(path);
                 }
             }
         }
@@ -244,13 +261,6 @@ impl Placeholder {
     /// Removes the directory if no other server holds it and it is still empty.
     fn remove(&self) {
         let _guard = WritableGuard::new(&self.parent);
-        let exclusive = FlockOperation::NonBlockingLockExclusive;
-        let is_shared = rustix::fs::flock(&self.directory, exclusive) == Err(Errno::WOULDBLOCK);
-        let is_at = directory::is_at(&self.directory, &self.parent, &self.name);
-        if is_shared || !is_at || directory::is_marked_and_empty(&self.directory) != Ok(true) {
-            return;
-        }
-        // Fails if something was created in it just now; then it stays.
-        let _ = rustix::fs::unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR);
+        directory::remove(&self.directory, &self.parent, &self.name);
     }
 }
