@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::StartError;
 
 /// The maximum number of attempts.
-const MAX_ATTEMPTS: usize = 8;
+const MAX_ATTEMPTS: usize = 24;
 
 /// Repeats an attempt that failed for a transient reason, limited by count and time: no attempt starts
 /// after `limit`. In a directory with many writers, placeholders of other sandboxes come and go, so a
