@@ -7,6 +7,7 @@ mod ends;
 mod file_escapes;
 mod file_operations;
 mod file_streams;
+mod in_flight;
 mod placeholders;
 mod planted_links;
 mod terminals;

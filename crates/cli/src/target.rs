@@ -210,13 +210,13 @@ pub(crate) fn local(cwd: Option<PathBuf>, level: Level) -> anyhow::Result<LocalE
 }
 
 /// Raises the soft limit to the hard limit, since each process needs several descriptors. Returns
-/// the original limits (soft, hard) for children, because programs that use `select` or close every
-/// possible descriptor rely on them.
+/// the limits (soft, hard) for children.
 pub(crate) fn raise_open_files() -> Option<(u64, u64)> {
     let before = getrlimit(Resource::Nofile);
     let (Some(soft), Some(hard)) = (before.current, before.maximum) else {
         return None;
     };
+    let mut ours = hard;
     if soft < hard {
         let raised = Rlimit {
             current: Some(hard),
@@ -224,15 +224,32 @@ pub(crate) fn raise_open_files() -> Option<(u64, u64)> {
         };
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
             tracing::warn!(%error, soft, "failed to raise the limit on open files");
-            return None;
+            ours = soft;
         }
     }
-    Some((soft, hard))
+    Some(child_open_files(soft, ours))
+}
+
+/// Returns the limits of children for the original soft limit, because programs that use `select` or
+/// close every possible descriptor rely on it, and for our own limit.
+///
+/// The hard limit of a child is half of ours. The kernel refuses to send a descriptor over a unix socket
+/// if the user has more of them in flight than the sender may have open, and a child can keep as many in
+/// flight as its limit allows. We need to send some for every start.
+fn child_open_files(soft: u64, ours: u64) -> (u64, u64) {
+    let hard = ours / 2;
+    (soft.min(hard), hard)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn children_may_open_half_as_many_files_as_we() {
+        assert_eq!(child_open_files(1024, 1 << 20), (1024, 1 << 19));
+        assert_eq!(child_open_files(20_000, 20_000), (10_000, 10_000));
+    }
 
     #[test]
     fn single_programs_are_split_and_scripts_are_not() {

@@ -96,8 +96,11 @@ impl Spawner {
     /// # Panics
     /// Outside a tokio runtime with I/O and time enabled.
     pub async fn spawn(&self, command: Command) -> Result<Child, SpawnError> {
+        let is_wrapper = command.wrapper.is_some();
         let mut prepared = Prepared::new(command)?;
-        prepared.program.open_files = self.0.context.open_files;
+        // A wrapper passes descriptors to the server, which the kernel refuses to a process with a lower
+        // limit than the number in flight. It sets the limit of the wrapped program itself.
+        prepared.program.open_files = self.0.context.open_files.filter(|_| !is_wrapper);
         let name = prepared.name.clone();
         let directory = prepared.directory.clone();
         let progress = Arc::new(StartProgress::new());

@@ -42,6 +42,7 @@ pub(crate) fn confine_command(config: Option<&Path>) -> HelperCommand {
         program: PathBuf::from(THIS_PROGRAM),
         args: vec![CONFINE.to_owned()],
         own_paths,
+        open_files: None,
     }
 }
 

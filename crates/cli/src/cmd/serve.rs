@@ -9,7 +9,10 @@ use std::{
 };
 
 use anyhow::Context;
-use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions};
+use outpost_engine::{
+    Engine, Limits, Spawner, SpawnerOptions,
+    sandbox::{HelperCommand, Sandbox},
+};
 use outpost_server::{ConfigReadResult, ConnectionEnd, Host, Listen, Listener, Server};
 use tokio::{
     runtime::{Builder, Runtime},
@@ -106,10 +109,11 @@ async fn serve(
     let stdio = config.listen.contains(&Listen::Stdio);
     let mut signals = EndSignals::new(stdio).context("cannot listen for signals")?;
     outpost_engine::restore_sigchld().context("cannot restore the default action of SIGCHLD")?;
+    let child_open_files = raise_open_files();
     let spawner = Spawner::new(SpawnerOptions {
         trees: config.trees,
         subreaper: Some(hidden::subreaper_command()),
-        child_open_files: raise_open_files(),
+        child_open_files,
         ..SpawnerOptions::default()
     })
     .context("cannot set up process spawning")?;
@@ -126,7 +130,11 @@ async fn serve(
         end_forgotten_sessions: background,
         ..config.limits()
     };
-    let sandbox = hidden::sandbox(config.sandbox.level, config_file);
+    let helper = HelperCommand {
+        open_files: child_open_files,
+        ..hidden::confine_command(config_file)
+    };
+    let sandbox = Sandbox::new(helper, config.sandbox.level);
     let engine = Engine::with_sandbox(spawner, Some(sandbox), limits);
     // Before the first client, because `initialize` reports the result.
     let found = engine.sandbox_support().await;

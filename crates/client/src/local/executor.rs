@@ -111,9 +111,13 @@ impl LocalExecutor {
             .unwrap_or_else(|| std::env::vars_os().collect());
         let engine = Engine::with_sandbox(
             spawner,
-            options
-                .sandbox_helper
-                .map(|helper| engine::sandbox::Sandbox::new(helper, options.sandbox_level)),
+            options.sandbox_helper.map(|helper| {
+                let helper = engine::sandbox::HelperCommand {
+                    open_files: helper.open_files.or(options.child_open_files),
+                    ..helper
+                };
+                engine::sandbox::Sandbox::new(helper, options.sandbox_level)
+            }),
             options.limits,
         );
         let session = SessionOptions {

@@ -308,6 +308,7 @@ impl Sandbox {
             network: plan.network,
             level,
             supervised: support.unix_sockets,
+            open_files: command.open_files,
             user_after_mounts,
             mounts,
             grants: grants.collect(),

@@ -368,6 +368,7 @@ fn sandbox_with(level: Level, program: PathBuf, own_paths: Vec<OwnPath>) -> Sand
         program,
         args: vec!["confine".to_owned()],
         own_paths,
+        open_files: None,
     };
     Sandbox::with_mounter(Some(crate::MOUNTER), helper, level)
 }

@@ -20,7 +20,7 @@ use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-const VERSION: u8 = 7;
+const VERSION: u8 = 8;
 
 /// An upper bound for the length of an encoded report.
 const MAX_REPORT: usize = 16;

@@ -17,6 +17,8 @@ pub(in crate::linux) struct HelperConfig {
     /// Whether the server makes the connections of the program, so that it can have unix sockets.
     /// Without a network only, and inside namespaces.
     pub(in crate::linux) supervised: bool,
+    /// The soft and hard limit on open files of the program; the helper's if it is none.
+    pub(in crate::linux) open_files: Option<(u64, u64)>,
     /// If the helper makes the mounts, the user and group that it becomes afterwards. None if bubblewrap
     /// makes them or there are no namespaces.
     pub(in crate::linux) user_after_mounts: Option<(u32, u32)>,
@@ -102,6 +104,7 @@ mod tests {
             network: Network::Enabled,
             level: Level::Landlock,
             supervised: true,
+            open_files: Some((1024, u64::MAX)),
             user_after_mounts: Some((1000, u32::MAX)),
             mounts: Mounts {
                 mounts: mounts

@@ -87,6 +87,8 @@ pub struct HelperCommand {
     /// Paths of the server that no confined process may change, whatever its policy grants. The
     /// helper's program need not be listed.
     pub own_paths: Vec<OwnPath>,
+    /// The soft and hard limit on open files of confined programs; `None` to inherit the server's.
+    pub open_files: Option<(u64, u64)>,
 }
 
 impl HelperCommand {

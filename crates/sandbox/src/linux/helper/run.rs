@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
-use rustix::process::{Pid, PidfdFlags};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::channel::{self, Step};
@@ -78,6 +78,15 @@ fn confine_and_execute() -> Result<OwnedFd, Failure> {
     channel::send_ready(channel, init.map(AsFd::as_fd), listener.map(AsFd::as_fd));
     if config.program.argv.is_empty() {
         return Ok(owned);
+    }
+    // After the report, because the kernel refuses to send descriptors if more are in flight than this.
+    if let Some((soft, hard)) = config.open_files {
+        let limit = Rlimit {
+            current: Some(soft),
+            maximum: Some(hard),
+        };
+        let limited = rustix::process::setrlimit(Resource::Nofile, limit);
+        limited.map_err(Failure::of(Step::Privileges))?;
     }
     Err(Failure::of(Step::Execute)(execute(&config.program)))
 }
