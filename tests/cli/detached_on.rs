@@ -66,6 +66,12 @@ async fn tcp_session_id_is_in_a_private_file_and_not_in_the_id() {
     let full = format!("{session}/{id}");
     assert_eq!(output(&["logs", "--on", &url, "-f", &full]).await, "hi\n");
 
+    let forgotten = user.run(&["logs", id]).await;
+    assert_eq!(forgotten.code, Some(1));
+    assert!(
+        forgotten.stderr.contains(&format!("use --on {url}")),
+        "{forgotten:?}"
+    );
     let other = new_user();
     let stranger = other.run(&["logs", "--on", &url, id]).await;
     assert_eq!(stranger.code, Some(1));

@@ -56,6 +56,17 @@ async fn launched_server_can_use_the_terminal() {
 }
 
 #[tokio::test]
+async fn command_that_is_no_server_is_explained() {
+    for line in ["false", "echo hello", "cat /etc/passwd"] {
+        let on = format!("stdio:{line}");
+        let output = outcome(&["run", "--on", &on, "--", "true"], b"").await;
+        assert_eq!(output.status.code(), Some(255), "{line}: {output:?}");
+        let message = "its command must run `outpost serve --listen stdio://`";
+        assert!(text(&output.stderr).contains(message), "{line}: {output:?}");
+    }
+}
+
+#[tokio::test]
 async fn launch_command_is_shell_syntax() {
     let binary = outpost();
     let serve = format!("'{}' serve --listen stdio://", binary.binary().display());

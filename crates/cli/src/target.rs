@@ -72,7 +72,10 @@ impl Target {
             });
         };
         let remote = reach(on, RemoteOptions::default().client_name(client_name)).await;
-        let remote = remote.with_context(|| format!("--on {}", description(on)))?;
+        let remote = remote.map_err(|error| {
+            let context = connect_context(on, &error);
+            anyhow::Error::new(error).context(context)
+        })?;
         Ok(Target {
             executor: Arc::new(remote.clone()),
             remote: Some(remote),
@@ -116,6 +119,18 @@ pub(crate) async fn reach(on: &str, options: RemoteOptions) -> Result<RemoteExec
     match on.strip_prefix(LAUNCHED) {
         Some(line) => RemoteExecutor::launch(launch_command(line), options).await,
         None => RemoteExecutor::connect(on, options).await,
+    }
+}
+
+/// The context of an error of connecting to a server.
+fn connect_context(on: &str, error: &Error) -> String {
+    match error {
+        Error::Disconnected { .. } if on.starts_with(LAUNCHED) => {
+            "cannot use the server launched with --on: its command must run \
+             `outpost serve --listen stdio://` and print nothing else"
+                .to_owned()
+        }
+        _ => format!("--on {}", description(on)),
     }
 }
 

@@ -108,7 +108,10 @@ pub(crate) async fn open(on: Option<&str>, name: &str, claim: Claim) -> anyhow::
         return opened;
     }
     let Some(remote) = connect_if_running(on, brief_options()).await? else {
-        bail!("no process {name}: your server is not running");
+        match started_on(name) {
+            Some(server) => bail!(unknown_here(name, &server)),
+            None => bail!("no process {name}: your server is not running"),
+        }
     };
     if on.is_some() && !remote.capabilities().session_list {
         let keys = SessionKeys::of_user()?.shown();
@@ -118,6 +121,7 @@ pub(crate) async fn open(on: Option<&str>, name: &str, claim: Claim) -> anyhow::
         );
     }
     let found = pick(&list(&remote).await?, name)?;
+    let found = found.with_context(|| unknown(on, name))?;
     Ok(Opened { remote, found })
 }
 
@@ -196,7 +200,7 @@ async fn attach(
 }
 
 /// Picks a process by id or prefix. Detached work takes precedence over processes of other clients.
-fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Found> {
+fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Option<Found>> {
     for own in [true, false] {
         let of_kind = sessions
             .iter()
@@ -221,10 +225,10 @@ fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Found> {
             bail!("{name} is ambiguous: it matches {names}; use a longer prefix");
         }
         if let Some(found) = matching.pop() {
-            return Ok(found);
+            return Ok(Some(found));
         }
     }
-    bail!(unknown(name))
+    Ok(None)
 }
 
 /// The command that attaches to a process again.
@@ -236,8 +240,22 @@ pub(crate) fn attach_command(on: Option<&str>, found: &Found) -> String {
     }
 }
 
-fn unknown(name: &str) -> String {
-    format!("no process {name}; `outpost ps` lists the processes")
+/// The server of a process that was started with `--on`.
+fn started_on(name: &str) -> Option<String> {
+    SessionKeys::of_user().ok()?.server_of(name)
+}
+
+fn unknown(on: Option<&str>, name: &str) -> String {
+    let on = on.map(public_address);
+    match (&on, started_on(name)) {
+        (None, Some(server)) => unknown_here(name, &server),
+        (None, None) => format!("no process {name}; `outpost ps` lists the processes"),
+        (Some(on), _) => format!("no process {name}; `outpost ps --on {on}` lists the processes"),
+    }
+}
+
+fn unknown_here(name: &str, server: &str) -> String {
+    format!("no process {name} on your server: it was started on {server}; use --on {server}")
 }
 
 #[cfg(test)]
@@ -276,9 +294,9 @@ mod tests {
     };
 
     fn picked(sessions: &[SessionEntry], name: &str) -> Result<(String, String), String> {
-        pick(sessions, name)
-            .map(|found| (found.session_id, found.entry.process_id))
-            .map_err(|error| error.to_string())
+        let found = pick(sessions, name).map_err(|error| error.to_string())?;
+        let found = found.ok_or_else(|| unknown(Some("unix:///s"), name))?;
+        Ok((found.session_id, found.entry.process_id))
     }
 
     #[test]

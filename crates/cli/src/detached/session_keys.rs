@@ -114,6 +114,14 @@ impl SessionKeys {
         }
     }
 
+    /// The server of the only process with this prefix.
+    pub(super) fn server_of(&self, prefix: &str) -> Option<String> {
+        match &self.processes_with(prefix).ok()?[..] {
+            [process] => Some(read(&self.directory.join(process))?.server),
+            _ => None,
+        }
+    }
+
     /// Removes the key of a process that is gone.
     pub(super) fn remove(&self, process: &str) {
         // A key that stays is useless, but harmless.
